@@ -1,4 +1,4 @@
-"""What the service's pages cost: 1,000 jobs on 256 devices, 50 open pages, jobs that change.
+"""What the service's pages cost: 1,000 jobs on 256 devices, 50 open pages, jobs that change, experiments.
 
     python benchmarks/web_pages.py [--seconds 30] [--pages 50] [--chromium /usr/bin/chromium]
 
@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import web_contents
 
 JOBS, HOSTS, DEVICES = 1000, 32, 8
 OWNERS = ("ann", "bob", "cem", "dora")
@@ -49,6 +50,7 @@ BUDGETS = {
     "pool: ms of script a second in which jobs go on": 4.0,
     "jobs: ms of script a second in which jobs go on": 4.0,
     "pool: seconds from the next service to its state": 5.0,
+    **{f"{name}: seconds until it has been sent": 0.3 for name in web_contents.PATHS},
 }
 
 
@@ -70,6 +72,7 @@ def main() -> int:
         with serving(Path(folder)) as (port, token, pid):
             service = psutil.Process(pid)
             found = page_costs(port, token, service)
+            found |= experiment_costs(port, token)
             found |= open_pages(port, token, service, options.pages, options.seconds)
         found |= in_a_browser(Path(folder), options.chromium, options.seconds)
     found["assets of a page without ECharts: kB gzipped"] = assets()
@@ -96,6 +99,21 @@ def page_costs(port: int, token: str, service: psutil.Process) -> dict[str, floa
         found[f"{name}: processor seconds of a page"] = statistics.mean(used)
         found[f"{name}: kB gzipped"] = statistics.median(sizes)
         print(f"{name}: {statistics.median(took):.3f} seconds until the page has been sent")
+    return found
+
+
+def experiment_costs(port: int, token: str) -> dict[str, float]:
+    """Seconds until pages with many experiments, runs and trials have been sent."""
+    cookie = log_on(port, token)
+    found: dict[str, float] = {}
+    for name, path in web_contents.PATHS.items():
+        took = []
+        for _ in range(5):
+            begin = time.perf_counter()
+            body = get(port, path, cookie)
+            took.append(time.perf_counter() - begin)
+        found[f"{name}: seconds until it has been sent"] = statistics.median(took)
+        print(f"{name}: {took[0]:.3f} seconds the first time, {len(body) / 1000:.1f} kB gzipped")
     return found
 
 
@@ -280,6 +298,7 @@ def serve(folder: Path, port: int, told: Any) -> None:
     if store.accounts.user("ann") is None:
         store.accounts.add_user(UserRecord("ann", True))
         fill(store)
+        web_contents.fill(context)
     ids = [job.id for job in store.jobs.holders() if job.held]
     token, _ = tokens.issue(store.accounts, "ann", f"benchmark {time.time()}", time.time())
     config = uvicorn.Config(

@@ -1,6 +1,7 @@
 """The console in a real browser."""
 
 import pytest
+from playwright.sync_api import Page
 
 from edt_launch.service.bus import Topic
 from edt_launch.service.database.records import HostRecord
@@ -11,6 +12,12 @@ from world import tar
 
 PAGES = ("applications", "applications?text=nothing", "groups", "hosts", "consumers")
 HOSTILE = '<img src=x onerror="alert(1)">\u202e'
+
+
+def by_keyboard(page: Page, button: str) -> None:
+    """Press Enter on a button that the keyboard can reach."""
+    page.get_by_role("button", name=button, exact=True).focus()
+    page.keyboard.press("Enter")
 
 
 def a_running_job(site: Site, client: str, name: str, *devices: str) -> str:
@@ -31,7 +38,7 @@ def test_applications_are_chosen_and_given_a_priority_by_the_keyboard_alone(site
         page.locator(f"#chosen-{job}").focus()
         page.keyboard.press("Space")
         assert button.is_enabled()
-        site.world.submit(site.world.bob, name="another")
+        site.world.submit(site.world.bob, name="another", max=4)
         page.get_by_role("link", name="another").wait_for()
         assert button.is_enabled()  # what is chosen stays so
         button.focus()
@@ -39,8 +46,15 @@ def test_applications_are_chosen_and_given_a_priority_by_the_keyboard_alone(site
         dialog = page.get_by_role("dialog")
         dialog.get_by_text("takes effect within a second").wait_for()
         site.check_access(page)
-        dialog.get_by_label("Priority").fill("2")
+        dialog.get_by_label("Priority").fill("high")
         page.keyboard.press("Enter")
+        dialog.get_by_text("give a whole number").wait_for()
+        assert dialog.get_by_label("Priority").input_value() == "high"
+        dialog.get_by_label("Priority").fill("2")
+        by_keyboard(page, "Only say what would change")
+        dialog.get_by_text("another of bob goes from 2 to 0.").wait_for()
+        assert dialog.get_by_label("Priority").input_value() == "2"
+        by_keyboard(page, "Set the priority")
         dialog.wait_for(state="hidden")
         assert site.world.store.jobs.get(job).priority == 2
         page.get_by_role("button", name="Retrieve Driver Logs").click()
@@ -51,7 +65,7 @@ def test_applications_are_chosen_and_given_a_priority_by_the_keyboard_alone(site
         dialog.wait_for(state="hidden")
         assert page.url.endswith("/console/applications")
     assert site.world.store.jobs.get(job).wanted is Wanted.STOP
-    assert site.errors == []
+    assert [error for error in site.errors if "422" not in error] == []
 
 
 def test_a_consumer_is_changed_after_a_look_at_who_gains_and_loses(site: Site) -> None:
@@ -79,6 +93,47 @@ def test_a_consumer_is_changed_after_a_look_at_who_gains_and_loses(site: Site) -
         dialog.wait_for(state="hidden")
         page.locator("tr", has_text="ann,").get_by_role("cell", name="3", exact=True).wait_for()
         assert page.evaluate("window.isSame")
+    assert [error for error in site.errors if "409" not in error] == []
+
+
+def test_what_an_application_would_start_with_is_seen_while_it_is_described(site: Site) -> None:
+    a_running_job(site, "bob", "second", "0", "1", "2", "3")
+    with site.page("ann") as page:
+        page.goto("/console/run")
+        preview = page.locator("#preview")
+        preview.get_by_text("It starts at once with 1.").wait_for()
+        page.get_by_label("Name").fill("digits")
+        page.keyboard.press("Tab")
+        preview.get_by_text("digits starts at once with 1.").wait_for()
+        page.get_by_label("Workers at most").fill("4")
+        page.keyboard.press("Tab")
+        preview.get_by_text("digits starts at once with 2.").wait_for()
+        preview.get_by_text("second of bob goes from 4 to 2.").wait_for()
+        page.get_by_label("Workers at least").fill("8")
+        page.keyboard.press("Tab")
+        preview.get_by_text("max: 4 is less than min, 8").wait_for()
+        site.check_access(page)
+    assert site.errors == []
+
+
+def test_a_consumer_is_removed_once_nothing_needs_it(site: Site) -> None:
+    site.world.admin.put("/shares/lab", json={"guarantee": 2})
+    site.world.admin.put("/shares/bob", json={"parent": "lab"})
+    with site.page("admin") as page:
+        page.goto("/console/consumers")
+        page.get_by_role("link", name="Remove lab").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_text("lab has others below it: bob").wait_for()
+        site.check_access(page)
+        page.keyboard.press("Escape")
+        page.get_by_role("link", name="Remove bob").focus()
+        page.keyboard.press("Enter")
+        dialog.get_by_text("has the defaults from then on").wait_for()
+        site.check_access(page)
+        by_keyboard(page, "Remove")
+        dialog.wait_for(state="hidden")
+        page.locator("tr", has_text="bob").wait_for(state="detached")
+    assert "bob" not in {node.name for node in site.world.store.shares.all()}
     assert [error for error in site.errors if "409" not in error] == []
 
 

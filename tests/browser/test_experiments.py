@@ -85,6 +85,91 @@ def test_an_experiment_is_made_and_run_by_the_keyboard_alone(site: Site) -> None
     assert [error for error in site.errors if "409" not in error] == []
 
 
+def test_what_makes_no_sense_cannot_be_sent(site: Site) -> None:
+    lab = Lab(site.world)
+    definition = lab.definition()["id"]
+    with site.page("ann") as page:
+        page.goto(f"/experiments/{lab.experiment(definition)['id']}/edit")
+        run = page.get_by_role("button", name="Create and run")
+        assert run.is_enabled()
+        page.get_by_label("Use global execution command").check()
+        assert run.is_disabled()
+        page.get_by_label("Global execution command", exact=True).fill("python train.py")
+        assert run.is_enabled()
+        page.get_by_label("Name", exact=True).fill("")
+        assert run.is_disabled()
+        page.goto(f"/experiments/{lab.experiment(name='second')['id']}/add")
+        add = page.get_by_role("button", name="Add", exact=True)
+        page.get_by_label("Name").fill("second net")
+        assert add.is_disabled()
+        page.get_by_label("Execution command").fill("python train.py")
+        assert add.is_enabled()
+        page.get_by_label("Number of nodes, at least").fill("2")
+        assert add.is_disabled()
+        page.get_by_label("Number of nodes, at most").fill("2")
+        assert add.is_enabled()
+        page.goto("/console/run")
+        assert page.get_by_role("button", name="Run", exact=True).is_disabled()
+        page.get_by_label("Command").fill("python train.py")
+        assert page.get_by_role("button", name="Run", exact=True).is_enabled()
+    assert site.errors == []
+
+
+@pytest.mark.parametrize("path", ["experiments/{}/add", full("console/run"), full("searches/new")])
+def test_a_chosen_file_is_accepted_and_taken_away_again(site: Site, path: str) -> None:
+    experiment = Lab(site.world).experiment(command=["python", "train.py"])["id"]
+    with site.page("ann") as page:
+        page.goto(f"/{path.format(experiment)}")
+        for field in page.locator("input[required]").all():
+            field.fill("1")
+        file, shown = page.locator("input[type=file]"), page.locator(".file")
+        accepted = shown.get_by_role("img", name="Accepted")
+        file.set_input_files([{"name": "net.zip", "mimeType": "application/zip", "buffer": CODE}])
+        shown.get_by_text("net.zip").wait_for()
+        assert accepted.is_visible()
+        site.check_access(page)
+        by_keyboard(page, "button", "Take the file away")
+        shown.wait_for(state="hidden")
+        assert file.evaluate("input => input.files.length") == 0
+        file.set_input_files([{"name": "net.doc", "mimeType": "application/msword", "buffer": CODE}])
+        shown.get_by_text("net.doc is none of .zip, .tar, .gz, .tgz: choose another file").wait_for()
+        assert not accepted.is_visible()
+        assert page.locator("button[data-valid]").is_disabled()
+    assert site.errors == []
+
+
+@pytest.mark.parametrize(
+    "path, most", [("experiments/{}/add", "Number of nodes, at most"), ("console/run", "Workers at most")]
+)
+def test_a_large_archive_keeps_nobody_from_seeing_what_would_change(site: Site, path: str, most: str) -> None:
+    experiment = Lab(site.world).experiment()["id"]
+    with site.page("ann") as page:
+        page.goto(f"/{path.format(experiment)}")
+        large = {"name": "net.zip", "mimeType": "application/zip", "buffer": bytes(8 * 2**20)}
+        page.locator("input[type=file]").set_input_files([large])  # type: ignore[list-item]
+        page.get_by_label(most).fill("2")
+        page.get_by_label("Name").fill("net")
+        page.keyboard.press("Tab")
+        page.locator("#preview").get_by_text("net starts at once with 2.").wait_for()
+    assert site.errors == []
+
+
+def test_forms_work_without_scripts(site: Site) -> None:
+    lab = Lab(site.world)
+    experiment = lab.experiment()["id"]
+    with site.page("ann", java_script_enabled=False) as page:
+        page.goto(f"/experiments/{experiment}/add")
+        page.get_by_label("Name").fill("net")
+        page.get_by_label("Execution command").fill("python train.py")
+        page.get_by_label("Training source code").set_input_files(
+            [{"name": "net.zip", "mimeType": "application/zip", "buffer": b"no zip"}]
+        )
+        assert not page.get_by_role("button", name="Take the file away").is_visible()
+        page.get_by_role("button", name="Add", exact=True).click()
+        page.get_by_role("alert").wait_for()
+    assert [error for error in site.errors if "422" not in error] == []
+
+
 @pytest.mark.parametrize("look", ["light", full("dark"), full("forced")])
 def test_everybody_can_use_experiments(site: Site, look: str) -> None:
     lab = Lab(site.world)

@@ -9,13 +9,13 @@ import os
 import re
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 import torch
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from digits_as_mnist import write_digits
 from edt_launch.service.api.app import create_app
@@ -29,6 +29,8 @@ MNIST = Path(__file__).parents[2] / "examples" / "mnist.py"
 LONG = "python mnist.py --epochs 1000 --batch 64"
 SHORT = "python mnist.py --epochs 6 --batch 64"
 OTHER = "python mnist.py --epochs 6 --batch 64 --lr 0.1"
+SOON = 2.0
+"""Seconds in which the pool's page shows what the pool has given."""
 LEAST = 8_000
 """Bytes of a picture that shows something."""
 
@@ -94,16 +96,9 @@ def story(tmp_path: Path, chromium: Browser) -> Iterator[Story]:
         pool.close()
 
 
-def until(condition: Callable[[], bool]) -> float:
-    begin = time.monotonic()
-    while not condition():
-        time.sleep(0.02)
-    return time.monotonic() - begin
-
-
-def seen(page: Page, *jobs: str) -> tuple[int, ...]:
-    """How many slots the pool's page shows each job to have."""
-    return tuple(page.locator(f".cell[href='/jobs/{job}']:not(.leaving)").count() for job in jobs)
+def slots(page: Page, job: str) -> Locator:
+    """The slots that the pool's page shows a job to have."""
+    return page.locator(f".cell[href='/jobs/{job}']:not(.leaving)")
 
 
 def archive() -> dict[str, object]:
@@ -161,9 +156,13 @@ def is_shown(story: Story, pool: Page, jobs: list[str], *sizes: int) -> None:
     """The pool has given the jobs these slots, and the page shows it."""
     wanted = {job: size for job, size in zip(jobs, sizes, strict=True) if size}
     story.pool.until(lambda: story.pool.sizes() == wanted)
-    story.took.append(until(lambda: seen(pool, *jobs) == sizes))
+    begin = time.monotonic()
+    for job, size in zip(jobs, sizes, strict=True):
+        left = SOON - (time.monotonic() - begin)
+        expect(slots(pool, job)).to_have_count(size, timeout=max(1.0, 1000 * left))
+    story.took.append(time.monotonic() - begin)
     story.pool.until_training(*wanted)
-    until(lambda: pool.locator(".cell.starting").count() == 0)
+    pool.locator(".cell.starting").first.wait_for(state="detached")
 
 
 def change_priority(page: Page, job: str) -> None:

@@ -15,6 +15,9 @@ MOST = 1000
 MOST_READ = 100_000
 """Entries of a folder that are looked at."""
 
+MOST_OFFERED = 20_000
+"""Entries that are looked at for folders to choose from."""
+
 DEEPEST = 64
 """Folders within each other."""
 
@@ -52,6 +55,32 @@ def listing(root: Path, path: str) -> Listing:
                 files.append(entry.name)
     complete = max(len(folders), len(files)) <= MOST and len(entries) <= MOST_READ
     return Listing(normal(path), tuple(sorted(folders)[:MOST]), tuple(sorted(files)[:MOST]), complete)
+
+
+def folders(root: Path, most: int) -> list[str]:
+    """The first `most` folders below `root`, two deep, in order, among `MOST_OFFERED` entries.
+
+    What cannot be read is left out.
+    """
+    found: list[str] = []
+    outer, left = _folders_in(root, "", MOST_OFFERED)
+    for name in outer[:most]:
+        inner, left = _folders_in(root, name, left)
+        found += [name, *(f"{name}/{one}" for one in inner)]
+    return found[:most]
+
+
+def _folders_in(root: Path, path: str, most: int) -> tuple[list[str], int]:
+    """The folders among `most` entries of a folder, and how many entries are left of these."""
+    try:
+        with _opened(root, path) as descriptor, os.scandir(descriptor) as found:
+            entries = list(islice(found, most))
+            names = [
+                one.name for one in entries if one.name.isprintable() and one.is_dir(follow_symlinks=False)
+            ]
+            return sorted(names), most - len(entries)
+    except InvalidError:
+        return [], most
 
 
 def folder(root: Path, path: str) -> Path:

@@ -1,6 +1,6 @@
 """Experiments: making, changing and running them. A run is an ordinary job."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -267,12 +267,8 @@ def job_of(
         "min": training.least,
         "max": training.most,
         "priority": wanted.priority,
-        "environment": wanted.environment,
+        **run_fields(definition.framework, source, wanted.environment),
     }
-    if definition.framework == HOROVOD:
-        values["environment"] = {DATA_DIR: str(source), **wanted.environment}
-    else:
-        values |= {"framework": definition.framework, "data_dir": str(source)}
     try:
         return JobSpec.model_validate(values)
     except ValidationError as error:
@@ -282,6 +278,13 @@ def job_of(
         raise InvalidError(
             f"{definition.name!r} could not be run: {where}{said}", "change the experiment or the definition"
         ) from None
+
+
+def run_fields(framework: str, source: Path, environment: Mapping[str, str]) -> dict[str, Any]:
+    """Fields of the job of a training definition's code: its framework, its data and its variables."""
+    if framework == HOROVOD:
+        return {"environment": {DATA_DIR: str(source), **environment}}
+    return {"environment": environment, "framework": framework, "data_dir": str(source)}
 
 
 def _records(experiment: str, trainings: Sequence[TrainingSpec]) -> list[TrainingRecord]:

@@ -294,6 +294,9 @@ class FakeService:
             return {"changes": [change]}
         return {"name": name} | asked.json
 
+    def remove_share(self, asked: Asked, name: str) -> Any:
+        return self.set_share(asked, name) if asked.query.get("dry_run") else None
+
     def users(self, asked: Asked) -> Any:
         return {"users": [{"name": "ada", "is_admin": True, "created": NOW}]}
 
@@ -338,6 +341,7 @@ ROUTES = (
     ("POST", "/hosts/([^/]+)/(drain|undrain)", "drain"),
     ("GET", "/shares", "shares"),
     ("PUT", "/shares/([^/]+)", "set_share"),
+    ("DELETE", "/shares/([^/]+)", "remove_share"),
     ("GET", "/users", "users"),
     ("POST", "/users", "add_user"),
     ("PUT", "/users/([^/]+)/password", "remove"),

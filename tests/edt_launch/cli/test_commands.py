@@ -236,6 +236,14 @@ def test_who_would_gain_by_a_share_is_shown(edt: Edt, service: FakeService) -> N
     assert put.query == {"dry_run": "1"}
 
 
+def test_a_node_of_the_tree_is_removed(edt: Edt, service: FakeService) -> None:
+    lines = edt("shares", "lab", "--remove", "--dry-run").out.splitlines()
+    assert lines[1].split() == ["jaaaaaaaa", "train", "lab", "2", "3"]
+    assert json.loads(edt("shares", "lab", "--remove", "--json").out) == {"removed": "lab"}
+    asked = [(one.path, one.query) for one in service.asked if one.method == "DELETE"]
+    assert asked == [("/shares/lab", {"dry_run": "1"}), ("/shares/lab", {})]
+
+
 def test_a_node_of_the_tree_as_json(edt: Edt, service: FakeService) -> None:
     for name, shown in (("ada", "ada"), ("-", "")):
         (node,) = json.loads(edt("shares", name, "--json").out)["shares"]
@@ -249,10 +257,16 @@ def test_the_root_is_a_dash(edt: Edt, service: FakeService) -> None:
     assert puts == [("/shares/ada", {"parent": ""}), ("/shares/-", {"policy": "fifo"})]
 
 
-@pytest.mark.parametrize("words", [("--weight", "3"), ("ada", "--limit", "many"), ("nobody",)])
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("--weight", "3"), ("ada", "--limit", "many"), ("nobody",)),
+        *(("--remove",), ("ada", "--remove", "--weight", "3")),
+    ],
+)
 def test_shares_that_make_no_sense(edt: Edt, service: FakeService, words: tuple[str, ...]) -> None:
     assert edt("shares", *words).code == 2
-    assert not [asked for asked in service.asked if asked.method == "PUT"]
+    assert {asked.method for asked in service.asked} <= {"GET"}
 
 
 def test_only_the_token_goes_to_standard_output(edt: Edt, service: FakeService) -> None:

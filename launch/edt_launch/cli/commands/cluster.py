@@ -49,6 +49,9 @@ def shares(
     parent: Annotated[str | None, Option(help="The department that it belongs to; - is none.")] = None,
     policy: Annotated[str | None, Option(help="Inside it: fair, fifo or priority.")] = None,
     half_life: Annotated[float | None, Option(help="Seconds after which use counts half.")] = None,
+    remove: Annotated[
+        bool, Option("--remove", help="Remove it, if it has no jobs and none below it.")
+    ] = False,
     dry_run: Annotated[bool, Option("--dry-run", help="Only show who would grow and shrink.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -58,9 +61,15 @@ def shares(
         "policy": policy, "half_life": half_life,
     }  # fmt: skip
     changes: dict[str, object] = {option: value for option, value in options.items() if value is not None}
+    if remove:
+        if changes:
+            raise MistakenError(f"--remove and {_option(changes)} are both given", "give one of them")
+        if name is None:
+            raise MistakenError("--remove: which owner?", "edt shares OWNER --remove")
+        _remove(name, dry_run, as_json)
+        return
     if changes and name is None:
-        option = next(iter(changes)).replace("_", "-")
-        raise MistakenError(f"--{option} of whom?", "edt shares OWNER --weight 3")
+        raise MistakenError(f"{_option(changes)} of whom?", "edt shares OWNER --weight 3")
     if limit is not None:
         changes["limit"] = _devices(limit)
     if parent == ROOT:
@@ -83,6 +92,20 @@ def shares(
         if not nodes or not name:
             raise MistakenError(f"there is no owner {name!r}", "see 'edt shares', or give --weight to add it")
     answer({"shares": nodes}, as_json, lambda: shares_table([*map(model.share, nodes)], *terminal()))
+
+
+def _option(changes: dict[str, object]) -> str:
+    return f"--{next(iter(changes))}".replace("_", "-")
+
+
+def _remove(name: str, dry_run: bool, as_json: bool) -> None:
+    service = connect()
+    if dry_run:
+        data = service.call("DELETE", "shares", name, query={"dry_run": True})
+        answer(data, as_json, lambda: changes_table(data, "no job would change now", *terminal()))
+        return
+    service.order("DELETE", "shares", name)
+    confirm({"removed": name}, as_json, f"{name} is removed from the owners' tree")
 
 
 def _devices(text: str) -> float | None:

@@ -4,16 +4,19 @@ from dataclasses import replace
 from math import inf
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Response
+from fastapi.responses import JSONResponse
 
 from edt_launch.service.api import cluster_schemas, schemas, views
 from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentUser
 from edt_launch.service.api.forecast import effects
 from edt_launch.service.context import Context
 from edt_launch.service.database.cluster import fresh
+from edt_launch.service.database.job_query import JobQuery
 from edt_launch.service.database.records import ShareRecord
-from edt_launch.service.errors import ConflictError, InvalidError
+from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
 from edt_launch.service.names import ROOT, USER
+from edt_launch.service.states import LIVE
 
 router = APIRouter(tags=["shares"])
 
@@ -58,6 +61,51 @@ def put(
         raise _changed(context, name)
     context.changed()
     return next(node for node in _shown(context) if node["name"] == own)
+
+
+@router.delete(
+    "/shares/{name}", status_code=204, response_class=Response, responses={200: {"model": schemas.Changes}}
+)
+def remove(
+    context: ContextDep,
+    user: CurrentAdmin,
+    name: NodeName,
+    dry_run: Annotated[bool, Query(description="Only say what it would change.")] = False,
+    version: Annotated[
+        str | None, Query(max_length=16, description="That was seen: a node with another one is refused.")
+    ] = None,
+) -> Response:
+    """Remove a node that has no others below it and no jobs; or say whose workers that would change.
+
+    A user has the defaults from then on: weight 1, below the root.
+    """
+    nodes = {node.name: node for node in context.store.shares.all()}
+    node = _removable(context, name, nodes)
+    if version not in (None, node.version):
+        raise _changed(context, name)
+    if dry_run:
+        changes = effects(context, shares=[fresh(name)])
+        return JSONResponse({"changes": changes})
+    context.store.shares.remove(name)
+    context.changed()
+    return Response(status_code=204)
+
+
+def _removable(context: Context, name: str, nodes: dict[str, ShareRecord]) -> ShareRecord:
+    if name == ROOT:
+        raise InvalidError("the root cannot be removed", "remove another node")
+    if name not in nodes:
+        raise NotFoundError(f"there is no node {name!r}", "GET /api/v1/shares lists them")
+    below = sorted(node.name for node in nodes.values() if node.parent == name)
+    if below:
+        raise ConflictError(
+            f"{name} has others below it: {', '.join(below[:10])}", "move or remove them first"
+        )
+    live = context.store.jobs.page(JobQuery(states=LIVE, owners=[name], limit=10)).jobs
+    if live:
+        ids = ", ".join(job.id for job in live)
+        raise ConflictError(f"{name} has jobs that have not ended: {ids}", "stop them first")
+    return nodes[name]
 
 
 def _shown(context: Context) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """The application of the pages: all routers, behind a middleware of their own."""
 
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 
 from fastapi import FastAPI, Response
@@ -16,50 +17,32 @@ from edt_launch.service.api.auditing import Auditor
 from edt_launch.service.api.middleware import RequestMiddleware
 from edt_launch.service.context import Context
 from edt_launch.service.logon import PasswordLogon
-from edt_launch.service.web import templating
+from edt_launch.service.web import pages, templating
 from edt_launch.service.web.authenticator import WebAuthenticator
-from edt_launch.service.web.pages import (
-    account,
-    cloning,
-    console,
-    consumers,
-    deletions,
-    experiment_form,
-    experiments,
-    job,
-    jobs,
-    logon,
-    new_search,
-    passwords,
-    pool,
-    run_application,
-    search,
-    searches,
-    selection,
-    users,
-)
 
 STATIC = Path(__file__).with_name("static")
 PAGES = (
-    account,
-    cloning,
-    run_application,
-    console,
-    consumers,
-    deletions,
-    experiment_form,
-    experiments,
-    job,
-    jobs,
-    logon,
-    new_search,
-    passwords,
-    pool,
-    search,
-    searches,
-    selection,
-    users,
+    "account",
+    "cloning",
+    "run_application",
+    "console",
+    "consumers",
+    "deletions",
+    "experiment_form",
+    "experiments",
+    "job",
+    "jobs",
+    "logon",
+    "new_search",
+    "passwords",
+    "pool",
+    "search",
+    "searches",
+    "selection",
+    "users",
 )
+"""Modules of the package `pages`, each with a `router`, in the order in which these are asked for a path."""
+
 FIRST = frozenset(
     {
         "",
@@ -99,7 +82,7 @@ def create_app(context: Context, seconds: Histogram) -> ASGIApp:
     app.state.password_logon = PasswordLogon(context)
     problems.add_handlers(app, _tell)
     for page in PAGES:
-        app.include_router(page.router)
+        app.include_router(import_module(f"{pages.__name__}.{page}").router)
 
     @app.get("/favicon.ico")
     def favicon() -> FileResponse:

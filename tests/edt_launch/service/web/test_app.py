@@ -26,6 +26,11 @@ def test_every_answer_says_what_its_page_may_do(world: World, path: str) -> None
     assert headers["cache-control"] == "no-store"
 
 
+def test_every_page_is_served() -> None:
+    modules = (Path(app.__file__).parent / "pages").glob("*.py")
+    assert {one.stem for one in modules if "\nrouter = " in one.read_text()} == set(app.PAGES)
+
+
 def test_files_are_kept_for_a_year_under_their_digest(world: World) -> None:
     address = templating.static("app.css")
     answer = browser(world).get(address)

@@ -65,7 +65,8 @@ async def hosts(request: Request, context: ContextDep, user: CurrentUser) -> Res
     is_admin = user.is_admin
 
     def view() -> views.Hosts:
-        return views.hosts_view(cluster.hosts(context, user)["hosts"], is_admin=is_admin)
+        known = cluster.hosts(context, user)["hosts"]
+        return views.hosts_view(known, context.clock(), is_admin=is_admin)
 
     return await templating.shared_page(request, is_admin, "console/hosts.html", view)
 

@@ -1,5 +1,6 @@
 """The console's consumers: the owners' tree, and changing it, for administrators."""
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -38,10 +39,12 @@ class Given:
         limit: Value = "",
         lends: Value = "yes",
         policy: Value = "fair",
+        half_life: Value = "86400",
     ) -> None:
         self.version = version
         self.name = name.strip()
-        settings = dict(zip(views.LABELS, (parent, weight, guarantee, limit, lends, policy), strict=True))
+        sent = (parent, weight, guarantee, limit, lends, policy, half_life)
+        settings = dict(zip(views.LABELS, sent, strict=True))
         self.settings = {field: value.strip() for field, value in settings.items()}
 
     def change(self, own: str) -> cluster_schemas.ShareChange:
@@ -117,6 +120,28 @@ def change(
 ) -> Response:
     """Change a node, or say who would gain and lose by that; or what was wrong with the form."""
     return _answer(request, context, user, "" if node == ROOT else node, given, dry_run=dry_run)
+
+
+@router.get("/consumers/{node}/remove")
+def ask_removal(request: Request, context: ContextDep, user: CurrentAdmin, node: rest.NodeName) -> Response:
+    """What removing a node would change, and the button for it."""
+    found = _node(_nodes(context, user), "" if node == ROOT else node)
+    foreseen = json.loads(bytes(rest.remove(context, user, node, dry_run=True).body))
+    return templating.page(request, "act.html", view=views.removal(found, foreseen["changes"]))
+
+
+@router.post("/consumers/{node}/remove")
+def remove(
+    request: Request, context: ContextDep, user: CurrentAdmin, node: rest.NodeName, version: Value = ""
+) -> Response:
+    """Remove a node, or show the question again with what was wrong."""
+    found = _node(_nodes(context, user), node)
+    try:
+        rest.remove(context, user, node, version=version or None)
+    except ConflictError as error:
+        view = views.removal(found, ()).refused(f"{error.detail}: {error.next_step}")
+        return templating.page(request, "act.html", status=error.status, view=view)
+    return RedirectResponse(views.LIST, 303)
 
 
 def _answer(

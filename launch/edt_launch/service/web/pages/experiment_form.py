@@ -11,11 +11,10 @@ from edt_launch.service import definitions as made_definitions
 from edt_launch.service import experiments as made
 from edt_launch.service.api import definitions as definitions_rest
 from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
-from edt_launch.service.api.forecast import changes_by
 from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
+from edt_launch.service.database.project_records import Distribution
 from edt_launch.service.errors import InvalidError, ServiceError
-from edt_launch.service.foreseen import of_starting
 from edt_launch.service.project_spec import (
     DefinitionSpec,
     ExperimentChange,
@@ -24,11 +23,10 @@ from edt_launch.service.project_spec import (
     TrainingSpec,
     frameworks,
 )
-from edt_launch.service.specification import JobSpec
-from edt_launch.service.submission import Submission
+from edt_launch.service.web import preview as starting
 from edt_launch.service.web import templating
 from edt_launch.service.web.pages.experiments import WRONG, experiment_of, parsed, project_of, told
-from edt_launch.service.web.views.experiment_form import FormView, add_view
+from edt_launch.service.web.views.experiment_form import FormView, add_view, draft
 
 router = APIRouter(prefix="/experiments")
 
@@ -62,6 +60,8 @@ class Given:
     def fields(self) -> Json:
         """The same as REST takes it."""
         command = words(self.values["command"]) if self.values["global"] else []
+        if self.values["global"] and not command:
+            raise InvalidError("command: the global one is empty", "write it, or do not use it")
         return {name: self.values[name] for name in ("name", "description", "source")} | {"command": command}
 
 
@@ -75,7 +75,7 @@ class Attributes:
         framework: Value = "",
         command: Value = "",
         definition: Value = "",
-        distribution: Value = "Elastic",
+        distribution: Value = Distribution.ELASTIC,
         least: Annotated[str, Form(alias="min", max_length=16)] = "",
         most: Annotated[str, Form(alias="max", max_length=16)] = "1",
     ) -> None:
@@ -87,21 +87,24 @@ class Attributes:
 
     def training(self, definition: str) -> TrainingSpec:
         """How a definition is run; raises `InvalidError`."""
-        values = {name: self.values[name] or None for name in ("min", "max")}
-        given = {"definition": definition, "distribution": self.values["distribution"], **values}
+        distribution = self.values["distribution"]
+        sizes = ("min", "max") if distribution == Distribution.ELASTIC else ("max",)
+        values = {name: self.values[name] or None for name in sizes}
+        given = {"definition": definition, "distribution": distribution, **values}
         training: TrainingSpec = parsed(TrainingSpec, given)
         return training
 
 
 GivenDep = Annotated[Given, Depends()]
 AttributesDep = Annotated[Attributes, Depends()]
-IsNew = Annotated[str, Query(alias="tab", pattern="^(new|existing)$")]
+Tab = Annotated[str, Query(pattern="^(new|existing)$")]
+IsDraft = Annotated[bool, Query(alias="draft")]
 
 
 @router.get("/new")
 def ask(request: Request, context: ContextDep, user: CurrentUser, project: str) -> Response:
     """The form of a new experiment."""
-    view = _form(context, project_of(context, user, project), None, {}, "")
+    view = _form(context, project_of(context, user, project), None, {})
     return templating.page(request, "experiments/form.html", view=view)
 
 
@@ -118,23 +121,35 @@ def create(
         spec = parsed(ExperimentSpec, {"project": project, **given.fields()})
         experiment = made.create(context, user, spec)
     except WRONG as error:
-        view = _form(context, project_of(context, user, project), None, given.values, told(error))
+        view = _form(context, project_of(context, user, project), None, given.values, error=told(error))
         return templating.page(request, "experiments/form.html", status=error.status, view=view)
     request.scope[SUBJECT] = experiment.name
-    return RedirectResponse(f"/experiments/{experiment.id}/{'add' if given.then == 'add' else 'edit'}", 303)
+    place = f"add{draft(True)}" if given.then == "add" else "edit"
+    return RedirectResponse(f"/experiments/{experiment.id}/{place}", 303)
 
 
 @router.get("/{experiment_id}/edit")
-def edit(request: Request, context: ContextDep, user: CurrentUser, experiment_id: str) -> Response:
+def edit(
+    request: Request,
+    context: ContextDep,
+    user: CurrentUser,
+    experiment_id: str,
+    is_draft: IsDraft = False,
+) -> Response:
     """The form of an experiment."""
     experiment = experiment_of(context, user, experiment_id)
-    view = _form(context, project_of(context, user, experiment["project"]), experiment, None, "")
+    view = _form(context, project_of(context, user, experiment["project"]), experiment, None, is_draft)
     return templating.page(request, "experiments/form.html", view=view)
 
 
 @router.post("/{experiment_id}/edit")
 async def change(
-    request: Request, context: ContextDep, user: CurrentUser, experiment_id: str, given: GivenDep
+    request: Request,
+    context: ContextDep,
+    user: CurrentUser,
+    experiment_id: str,
+    given: GivenDep,
+    is_draft: IsDraft = False,
 ) -> Response:
     """Change it, and start it if that is wanted; or show the form again with what was wrong."""
 
@@ -147,14 +162,19 @@ async def change(
     try:
         await context.uploads.run(user.name, act)
     except WRONG as error:
-        return _again(request, context, user, experiment_id, given.values, error)
-    places = {"add": "/add", "save": "/edit", "run": ""}
+        return _again(request, context, user, experiment_id, given.values, error, is_draft)
+    places = {"add": f"/add{draft(is_draft)}", "save": "/edit", "run": ""}
     return RedirectResponse(f"/experiments/{experiment_id}{places[given.then]}", 303)
 
 
 @router.post("/{experiment_id}/remove/{definition}")
 def remove(
-    request: Request, context: ContextDep, user: CurrentUser, experiment_id: str, definition: str
+    request: Request,
+    context: ContextDep,
+    user: CurrentUser,
+    experiment_id: str,
+    definition: str,
+    is_draft: IsDraft = False,
 ) -> Response:
     """Take a training definition out of an experiment, or show its form with what was wrong."""
     experiment = experiment_of(context, user, experiment_id)
@@ -163,16 +183,21 @@ def remove(
         changes = ExperimentChange(trainings=tuple(kept))
         made.change(context, user, experiment_id, changes, experiment["version"])
     except WRONG as error:
-        return _again(request, context, user, experiment_id, None, error)
-    return RedirectResponse(f"/experiments/{experiment_id}/edit", 303)
+        return _again(request, context, user, experiment_id, None, error, is_draft)
+    return RedirectResponse(f"/experiments/{experiment_id}/edit{draft(is_draft)}", 303)
 
 
 @router.get("/{experiment_id}/add")
 def ask_definition(
-    request: Request, context: ContextDep, user: CurrentUser, experiment_id: str, tab: IsNew = "new"
+    request: Request,
+    context: ContextDep,
+    user: CurrentUser,
+    experiment_id: str,
+    tab: Tab = "new",
+    is_draft: IsDraft = False,
 ) -> Response:
     """The form by which a training definition is added."""
-    return _add(request, context, user, experiment_id, {"min": "1", "max": "1"}, is_new=tab == "new")
+    return _add(request, context, user, experiment_id, {"min": "1", "max": "1"}, tab, is_draft)
 
 
 @router.post("/{experiment_id}/add")
@@ -183,16 +208,16 @@ async def add_definition(
     experiment_id: str,
     given: AttributesDep,
     code: Annotated[UploadFile | None, File()] = None,
-    tab: IsNew = "new",
+    tab: Tab = "new",
+    is_draft: IsDraft = False,
 ) -> Response:
     """Add it, or show the form again with what was wrong."""
-    is_new = tab == "new"
 
     def act() -> None:
         experiment = experiment_of(context, user, experiment_id)
         given.training("daaaaaaaa")  # before anything is kept: does it make sense?
         definition = given.values["definition"]
-        if is_new:
+        if tab == "new":
             definition = _definition(context, user, experiment, given, code)
         kept = [one for one in _trainings(experiment) if one.definition != definition]
         changes = ExperimentChange(trainings=(*kept, given.training(definition)))
@@ -201,8 +226,8 @@ async def add_definition(
     try:
         await context.uploads.run(user.name, act)
     except WRONG as error:
-        return _add(request, context, user, experiment_id, given.values, is_new=is_new, error=error)
-    return RedirectResponse(f"/experiments/{experiment_id}/edit", 303)
+        return _add(request, context, user, experiment_id, given.values, tab, is_draft, error)
+    return RedirectResponse(f"/experiments/{experiment_id}/edit{draft(is_draft)}", 303)
 
 
 @router.post("/{experiment_id}/preview")
@@ -213,14 +238,10 @@ def preview(
     experiment_of(context, user, experiment_id)
     try:
         least, most = given.training("daaaaaaaa").bounds
-        spec = JobSpec(command=["true"], name=given.values["name"] or "it", min=least, max=most)
-        changes = changes_by(context.store, context.settings, [Submission(user, spec)], context.clock())
-        lines = of_starting(changes)
+        lines = starting.lines(context, user, name=given.values["name"], min=least, max=most)
     except InvalidError as error:
         lines = [told(error)]
-    except ValueError:  # a name that is none
-        lines = []
-    return templating.page(request, "experiments/preview.html", lines=lines)
+    return templating.page(request, "preview.html", lines=lines)
 
 
 def words(text: str) -> list[str]:
@@ -259,8 +280,8 @@ def _add(
     user: UserRecord,
     experiment_id: str,
     values: dict[str, str],
-    *,
-    is_new: bool,
+    tab: str,
+    is_draft: bool,
     error: ServiceError | None = None,
 ) -> Response:
     experiment = experiment_of(context, user, experiment_id)
@@ -269,7 +290,8 @@ def _add(
     )
     known = [vars(one) for one in page["definitions"]]
     text = "" if error is None else told(error)
-    view = add_view(experiment, known, frameworks(), values, is_new=is_new, error=text)
+    is_new = tab == "new"
+    view = add_view(experiment, known, frameworks(), values, is_new=is_new, is_draft=is_draft, error=text)
     status = 200 if error is None else error.status
     return templating.page(request, "experiments/add.html", status=status, view=view)
 
@@ -281,15 +303,21 @@ def _again(
     experiment_id: str,
     values: dict[str, str] | None,
     error: ServiceError,
+    is_draft: bool,
 ) -> Response:
     experiment = experiment_of(context, user, experiment_id)
     project = project_of(context, user, experiment["project"])
-    view = _form(context, project, experiment, values, told(error))
+    view = _form(context, project, experiment, values, is_draft, told(error))
     return templating.page(request, "experiments/form.html", status=error.status, view=view)
 
 
 def _form(
-    context: Context, project: Json, experiment: Json | None, values: dict[str, str] | None, error: str
+    context: Context,
+    project: Json,
+    experiment: Json | None,
+    values: dict[str, str] | None,
+    is_draft: bool = False,
+    error: str = "",
 ) -> FormView:
     if values is None and experiment is not None:
         values = {name: experiment[name] for name in ("name", "description", "source")}
@@ -298,18 +326,6 @@ def _form(
             "command": shlex.join(experiment["command"]),
         }
     is_valid = experiment is not None and bool(experiment["trainings"])
-    return FormView(project, experiment, values or {}, _folders(context), is_valid, error)
-
-
-def _folders(context: Context) -> list[str]:
-    """Folders below the folder of data, two deep."""
-    root = context.settings.data_folder
-    found: list[str] = []
-    try:
-        for name in data_folder.listing(root, "").folders[:MOST_FOLDERS]:
-            found += [name, *(f"{name}/{one}" for one in data_folder.listing(root, name).folders)]
-            if len(found) > MOST_FOLDERS:
-                break
-    except InvalidError:  # it cannot be read: then nothing is offered
-        return []
-    return found[:MOST_FOLDERS]
+    is_draft = is_draft and experiment is not None and not experiment["runs"]
+    folders = data_folder.folders(context.settings.data_folder, MOST_FOLDERS)
+    return FormView(project, experiment, values or {}, folders, is_valid, is_draft, error)

@@ -8,13 +8,15 @@ from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from edt_launch.service import searches
+from edt_launch.service import data_folder, definitions, experiments, searches
 from edt_launch.service.api import problems
 from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
+from edt_launch.service.database.project_records import DefinitionRecord, Role
 from edt_launch.service.database.search_records import SearchRecord
-from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError
+from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, ServiceError
+from edt_launch.service.experiments import run_fields
 from edt_launch.service.search_spec import SubmittedSearch
 from edt_launch.service.web import templating
 from edt_launch.service.web.views import new_search as views
@@ -33,6 +35,8 @@ class Given:
         name: Value = "",
         command: Value = "",
         code_of: Value = "",
+        definition: Annotated[str, Form(max_length=16)] = "",
+        source: Value = "",
         metric: Value = "",
         objective: Value = "minimize",
         algorithm: Value = "random",
@@ -52,11 +56,12 @@ class Given:
         step: Values = None,
     ) -> None:
         texts = {
-            "name": name, "command": command, "code_of": code_of, "metric": metric, "objective": objective,
-            "algorithm": algorithm, "max_trials": max_trials, "max_parallel": max_parallel,
-            "max_minutes": max_minutes, "max_budget": max_budget, "seed": seed, "min": least, "max": most,
-            "priority": priority,
+            "name": name, "command": command, "code_of": code_of, "source": source, "metric": metric,
+            "objective": objective, "algorithm": algorithm, "max_trials": max_trials,
+            "max_parallel": max_parallel, "max_minutes": max_minutes, "max_budget": max_budget,
+            "seed": seed, "min": least, "max": most, "priority": priority,
         }  # fmt: skip
+        self.definition = definition
         self.texts = {field: text.strip() for field, text in texts.items()}
         columns = [parameter or [], kind or [], values or [], low or [], high or [], step or []]
         if len({len(column) for column in columns}) > 1:
@@ -71,8 +76,13 @@ def ask(
     context: ContextDep,
     user: CurrentUser,
     job: Annotated[str, Query(max_length=16)] = "",
+    definition: Annotated[str, Query(max_length=16)] = "",
+    experiment: Annotated[str, Query(max_length=16)] = "",
 ) -> Response:
-    """The form, with the command and the files of a job if one is named."""
+    """The form, with the command and the files of a job or of a training definition if one is named."""
+    if definition:
+        view = _of_definition(context, user, definition, experiment)
+        return templating.page(request, "new_search.html", view=view)
     given = {}
     if job:
         found = context.job_of(job, user)
@@ -97,30 +107,68 @@ async def create(
     try:
         search = await context.uploads.run(user.name, lambda: _submit(context, user, given, code))
     except (ConflictError, ForbiddenError, InvalidError) as error:
-        wrong = f"{error.detail}: {error.next_step}" if error.next_step else error.detail
-        view = views.new_search(given.texts, given.rows, wrong)
-        return await run_in_threadpool(
-            templating.page, request, "new_search.html", status=error.status, view=view
-        )
+        return await run_in_threadpool(_again, request, context, user, given, error)
     request.scope[SUBJECT] = search.id
     return RedirectResponse(f"/searches/{search.id}", 303)
 
 
+def _again(
+    request: Request, context: Context, user: UserRecord, given: Given, error: ServiceError
+) -> Response:
+    wrong = f"{error.detail}: {error.next_step}" if error.next_step else error.detail
+    definition = _definition(context, user, given.definition) if given.definition else None
+    view = views.new_search(given.texts, given.rows, wrong, definition)
+    return templating.page(request, "new_search.html", status=error.status, view=view)
+
+
 def _submit(context: Context, user: UserRecord, given: Given, code: UploadFile | None) -> SearchRecord:
     file = code.file if code is not None and code.filename else None  # without a file, browsers send none
-    try:
-        spec = SubmittedSearch.model_validate(_spec(given))
-    except ValidationError as error:
-        raise InvalidError(problems.invalid(error.errors()).detail) from None
-    return searches.submit(context, user, spec, file)
+    if not given.definition:
+        return searches.submit(context, user, _spec(given, {}), file)
+    definition = _definition(context, user, given.definition)
+    source = data_folder.folder(context.settings.data_folder, given.texts["source"])
+    spec = _spec(given, run_fields(definition.framework, source, {}))
+    is_other = file is not None or spec.job.code_of is not None
+    known = None if is_other else context.store.definitions.code(definition.id, definition.code)
+    with definitions.opened(context, definition.id, known) as kept:
+        return searches.submit(context, user, spec, file or kept)
 
 
-def _spec(given: Given) -> dict[str, Any]:
-    texts = {field: text for field, text in given.texts.items() if text}
+def _definition(context: Context, user: UserRecord, definition_id: str) -> DefinitionRecord:
+    return definitions.definition_for(context, user, definition_id, Role.EDITOR)
+
+
+def _of_definition(
+    context: Context, user: UserRecord, definition_id: str, experiment_id: str
+) -> views.NewSearch:
+    """The form with a training definition as an experiment has it, if one is named."""
+    definition = _definition(context, user, definition_id)
+    given = {"command": shlex.join(definition.command)}
+    if experiment_id:
+        experiment = experiments.experiment_for(context, user, experiment_id)
+        given |= {
+            "source": experiment.source,
+            "command": shlex.join(experiment.command or definition.command),
+        }
+        for one in context.store.experiments.trainings(experiment.id):
+            if one.definition == definition.id:
+                given |= {"min": str(one.least), "max": str(one.most)}
+    return views.new_search(given, definition=definition)
+
+
+def _spec(given: Given, fields: dict[str, Any]) -> SubmittedSearch:
+    """The search as REST takes it; `fields` are more of its job. Raises `InvalidError`."""
+    texts = {field: text for field, text in given.texts.items() if text and field != "source"}
     try:
         command = shlex.split(texts.pop("command", ""))
     except ValueError as error:
         raise InvalidError(f"command: {error}", "close its quotes") from None
-    own = {field: texts.pop(field) for field in ("code_of", "min", "max", "priority") if field in texts}
+    own: dict[str, Any] = {
+        field: texts.pop(field) for field in ("code_of", "min", "max", "priority") if field in texts
+    }
     parameters = {row.name: row.range() for row in given.rows if row.name}
-    return {**texts, "parameters": parameters, "job": {**own, "command": command}}
+    search = {**texts, "parameters": parameters, "job": {**own, **fields, "command": command}}
+    try:
+        return SubmittedSearch.model_validate(search)
+    except ValidationError as error:
+        raise InvalidError(problems.invalid(error.errors()).detail) from None

@@ -15,6 +15,7 @@ from edt_launch.service.database.records import JobRecord
 from edt_launch.service.errors import ForbiddenError, InvalidError
 from edt_launch.service.specification import JobSpec
 from edt_launch.service.submission import Submission
+from edt_launch.service.web import preview as starting
 from edt_launch.service.web import templating
 from edt_launch.service.web.views.run_application import run_view
 
@@ -58,6 +59,22 @@ async def run(
         return templating.page(request, "console/run.html", status=error.status, view=view)
     request.scope[SUBJECT] = job.id
     return RedirectResponse(f"/jobs/{job.id}", 303)
+
+
+@router.post("/preview")
+def preview(
+    request: Request,
+    context: ContextDep,
+    user: CurrentUser,
+    name: Value = "",
+    least: Annotated[str, Form(alias="min", max_length=256)] = "",
+    most: Annotated[str, Form(alias="max", max_length=256)] = "",
+    priority: Value = "",
+) -> Response:
+    """What starting it would change, as lines."""
+    given = {"name": name, "min": least, "max": most, "priority": priority}
+    stripped = {field: value.strip() for field, value in given.items()}
+    return templating.page(request, "preview.html", lines=starting.lines(context, user, **stripped))
 
 
 def _submit(context: Context, user: UserRecord, given: dict[str, str], code: UploadFile | None) -> JobRecord:

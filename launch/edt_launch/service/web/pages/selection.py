@@ -1,6 +1,7 @@
 """Doing something with several jobs at once."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -14,11 +15,12 @@ from edt_launch.service.api.forecast import effects
 from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.records import JobRecord
-from edt_launch.service.errors import ConflictError, InvalidError, ServiceError
+from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, ServiceError
 from edt_launch.service.specification import MOST_PRIORITY, JobChange
 from edt_launch.service.states import Wanted
 from edt_launch.service.web import templating
 from edt_launch.service.web.views import selection as views
+from edt_launch.service.web.views.asking import Question
 from edt_launch.service.web.views.job import actions
 
 router = APIRouter()
@@ -44,13 +46,7 @@ def ask(
     back: Back = "/jobs",
 ) -> Response:
     """What an action would do to the chosen jobs, and the button for it."""
-    records = _jobs(context, user, job or ())
-    able = [one for one in records if _can(one, action)]
-    if not able:
-        raise ConflictError(f"nothing that was chosen can be {views.DONE[action]}", "choose other jobs")
-    changes = _foreseen(context, able, action)
-    shown = [answers.job(one) for one in able]
-    view = views.question(action, shown, len(records) - len(able), changes, back)
+    view = _question(context, _jobs(context, user, job or ()), action, back)
     return templating.page(request, "act.html", view=view)
 
 
@@ -77,14 +73,25 @@ def act(
     job: Annotated[list[str] | None, Form(max_length=MOST)] = None,
     priority: Annotated[str, Form(max_length=16)] = "",
     back: Annotated[Back, Form()] = "/jobs",
+    foresee: Annotated[bool, Form()] = False,
 ) -> Response:
-    """Do it, and go back to the list; what could not be done is told."""
+    """Do it, and go back to the list, or only say what would change; what could not be done is told."""
     records = _jobs(context, user, job or ())
+    try:
+        changes = _priority(context, user, priority) if action == "priority" else JobChange()
+    except (InvalidError, ForbiddenError) as error:
+        view = _question(context, records, action, back, priority).refused(
+            f"{error.detail}: {error.next_step}"
+        )
+        return templating.page(request, "act.html", status=error.status, view=view)
+    if foresee:
+        view = _question(context, records, action, back, priority, changes)
+        return templating.page(request, "act.html", view=view)
     request.scope[SUBJECT] = f"{action} {' '.join(one.id for one in records)}"
     problems_met = []
     for one in records:
         try:
-            _acts(context, user, afterwards, priority)[action](one.id)
+            _acts(context, user, afterwards, changes)[action](one.id)
         except ServiceError as error:
             problems_met.append(f"{one.id}: {error.detail}")
     if problems_met:
@@ -95,14 +102,14 @@ def act(
 
 
 def _acts(
-    context: Context, user: UserRecord, afterwards: BackgroundTasks, priority: str
+    context: Context, user: UserRecord, afterwards: BackgroundTasks, changes: JobChange
 ) -> Mapping[str, Callable[[str], object]]:
     return {
         "stop": partial(rest.stop, context, user),
         "pause": partial(rest.pause, context, user),
         "resume": partial(rest.resume, context, user),
         "delete": lambda job: rest.delete(context, user, job, afterwards),
-        "priority": lambda job: rest.change(context, user, job, _priority(priority)),
+        "priority": lambda job: rest.change(context, user, job, changes),
     }
 
 
@@ -116,17 +123,40 @@ def _can(job: JobRecord, action: Action) -> bool:
     return ("set" if action == "priority" else action) in actions(answers.job(job))
 
 
+def _question(
+    context: Context,
+    records: Sequence[JobRecord],
+    action: Action,
+    back: str,
+    priority: str | None = None,
+    changes: JobChange | None = None,
+) -> Question:
+    able = [one for one in records if _can(one, action)]
+    if not able:
+        raise ConflictError(f"nothing that was chosen can be {views.DONE[action]}", "choose other jobs")
+    foreseen = _foreseen(context, able, action, changes)
+    shown = [answers.job(one) for one in able]
+    return views.question(action, shown, len(records) - len(able), foreseen, back, priority)
+
+
 def _foreseen(
-    context: Context, jobs: Sequence[JobRecord], action: Action
+    context: Context, jobs: Sequence[JobRecord], action: Action, changes: JobChange | None
 ) -> Sequence[Mapping[str, Any]] | None:
-    if action not in WANTED:
+    if action in WANTED:
+        changed = [rest.wanting(job, WANTED[action]) for job in jobs]
+    elif changes is not None and changes.priority is not None:
+        changed = [replace(job, priority=changes.priority) for job in jobs]
+    else:
         return None
-    return effects(context, [rest.wanting(job, WANTED[action]) for job in jobs])
+    return effects(context, changed)
 
 
-def _priority(text: str) -> JobChange:
+def _priority(context: Context, user: UserRecord, text: str) -> JobChange:
     try:
-        return JobChange.model_validate({"priority": int(text)})
+        priority = int(text)
+        changes = JobChange(priority=priority)
     except ValueError:
         limits = f"from {-MOST_PRIORITY} to {MOST_PRIORITY}"
         raise InvalidError(f"priority: {text!r} is none", f"give a whole number {limits}") from None
+    context.submitter.check_priority(user, priority)
+    return changes

@@ -32,6 +32,33 @@
   for (const name of ["change", "htmx:after:swap"]) document.addEventListener(name, grey);
   grey();
 
+  // A file that was chosen has its name below it, with a check mark if it can be one, and a bin that takes it away again.
+  const showFile = (input) => {
+    const shown = input.closest("label").nextElementSibling;
+    const file = input.files[0];
+    const isOne = !file || input.accept.split(",").some((end) => file.name.toLowerCase().endsWith(end));
+    input.setCustomValidity(isOne ? "" : `${file.name} is none of ${input.accept.replaceAll(",", ", ")}: choose another file`);
+    shown.hidden = !file;
+    shown.querySelector("b").hidden = !isOne;
+    shown.querySelector("bdi").textContent = isOne ? file?.name ?? "" : input.validationMessage;
+  };
+  // Buttons that send a form are grey until what is written in it makes sense.
+  const check = () => {
+    for (const box of document.querySelectorAll("[data-requires]")) box.form.elements[box.dataset.requires].required = box.checked;
+    for (const least of document.querySelectorAll("[data-most]")) least.max = least.form.elements[least.dataset.most].value;
+    document.querySelectorAll("input[type=file]").forEach(showFile);
+    for (const button of document.querySelectorAll("button[data-valid]")) button.disabled = !button.form.matches(":valid");
+  };
+  for (const name of ["input", "change", "htmx:after:swap"]) document.addEventListener(name, check);
+  window.addEventListener("pageshow", check);
+  document.addEventListener("click", ({ target }) => {
+    const input = target.closest(".file button")?.parentElement.previousElementSibling.querySelector("input");
+    if (!input) return;
+    input.value = "";
+    input.dispatchEvent(new Event("change", { bubbles: true }));
+    input.focus();
+  });
+
   // What may be opened and closed stays as it is when the page around it is brought up to date.
   const opened = new Set();
   document.addEventListener("toggle", ({ target }) => { if (target.id) opened[target.open ? "add" : "delete"](target.id); }, true);

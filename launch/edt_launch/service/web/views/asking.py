@@ -17,6 +17,7 @@ class Field:
     is_number: bool = True
     options: Sequence[tuple[str, str]] = ()
     secret: str = ""
+    is_required: bool = False
 
 
 @dataclass(frozen=True)

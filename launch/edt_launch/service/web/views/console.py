@@ -233,7 +233,10 @@ def _group(
 
 @dataclass(frozen=True)
 class HostRow:
-    """A host; `action` is what the viewer can do with it, empty for nothing."""
+    """A host; `action` is what the viewer can do with it, empty for nothing.
+
+    `failed` are devices on which a worker has failed, and when they are tried again.
+    """
 
     name: str
     state: str
@@ -246,6 +249,7 @@ class HostRow:
     since: float
     heard: float | None
     action: str
+    failed: Sequence[tuple[str, float]]
 
 
 @dataclass(frozen=True)
@@ -258,12 +262,12 @@ class Hosts:
     places: Sequence[tuple[str, str]] = PLACES
 
 
-def hosts_view(hosts: Sequence[Json], *, is_admin: bool) -> Hosts:
+def hosts_view(hosts: Sequence[Json], now: float, *, is_admin: bool) -> Hosts:
     """The page of the hosts that REST has shown."""
-    return Hosts([_host(host, is_admin) for host in hosts])
+    return Hosts([_host(host, now, is_admin) for host in hosts])
 
 
-def _host(host: Json, is_admin: bool) -> HostRow:
+def _host(host: Json, now: float, is_admin: bool) -> HostRow:
     used = sum(device["job"] is not None for device in host["devices"])
     load = host["load"]
     return HostRow(
@@ -278,6 +282,7 @@ def _host(host: Json, is_admin: bool) -> HostRow:
         host["changed"],
         host["heard"],
         drain_action(host["state"], is_admin),
+        [(one["name"], one["retried"]) for one in host["devices"] if (one["retried"] or 0.0) > now],
     )
 
 

@@ -21,12 +21,13 @@ LABELS: Mapping[str, str] = {
     "limit": "Limit (devices at most; empty: none)",
     "lends": "Lends what it owns and does not use",
     "policy": "Policy among those below it",
+    "half_life": "Half-life of remembered use, in seconds",
 }
 """Fields of the form, in their order."""
 
 SHORT: Mapping[str, str] = {
     "parent": "below", "weight": "weight", "guarantee": "guarantee", "limit": "limit", "lends": "lends",
-    "policy": "policy",
+    "policy": "policy", "half_life": "half-life",
 }  # fmt: skip
 
 POLICIES: Mapping[str, str] = {
@@ -56,11 +57,13 @@ class Consumer:
     limit: str
     lends: str
     policy: str
+    half_life: str
     entitled: Amount
     has: Amount
     asks: Amount
     lent: Amount
     address: str
+    can_go: bool
 
 
 @dataclass(frozen=True)
@@ -105,11 +108,13 @@ def _row(node: Json, depth: int, devices: int) -> Consumer:
         wording.number(node["limit"], 2),
         _yes(node["lends"]) if node["guarantee"] else wording.NONE,
         node["policy"],
+        wording.duration(node["half_life"]),
         amount(node["entitled"]),
         amount(node["size"]),
         amount(node["asks"]),
         amount(node["lent"]),
         address(node["name"]),
+        bool(node["name"]),
     )
 
 
@@ -131,6 +136,7 @@ def values(node: Json) -> dict[str, str]:
         "limit": "" if node["limit"] is None else f"{node['limit']:g}",
         "lends": _yes(node["lends"]),
         "policy": node["policy"],
+        "half_life": f"{node['half_life']:.12g}",
     }
 
 
@@ -201,6 +207,17 @@ def preview(
     ]
     hidden = [("version", version), *given.items()]
     return Question("Save", f"consumer {name or EVERYBODY}", effect, address(name), LIST, hidden=hidden)
+
+
+def removal(node: Json, changes: Sequence[Json]) -> Question:
+    """The question whether a node is to be removed; `changes` come of it."""
+    own = address(node["name"])
+    effect = [
+        f"A user of that name has the defaults from then on: weight 1, no guarantee, below {EVERYBODY}.",
+        *sentences(changes),
+    ]
+    hidden = [("version", node["version"])]
+    return Question("Remove", f"consumer {node['name']}", effect, f"{own}/remove", LIST, hidden=hidden)
 
 
 def _told(field: str, value: str) -> str:

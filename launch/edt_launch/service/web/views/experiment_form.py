@@ -13,6 +13,11 @@ FRAMEWORKS = {"Horovod": "Horovod script"}
 """How frameworks are called besides their own names."""
 
 
+def draft(is_draft: bool) -> str:
+    """What follows the addresses of forms as long as an experiment is a draft."""
+    return "?draft=1" if is_draft else ""
+
+
 @dataclass(frozen=True)
 class FormView:
     """The form of an experiment.
@@ -22,6 +27,7 @@ class FormView:
         values: of the form's fields.
         folders: that can be its source.
         is_valid: whether it could be run.
+        is_draft: whether it was made only to have training definitions added, and not saved since.
         error: what was wrong with what the form was sent with.
     """
 
@@ -30,6 +36,7 @@ class FormView:
     values: Mapping[str, str]
     folders: Sequence[str]
     is_valid: bool
+    is_draft: bool = False
     error: str = ""
 
     @property
@@ -37,7 +44,7 @@ class FormView:
         """Where the form is sent."""
         if self.experiment is None:
             return "/experiments/new"
-        return f"/experiments/{self.experiment['id']}/edit"
+        return f"/experiments/{self.experiment['id']}/edit{draft(self.is_draft)}"
 
     @property
     def back(self) -> str:
@@ -58,11 +65,21 @@ class AddView:
 
     experiment: Json
     is_new: bool
+    is_draft: bool
     values: Mapping[str, str]
     existing: Field
     framework: Field
     distribution: Field
     error: str = ""
+
+    def tab(self, name: str) -> str:
+        """The address of the form's tab of a name."""
+        return f"/experiments/{self.experiment['id']}/add?tab={name}{'&draft=1' if self.is_draft else ''}"
+
+    @property
+    def back(self) -> str:
+        """Where one comes from."""
+        return f"/experiments/{self.experiment['id']}/edit{draft(self.is_draft)}"
 
 
 def add_view(
@@ -72,12 +89,14 @@ def add_view(
     values: Mapping[str, str],
     *,
     is_new: bool,
+    is_draft: bool,
     error: str = "",
 ) -> AddView:
     """The form with what it was sent with."""
     return AddView(
         experiment,
         is_new,
+        is_draft,
         values,
         Field(
             "definition",

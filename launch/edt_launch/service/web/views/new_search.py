@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edt_launch.service.database.project_records import DefinitionRecord
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.search_spec import Algorithm, Objective
 from edt_launch.service.web.views.asking import Field
@@ -24,6 +25,7 @@ LABELS: Mapping[str, str] = {
     "name": "Name",
     "command": "Command: {rate} in it is the value of the parameter rate",
     "code_of": "Or the files of your job with the id",
+    "source": "Source files folder, below the folder of data",
     "metric": "Metric: a value that the script reports",
     "objective": "Objective",
     "algorithm": "Algorithm",
@@ -43,7 +45,8 @@ FIRST: Mapping[str, str] = {
 }  # fmt: skip
 """What the form begins with."""
 
-TEXTS = frozenset({"name", "command", "code_of", "metric"})
+TEXTS = frozenset({"name", "command", "code_of", "source", "metric"})
+REQUIRED = frozenset({"command", "metric"})
 
 OPTIONS: Mapping[str, Sequence[tuple[str, str]]] = {
     "objective": [(str(one), str(one)) for one in Objective],
@@ -98,7 +101,10 @@ def _value(text: str) -> float | str:
 
 @dataclass(frozen=True)
 class NewSearch:
-    """The form: fields before the file, between it and the parameters, and after these."""
+    """The form: fields before the file, between it and the parameters, and after these.
+
+    `definition` is the training definition that trials are runs of, if they are.
+    """
 
     before: Sequence[Field]
     job: Sequence[Field]
@@ -106,23 +112,33 @@ class NewSearch:
     rows: Sequence[Row]
     kinds: Mapping[str, str]
     error: str
+    definition: DefinitionRecord | None
 
 
-def new_search(given: Mapping[str, str], rows: Sequence[Row] = (), error: str = "") -> NewSearch:
+def new_search(
+    given: Mapping[str, str],
+    rows: Sequence[Row] = (),
+    error: str = "",
+    definition: DefinitionRecord | None = None,
+) -> NewSearch:
     """The form with what it was sent with; `error` is what was wrong, empty if nothing was."""
     values = {**FIRST, **given}
     fields = {
-        name: Field(name, label, values.get(name, ""), name not in TEXTS, OPTIONS.get(name, ()))
+        name: Field(
+            name, label, values.get(name, ""), name not in TEXTS, OPTIONS.get(name, ()), "", name in REQUIRED
+        )
         for name, label in LABELS.items()
     }
+    source = fields.pop("source")
     own = ("code_of", "min", "max", "priority")
     used = [row for row in rows if row.name or row.values or row.low]
     empty = [Row()] * max(1, min(ROWS - len(used), MOST_ROWS - len(used)))
     return NewSearch(
-        [fields.pop("name"), fields.pop("command")],
+        [fields.pop("name"), fields.pop("command"), *([source] if definition else [])],
         [fields.pop(name) for name in own],
         list(fields.values()),
         [*used, *empty],
         KINDS,
         error,
+        definition,
     )

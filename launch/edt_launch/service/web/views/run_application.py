@@ -34,7 +34,7 @@ class RunView:
 def run_view(given: Mapping[str, str] = FIRST, error: str = "", *, is_admin: bool) -> RunView:
     """The form with what it was sent with; only administrators name folders."""
     fields = [
-        Field(name, label, given.get(name, ""), name in NUMBERS)
+        Field(name, label, given.get(name, ""), name in NUMBERS, is_required=name == "command")
         for name, label in LABELS.items()
         if is_admin or name != "path"
     ]

@@ -30,14 +30,26 @@ MOST_NAMES = 5
 
 
 def question(
-    action: str, jobs: Sequence[Json], others: int, changes: Sequence[Json] | None, back: str
+    action: str,
+    jobs: Sequence[Json],
+    others: int,
+    changes: Sequence[Json] | None,
+    back: str,
+    priority: str | None = None,
 ) -> Question:
-    """The question; `others` were chosen and cannot be done that to, `changes` come of it."""
+    """The question; `others` were chosen and cannot be done that to, `changes` come of it.
+
+    `priority` is what was written; None for what the jobs have.
+    """
+    is_priority = action == "priority"
+    if priority is None:
+        present = {job["priority"] for job in jobs}
+        priority = str(present.pop()) if len(present) == 1 else ""
     names = [job["name"] or job["id"] for job in jobs[:MOST_NAMES]]
     more = len(jobs) - len(names)
     left_out = f"{others} more that were chosen cannot be {DONE[action]}, and are left as they are."
     return Question(
-        "Set the priority of" if action == "priority" else action.capitalize(),
+        "Set the priority of" if is_priority else action.capitalize(),
         f"{len(jobs)} {'job' if len(jobs) == 1 else 'jobs'}",
         [
             ", ".join(names) + (f" and {more} more" if more else ""),
@@ -47,8 +59,10 @@ def question(
         ],
         "/selected",
         back,
-        [Field("priority", "Priority", "0")] if action == "priority" else (),
+        [Field("priority", "Priority", priority, is_required=True)] if is_priority else (),
         [("action", action), ("back", back), *(("job", job["id"]) for job in jobs)],
+        button="Set the priority" if is_priority else "",
+        can_foresee=is_priority,
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from browser import browser
 from edt_launch.cluster.nvidia import Load
-from edt_launch.service.database.records import HostRecord
+from edt_launch.service.database.records import SUSPENDED, HostRecord
 from edt_launch.service.states import State
 from world import NOW, World
 
@@ -121,6 +121,18 @@ def test_hosts_with_load_and_what_their_gpus_do(world: World) -> None:
     assert 'value="/console/hosts"' in admin.get("/pool/hosts/node1/drain?back=/console/hosts").text
     answer = admin.post("/pool/hosts/node1/drain", data={"back": "/console/hosts"})
     assert answer.headers["location"] == "/console/hosts"
+
+
+def test_a_host_says_where_workers_have_failed_and_when_they_are_tried_again(world: World) -> None:
+    job = running(world, "digits", "0", "1")
+    failed = [("node1", "0", NOW + 130.0), ("node1", "1", NOW - 1.0)]
+    world.store.jobs.record({job: {"notes": {SUSPENDED: failed}}})
+    page = browser(world, "ann").get("/console/hosts").text
+    assert "0: a worker has failed, tried again <time" in page
+    assert (f'data-until="{NOW + 130.0}">in 2 min 10 s</time>' in page, "1: a worker" in page) == (
+        True,
+        False,
+    )
 
 
 class Meter:

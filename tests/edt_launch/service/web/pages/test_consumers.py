@@ -1,6 +1,6 @@
 import pytest
 
-from browser import browser
+from browser import browser, shown_again
 from edt_launch.service.states import State
 from world import World
 
@@ -122,3 +122,51 @@ def test_the_root_has_no_parent(world: World) -> None:
     assert admin.post("/console/consumers/-", data=data).status_code == 303
     assert world.store.shares.all()[0].policy == "priority"
     assert admin.get("/console/consumers/nobody").status_code == 404
+
+
+def test_a_consumer_is_removed_after_a_look_at_what_that_does(world: World, two_jobs: list[str]) -> None:
+    admin = browser(world, "admin")
+    world.admin.put("/shares/lab", json={"guarantee": 3, "lends": False})
+    page = admin.get("/console/consumers").text
+    assert 'href="/console/consumers/lab/remove"' in page
+    assert 'href="/console/consumers/-/remove"' not in page
+    assert "/remove" not in browser(world, "ann").get("/console/consumers").text
+    asked = admin.get("/console/consumers/lab/remove").text
+    assert ("weight 1, no guarantee, below everybody" in asked, "first of ann goes from" in asked) == (
+        True,
+        True,
+    )
+    seen = version(world, "lab")
+    world.admin.put("/shares/lab", json={"guarantee": 1})
+    shown_again(
+        admin.post("/console/consumers/lab/remove", data={"version": seen}), 409, "lab was changed by admin"
+    )
+    data = {"version": version(world, "lab")}
+    assert browser(world, "ann").post("/console/consumers/lab/remove", data=data).status_code == 403
+    assert admin.post("/console/consumers/lab/remove", data=data).headers["location"] == "/console/consumers"
+    assert "lab" not in {node.name for node in world.store.shares.all()}
+    assert world.store.audit.newest(1)[0].path == "/console/consumers/lab/remove"
+
+
+def test_a_consumer_that_is_needed_is_not_removed(world: World, two_jobs: list[str]) -> None:
+    admin = browser(world, "admin")
+    world.admin.put("/shares/lab", json={})
+    world.admin.put("/shares/bob", json={"parent": "lab"})
+    for name, told in (("ann", two_jobs[0]), ("lab", "has others below it: bob")):
+        asked = admin.get(f"/console/consumers/{name}/remove")
+        assert (asked.status_code, told in asked.text) == (409, True)
+        shown_again(admin.post(f"/console/consumers/{name}/remove", data={"version": ""}), 409, told)
+    assert admin.get("/console/consumers/-/remove").status_code == 422
+    assert admin.get("/console/consumers/nobody/remove").status_code == 404
+
+
+def test_the_half_life_of_use_is_seen_and_changed(world: World) -> None:
+    admin = browser(world, "admin")
+    assert 'name="half_life" value="86400"' in admin.get("/console/consumers/ann").text
+    data = FORM | {"half_life": "7200", "version": version(world, "ann")}
+    shown = admin.post("/console/consumers/ann?dry_run=1", data=data).text
+    assert "Half-life: 86400 → 7200." in shown
+    assert admin.post("/console/consumers/ann", data=data).status_code == 303
+    assert "<td>2 h</td>" in admin.get("/console/consumers").text
+    answer = admin.post("/console/consumers/ann?dry_run=1", data=data | {"half_life": "0"})
+    shown_again(answer, 422, "half_life", "greater than or equal to 1")

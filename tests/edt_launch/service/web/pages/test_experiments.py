@@ -52,7 +52,7 @@ def test_an_experiment_is_made_and_run_in_pages_alone(world: World) -> None:
     assert (job.owner, job.command) == ("ann", ("python", "train.py", "--fast"))
     text = ann.get(page).text
     assert ("<caption>Queued" in text, job.id in text) == (True, True)
-    assert world.store.audit.newest(1)[0].path == edit
+    assert world.store.audit.newest(1)[0].path == edit.removesuffix("?draft=1")
 
 
 def test_runs_are_shown_compared_run_again_and_saved(lab: Lab) -> None:
@@ -135,6 +135,15 @@ def test_an_existing_definition_is_added_and_taken_out(lab: Lab) -> None:
     assert "needs a training definition" in ann.get(f"{page}/edit").text
 
 
+def test_only_elastic_trainings_have_a_least_number_of_nodes(lab: Lab) -> None:
+    ann = browser(lab.world, "ann")
+    page = f"/experiments/{lab.experiment()['id']}"
+    given = {"definition": lab.definition()["id"], "distribution": "Distributed", "min": "1", "max": "4"}
+    assert "It starts at once with 4." in ann.post(f"{page}/preview", data=given).text
+    assert ann.post(f"{page}/add?tab=existing", data=given).status_code == 303
+    assert "1 GPU on 4 nodes, Distributed" in ann.get(f"{page}/edit").text
+
+
 def test_the_second_of_two_editors_is_told_who_came_first(lab: Lab) -> None:
     ann = browser(lab.world, "ann")
     lab.join("bob", "editor")
@@ -190,3 +199,35 @@ def test_names_that_are_taken_are_told_above_what_was_written(lab: Lab) -> None:
     given = {"project": lab.project, "name": "first", "description": "kept"}
     answer = ann.post("/experiments/new", data=given)
     shown_again(answer, 409, "an experiment &#39;first&#39;", 'value="kept"')
+
+
+def test_cancelling_a_new_experiment_takes_it_back(lab: Lab) -> None:
+    ann = browser(lab.world, "ann")
+    given = {"project": lab.project, "name": "first", "then": "add"}
+    add = ann.post("/experiments/new", data=given).headers["location"]
+    assert re.findall(r'href="(\S+/edit\S*)"', ann.get(add).text) == [add.replace("/add", "/edit")]
+    edit = ann.post(add, data=DEFINITION, files={"code": ("code.zip", CODE)}).headers["location"]
+    text = ann.get(edit).text
+    assert "Cancel deletes the experiment." in text
+    cancel = re.findall(r'<form id="cancel" method="post" action="(.*?)"', text)[0]
+    assert ann.post(cancel).headers["location"] == f"/experiments/projects/{lab.project}"
+    project = ann.get(f"/experiments/projects/{lab.project}").text
+    assert ("There is no experiment" in project, "&lt;i&gt;net" in project) == (True, True)
+
+
+@pytest.mark.parametrize("then", ["save", "run"])
+def test_cancelling_takes_back_nothing_that_was_saved_or_run(lab: Lab, then: str) -> None:
+    ann = browser(lab.world, "ann")
+    experiment = lab.experiment(lab.definition()["id"])
+    edit = f"/experiments/{experiment['id']}/edit"
+    assert 'id="cancel"' in ann.get(f"{edit}?draft=1").text
+    given = {"name": "first", "then": then, "version": str(experiment["version"])}
+    saved = ann.post(f"{edit}?draft=1", data=given).headers["location"]
+    assert 'id="cancel"' not in ann.get(saved).text
+    assert ('id="cancel"' in ann.get(f"{edit}?draft=1").text) == (then == "save")
+
+
+def test_a_global_command_that_is_empty_is_told(lab: Lab) -> None:
+    given = {"project": lab.project, "name": "first", "global": "1", "command": " "}
+    answer = browser(lab.world, "ann").post("/experiments/new", data=given)
+    shown_again(answer, 422, "command: the global one is empty: write it, or do not use it")

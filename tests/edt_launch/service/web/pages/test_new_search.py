@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from browser import browser
+from browser import browser, shown_again
+from lab import Lab
 from world import World, tar
 
 FORM: dict[str, Any] = {
@@ -79,4 +80,46 @@ def test_what_is_wrong_is_told_above_what_was_written(
     if "low" not in change or len(change["low"]) > 1:
         assert 'value="find"' in answer.text
         assert 'value="sgd, &lt;b&gt;true, true"' in answer.text or "values" in change
+    assert world.store.searches.all() == []
+
+
+@pytest.mark.parametrize("framework", ["Horovod", "edtPyTorch"])
+def test_it_searches_with_a_training_definition(world: World, framework: str) -> None:
+    lab = Lab(world)
+    data = world.settings.data_folder / "mnist"
+    data.mkdir()
+    definition = lab.definition(name="<b>net", framework=framework, command=["train.py"])["id"]
+    experiment = lab.experiment(definition, source="mnist", command=["train.py", "--fast"])["id"]
+    client = browser(world, "ann")
+    address = f"/searches/new?definition={definition}"
+    for page in (f"/experiments/{experiment}?tab=overview", f"/experiments/projects/{lab.project}"):
+        assert f'href="{address}' in client.get(page).text
+    assert 'value="train.py"' in client.get(address).text
+    form = client.get(f"{address}&experiment={experiment}").text
+    for told in (
+        "&lt;b&gt;net",
+        'value="train.py --fast"',
+        'name="source" value="mnist"',
+        'name="max" value="4"',
+    ):
+        assert told in form
+    given = FORM | {"command": "train.py {rate}", "definition": definition, "source": "mnist"}
+    wrong = client.post("/searches/new", data=given | {"source": "nothing"})
+    shown_again(wrong, 422, "&#39;nothing&#39; cannot be read", f'name="definition" value="{definition}"')
+    assert client.post("/searches/new", data=given).status_code == 303
+    job = world.store.searches.get("find").template  # type: ignore[union-attr]
+    found = job["environment"].get("DATA_DIR") if framework == "Horovod" else job["data_dir"]
+    assert found == str(data)
+    assert job["framework"] == (None if framework == "Horovod" else framework)
+
+
+def test_only_editors_search_with_a_training_definition(world: World) -> None:
+    lab = Lab(world)
+    definition = lab.definition()["id"]
+    experiment = lab.experiment(definition)["id"]
+    lab.join("bob", "viewer")
+    client = browser(world, "bob")
+    assert client.get(f"/searches/new?definition={definition}").status_code == 403
+    assert client.post("/searches/new", data=FORM | {"definition": definition}).status_code == 403
+    assert "/searches/new" not in client.get(f"/experiments/{experiment}?tab=overview").text
     assert world.store.searches.all() == []

@@ -1,6 +1,6 @@
 import pytest
 
-from browser import browser
+from browser import browser, shown_again
 from edt_launch.service.states import State, Wanted
 from world import World
 
@@ -46,16 +46,48 @@ def test_priorities_are_set_and_jobs_deleted(world: World) -> None:
     assert 'name="priority"' in client.get(f"/selected?action=priority&job={first}").text
     client.post("/selected", data={"action": "priority", "job": [first, second], "priority": " 3 "})
     assert {world.store.jobs.get(job).priority for job in (first, second)} == {3}
-    answer = client.post("/selected", data={"action": "priority", "job": [first], "priority": "<b>"})
-    assert answer.status_code == 409
-    assert "give a whole number" not in answer.text or "&lt;b&gt;" in answer.text
-    assert "<b>" not in answer.text
     world.go(first, State.STOPPING, State.STOPPED)
     answer = client.post("/selected", data={"action": "delete", "job": [first, second]})
     assert answer.status_code == 409
     assert "1 of 2 jobs were deleted" in answer.text
     assert world.store.jobs.state(first) is None
     assert not world.files(first).root.exists()
+
+
+def test_who_gains_and_loses_by_a_priority_is_told_before_it_is_set(world: World) -> None:
+    first, second = running(world, "first", "0", "1"), running(world, "second", "2", "3")
+    world.store.jobs.change(second, priority=-2)
+    client = browser(world, "ann")
+    assert 'name="priority" value="-2"' in client.get(f"/selected?action=priority&job={second}").text
+    asked = client.get(f"/selected?action=priority&job={first}&job={second}").text
+    assert ('name="priority" value=""' in asked, "Only say what would change" in asked) == (True, True)
+    given = {"action": "priority", "job": [second], "priority": "2", "foresee": "1"}
+    answer = client.post("/selected", data=given)
+    assert answer.status_code == 200
+    for told in ("first of ann goes from 3 to 1.", "second of ann goes from 1 to 3.", 'value="2"'):
+        assert told in answer.text
+    assert world.store.jobs.get(second).priority == -2
+
+
+@pytest.mark.parametrize(
+    "name, priority, status, told",
+    [
+        ("ann", "<b>", 422, "&#39;&lt;b&gt;&#39; is none: give a whole number from -1000 to 1000"),
+        ("ann", "1001", 422, "give a whole number from -1000 to 1000"),
+        ("ann", "6", 403, "priority: 6 is above 5, the highest that you may give: ask an administrator"),
+    ],
+)
+@pytest.mark.parametrize("foresee", ["", "1"])
+def test_a_priority_that_is_none_is_told_above_what_was_written(
+    world: World, name: str, priority: str, status: int, told: str, foresee: str
+) -> None:
+    limited = World(world.settings.home, world.store, highest_priority=5)
+    job = running(limited, "first", "0")
+    given = {"action": "priority", "job": [job], "priority": priority, "back": "/console/applications"}
+    answer = browser(limited, name).post("/selected", data=given | ({"foresee": foresee} if foresee else {}))
+    shown_again(answer, status, told, 'href="/console/applications"')
+    assert ("<b>" in answer.text, priority == "<b>" or f'value="{priority}"' in answer.text) == (False, True)
+    assert world.store.jobs.get(job).priority == 0
 
 
 @pytest.mark.parametrize("action", ["stop", "pause", "resume", "priority", "delete"])

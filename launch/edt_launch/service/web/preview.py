@@ -1,0 +1,28 @@
+"""What starting a job would change, while it is being described in a form."""
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from edt_launch.service.api import problems
+from edt_launch.service.api.forecast import changes_by
+from edt_launch.service.context import Context
+from edt_launch.service.database.account_records import UserRecord
+from edt_launch.service.errors import ForbiddenError
+from edt_launch.service.foreseen import of_starting
+from edt_launch.service.specification import JobSpec
+from edt_launch.service.submission import Submission
+
+
+def lines(context: Context, user: UserRecord, **values: Any) -> list[str]:
+    """Sentences about a job with these fields of `JobSpec`, or what is wrong with them."""
+    try:
+        spec = JobSpec(
+            command=["true"], **{"name": "It"} | {name: one for name, one in values.items() if one}
+        )
+        context.submitter.check_priority(user, spec.priority)
+    except ValidationError as error:
+        return [problems.invalid(error.errors()).detail]
+    except ForbiddenError as error:
+        return [f"{error.detail}: {error.next_step}"]
+    return of_starting(changes_by(context.store, context.settings, [Submission(user, spec)], context.clock()))
