@@ -83,7 +83,7 @@ def _report(now: float, number: int, step: int) -> str:
 
 
 def _search(store: Any) -> None:
-    from edt_launch.service.database.records import SearchRecord, TrialRecord, TrialState
+    from edt_launch.service.database.search_records import SearchRecord, TrialRecord, TrialState
 
     now = time.time()
     parameters = {

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -72,8 +72,9 @@ def main() -> int:
         with serving(Path(folder)) as (port, token, pid):
             service = psutil.Process(pid)
             found = page_costs(port, token, service)
-            found |= experiment_costs(port, token)
             found |= open_pages(port, token, service, options.pages, options.seconds)
+        with serving(Path(folder) / "experiments", contents=fill_everything) as (port, token, _):
+            found |= experiment_costs(port, token)
         found |= in_a_browser(Path(folder), options.chromium, options.seconds)
     found["assets of a page without ECharts: kB gzipped"] = assets()
     is_kept = True
@@ -263,11 +264,13 @@ def log_on(port: int, token: str) -> str:
 
 
 @contextlib.contextmanager
-def serving(folder: Path, port: int = 0) -> Iterator[tuple[int, str, int]]:
+def serving(
+    folder: Path, port: int = 0, contents: Callable[[Any], None] | None = None
+) -> Iterator[tuple[int, str, int]]:
     """A service with all these jobs, in another process: its port, a token, its process number."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=serve, args=(folder, port, theirs))
+    process = context.Process(target=serve, args=(folder, port, theirs, contents or fill))
     process.start()
     theirs.close()
     try:
@@ -278,7 +281,7 @@ def serving(folder: Path, port: int = 0) -> Iterator[tuple[int, str, int]]:
         process.join()
 
 
-def serve(folder: Path, port: int, told: Any) -> None:
+def serve(folder: Path, port: int, told: Any, contents: Callable[[Any], None]) -> None:
     """The service: everything but the loop, in whose place something changes now and then."""
     import uvicorn
 
@@ -297,8 +300,7 @@ def serve(folder: Path, port: int, told: Any) -> None:
     context = Context(settings, store, Bus(), time.time)
     if store.accounts.user("ann") is None:
         store.accounts.add_user(UserRecord("ann", True))
-        fill(store)
-        web_contents.fill(context)
+        contents(context)
     ids = [job.id for job in store.jobs.holders() if job.held]
     token, _ = tokens.issue(store.accounts, "ann", f"benchmark {time.time()}", time.time())
     config = uvicorn.Config(
@@ -321,11 +323,12 @@ def serve(folder: Path, port: int, told: Any) -> None:
     store.close()
 
 
-def fill(store: Any) -> None:
+def fill(context: Any) -> None:
     """Jobs that run on all devices and jobs that wait, and an hour of their history."""
     from edt_launch.service.database.records import AllocationRecord, HostRecord, JobRecord
     from edt_launch.service.states import State
 
+    store = context.store
     hosts = [HostRecord(f"node{number:02}", tuple(map(str, range(DEVICES)))) for number in range(HOSTS)]
     store.hosts.put(hosts)
     now = time.time()
@@ -345,6 +348,12 @@ def fill(store: Any) -> None:
                 for at in range(60)
             )  # fmt: skip
         store.jobs.add(job)
+
+
+def fill_everything(context: Any) -> None:
+    """The same, and experiments and a search."""
+    fill(context)
+    web_contents.fill(context)
 
 
 def change(context: Any, ids: list[str], step: int) -> None:
