@@ -126,3 +126,21 @@ def test_plots_go_on_and_keep_their_zoom(site: Site) -> None:
         page.get_by_role("button", name="Plot").click()
         page.locator("#plots[data-x=clock][data-points='51']").wait_for()
     assert site.errors == []
+
+
+def test_every_size_is_drawn_however_many_points_are_left_of_the_rest(site: Site) -> None:
+    job = a_running_job(site)
+    lines = [reported(1, loss=1.0)]
+    for number, (before, after) in enumerate([(2, 1), (1, 2), (2, 3), (3, 2)]):
+        event = {"event": "resumed", "time": 1e6 + 2 + number, "generation": 2, "from": before, "to": after}
+        lines.append(json.dumps({**event, "pause": 0.5, "phases": {}}) + "\n")
+        lines.append(reported(3 + number, loss=0.5))
+    lines += [reported(step, loss=1 / step) for step in range(10, 5000)]
+    site.world.files(job).output.events.write_text("".join(lines))
+    drawn = "echarts.getInstanceByDom(document.getElementById('plots')).getOption().series.at(-1).data"
+    with site.page("ann") as page:
+        for axis, sizes in {"step": [2, 1, 2, 3, 2, 2], "clock": [2, 2, 1, 1, 2, 2, 3, 3, 2, 2]}.items():
+            page.goto(f"/jobs/{job}?x={axis}")
+            page.locator("#plots[data-points] canvas").first.wait_for()
+            assert page.evaluate(f"{drawn}.map(([, size]) => size)") == sizes
+    assert site.errors == []

@@ -42,6 +42,18 @@ def test_the_first_failure_is_the_last_thing_shown(job: ElasticJob, how: str, co
     assert job.survivors() == []
 
 
+@pytest.mark.timeout(120)
+def test_a_line_of_ten_megabytes_hides_no_failure(job: ElasticJob) -> None:
+    job.allocate(1)
+    job.start(FAILING, "chatters", job.results)
+    assert job.end() == 1
+    assert re.search(r"first failure: rank 0 on \S+, exit code 3", last_lines(job)), last_lines(job)
+    (ended,) = job.events("ended")
+    assert "exit code 3" in ended["message"]
+    assert len(ended["message"]) < 10_000
+    assert job.survivors() == []
+
+
 @pytest.mark.full
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("how", ["raise", "exit"])

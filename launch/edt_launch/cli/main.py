@@ -24,6 +24,7 @@ COMMANDS: Commands = {
     "stop": (f"{CLI}.jobs:stop", "End jobs for good."),
     "pause": (f"{CLI}.jobs:pause", "Have jobs save their state and give up their devices."),
     "resume": (f"{CLI}.jobs:resume", "Let paused jobs go on."),
+    "rm": (f"{CLI}.jobs:remove", "Delete jobs that have ended, with all that they have made."),
     "set": (f"{CLI}.jobs:change", "Change a job's size limits, priority, weight or name."),
     "project": (f"{CLI}.project:app", "Share experiments: projects and their members."),
     "experiment": (f"{CLI}.experiment:app", "Run training definitions, and compare the runs."),

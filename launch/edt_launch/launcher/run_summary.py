@@ -102,6 +102,9 @@ def how_it_ended(failure: events.Failed) -> str:
 CAUSE = "cause: "
 """How the line begins that names the cause of a failure."""
 
+LONGEST_QUOTED = 400
+"""Characters of a quoted line: a message has to fit a line of `events.jsonl` that everybody reads."""
+
 QUOTE = "  | "
 """How the lines begin that a worker has printed."""
 
@@ -115,13 +118,17 @@ def describe(failure: events.Failed, lines: Sequence[str], log: Path, cause: Cau
         log: where all of them are.
         cause: what `cause_of` has found in them, or in earlier ones.
     """
-    said = [f"{QUOTE}{line}" for line in lines if cause is None or line != cause.line]
+    said = [f"{QUOTE}{_cut(line)}" for line in lines if cause is None or line != cause.line]
     if not lines:
         said = ["  (it has printed nothing)"]
     who, how = f"rank {failure.rank} on {failure.host}", how_it_ended(failure)
     head = f"first failure: {how}" if how.startswith(who) else f"first failure: {who}, {how}"
     named = [f"{CAUSE}{cause}"] if cause else []
     return "\n".join([head, *said, f"log: {log}", *named])
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= LONGEST_QUOTED else f"{line[:LONGEST_QUOTED]}..."
 
 
 def without_lines(message: str) -> str:

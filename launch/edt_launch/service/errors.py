@@ -33,6 +33,12 @@ class ServiceError(Exception):
         super().__init__(detail)
         self.detail, self.next_step = detail, next_step
 
+    @property
+    def told(self) -> str:
+        """What is wrong and what to do, for people: without advice about the interface of programs."""
+        step = "" if self.next_step.startswith("GET ") else self.next_step
+        return f"{self.detail}: {step}" if step else self.detail
+
     def __init_subclass__(cls, status: int | None = None, title: str | None = None) -> None:
         cls.status, cls.title = status or cls.status, title or cls.title
 

@@ -6,13 +6,13 @@ from importlib import import_module
 from typing import Protocol
 
 from prometheus_client import Histogram
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
 
 from edt_launch.service.context import Context
 from edt_launch.service.database.store import Store
 
-EXTENSIONS = ("edt_launch.service.web.extension", "edt_launch.adapters.wmla.extension")
-"""Modules, each with the functions of `Extension`."""
+EXTENSIONS = ("edt_launch.adapters.wmla.extension", "edt_launch.service.web.extension")
+"""Modules, each with the functions of `Extension`; the first that serves a request answers it."""
 
 
 class Extension(Protocol):
@@ -21,8 +21,8 @@ class Extension(Protocol):
     def settle(self, store: Store) -> None:
         """Put in order what a service that was killed has left; while nothing is being taken in."""
 
-    def serves(self, path: str) -> bool:
-        """Whether a path belongs to this interface."""
+    def serves(self, scope: Scope) -> bool:
+        """Whether a request belongs to this interface."""
 
     def application(self, context: Context, seconds: Histogram) -> ASGIApp:
         """What answers requests for its paths; `seconds` observes the time that answers take."""

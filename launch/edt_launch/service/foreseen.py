@@ -16,16 +16,14 @@ def sentences(changes: Sequence[Mapping[str, Any]] | None) -> list[str]:
         for one in changes[:MOST]
     ]
     more = len(changes) - len(said)
-    return [*said, *([f"So do {more} more."] if more else [])] or ["No other job changes by that now."]
+    return [*said, *([f"So do {more} more."] if more else [])] or ["No other job would change now."]
 
 
 def of_starting(changes: Sequence[Mapping[str, Any]]) -> list[str]:
     """The same, where those without an id are jobs that would be started."""
     own = [one for one in changes if one["job"] is None]
     said = [
-        f"{one['name']} starts at once with {one['to']}."
-        if one["to"]
-        else f"{one['name']} waits: {one['reason']}."
+        f"{one['name']} starts at once with {one['to']}." if one["to"] else f"{one['name']} {one['reason']}."
         for one in own
     ]
     return said + sentences([one for one in changes if one["job"] is not None])

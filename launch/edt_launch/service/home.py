@@ -79,6 +79,12 @@ class JobDir:
         return self.launcher_log if rank is None else self.output.rank_log(str(rank))
 
     @property
+    def ranks(self) -> list[int]:
+        """Those that have printed something."""
+        names = (path.name.split(".") for path in self.output.log.glob("rank.*.log"))
+        return sorted(int(name[1]) for name in names if len(name) == 3 and name[1].isdecimal())
+
+    @property
     def folders(self) -> tuple[Path, ...]:
         """Those that a job has from the beginning."""
         return self.code, self.output.log, self.output.checkpoint, self.train, self.output.run

@@ -21,7 +21,7 @@ MEAN_HEADER = 2**11
 READ = 2**20
 """Bytes that are skipped at a time."""
 
-BROKEN = "pack it again, with `tar -czf code.tar.gz FOLDER` for instance"
+BROKEN = "pack the folder again, as a zip for instance"
 
 
 @contextlib.contextmanager
@@ -30,7 +30,9 @@ def explained() -> Iterator[None]:
     try:
         yield
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, UnicodeError) as error:
-        raise ArchiveError(f"the archive is no whole tar or tar.gz: {error}", BROKEN) from None
+        raise ArchiveError(
+            f"the archive is neither a whole zip nor a whole tar or tar.gz: {error}", BROKEN
+        ) from None
     except (RecursionError, ValueError, OverflowError, IndexError):
         # Headers of headers, sizes that are no numbers, sparse files whose map is cut short.
         raise ArchiveError("the archive's headers make no sense", BROKEN) from None

@@ -323,6 +323,7 @@ ROUTES = (
     ("GET", "/jobs/([^/]+)", "one_job"),
     ("PATCH", "/jobs/([^/]+)", "change"),
     ("POST", "/jobs/([^/]+)/(stop|pause|resume)", "wish"),
+    ("DELETE", "/jobs/([^/]+)", "remove"),
     ("GET", "/jobs/([^/]+)/why", "why"),
     ("GET", "/jobs/([^/]+)/logs", "read_logs"),
     ("GET", "/jobs/([^/]+)/logs/search", "search_logs"),

@@ -467,3 +467,10 @@ def test_up_needs_to_be_told_what(edt: Edt) -> None:
 def test_a_connection_that_breaks_is_an_unreachable_service(edt: Edt, service: FakeService) -> None:
     service.broken.append(hang_up)
     assert edt("ps").code == 3
+
+
+def test_rm_deletes_jobs_with_their_files(edt: Edt, service: FakeService) -> None:
+    assert edt("rm", "jaaaa", "jbbbbbbbb").err == "jaaaaaaaa, jbbbbbbbb deleted\n"
+    deleted = [one.path for one in service.asked if one.method == "DELETE"]
+    assert deleted == ["/jobs/jaaaaaaaa", "/jobs/jbbbbbbbb"]
+    assert json.loads(edt("rm", "jaaaaaaaa", "--json").out) == {"deleted": ["jaaaaaaaa"]}

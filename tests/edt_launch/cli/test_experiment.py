@@ -99,7 +99,7 @@ def first(edt: Edt, world: World) -> str:
 
 def test_a_story_from_a_project_to_a_comparison(edt: Edt, world: World, first: str) -> None:
     assert edt("experiment", "run", "first", "--dry-run").out == (
-        "net starts at once with 4.\nNo other job changes by that now.\n"
+        "net starts at once with 4.\nNo other job would change now.\n"
     )
     jobs = [
         made(edt, "experiment", "run", "digits/first", "--", "python", "train.py", "--rate", rate)

@@ -1,13 +1,16 @@
 """One run of the workers, folded from its events."""
 
+import json
 from functools import reduce
 from pathlib import Path
 
 import pytest
 
 from edt_launch.core.events import Checkpointed, Failed, Finished, Progress, Ready, Started, World
+from edt_launch.core.lines import LONGEST
 from edt_launch.launcher.cause import cause_of
 from edt_launch.launcher.run_summary import Failures, RunSummary, describe, how_it_ended, without_lines
+from edt_launch.launcher.view.output import LAST_LINES
 
 
 def fold(*events):
@@ -111,3 +114,10 @@ def test_the_cause_is_the_last_word_and_is_said_once():
     assert without_lines(f"failed\n{text}").splitlines()[2:] == text.splitlines()[3:]
     unknown = describe(failure, ["bad"], Path("log"))
     assert without_lines(unknown) == unknown
+
+
+def test_a_message_fits_a_line_of_the_events_however_long_the_worker_s_lines_are():
+    failure = Failures().observe(failed(1, 3)).open[0]
+    text = describe(failure, ["\u00e4" * 10_000_000] * LAST_LINES, Path("log"))
+    assert len(json.dumps({"message": text})) < LONGEST
+    assert "exit code 3" in text

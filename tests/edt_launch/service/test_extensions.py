@@ -9,11 +9,13 @@ from edt_launch.service import extensions
 
 
 def test_pages_and_what_wmlas_clients_ask_are_served() -> None:
-    pages, wmla = extensions.extensions()
-    assert pages.serves("/logon")
-    assert not pages.serves("/api/v1/jobs")
-    assert wmla.serves("/platform/rest/deeplearning/v1/execs")
-    assert not wmla.serves("/api/v1/jobs")
+    wmla, pages = extensions.extensions()
+    logon, jobs, execs = (
+        {"path": path, "headers": []}
+        for path in ("/logon", "/api/v1/jobs", "/platform/rest/deeplearning/v1/execs")
+    )
+    assert [pages.serves(logon), pages.serves(jobs)] == [True, False]
+    assert [wmla.serves(execs), wmla.serves(jobs)] == [True, False]
 
 
 def test_another_one_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:

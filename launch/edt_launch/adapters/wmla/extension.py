@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from edt_launch.adapters.wmla.hypersearch.searches import KIND, ExecTrials
 from edt_launch.adapters.wmla.rest.app import create_app as application
-from edt_launch.adapters.wmla.rest.app import is_below as serves
+from edt_launch.adapters.wmla.rest.app import serves
 from edt_launch.adapters.wmla.submission.submitting import settle
 from edt_launch.jobs.searches.trials import Trials
 from edt_launch.service.context import Context

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import Annotated
 
-from typer import Option
+from typer import Argument, Option
 
 from edt_launch.cli import model
 from edt_launch.cli.errors import MistakenError
@@ -13,7 +13,7 @@ from edt_launch.cli.model import ENDED
 from edt_launch.cli.screen import note, terminal, visible, width
 from edt_launch.cli.screen import show as show_lines
 from edt_launch.cli.service import Json
-from edt_launch.cli.session import AsJson, JobName, LiveJobs, answer, connect, print_json
+from edt_launch.cli.session import AsJson, JobName, LiveJobs, answer, confirm, connect, print_json
 from edt_launch.cli.tables import course_lines, job_lines, jobs_table
 from edt_launch.cli.times import moment
 
@@ -156,6 +156,18 @@ def pause(jobs: LiveJobs, as_json: AsJson = False) -> None:
 def resume(jobs: LiveJobs, as_json: AsJson = False) -> None:
     """Let paused jobs go on from where they were, as soon as there are devices for them."""
     _ask("resume", jobs, as_json)
+
+
+def remove(
+    jobs: Annotated[list[str], Argument(metavar="JOB...", help="Ids, their beginnings, or names.")],
+    as_json: AsJson = False,
+) -> None:
+    """Delete jobs that have ended, with all that they have made: models, logs and checkpoints, too."""
+    service = connect()
+    ids = list(dict.fromkeys(service.resolve(name) for name in jobs))
+    for job_id in ids:
+        service.order("DELETE", "jobs", job_id)
+    confirm({"deleted": ids}, as_json, f"{', '.join(ids)} deleted")
 
 
 def _ask(verb: str, names: Sequence[str], as_json: bool) -> None:

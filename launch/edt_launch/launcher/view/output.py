@@ -25,6 +25,9 @@ LAST_LINES = 20
 KEPT_LINES = 100
 """Lines of each worker that are kept to see why it failed: those of a traceback, however deep it is."""
 
+LONGEST_KEPT = 4000
+"""Characters of such a line; the log has all of it."""
+
 DRIVER = -1
 """Stands where a worker's serial number does, for the process that runs a script for all workers."""
 
@@ -169,7 +172,7 @@ class Logs:
         """Log a line of the worker called `label`; None for edt-launch itself."""
         worker = line.worker if label is not None else None
         path = self._paths.own_log if label is None else self._paths.rank_log(label)
-        self._last.setdefault(worker, deque(maxlen=KEPT_LINES)).append(line.text)
+        self._last.setdefault(worker, deque(maxlen=KEPT_LINES)).append(line.text[:LONGEST_KEPT])
         file = self._files.get(path.name)
         if file is None:
             file = self._files[path.name] = Appender(path, self._complain)

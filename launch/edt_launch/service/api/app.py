@@ -81,8 +81,8 @@ def create_app(context: Context) -> ASGIApp:
     others = [(extension.serves, extension.application(context, seconds)) for extension in extensions()]
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope.get("path", "")
-        found = next((application for serves, application in others if serves(path)), own)
+        is_http = scope["type"] == "http"
+        found = next((application for serves, application in others if is_http and serves(scope)), own)
         await found(scope, receive, send)
 
     return Ending(Sites.of(context, Entrance(serve)))

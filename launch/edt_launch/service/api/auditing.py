@@ -30,7 +30,8 @@ class Auditor:
         """Note the request of a scope, whose answer has this status."""
         if scope["method"] not in CHANGES or USER not in scope or status >= 400:
             return
-        if scope["path"] in OWN or b"dry_run" in scope.get("query_string", b""):
+        is_preview = b"dry_run" in scope.get("query_string", b"") or scope.get(SUBJECT, "") is None
+        if scope["path"] in OWN or is_preview:
             return
         subject = f"{scope['path']} {scope.get(SUBJECT, '')}".strip()[:MOST]
         change = AuditRecord(self._context.clock(), scope[USER].name, scope["method"], subject)

@@ -18,7 +18,10 @@ USER, TOKEN = "edt_user", "edt_token"
 
 
 SUBJECT = "edt_subject"
-"""Where in a request's scope an endpoint puts what it changes, if the path does not say that."""
+"""Where in a request's scope an endpoint puts what it changes, if the path does not say that.
+
+None: it has only said what would change.
+"""
 
 
 def carry_out(deletions: Iterable[Deletion], afterwards: BackgroundTasks) -> None:

@@ -32,6 +32,7 @@ from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.errors import NotFoundError
 from edt_launch.service.names import TEXT
 from edt_launch.service.packing import Member, members, pack, size_of
+from edt_launch.service.resize_reasons import explained
 from edt_launch.service.series import MOST as POINTS
 
 router = APIRouter(tags=["jobs"])
@@ -155,7 +156,8 @@ def _metrics(
     context: Context, user: UserRecord, job_id: str, names: Sequence[str], points: int
 ) -> dict[str, Any]:
     job = context.job_of(job_id, user)
-    return context.courses.columns(context.home.job(job.id).output.events, names, points)
+    course = context.courses.columns(context.home.job(job.id).output.events, names, points)
+    return course | {"pauses": explained(course["pauses"], context.store.history.newest(job.id))}
 
 
 def list_files(context: Context, user: UserRecord, job_id: str) -> dict[str, Any]:

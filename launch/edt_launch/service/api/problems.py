@@ -91,12 +91,28 @@ _WHOLE = re.compile(r"\^(?:\((.*)\)\?|(.*))\$")
 """A pattern of a whole text, which may be allowed to be empty."""
 
 
+_SAID: Mapping[str, str] = {
+    "missing": "is missing",
+    "int_parsing": "expected a whole number",
+    "int_from_float": "expected a whole number",
+    "float_parsing": "expected a number",
+    "bool_parsing": "expected true or false",
+    "too_short": "has {actual_length} items, and needs {min_length}",
+    "too_long": "has {actual_length} items, and may have {max_length}",
+    "string_pattern_mismatch": "is none of the values that are possible here",
+}
+"""What is said of kinds of errors, whose own messages are for programmers."""
+
+
 def _expected(error: Any) -> str:
     """What pydantic expects, in words."""
     whole = _WHOLE.fullmatch(error.get("ctx", {}).get("pattern", ""))
     words = _WORDS.get(whole[1] or whole[2]) if whole else None
-    said = str(error["msg"]).replace("Input should be", "expected").replace("String should have", "expected")
-    return f"expected {words}" if words else said
+    if words:
+        return f"expected {words}"
+    if error["type"] in _SAID:
+        return _SAID[error["type"]].format(**error.get("ctx", {}))
+    return str(error["msg"]).replace("Input should be", "expected").replace("String should have", "expected")
 
 
 def _told(error: Any) -> str:
@@ -111,7 +127,7 @@ def _told(error: Any) -> str:
     match error["loc"]:
         case ("body", int()):  # FastAPI's own position in the body
             return f"the body is no JSON: {error['ctx']['error']}"
-        case ("body", "spec", *inside) | ("body", *inside) | inside if inside:
+        case ("body", "spec", *inside) | (("body" | "query" | "path" | "header"), *inside) | inside if inside:
             return f"{'.'.join(map(str, inside))}: {own}"
         case whole:
             return f"{'.'.join(map(str, whole[-1:]))}: {own}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from fastapi import FastAPI, Response
 from fastapi.responses import FileResponse
 from prometheus_client import Histogram
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -63,6 +63,9 @@ FIRST = frozenset(
 )
 """What the paths of the pages begin with."""
 
+OTHERS = frozenset({"api", "healthz", "metrics", "openapi.json"})
+"""What the paths of the service's interface for programs begin with."""
+
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -70,9 +73,13 @@ POLICY = (
 YEAR = "public, max-age=31536000, immutable"
 
 
-def serves(path: str) -> bool:
-    """Whether a path is that of a page, or of a file that pages load."""
-    return path.startswith("/") and path[1:].partition("/")[0] in FIRST
+def serves(scope: Scope) -> bool:
+    """Whether a page is asked for, or a file that pages load; or by a browser, what is not there."""
+    _, slash, path = scope["path"].partition("/")
+    first = path.partition("/")[0]
+    if first in FIRST:
+        return bool(slash)
+    return first not in OTHERS and "text/html" in Headers(scope=scope).get("accept", "")
 
 
 def create_app(context: Context, seconds: Histogram) -> ASGIApp:

@@ -124,7 +124,7 @@ def error(
         viewer=scope.get(USER) if scope else None,
         path="",
         address="/",
-        banner="",
+        banner=scope["app"].state.context.settings.banner if scope and "app" in scope else "",
         theme=theme_of(headers_asked),
         status=status,
         title=title[:1].upper() + title[1:],

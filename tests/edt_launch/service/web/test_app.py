@@ -125,7 +125,16 @@ def test_fragments_of_pages_lead_to_logging_on(world: World) -> None:
     ],
 )
 def test_pages_have_paths_of_their_own(path: str, is_page: bool) -> None:
-    assert serves(path) is is_page
+    assert serves({"path": path, "headers": []}) is is_page
+
+
+@pytest.mark.parametrize("path", ["/nope", "/Pool", "/jobs/", "/platform"])
+def test_a_browser_is_told_as_a_page_that_there_is_nothing(world: World, path: str) -> None:
+    answer = browser(world, "ann").get(path, headers={"Accept": "text/html,*/*"})
+    assert (answer.status_code, "there is nothing at" in answer.text) == (404, True)
+    assert answer.headers["content-type"].startswith("text/html")
+    asked = world.ann.get("/nope", headers={"Accept": "text/html"})
+    assert asked.headers["content-type"] == "application/problem+json"
 
 
 @pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
@@ -140,5 +149,6 @@ def test_templates_need_no_more_than_the_policy_allows(template: Path) -> None:
 
 def test_a_banner_is_on_every_page(tmp_path: Path, store: Store) -> None:
     world = World(tmp_path / "with", store, banner="Down <b>on Friday</b> from 18:00")
-    for page in (browser(world).get("/logon"), browser(world, "ann").get("/pool")):
+    ann = browser(world, "ann")
+    for page in (browser(world).get("/logon"), ann.get("/pool"), ann.get("/jobs/jbbbbbbbb")):
         assert "Down &lt;b&gt;on Friday&lt;/b&gt; from 18:00" in page.text

@@ -20,8 +20,9 @@ from edt_launch.service.api.middleware import RequestMiddleware
 from edt_launch.service.context import Context
 
 
-def is_below(path: str) -> bool:
-    """Whether a path belongs to one of these interfaces."""
+def serves(scope: Scope) -> bool:
+    """Whether a request belongs to one of these interfaces."""
+    path = scope["path"]
     return any(path == base or path.startswith(f"{base}/") for base in (CONDUCTOR, DEEP_LEARNING, AUTH))
 
 

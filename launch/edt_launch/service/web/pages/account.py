@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from edt_launch.service.api import account_schemas, problems
 from edt_launch.service.api import tokens as rest
-from edt_launch.service.api.dependencies import ContextDep, CurrentToken, CurrentUser
+from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentToken, CurrentUser
 from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import TokenRecord, UserRecord
 from edt_launch.service.errors import InvalidError, NotFoundError
@@ -67,11 +67,12 @@ def add_token(
     """Make a token, which the account shows once; or show the form again with what was wrong."""
     try:
         asked = {"name": name.strip(), "expires": _ends(days, context.clock()), "scope": scope}
+        request.scope[SUBJECT] = f"{name.strip()} ({scope})"
         new = rest.add(context, user, session, account_schemas.NewToken.model_validate(asked))
     except ValidationError as error:
         told = problems.invalid(error.errors()).detail
     except InvalidError as error:
-        told = f"{error.detail}: {error.next_step}"
+        told = error.told
     else:
         return hand_over(request, "/account", views.Fresh(user.name, new["token"]))
     return _page(request, context, user, session, error=told, name=name, days=days, scope=scope)

@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 
 from edt_launch.service.api import problems
 from edt_launch.service.api import views as answers
-from edt_launch.service.api.dependencies import ContextDep, CurrentUser
+from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.api.forecast import forecast
 from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
@@ -60,10 +60,11 @@ async def clone(
         done = await context.uploads.run(user.name, lambda: act(context, user, job_id, given, checkpoint))
     except InvalidError as error:
         shown = answers.job(await run_in_threadpool(context.job_of, job_id, user))
-        wrong = f"{error.detail}: {error.next_step}" if error.next_step else error.detail
+        wrong = error.told
         view = clone_question(shown, given, wrong, checkpoint=checkpoint)
         return templating.page(request, "act.html", status=error.status, view=view)
     if foresee:
+        request.scope[SUBJECT] = None
         shown = answers.job(await run_in_threadpool(context.job_of, job_id, user))
         view = clone_question(shown, given, forecast=done, checkpoint=checkpoint)
         return templating.page(request, "act.html", view=view)

@@ -96,7 +96,7 @@ def preview_new(
         parents = [node["name"] for node in nodes]
         view = views.form(None, given.version, given.settings | {"name": given.name}, parents, error)
         return templating.page(request, "act.html", status=InvalidError.status, view=view)
-    return _answer(request, context, user, given.name, given, dry_run=True)
+    return _answer(request, context, user, given.name, given, dry_run=True, is_new=True)
 
 
 @router.get("/consumers/{node}")
@@ -139,13 +139,20 @@ def remove(
     try:
         rest.remove(context, user, node, version=version or None)
     except ConflictError as error:
-        view = views.removal(found, ()).refused(f"{error.detail}: {error.next_step}")
+        view = views.removal(found, ()).refused(error.told)
         return templating.page(request, "act.html", status=error.status, view=view)
     return RedirectResponse(views.LIST, 303)
 
 
 def _answer(
-    request: Request, context: Context, user: UserRecord, own: str, given: Given, *, dry_run: bool
+    request: Request,
+    context: Context,
+    user: UserRecord,
+    own: str,
+    given: Given,
+    *,
+    dry_run: bool,
+    is_new: bool = False,
 ) -> Response:
     told, nodes = "", _nodes(context, user)
     node = next((node for node in nodes if node["name"] == own), None) or _absent(own)
@@ -153,13 +160,14 @@ def _answer(
         done = rest.put(context, user, own or ROOT, given.change(own), dry_run)
     except InvalidError as error:
         status, version = error.status, given.version
-        told = f"{error.detail}: {error.next_step}" if error.next_step else error.detail
+        told = error.told
     except ConflictError as error:
         node = _node(_nodes(context, user), own)
         status, version = error.status, node["version"]
         told = views.quicker(error.detail, given.settings, views.values(node))
     if told:
-        view = views.form(own, version, given.settings, views.parents(nodes, own), told)
+        sent = given.settings | ({"name": own} if is_new else {})
+        view = views.form(None if is_new else own, version, sent, views.parents(nodes, own), told)
         return templating.page(request, "act.html", status=status, view=view)
     if not dry_run:
         return RedirectResponse(views.LIST, 303)

@@ -15,12 +15,21 @@ from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.api.forecast import effects
 from edt_launch.service.context import Context, may
 from edt_launch.service.database.account_records import UserRecord
-from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError
+from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from edt_launch.service.specification import JobChange
 from edt_launch.service.states import Wanted
 from edt_launch.service.web import templating
 from edt_launch.service.web.pages import job_tabs
-from edt_launch.service.web.views.job import LABELS, PUBLIC, TABS, actions, conflict, job_view, question
+from edt_launch.service.web.views.job import (
+    LABELS,
+    PUBLIC,
+    TABS,
+    actions,
+    conflict,
+    job_view,
+    question,
+    rebased,
+)
 
 router = APIRouter()
 
@@ -72,10 +81,12 @@ def ask(
     context: ContextDep,
     user: CurrentUser,
     job_id: str,
-    action: Literal["stop", "pause", "resume", "set", "delete"],
+    action: str,
 ) -> Response:
     """What an action would do, and the button for it."""
     job = context.job_of(job_id, user)
+    if action not in (*WANTED, "set", "delete"):
+        raise NotFoundError(f"a job has no page {action[:64]!r}", "go on from its first page")
     shown = answers.job(job)
     if action not in actions(shown):
         raise ConflictError(f"{job_id} is {shown['state']}", "look at its page for what can be done")
@@ -110,15 +121,17 @@ def change(
         request.scope[SUBJECT] = " ".join(f"{field}={value}" for field, value in given.items())
         wanted = _changes(given, seen or {})
         if foresee:
+            request.scope[SUBJECT] = None
             changes = effects(context, [rest.changed(context, user, job_id, wanted)[1]])
             shown = answers.job(context.job_of(job_id, user))
             return templating.page(request, "act.html", view=question(shown, "set", changes, given))
         rest.change(context, user, job_id, wanted)
     except (InvalidError, ConflictError) as error:
         shown = answers.job(context.job_of(job_id, user))
+        given = rebased(given, seen or {}, shown)
         if "set" not in actions(shown):
             raise
-        told = f"{error.detail}: {error.next_step}" if error.next_step else error.detail
+        told = error.told
         view = question(shown, "set", given=given, error=told)
         return templating.page(request, "act.html", status=error.status, view=view)
     return RedirectResponse(f"/jobs/{job_id}", 303)

@@ -3,13 +3,12 @@
 import csv
 import io
 from collections.abc import Sequence
-from datetime import UTC
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import Depends, Query
-from pydantic import NaiveDatetime
 
 from edt_launch.core.event_codec import read_line
 from edt_launch.service import log_search
@@ -21,6 +20,7 @@ from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.names import PLAIN
+from edt_launch.service.resize_reasons import explained as explained_pauses
 from edt_launch.service.results import submitted_files
 from edt_launch.service.series import LOSS
 from edt_launch.service.tailing import last_lines
@@ -41,9 +41,6 @@ LAUNCHER = "launcher"
 
 Json = dict[str, Any]
 
-Time = NaiveDatetime | Literal[""]
-"""A field with a time in UTC; empty for none."""
-
 
 class Asked:
     """What an address asks of a tab."""
@@ -53,8 +50,8 @@ class Asked:
         rank: Annotated[str, Query(pattern=f"^([0-9]{{0,6}}|{LAUNCHER})$")] = "",
         text: Annotated[str, Query(max_length=256, pattern=f"^{PLAIN}$")] = "",
         level: Annotated[Level, Query()] = "",
-        since: Annotated[Time, Query()] = "",
-        until: Annotated[Time, Query()] = "",
+        since: Annotated[str, Query(max_length=64)] = "",
+        until: Annotated[str, Query(max_length=64)] = "",
         wrap: Annotated[str, Query(pattern="^0?$")] = "",
         at: Annotated[int | None, Query(ge=0, le=2**53)] = None,
         after: Annotated[int, Query(ge=0, le=2**53)] = 0,
@@ -69,8 +66,8 @@ class Asked:
             rank=int(rank) if rank and rank != LAUNCHER else None,
             after=after,
             level=level,
-            since=_seconds(since),
-            until=_seconds(until),
+            since=_seconds("From", since),
+            until=_seconds("Until", until),
             launcher=rank == LAUNCHER,
         )
         self.wraps = not wrap
@@ -148,9 +145,10 @@ def _logs(context: Context, user: UserRecord, job: Json, asked: Asked) -> logs.L
         if not asked.log_query.is_empty:
             found = find_lines(context, user, job["id"], asked.log_query)
     except InvalidError as refused:
-        error = f"{refused.detail}: {refused.next_step}"
+        error = refused.told
     excerpt = logs.Excerpt(*_last(path, logs.TAIL)) if asked.at is None else _around(path, asked.at)
-    return logs.logs(job, asked.log_query, excerpt, found, wraps=asked.wraps, error=error)
+    ranks = context.home.job(job["id"]).ranks
+    return logs.logs(job, asked.log_query, excerpt, found, ranks=ranks, wraps=asked.wraps, error=error)
 
 
 def _around(path: Path, at: int) -> logs.Excerpt:
@@ -166,6 +164,7 @@ def _events(context: Context, user: UserRecord, job: Json, asked: Asked) -> even
     found = list(filter(None, map(read_line, _last(path, REACH)[1])))
     lived = lives(found, None if job["ended"] else context.clock())
     pauses = context.courses.columns(path, (), monitor.POINTS)["pauses"]
+    pauses = explained_pauses(pauses, context.store.history.newest(job["id"]))
     return events.events(job, pauses, lived, events.happened(found, MOST_EVENTS))
 
 
@@ -187,5 +186,14 @@ def _last(path: Path, lines: int) -> tuple[int, list[bytes]]:
         return 0, []
 
 
-def _seconds(time: Time) -> float | None:
-    return time.replace(tzinfo=UTC).timestamp() if time else None
+def _seconds(field: str, text: str) -> float | None:
+    """The time of a field, which is in UTC; None for an empty one."""
+    if not text:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is not None:
+        raise InvalidError(f"{field}: {text!r} is no time", "write one such as 2026-03-01T12:30, in UTC")
+    return max(0.0, time.replace(tzinfo=UTC).timestamp())

@@ -13,7 +13,7 @@ from edt_launch.service.api import timeline
 from edt_launch.service.api import views as answers
 from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentUser
 from edt_launch.service.api.forecast import upcoming
-from edt_launch.service.errors import InvalidError
+from edt_launch.service.errors import InvalidError, NotFoundError
 from edt_launch.service.web import templating
 from edt_launch.service.web.views.pool import WINDOWS, PoolView, drain_question, pool_view
 
@@ -44,6 +44,9 @@ async def show(
         raise InvalidError(f"window: {window!r} is none", f"choose one of {', '.join(WINDOWS)}")
     had, jobs = await timeline.latest(context, WINDOWS[window]), await timeline.holders(context)
     following, today = await upcoming(context), sum((await timeline.hours_today(context)).values())
+
+    if host and all(one["host"] != host for one in had["hosts"]):
+        raise NotFoundError(f"the pool has no host {host!r}", "choose one of its list")
 
     def view() -> PoolView:
         cluster = answers.cluster(context.store.hosts.all(), jobs, context.store.jobs.suspended())

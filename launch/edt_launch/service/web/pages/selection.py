@@ -80,11 +80,10 @@ def act(
     try:
         changes = _priority(context, user, priority) if action == "priority" else JobChange()
     except (InvalidError, ForbiddenError) as error:
-        view = _question(context, records, action, back, priority).refused(
-            f"{error.detail}: {error.next_step}"
-        )
+        view = _question(context, records, action, back, priority).refused(error.told)
         return templating.page(request, "act.html", status=error.status, view=view)
     if foresee:
+        request.scope[SUBJECT] = None
         view = _question(context, records, action, back, priority, changes)
         return templating.page(request, "act.html", view=view)
     request.scope[SUBJECT] = f"{action} {' '.join(one.id for one in records)}"
@@ -97,7 +96,12 @@ def act(
     if problems_met:
         done = len(records) - len(problems_met)
         told = f"{done} of {len(records)} jobs were {views.DONE[action]}; {'; '.join(problems_met[:5])}"
-        raise ConflictError(told, "look at the list of jobs for how they are now")
+        partly = ConflictError(told, "look at the list of jobs for how they are now")
+        if not done:
+            raise partly
+        answer = templating.error(207, "only partly", partly.detail, partly.next_step)
+        answer.background = afterwards  # what was done is carried out to its end, and audited
+        return answer
     return RedirectResponse(back, 303, background=afterwards)
 
 

@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 
 from edt_launch.service.api import account_schemas, problems, timeline
 from edt_launch.service.api import users as rest
-from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentToken
+from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentAdmin, CurrentToken
 from edt_launch.service.context import Context
 from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
 from edt_launch.service.web import templating
@@ -43,15 +43,16 @@ async def add(
 ) -> Response:
     """Let somebody use the service; or show the form again with what was wrong."""
     try:
+        request.scope[SUBJECT] = f"{name.strip()} {'administrator' if is_admin else 'user'}"
         wanted = account_schemas.NewUser(name=name.strip(), is_admin=is_admin)
         new = await run_in_threadpool(rest.add, context, user, session, wanted)
     except ValidationError as error:
         told = problems.invalid(error.errors()).detail
     except ConflictError as error:
-        told = f"{error.detail}: {error.next_step}"
+        told = error.told
     else:
         return hand_over(request, "/users", account.Fresh(new["name"], new["token"]))
-    return await _page(request, context, error=told, name=name)
+    return await _page(request, context, error=told, name=name, is_admin=is_admin)
 
 
 @router.get("/users/{name}/remove")
@@ -91,6 +92,7 @@ async def _page(
     fresh: account.Fresh | None = None,
     error: str = "",
     name: str = "",
+    is_admin: bool = False,
 ) -> Response:
     had = await timeline.latest(context, WEEK)
 
@@ -107,7 +109,14 @@ async def _page(
         )
         status = InvalidError.status if error else 200
         return templating.page(
-            request, "users.html", status=status, rows=rows, fresh=fresh, error=error, name=name
+            request,
+            "users.html",
+            status=status,
+            rows=rows,
+            fresh=fresh,
+            error=error,
+            name=name,
+            is_admin=is_admin,
         )
 
     return await run_in_threadpool(made)

@@ -6,8 +6,8 @@
   const isPlain = (event) => !(event.ctrlKey || event.metaKey || event.shiftKey || event.button);
 
   const toasts = document.getElementById("toasts");
-  const say = (text) => {
-    const message = Object.assign(document.createElement("p"), { textContent: text });
+  const say = (text, className = "") => {
+    const message = Object.assign(document.createElement("p"), { textContent: text, className });
     (dialog?.open ? dialog : document.body).append(toasts); // what is outside an open dialog is out of reach
     toasts.replaceChildren(message);
     setTimeout(() => message.remove(), SHOWN);
@@ -107,6 +107,14 @@
       : document.execCommand("copy");
     say(isDone ? "Copied." : "The browser does not allow it: the text is selected, copy it by the keyboard.");
   });
+  // A form is sent once: a second click while it is on its way does nothing.
+  const onTheirWay = new Set();
+  addEventListener("pageshow", () => onTheirWay.clear());
+  document.addEventListener("submit", async (event) => {
+    const form = event.target;
+    if (onTheirWay.has(form)) event.preventDefault();
+    else if (form.method === "post" && !dialog.contains(form)) onTheirWay.add(form);
+  });
   document.addEventListener("submit", async (event) => {
     const form = event.target;
     if ("dialog" in form.dataset) {
@@ -118,15 +126,18 @@
     }
     if (!dialog.contains(form)) return;
     event.preventDefault();
+    if (onTheirWay.has(form)) return;
+    onTheirWay.add(form);
     const body = new URLSearchParams(new FormData(form, event.submitter));
     const answer = await ask(form.getAttribute("action"), { method: "POST", body });
+    onTheirWay.delete(form);
     if (answer === null) return;
     if (!answer.ok || !answer.redirected) show(await answer.text());
     else if (new URL(answer.url).pathname !== location.pathname) location = answer.url;
     else {
       const done = dialog.querySelector("h1").textContent.replace(/\?$/, "");
       dialog.close();
-      say(`Done: ${done.trim()}`);
+      say(`Done: ${done.trim()}`, "good");
       document.body.dispatchEvent(new CustomEvent("edt:changed"));
     }
   });

@@ -53,6 +53,7 @@
 
   const follow = async (signal) => {
     const answer = await fetch(`${log.dataset.follow}&after=${offset}`, { signal });
+    if (answer.status === 401) return null; // the light says that the session has ended
     if (!answer.ok) throw new Error(`${answer.status}`);
     const reader = answer.body.getReader(), text = new TextDecoder();
     let rest = new Uint8Array();
@@ -78,6 +79,7 @@
     const { signal } = stream;
     try {
       const halfLine = await follow(signal);
+      if (halfLine === null) { isOver = true; return; }
       isOver = (await (await fetch(log.dataset.job)).json()).ended !== null;
       if (!isOver) throw new Error("the service has ended the stream");
       show(halfLine);

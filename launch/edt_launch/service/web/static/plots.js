@@ -29,6 +29,16 @@
         return data.values[name].map((value, at) => [xs[at], log === "1" && value <= 0 ? null : value]).filter(([, value], at) => value !== null || gaps.has(at));
       };
       const at = (pause) => (x === "clock" ? 1000 * pause.end : pause[x]);
+      // Every size is in the pauses, however few points are left of the rest; over the clock, nobody trains in a start anew.
+      const sizes = () => {
+        const first = data.pauses[0]?.start ?? Infinity, last = data.time.length - 1;
+        const before = data.size.map((value, row) => [xs[row], value]).filter((_, row) => data.time[row] < first);
+        const during = data.pauses.flatMap((pause) => [...(x === "clock" ? [[1000 * pause.start, pause.from ?? 0]] : []), [at(pause), pause.to]]);
+        return [...before, ...during, [xs[last], data.size[last]]];
+      };
+      // Over the clock, a line has a gap where the job was started anew.
+      const broken = (points) => (x !== "clock" ? points
+        : [...points, ...data.pauses.filter((pause) => pause.from === null).map((pause) => [1000 * pause.start + 1, null])].sort(([one], [other]) => one - other));
       const marks = {
         symbol: "none", lineStyle: { color: text, type: "dotted", opacity: 0.6 },
         label: { show: data.pauses.length * ROOM < place.clientWidth, formatter: ({ data: mark }) => mark.name, color: text, fontSize: 10 },
@@ -42,7 +52,7 @@
       const names = new URLSearchParams(place.dataset.url.split("?")[1]).getAll("name");
       const common = { type: "line", showSymbol: false, animation: false };
       const values = names.flatMap((name, number) => {
-        const colour = hues[number % hues.length], points = of(name);
+        const colour = hues[number % hues.length], points = broken(of(name));
         const raw = { ...common, name, data: points, lineStyle: { color: colour, width: 2 }, itemStyle: { color: colour } };
         if (smooth === "0") return [raw];
         return [
@@ -72,8 +82,8 @@
         ],
         series: [
           ...values,
-          { ...below(1), name: "steps a second", data: data.throughput.map((value, row) => [xs[row], value]), lineStyle: { color: hues[4] }, itemStyle: { color: hues[4] } },
-          { ...below(2), name: "workers", step: "end", data: data.size.map((value, row) => [xs[row], value]), lineStyle: { color: hues[0] }, itemStyle: { color: hues[0] }, areaStyle: { color: hues[0], opacity: 0.15 } },
+          { ...below(1), name: "steps a second", data: broken(data.throughput.map((value, row) => [xs[row], value])), lineStyle: { color: hues[4] }, itemStyle: { color: hues[4] } },
+          { ...below(2), name: "workers", step: "end", data: sizes(), lineStyle: { color: hues[0] }, itemStyle: { color: hues[0] }, areaStyle: { color: hues[0], opacity: 0.15 } },
         ],
       };
     };

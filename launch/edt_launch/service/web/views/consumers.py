@@ -221,6 +221,8 @@ def removal(node: Json, changes: Sequence[Json]) -> Question:
 
 
 def _told(field: str, value: str) -> str:
+    if field == "half_life" and value:
+        return wording.duration(float(value))
     return value or {"parent": EVERYBODY, "limit": "none"}.get(field, wording.NONE)
 
 

@@ -123,8 +123,18 @@ def question(
         [("seen", json.dumps(settings(job)))] if action == "set" else (),
         error=error,
         can_foresee=action == "set",
-        command=f"edt {action} {job['id']}{' --max 4' if action == 'set' else ''}",
+        command=_command(job["id"], action, given or {}, settings(job)),
     )
+
+
+def _command(job: str, action: str, given: Mapping[str, str], present: Mapping[str, str]) -> str:
+    """That does the same; of a change, with what differs in the form."""
+    if action != "set":
+        return f"edt {'rm' if action == 'delete' else action} {job}"
+    changed = {name: value for name, value in given.items() if value.strip() not in ("", present[name])}
+    changed = changed or {"max": "4"}
+    words = [word for name, value in changed.items() for word in (f"--{name}", value)]
+    return shlex.join(["edt", "set", job, *words])
 
 
 def settings(job: Json) -> dict[str, str]:
@@ -139,6 +149,14 @@ def conflict(job: Json, seen: Mapping[str, str]) -> str:
         for name, value in settings(job).items()
         if seen.get(name, value) != value
     )
+
+
+def rebased(given: Mapping[str, str], seen: Mapping[str, str], job: Json) -> dict[str, str]:
+    """The values of a form, of which those that were left as they were `seen` are as they are now."""
+    present = settings(job)
+    return {
+        name: present[name] if value.strip() == seen.get(name) else value for name, value in given.items()
+    }
 
 
 LABELS: Mapping[str, str] = {
@@ -196,7 +214,7 @@ def _forecast(forecast: Json | None) -> list[str]:
 def effect(job: Json, action: str) -> str:
     """What an action does to a job and to others."""
     size = job["size"]
-    freed = f" Its {size} {'device goes' if size == 1 else 'devices go'} to other jobs." if size else ""
+    freed = f" Its {size} {'device is' if size == 1 else 'devices are'} free then." if size else ""
     match action:
         case "stop":
             return f"The job ends for good. What it has saved stays.{freed}"
@@ -205,7 +223,8 @@ def effect(job: Json, action: str) -> str:
         case "delete":
             return "The job and all that it has made are deleted: model, logs and checkpoints, too."
         case "resume":
-            return f"The job waits for {job['min']} devices at least, and goes on from its saved state."
+            least = f"{job['min']} {'device' if job['min'] == 1 else 'devices'}"
+            return f"The job waits for {least} at least, and goes on from its saved state."
         case _:
             return (
                 "Other jobs may grow or shrink by that. A running job keeps to the bounds that it was started"

@@ -165,7 +165,7 @@ def test_the_half_life_of_use_is_seen_and_changed(world: World) -> None:
     assert 'name="half_life" value="86400"' in admin.get("/console/consumers/ann").text
     data = FORM | {"half_life": "7200", "version": version(world, "ann")}
     shown = admin.post("/console/consumers/ann?dry_run=1", data=data).text
-    assert "Half-life: 86400 → 7200." in shown
+    assert "Half-life: 1 d → 2 h." in shown
     assert admin.post("/console/consumers/ann", data=data).status_code == 303
     assert "<td>2 h</td>" in admin.get("/console/consumers").text
     answer = admin.post("/console/consumers/ann?dry_run=1", data=data | {"half_life": "0"})

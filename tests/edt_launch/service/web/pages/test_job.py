@@ -277,6 +277,7 @@ def test_a_form_that_somebody_else_was_faster_than_changes_nothing(world: World)
     answer = client.post(f"/jobs/{job}/set", data=given)
     assert answer.status_code == 409
     assert "somebody else was first: Priority is 3 now, and was 0" in answer.text
+    assert 'name="priority" value="3"' in answer.text, "what was left as it was follows the other's change"
     assert 'value="mine"' in answer.text
     assert (world.store.jobs.get(job).priority, world.store.jobs.get(job).max) == (3, 4)
     again = html.unescape(re.findall('name="seen" value="([^"]*)"', answer.text)[0])
@@ -329,3 +330,47 @@ def test_fields_that_are_emptied_are_no_values_but_a_name_can_be_taken_away(worl
     assert world.store.jobs.get(job).name == ""
     changes = browser(world, "admin").get("/users/changes").text
     assert f"POST <bdi>/jobs/{job}/set min=1 max=2 priority=0 weight=1 name=</bdi>" in changes
+
+
+def test_ranks_that_have_printed_something_can_be_chosen_whatever_the_job_may_have_now(world: World) -> None:
+    job = world.submit(world.ann, max=2)["id"]
+    world.files(job).output.rank_log("5").write_text("hello\n")
+    page = browser(world, "ann").get(f"/jobs/{job}?tab=logs").text
+    assert re.findall(r'<option value="([0-9]+)"', page) == ["0", "1", "5"]
+
+
+def test_resizes_have_the_reasons_of_the_pool(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    world.store.history.add([AllocationRecord(job, "ann", 5.0, 1, 2, (), "<room> for it")])
+    resumed = {
+        "event": "resumed",
+        "time": 9.0,
+        "generation": 2,
+        "from": 1,
+        "to": 2,
+        "pause": 1.5,
+        "phases": {},
+    }
+    world.files(job).output.events.write_text(PROGRESS.format(1, "{}") + json.dumps(resumed) + "\n")
+    assert (
+        '<td class="line">&lt;room&gt; for it</td>'
+        in browser(world, "ann").get(f"/jobs/{job}?tab=events").text
+    )
+    assert world.ann.get(f"/jobs/{job}/metrics").json()["pauses"][0]["reason"] == "<room> for it"
+
+
+@pytest.mark.parametrize(
+    "query, told",
+    [
+        (
+            "tab=logs&since=yesterday",
+            "From: 'yesterday' is no time",
+        ),
+        ("tab=logs&rank=abc", "rank: 'abc': is none of the values that are possible here"),
+        ("x=bad", "x: 'bad': is none of the values that are possible here"),
+    ],
+)
+def test_wrong_addresses_are_told_in_words(world: World, query: str, told: str) -> None:
+    job = world.submit(world.ann)["id"]
+    answer = browser(world, "ann").get(f"/jobs/{job}?{query}")
+    assert (answer.status_code, told in html.unescape(answer.text)) == (422, True)

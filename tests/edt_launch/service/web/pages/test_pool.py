@@ -27,6 +27,9 @@ def test_windows(world: World) -> None:
     answer = client.get("/pool?window=9+y")
     assert answer.status_code == 422
     assert "choose one of 15 min" in answer.text
+    assert client.get("/pool?host=node1").status_code == 200
+    answer = client.get("/pool?host=nohost")
+    assert (answer.status_code, "the pool has no host" in answer.text) == (404, True)
 
 
 def test_without_hosts_it_says_what_to_do(world: World) -> None:

@@ -29,7 +29,7 @@ def test_what_starting_it_would_change_is_told(world: World) -> None:
     for change, told in {
         (): ("digits starts at once with 2.", "&lt;b&gt; of bob goes from 4 to 2."),
         ("min", "5"): ("max: 4 is less than min, 5",),
-        ("max", "x"): ("max: ", "integer"),
+        ("max", "x"): ("max: ", "whole number"),
         ("priority", "2000"): ("priority: ",),
         ("name", ""): ("It starts at once with 2.",),
     }.items():

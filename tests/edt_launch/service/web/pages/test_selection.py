@@ -26,7 +26,7 @@ def test_several_jobs_are_asked_about_and_stopped(world: World) -> None:
     assert "2 jobs" in page
     assert "&lt;b&gt;, second" in page
     assert "1 more that were chosen cannot be stopped" in page
-    assert "No other job changes" in page
+    assert "No other job would change" in page
     assert f'value="{third}"' not in page
     answer = client.post("/selected", data={"action": "stop", "job": [first, second]})
     assert (answer.status_code, answer.headers["location"]) == (303, "/jobs")
@@ -48,7 +48,7 @@ def test_priorities_are_set_and_jobs_deleted(world: World) -> None:
     assert {world.store.jobs.get(job).priority for job in (first, second)} == {3}
     world.go(first, State.STOPPING, State.STOPPED)
     answer = client.post("/selected", data={"action": "delete", "job": [first, second]})
-    assert answer.status_code == 409
+    assert answer.status_code == 207
     assert "1 of 2 jobs were deleted" in answer.text
     assert world.store.jobs.state(first) is None
     assert not world.files(first).root.exists()
@@ -101,3 +101,25 @@ def test_nobody_touches_anothers_jobs(world: World, action: str) -> None:
     client = browser(world, "ann")
     assert client.get(f"/selected?action={action}").status_code == 422
     assert client.get(f"/selected?action=fly&job={job}").status_code == 422
+
+
+def test_what_was_done_of_a_selection_is_carried_out_and_audited_if_the_rest_fails(world: World) -> None:
+    over, live = world.submit(world.ann, name="over")["id"], world.submit(world.ann, name="live")["id"]
+    world.go(over, State.STARTING, State.SUCCEEDED)
+    folder = world.files(over).root
+    answer = browser(world, "ann").post("/selected", data={"action": "delete", "job": [over, live]})
+    assert (answer.status_code, "1 of 2 jobs were deleted" in answer.text) == (207, True)
+    assert not folder.exists()
+    assert not list(world.settings.paths.trash.iterdir())
+    (change, *_) = world.store.audit.newest(1)
+    assert change.path == f"/selected delete {over} {live}"
+
+
+def test_saying_what_would_change_is_no_change(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    client = browser(world, "ann")
+    before = len(world.store.audit.newest(99))
+    client.post("/selected", data={"action": "priority", "job": job, "priority": "2", "foresee": "1"})
+    client.post(f"/jobs/{job}/set", data={"max": "2", "foresee": "1"})
+    client.post(f"/jobs/{job}/clone", data={"command": "true", "foresee": "1"})
+    assert len(world.store.audit.newest(99)) == before

@@ -31,10 +31,10 @@ def test_what_can_be_done_depends_on_its_state(fields: dict[str, Any], offered: 
 
 
 def test_questions_say_what_happens_to_its_devices() -> None:
-    assert effect(job(size=1), "stop").endswith("Its 1 device goes to other jobs.")
-    assert effect(job(size=3), "pause").endswith("Its 3 devices go to other jobs.")
+    assert effect(job(size=1), "stop").endswith("Its 1 device is free then.")
+    assert effect(job(size=3), "pause").endswith("Its 3 devices are free then.")
     assert "device" not in effect(job(), "pause")
-    assert "waits for 1 devices" in effect(job(), "resume")
+    assert "waits for 1 device at least" in effect(job(), "resume")
     assert question(job(), "stop").fields == ()
 
 
@@ -59,5 +59,5 @@ def test_what_is_foreseen_is_told_in_sentences() -> None:
     one = {"job": "jaaaaaaaa", "name": "", "owner": "bob", "from": 1, "to": 3}
     assert sentences([one]) == ["jaaaaaaaa of bob goes from 1 to 3."]
     assert sentences([one] * 10)[-1] == "So do 2 more."
-    assert sentences([]) == ["No other job changes by that now."]
+    assert sentences([]) == ["No other job would change now."]
     assert sentences(None) == []

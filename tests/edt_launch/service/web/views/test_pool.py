@@ -63,7 +63,7 @@ def test_jobs_that_start_are_marked_and_administrators_drain_what_is_up() -> Non
     question = drain_question("n1", "drain", [], "/pool")
     assert (question.address, question.effect[1]) == (
         "/pool/hosts/n1/drain",
-        "No other job changes by that now.",
+        "No other job would change now.",
     )
 
 

@@ -95,9 +95,19 @@ class Logs:
 
 
 def logs(
-    job: Json, wanted: LogQuery, excerpt: Excerpt, found: Json | None, *, wraps: bool = True, error: str = ""
+    job: Json,
+    wanted: LogQuery,
+    excerpt: Excerpt,
+    found: Json | None,
+    *,
+    ranks: Sequence[int] = (),
+    wraps: bool = True,
+    error: str = "",
 ) -> Logs:
-    """The tab; `found` is REST's answer to the search for what is wanted, if anything is."""
+    """The tab; `found` is REST's answer to the search for what is wanted, if anything is.
+
+    `ranks` are those that have printed something.
+    """
     own = f"/jobs/{job['id']}"
     of_rank = {} if wanted.rank is None else {"rank": wanted.rank}
     here = {"tab": "logs", **of_rank, **({} if wraps else {"wrap": "0"})}
@@ -116,7 +126,7 @@ def logs(
     rest = f"/api/v1/jobs/{job['id']}/logs"
     return Logs(
         rank="launcher" if wanted.launcher else "" if wanted.rank is None else str(wanted.rank),
-        ranks=range(min(job["max"], MOST_RANKS)),
+        ranks=sorted({*range(job["max"]), *ranks})[:MOST_RANKS],
         start=excerpt.start,
         lines=_lines(excerpt, page),
         at=excerpt.at,

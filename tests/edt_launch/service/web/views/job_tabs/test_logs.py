@@ -10,7 +10,7 @@ def test_a_log_of_a_rank_is_followed_until_the_job_ends() -> None:
     shown = logs(JOB, LogQuery(rank=3), Excerpt(40, [b"[0] hello"]), None)
     assert shown.follow == "/api/v1/jobs/jaaaaaaaa/logs?rank=3&follow=1"
     assert shown.whole == "/api/v1/jobs/jaaaaaaaa/logs?rank=3"
-    assert (shown.ranks, shown.start) == (range(4), 40)
+    assert (shown.ranks, shown.start) == ([0, 1, 2, 3], 40)
     assert logs(JOB | {"state": "failed"}, LogQuery(), Excerpt(0, []), None).follow is None
 
 
