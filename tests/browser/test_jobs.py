@@ -251,7 +251,7 @@ def test_a_new_token_is_copied_and_not_made_again_by_a_reload(site: Site) -> Non
     with site.page("ann") as page:
         page.context.grant_permissions(["clipboard-read", "clipboard-write"])
         page.goto("/account")
-        page.get_by_label("A new one for").fill("laptop")
+        page.get_by_label("A new token for").fill("laptop")
         page.get_by_role("button", name="Make a token").click()
         token = page.locator("#fresh").inner_text()
         page.get_by_role("button", name="Copy").click()

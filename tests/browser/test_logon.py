@@ -61,7 +61,7 @@ def test_everybody_can_use_the_pages(site: Site, look: str) -> None:
 def test_a_token_is_made_and_revoked_with_the_keyboard_alone(site: Site) -> None:
     with site.page("admin", viewport={"width": 320, "height": 640}) as page:
         page.goto("/account")
-        page.get_by_label("A new one for").focus()
+        page.get_by_label("A new token for").focus()
         page.keyboard.type("laptop")
         page.keyboard.press("Enter")
         page.locator("#fresh").wait_for()

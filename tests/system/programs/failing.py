@@ -1,10 +1,10 @@
 """A job in which something goes wrong. failing.py HOW OUT
 
 HOW is "chatters" (prints a line of 10 MB and exits with 3), "raise" (rank 1 raises at step 3), "exit"
-(rank 1 exits with 7), "import" (fails before training), "stuck" (ignores SIGTERM, and has a lock that processes may share), "thread" (a thread never ends), "late"
-(fails after training), "everyone" (all raise at step 3), "quits" (rank 1 exits with 0 at step 3), "evaluates"
-(rank 0 never returns from the function, the others do at step 3), "waits" (for a file, before training) or
-"none".
+(rank 1 exits with 7), "import" (fails before training), "stuck" (ignores SIGTERM, and has a lock that
+processes may share), "thread" (a thread never ends), "late" (fails after training), "everyone" (all raise at
+step 3), "quits" (rank 1 exits with 0 at step 3), "evaluates" (rank 0 never returns from the function, the
+others do at step 3), "waits" (for a file, before training) or "none".
 """
 
 import multiprocessing

@@ -105,7 +105,7 @@ def states_of(text: str | None) -> frozenset[State] | None:
     try:
         return frozenset(map(State, names))
     except ValueError:
-        raise InvalidError(f"state: {text!r} is none", f"use some of {', '.join(State)}") from None
+        raise InvalidError(f"state: {text!r} is not possible", f"use some of {', '.join(State)}") from None
 
 
 def _items(text: str | None) -> list[str] | None:

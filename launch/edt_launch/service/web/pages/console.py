@@ -40,7 +40,9 @@ async def applications(
 ) -> Response:
     """A page of all jobs that a filter leaves, also of those that ended long ago."""
     if column not in views.FILTERED:
-        raise InvalidError(f"column: {column!r} is none", f"choose one of {', '.join(views.FILTERED)}")
+        raise InvalidError(
+            f"column: {column!r} is not possible", f"choose one of {', '.join(views.FILTERED)}"
+        )
     wanted = views.Filter(column, text.strip(), sort, after)
     who = None if user.is_admin else user.name  # others choose their own jobs alone
     return await templating.shared_page(

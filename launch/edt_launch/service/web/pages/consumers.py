@@ -89,7 +89,9 @@ def preview_new(
     nodes = _nodes(context, user)
     error = ""
     if not re.fullmatch(USER, given.name):
-        error = f"name: {given.name!r} is none: use letters, digits, '_', '.', '@' and '-', 64 at most"
+        error = (
+            f"name: {given.name!r} is not possible: use letters, digits, '_', '.', '@' and '-', 64 at most"
+        )
     elif any(node["name"] == given.name for node in nodes):
         error = f"name: there is a consumer {given.name!r} already: choose another name"
     if error:

@@ -61,7 +61,7 @@ async def show(
 
 def _query(wanted: Filter, now: float) -> rest.JobListQuery:
     if wanted.last and wanted.last not in TIMES:
-        raise InvalidError(f"last: {wanted.last!r} is none", f"choose one of {', '.join(TIMES)}")
+        raise InvalidError(f"last: {wanted.last!r} is not possible", f"choose one of {', '.join(TIMES)}")
     try:
         asked = rest.JobListQuery.model_validate(wanted.rest(now) | {"limit": PAGE})
     except ValidationError as error:

@@ -41,7 +41,7 @@ async def show(
 ) -> Response:
     """The pool now, and in a window of time that ends now; of a large pool, hosts, or the slots of one."""
     if window not in WINDOWS:
-        raise InvalidError(f"window: {window!r} is none", f"choose one of {', '.join(WINDOWS)}")
+        raise InvalidError(f"window: {window!r} is not possible", f"choose one of {', '.join(WINDOWS)}")
     had, jobs = await timeline.latest(context, WINDOWS[window]), await timeline.holders(context)
     following, today = await upcoming(context), sum((await timeline.hours_today(context)).values())
 

@@ -161,6 +161,6 @@ def _priority(context: Context, user: UserRecord, text: str) -> JobChange:
         changes = JobChange(priority=priority)
     except ValueError:
         limits = f"from {-MOST_PRIORITY} to {MOST_PRIORITY}"
-        raise InvalidError(f"priority: {text!r} is none", f"give a whole number {limits}") from None
+        raise InvalidError(f"priority: {text!r} is not possible", f"give a whole number {limits}") from None
     context.submitter.check_priority(user, priority)
     return changes

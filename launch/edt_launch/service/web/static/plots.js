@@ -14,7 +14,7 @@
     const lasting = (seconds) => (seconds < 120 ? `${seconds} s` : seconds < 7200 ? `${+(seconds / 60).toFixed(1)} min` : `${+(seconds / 3600).toFixed(1)} h`);
     const named = (pause) => (pause.from === null ? "start" : `${pause.from}→${pause.to}`);
     const told = (pause) => {
-      const what = pause.from === null ? `starts anew with ${pause.to}` : `${pause.from}→${pause.to} workers`;
+      const what = pause.from === null ? `restarted with ${pause.to}` : `${pause.from}→${pause.to} workers`;
       const long = lasting(+(pause.end - pause.start).toPrecision(3));
       return `${what}: no step for ${long}, until ${edtClock(1000 * pause.end)}${pause.reason ? `\n${pause.reason}` : ""}`;
     };

@@ -72,6 +72,9 @@ def rows(
 
 def removal(name: str) -> Question:
     """The question about removing somebody."""
-    effect = "Their tokens and browsers are refused from then on. Their jobs stay, with another owner's name."
+    effect = (
+        "Their tokens and browsers are refused from then on. Their jobs stay: their owner is called"
+        f" {name}~1, or with the next free number, so that nobody who is added as {name} later gets them."
+    )
     command = f"edt users remove {name}"
     return Question("Remove", name, [effect], f"/users/{name}/remove", "/users", command=command)

@@ -87,7 +87,7 @@ def test_a_node_is_added(world: World) -> None:
     assert "Guarantee: 0 → 2." in shown
     assert admin.post("/console/consumers/lab", data=data).status_code == 303
     assert {node.name: node for node in world.store.shares.all()}["lab"].guarantee == 2
-    for name, told in (("lab", "already"), ("<b>", "&lt;b&gt;"), ("", "is none")):
+    for name, told in (("lab", "already"), ("<b>", "&lt;b&gt;"), ("", "is not possible")):
         answer = admin.post("/console/new-consumer?dry_run=1", data=data | {"name": name})
         assert answer.status_code == 422
         assert told in answer.text

@@ -72,7 +72,7 @@ def test_who_gains_and_loses_by_a_priority_is_told_before_it_is_set(world: World
 @pytest.mark.parametrize(
     "name, priority, status, told",
     [
-        ("ann", "<b>", 422, "&#39;&lt;b&gt;&#39; is none: give a whole number from -1000 to 1000"),
+        ("ann", "<b>", 422, "&#39;&lt;b&gt;&#39; is not possible: give a whole number from -1000 to 1000"),
         ("ann", "1001", 422, "give a whole number from -1000 to 1000"),
         ("ann", "6", 403, "priority: 6 is above 5, the highest that you may give: ask an administrator"),
     ],
