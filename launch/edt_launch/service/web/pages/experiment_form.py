@@ -36,6 +36,9 @@ Value = Annotated[str, Form(max_length=2**16)]
 MOST_FOLDERS = 200
 """Folders that are offered as a source."""
 
+UNKNOWN = "daaaaaaaa"
+"""Stands for the id of a definition that has not been made yet."""
+
 
 class Given:
     """What the form of an experiment was sent with."""
@@ -85,7 +88,7 @@ class Attributes:
             "min": least.strip(), "max": most.strip(),
         }  # fmt: skip
 
-    def training(self, definition: str) -> TrainingSpec:
+    def training(self, definition: str = UNKNOWN) -> TrainingSpec:
         """How a definition is run; raises `InvalidError`."""
         distribution = self.values["distribution"]
         sizes = ("min", "max") if distribution == Distribution.ELASTIC else ("max",)
@@ -215,13 +218,16 @@ async def add_definition(
 
     def act() -> None:
         experiment = experiment_of(context, user, experiment_id)
-        given.training("daaaaaaaa")  # before anything is kept: does it make sense?
-        definition = given.values["definition"]
-        if tab == "new":
-            definition = _definition(context, user, experiment, given, code)
-        kept = [one for one in _trainings(experiment) if one.definition != definition]
-        changes = ExperimentChange(trainings=(*kept, given.training(definition)))
-        made.change(context, user, experiment_id, changes, experiment["version"])
+        if tab == "existing":
+            _associate(context, user, experiment, given.training(given.values["definition"]))
+            return
+        given.training()  # before anything is kept: does it make sense?
+        definition = _definition(context, user, experiment, given, code)
+        try:
+            _associate(context, user, experiment, given.training(definition))
+        except BaseException:
+            made_definitions.delete(context, user, definition)()
+            raise
 
     try:
         await context.uploads.run(user.name, act)
@@ -237,7 +243,7 @@ def preview(
     """What starting a training definition would change, as lines."""
     experiment_of(context, user, experiment_id)
     try:
-        least, most = given.training("daaaaaaaa").bounds
+        least, most = given.training().bounds
         lines = starting.lines(context, user, name=given.values["name"], min=least, max=most)
     except InvalidError as error:
         lines = [told(error)]
@@ -263,6 +269,13 @@ def _definition(
     has_code = code is not None and code.filename  # without a file, browsers send an empty one
     file, name = (code.file, code.filename or "") if code is not None and has_code else (None, "")
     return made_definitions.create(context, user, spec, file, name).id
+
+
+def _associate(context: Context, user: UserRecord, experiment: Json, training: TrainingSpec) -> None:
+    """Have an experiment run a definition in that way, at the definition's place if it has it already."""
+    trainings = {one.definition: one for one in _trainings(experiment)} | {training.definition: training}
+    changes = parsed(ExperimentChange, {"trainings": tuple(trainings.values())})
+    made.change(context, user, experiment["id"], changes, experiment["version"])
 
 
 def _trainings(experiment: Json) -> list[TrainingSpec]:

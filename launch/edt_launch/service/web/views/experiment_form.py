@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from edt_launch.service.database.project_records import Distribution
+from edt_launch.service.project_spec import HOROVOD
 from edt_launch.service.web.views.asking import Field
 
 Json = Mapping[str, Any]
 
-FRAMEWORKS = {"Horovod": "Horovod script"}
+FRAMEWORKS = {HOROVOD: "Horovod script"}
 """How frameworks are called besides their own names."""
 
 
@@ -108,7 +109,7 @@ def add_view(
         Field(
             "framework",
             "Framework",
-            values.get("framework", frameworks[0]),
+            values.get("framework", HOROVOD),
             False,
             [(one, FRAMEWORKS.get(one, one)) for one in frameworks],
         ),

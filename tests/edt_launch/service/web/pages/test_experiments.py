@@ -107,6 +107,7 @@ def test_a_viewer_looks_and_strangers_do_not(lab: Lab) -> None:
     [
         ({"max": "0"}, "max"),
         ({"distribution": "Single", "max": "2", "min": ""}, "Single has one node"),
+        ({"framework": "PyTorch", "command": "train.py"}, "could not be run"),
         ({"command": "python '"}, "close its quotes"),
         ({"command": ""}, "give an execution command"),
         ({"command": "python other.py"}, "is not a file of the submitted code"),
@@ -121,6 +122,22 @@ def test_what_is_wrong_is_told_above_what_was_written(lab: Lab, change: Any, sai
     answer = ann.post(f"/experiments/{experiment}/add", data=DEFINITION | change, files=files)
     assert (answer.status_code in (409, 422), said in answer.text) == (True, True), answer.text
     assert lab.ann.get(f"/experiments/{experiment}").json()["trainings"] == []
+    known = lab.ann.get("/definitions").json()["definitions"]
+    assert [one["name"] for one in known] == ["net"]
+    assert [path.name for path in lab.world.settings.paths.definitions.iterdir()] == [known[0]["id"]]
+
+
+def test_an_experiment_that_is_full_takes_no_other_definition(lab: Lab) -> None:
+    ann = browser(lab.world, "ann")
+    used = [lab.definition(name=f"net {number}", code=None)["id"] for number in range(20)]
+    page = f"/experiments/{lab.experiment(*used)['id']}/add"
+    shown_again(ann.post(page, data=DEFINITION), 422, "trainings")
+    assert len(lab.ann.get("/definitions").json()["definitions"]) == 20
+
+
+def test_frameworks_begin_with_that_of_plain_scripts(lab: Lab) -> None:
+    form = browser(lab.world, "ann").get(f"/experiments/{lab.experiment()['id']}/add").text
+    assert '<option value="Horovod" selected>Horovod script</option>' in form
 
 
 def test_an_existing_definition_is_added_and_taken_out(lab: Lab) -> None:
