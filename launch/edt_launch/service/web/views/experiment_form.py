@@ -106,13 +106,7 @@ def add_view(
             False,
             [(one["id"], one["name"]) for one in definitions],
         ),
-        Field(
-            "framework",
-            "Framework",
-            values.get("framework", HOROVOD),
-            False,
-            [(one, FRAMEWORKS.get(one, one)) for one in frameworks],
-        ),
+        framework_field(frameworks, values.get("framework", HOROVOD)),
         Field(
             "distribution",
             "Distributed training type",
@@ -121,4 +115,11 @@ def add_view(
             [(str(one), str(one)) for one in Distribution],
         ),
         error,
+    )
+
+
+def framework_field(frameworks: Sequence[str], chosen: str) -> Field:
+    """The field by which a definition's framework is chosen."""
+    return Field(
+        "framework", "Framework", chosen, False, [(one, FRAMEWORKS.get(one, one)) for one in frameworks]
     )

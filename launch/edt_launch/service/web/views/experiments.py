@@ -1,5 +1,6 @@
 """What the pages of projects and experiments show."""
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -85,6 +86,11 @@ class ExperimentView:
     compared: Compared | None
     address: str
 
+    @property
+    def command(self) -> str:
+        """The global execution command, as it is written."""
+        return shlex.join(self.experiment["command"])
+
 
 def experiment_view(
     experiment: Json, project: Json, comparison: Json, tab: str, metric: str, x: str
@@ -115,6 +121,11 @@ def experiment_view(
         _compared(comparison, metric, x) if tab == "compare" else None,
         f"{address}?{urlencode({'tab': tab, 'metric': metric, 'x': x})}",
     )
+
+
+def with_line(definition: Json) -> Json:
+    """A training definition and its `line`, which is its command as it is written."""
+    return {**definition, "line": shlex.join(definition["command"])}
 
 
 def may_edit(project: Json) -> bool:
