@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, File, Form, Request, Response, UploadFile
+from fastapi import APIRouter, Depends, File, Request, Response, UploadFile
 from fastapi.responses import RedirectResponse
 
 from edt_launch.service import definitions
@@ -15,7 +15,7 @@ from edt_launch.service.errors import ServiceError
 from edt_launch.service.project_spec import DefinitionChange, frameworks
 from edt_launch.service.web import templating
 from edt_launch.service.web.pages.experiment_form import words
-from edt_launch.service.web.pages.experiments import WRONG, Value, after_refusal, parsed
+from edt_launch.service.web.pages.experiments import WRONG, Value, Version, after_refusal, parsed
 from edt_launch.service.web.views import definition_form as views
 
 router = APIRouter(prefix="/experiments/definitions")
@@ -32,7 +32,7 @@ class Given:
         description: Value = "",
         framework: Value = "",
         command: Value = "",
-        version: Annotated[str, Form(pattern="^[0-9]{0,9}$")] = "",
+        version: Version = "",
         code: Annotated[UploadFile | None, File()] = None,
     ) -> None:
         self.values = {

@@ -36,6 +36,8 @@ router = APIRouter(prefix="/experiments")
 
 Json = dict[str, Any]
 Value = Annotated[str, Form(max_length=2**16)]
+Version = Annotated[str, Form(pattern="^[0-9]{0,9}$")]
+"""The version that a form is about, as it was seen; empty: whichever."""
 WRONG = (InvalidError, ConflictError, ForbiddenError, NotFoundError)
 """What is told where a form was filled in."""
 

@@ -1,8 +1,6 @@
 """Changing a project's name and description."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Form, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from edt_launch.service import projects
@@ -10,12 +8,17 @@ from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.database.project_records import Role
 from edt_launch.service.project_spec import ProjectChange
 from edt_launch.service.web import templating
-from edt_launch.service.web.pages.experiments import WRONG, Value, after_refusal, parsed, project_of
+from edt_launch.service.web.pages.experiments import (
+    WRONG,
+    Value,
+    Version,
+    after_refusal,
+    parsed,
+    project_of,
+)
 from edt_launch.service.web.views.project_form import LABELS, question, values
 
 router = APIRouter(prefix="/experiments/projects")
-
-Version = Annotated[str, Form(pattern="^[0-9]{0,9}$")]
 
 
 @router.get("/{project_id}/edit")
