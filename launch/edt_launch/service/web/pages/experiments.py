@@ -142,7 +142,8 @@ async def show(
         comparison = runs_rest.compared(context, user, experiment_id, None)
         experiment = experiment_of(context, user, experiment_id)
         project = project_of(context, user, experiment["project"])
-        return views.experiment_view(experiment, project, comparison, tab, metric, x)
+        viewer = None if user.is_admin else user.name
+        return views.experiment_view(experiment, project, comparison, tab, metric, x, viewer=viewer)
 
     view = await context.reads.run(user.name, find)
     return await run_in_threadpool(templating.page, request, f"experiments/{tab}.html", view=view)

@@ -107,6 +107,19 @@ def test_a_viewer_looks_and_strangers_do_not(lab: Lab) -> None:
     assert bob.post(f"{page}/preview", data=DEFINITION).status_code == 403
 
 
+def test_results_are_offered_to_those_who_may_fetch_them(lab: Lab) -> None:
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    (run,) = lab.run(experiment)
+    lab.finish(run["job"], loss=0.5)
+    lab.join("bob", "editor")
+    results = f"/jobs/{run['job']}?tab=results"
+    for name, is_offered in (("ann", True), ("bob", False), ("admin", True)):
+        client = browser(lab.world, name)
+        text = client.get(f"/experiments/{experiment}").text
+        assert ("Run again" in text, f'href="{results}"' in text) == (True, is_offered), name
+        assert client.get(results).status_code == (200 if is_offered else 403), name
+
+
 @pytest.mark.parametrize(
     "change, said",
     [
