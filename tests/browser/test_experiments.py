@@ -85,6 +85,23 @@ def test_an_experiment_is_made_and_run_by_the_keyboard_alone(site: Site) -> None
     assert [error for error in site.errors if "409" not in error] == []
 
 
+def test_removing_a_definition_keeps_what_was_typed(site: Site) -> None:
+    lab = Lab(site.world)
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    with site.page("ann") as page:
+        page.goto(f"/experiments/{experiment}/edit")
+        name = page.get_by_label("Name", exact=True)
+        name.fill("second")
+        with page.expect_navigation():
+            name.press("Enter")
+        page.get_by_label("Description").fill("typed")
+        site.check_access(page)
+        by_keyboard(page, "button", "Remove net")
+        page.get_by_text("An experiment needs a training definition").wait_for()
+        assert (name.input_value(), page.get_by_label("Description").input_value()) == ("second", "typed")
+    assert site.errors == []
+
+
 def test_what_makes_no_sense_cannot_be_sent(site: Site) -> None:
     lab = Lab(site.world)
     definition = lab.definition()["id"]

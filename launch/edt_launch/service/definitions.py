@@ -13,7 +13,7 @@ from typing import BinaryIO
 from edt_launch.service import packing
 from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
-from edt_launch.service.database.definitions import TooManyError
+from edt_launch.service.database.definitions import TakenError, TooManyError
 from edt_launch.service.database.project_records import CodeRecord, DefinitionRecord, Role
 from edt_launch.service.database.projects import InUseError
 from edt_launch.service.database.store import Store
@@ -103,26 +103,59 @@ def set_code(
     code: BinaryIO,
     code_name: str,
     seen: int | None,
+    changes: DefinitionChange | None = None,
 ) -> DefinitionRecord:
     """Have a definition run other code from now on: a new version of it, unless it has had that one before.
 
-    Raises like `create`, and `ConflictError` if somebody has changed it meanwhile.
+    `changes` are made with it, or neither is. Raises like `create`, and `ConflictError` if somebody has
+    changed it meanwhile.
     """
     definition = definition_for(context, user, definition_id, Role.EDITOR)
     now = context.clock()
     check_version(definition, seen, now)
-    _check(context, user, definition, code)
+    values = {} if changes is None else given(changes, now, user)
+    wanted = replace(definition, **values)
+    _check(context, user, wanted, code)
     record = _keep(context, user, definition, code, code_name)
     try:
-        done = context.store.definitions.set_code(record, definition.version, MOST_CODES)
+        done = context.store.definitions.set_code(record, definition.version, MOST_CODES, **values)
     except TooManyError:
-        path = _archive(context.home, definition.id, record.digest)
-        path.unlink(missing_ok=True)
         raise ConflictError(
             f"{definition.name!r} has {MOST_CODES} versions of its code", "make another training definition"
         ) from None
+    except TakenError:
+        raise taken(KIND, wanted.name) from None
+    finally:
+        _drop_unknown(context, record)
     after = context.store.definitions.get(definition.id)
     return settled(done is not None, definition, after, None, KIND, now)
+
+
+def edit(
+    context: Context,
+    user: UserRecord,
+    definition_id: str,
+    changes: DefinitionChange,
+    code: BinaryIO | None,
+    code_name: str,
+    seen: int | None,
+) -> DefinitionRecord:
+    """Change a definition, and its code if some is given: all of it, or nothing; raises like `set_code`.
+
+    Without a difference, it keeps its version.
+    """
+    definition = definition_for(context, user, definition_id, Role.EDITOR)
+    now = context.clock()
+    check_version(definition, seen, now)
+    present = context.store.definitions.code(definition.id, definition.code)
+    if code is not None and (present is None or digest(code) != present.digest):
+        return set_code(context, user, definition.id, code, code_name, seen, changes)
+    wanted = replace(definition, **given(changes, now, user))
+    if replace(wanted, changed=definition.changed, changed_by=definition.changed_by) == definition:
+        return definition
+    with opened(context, definition.id, present) as kept:
+        _check(context, user, wanted, kept)
+    return change(context, user, definition.id, changes, seen)
 
 
 def delete(context: Context, user: UserRecord, definition_id: str) -> Deletion:
@@ -194,6 +227,16 @@ def _keep(
         copy.unlink(missing_ok=True)
     plain = "".join(letter for letter in name if letter.isprintable())[-MOST_NAME:]
     return CodeRecord(definition.id, 1, told, plain, size, user.name, context.clock())
+
+
+def _drop_unknown(context: Context, record: CodeRecord) -> None:
+    """Delete an archive that no code of its definition is, and the folder of a definition that is gone."""
+    known = context.store.definitions.codes(record.definition)
+    if record.digest not in {code.digest for code in known}:
+        path = _archive(context.home, record.definition, record.digest)
+        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            path.parent.rmdir()
 
 
 def _archive(home: Home, definition: str, told: str) -> Path:

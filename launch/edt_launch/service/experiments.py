@@ -111,6 +111,8 @@ def change(
     check_version(experiment, seen, now)
     values = given(changes, now, user)
     values.pop("trainings", None)
+    if "objective" in changes.model_fields_set:
+        values["objective"] = changes.objective or ""
     if "source" in values:
         values["source"] = data_folder.normal(values["source"])
     trainings = None if changes.trainings is None else _records(experiment.id, changes.trainings)

@@ -1,5 +1,6 @@
 """Training definitions, and their codes."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,10 @@ from edt_launch.service.database.tables import codes, definitions, experiments, 
 
 class TooManyError(Exception):
     """There are as many as there may be."""
+
+
+class TakenError(Exception):
+    """Another one has that name."""
 
 
 class Definitions(InProjects[DefinitionRecord]):
@@ -59,17 +64,27 @@ class Definitions(InProjects[DefinitionRecord]):
         rows = self._database.rows(query)
         return CodeRecord(**rows[0]._mapping) if rows else None
 
-    def set_code(self, code: CodeRecord, seen: int, most: int) -> CodeRecord | None:
+    def set_code(self, code: CodeRecord, seen: int, most: int, **values: Any) -> CodeRecord | None:
         """Have a definition of a version run other code from now on, which is added unless it was there.
 
-        Returns the code with its place, or None if the definition has another version.
+        With it, `values` of the definition are changed. Returns the code with its place, or None if the
+        definition has another version.
 
         Raises:
             TooManyError: it would have more than `most` codes.
+            TakenError: its new name is taken.
         """
+        try:
+            return self._set_code(code, seen, most, values)
+        except IntegrityError:
+            raise TakenError from None
+
+    def _set_code(
+        self, code: CodeRecord, seen: int, most: int, changes: Mapping[str, Any]
+    ) -> CodeRecord | None:
         of = codes.c.definition == code.definition
         fits = (definitions.c.id == code.definition, definitions.c.version == seen)
-        values = {"version": seen + 1, "changed": code.created, "changed_by": code.owner}
+        values = {**changes, "version": seen + 1, "changed": code.created, "changed_by": code.owner}
         with self._database.writing() as connection:
             if not connection.execute(update(definitions).where(*fits).values(values)).rowcount:
                 return None

@@ -66,6 +66,29 @@ def test_other_code_is_a_new_version_and_the_same_is_not(lab: Lab, monkeypatch: 
     refused(upload(lab, definition, OTHER, **stale), 409, "ann changed 'net' 0 s ago")
 
 
+def test_code_that_came_second_is_not_kept(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    definition = lab.definition()["id"]
+    check = definitions._check
+
+    def check_slowly(*given: Any) -> None:
+        monkeypatch.setattr(definitions, "_check", check)
+        assert lab.admin.patch(f"/definitions/{definition}", json={"description": "d"}).status_code == 200
+        check(*given)
+
+    monkeypatch.setattr(definitions, "_check", check_slowly)
+    refused(upload(lab, definition, OTHER), 409, "admin changed 'net'")
+    assert len(list(lab.world.settings.paths.definition(definition).iterdir())) == 1
+
+    def check_while_it_goes(*given: Any) -> None:
+        monkeypatch.setattr(definitions, "_check", check)
+        assert lab.ann.delete(f"/definitions/{definition}").status_code == 204
+        check(*given)
+
+    monkeypatch.setattr(definitions, "_check", check_while_it_goes)
+    refused(upload(lab, definition, OTHER), 404, "was deleted just now")
+    assert list(lab.world.settings.paths.definitions.iterdir()) == []
+
+
 def test_a_viewer_only_looks(lab: Lab) -> None:
     definition = lab.definition()["id"]
     refused(lab.bob.get(f"/definitions/{definition}"), 403, "bob is no member")

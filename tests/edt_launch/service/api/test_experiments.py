@@ -94,6 +94,8 @@ def test_it_is_changed_by_whoever_came_first(lab: Lab) -> None:
         2,
         3,
     )
+    assert lab.ann.patch(path, json={"command": []}).json()["objective"] == "maximize"
+    assert lab.ann.patch(path, json={"objective": None}).json()["objective"] is None
 
 
 def test_a_viewer_changes_nothing(lab: Lab) -> None:

@@ -13,8 +13,9 @@ from edt_launch.service.api import definitions as definitions_rest
 from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
-from edt_launch.service.database.project_records import Distribution
+from edt_launch.service.database.project_records import Distribution, Role
 from edt_launch.service.errors import InvalidError, ServiceError
+from edt_launch.service.home import DEFINITION_ID
 from edt_launch.service.project_spec import (
     DefinitionSpec,
     ExperimentChange,
@@ -23,18 +24,42 @@ from edt_launch.service.project_spec import (
     TrainingSpec,
     frameworks,
 )
+from edt_launch.service.projects import project_for
 from edt_launch.service.web import preview as starting
 from edt_launch.service.web import templating
-from edt_launch.service.web.pages.experiments import WRONG, experiment_of, parsed, project_of, told
-from edt_launch.service.web.views.experiment_form import FormView, add_view, draft
+from edt_launch.service.web.pages.experiments import (
+    WRONG,
+    Value,
+    Version,
+    after_refusal,
+    experiment_of,
+    parsed,
+    project_of,
+    told,
+)
+from edt_launch.service.web.views.experiment_form import (
+    LABELS,
+    FormView,
+    add_view,
+    attributes,
+    compared,
+    draft,
+    values_of,
+)
 
 router = APIRouter(prefix="/experiments")
 
 Json = dict[str, Any]
-Value = Annotated[str, Form(max_length=2**16)]
 
 MOST_FOLDERS = 200
 """Folders that are offered as a source."""
+
+UNKNOWN = "daaaaaaaa"
+"""Stands for the id of a definition that has not been made yet."""
+
+
+Then = Annotated[str, Form(pattern=f"^(add|run|save|(remove|attributes):{DEFINITION_ID})$")]
+"""What is done once the form of an experiment is saved, and with which of its training definitions."""
 
 
 class Given:
@@ -47,22 +72,26 @@ class Given:
         source: Value = "",
         is_global: Annotated[str, Form(alias="global", max_length=8)] = "",
         command: Value = "",
-        then: Annotated[str, Form(pattern="^(add|run|save)$")] = "save",
-        version: Annotated[str, Form(pattern="^[0-9]{0,9}$")] = "",
+        metric: Value = "",
+        objective: Value = "",
+        then: Then = "save",
+        version: Version = "",
     ) -> None:
         self.values = {
             "name": name.strip(), "description": description.strip(), "source": source.strip(),
-            "global": is_global, "command": command.strip(),
+            "global": is_global, "command": command.strip(), "metric": metric.strip(),
+            "objective": objective,
         }  # fmt: skip
-        self.then = then
-        self.version = int(version) if version else None
+        self.then, _, self.definition = then.partition(":")
+        self.seen = int(version) if version else None
 
     def fields(self) -> Json:
         """The same as REST takes it."""
         command = words(self.values["command"]) if self.values["global"] else []
         if self.values["global"] and not command:
             raise InvalidError("command: the global one is empty", "write it, or do not use it")
-        return {name: self.values[name] for name in ("name", "description", "source")} | {"command": command}
+        fields = {name: self.values[name] for name in ("name", "description", "source", "metric")}
+        return {**fields, "command": command, "objective": self.values["objective"] or None}
 
 
 class Attributes:
@@ -85,7 +114,7 @@ class Attributes:
             "min": least.strip(), "max": most.strip(),
         }  # fmt: skip
 
-    def training(self, definition: str) -> TrainingSpec:
+    def training(self, definition: str = UNKNOWN) -> TrainingSpec:
         """How a definition is run; raises `InvalidError`."""
         distribution = self.values["distribution"]
         sizes = ("min", "max") if distribution == Distribution.ELASTIC else ("max",)
@@ -103,8 +132,9 @@ IsDraft = Annotated[bool, Query(alias="draft")]
 
 @router.get("/new")
 def ask(request: Request, context: ContextDep, user: CurrentUser, project: str) -> Response:
-    """The form of a new experiment."""
-    view = _form(context, project_of(context, user, project), None, {})
+    """The form of a new experiment, for editors."""
+    project_for(context, user, project, Role.EDITOR)
+    view = _form(context, project_of(context, user, project), None, {}, None)
     return templating.page(request, "experiments/form.html", view=view)
 
 
@@ -121,7 +151,7 @@ def create(
         spec = parsed(ExperimentSpec, {"project": project, **given.fields()})
         experiment = made.create(context, user, spec)
     except WRONG as error:
-        view = _form(context, project_of(context, user, project), None, given.values, error=told(error))
+        view = _form(context, project_of(context, user, project), None, given.values, None, error=told(error))
         return templating.page(request, "experiments/form.html", status=error.status, view=view)
     request.scope[SUBJECT] = experiment.name
     place = f"add{draft(True)}" if given.then == "add" else "edit"
@@ -136,9 +166,11 @@ def edit(
     experiment_id: str,
     is_draft: IsDraft = False,
 ) -> Response:
-    """The form of an experiment."""
+    """The form of an experiment, for editors."""
+    made.experiment_for(context, user, experiment_id, Role.EDITOR)
     experiment = experiment_of(context, user, experiment_id)
-    view = _form(context, project_of(context, user, experiment["project"]), experiment, None, is_draft)
+    project = project_of(context, user, experiment["project"])
+    view = _form(context, project, experiment, values_of(experiment), experiment["version"], is_draft)
     return templating.page(request, "experiments/form.html", view=view)
 
 
@@ -154,37 +186,24 @@ async def change(
     """Change it, and start it if that is wanted; or show the form again with what was wrong."""
 
     def act() -> None:
-        changes = parsed(ExperimentChange, given.fields())
-        made.change(context, user, experiment_id, changes, given.version)
+        fields = given.fields()
+        if given.then == "remove":
+            known = _trainings(experiment_of(context, user, experiment_id))
+            fields["trainings"] = tuple(one for one in known if one.definition != given.definition)
+        changes = parsed(ExperimentChange, fields)
+        given.seen = made.change(context, user, experiment_id, changes, given.seen).version
         if given.then == "run":
             made.start(context, user, made.planned_runs(context, user, experiment_id, RunSpec()))
 
     try:
         await context.uploads.run(user.name, act)
     except WRONG as error:
-        return _again(request, context, user, experiment_id, given.values, error, is_draft)
-    places = {"add": f"/add{draft(is_draft)}", "save": "/edit", "run": ""}
+        return _again(request, context, user, experiment_id, given, error, is_draft)
+    places = {
+        "add": f"/add{draft(is_draft)}", "save": "/edit", "run": "", "remove": f"/edit{draft(is_draft)}",
+        "attributes": f"/add?tab=existing&definition={given.definition}{'&draft=1' if is_draft else ''}",
+    }  # fmt: skip
     return RedirectResponse(f"/experiments/{experiment_id}{places[given.then]}", 303)
-
-
-@router.post("/{experiment_id}/remove/{definition}")
-def remove(
-    request: Request,
-    context: ContextDep,
-    user: CurrentUser,
-    experiment_id: str,
-    definition: str,
-    is_draft: IsDraft = False,
-) -> Response:
-    """Take a training definition out of an experiment, or show its form with what was wrong."""
-    experiment = experiment_of(context, user, experiment_id)
-    kept = [one for one in _trainings(experiment) if one.definition != definition]
-    try:
-        changes = ExperimentChange(trainings=tuple(kept))
-        made.change(context, user, experiment_id, changes, experiment["version"])
-    except WRONG as error:
-        return _again(request, context, user, experiment_id, None, error, is_draft)
-    return RedirectResponse(f"/experiments/{experiment_id}/edit{draft(is_draft)}", 303)
 
 
 @router.get("/{experiment_id}/add")
@@ -194,10 +213,14 @@ def ask_definition(
     user: CurrentUser,
     experiment_id: str,
     tab: Tab = "new",
+    definition: Annotated[str, Query(max_length=16)] = "",
     is_draft: IsDraft = False,
 ) -> Response:
-    """The form by which a training definition is added."""
-    return _add(request, context, user, experiment_id, {"min": "1", "max": "1"}, tab, is_draft)
+    """The form by which a training definition is added, or one that is there is run in another way."""
+    made.experiment_for(context, user, experiment_id, Role.EDITOR)
+    known = experiment_of(context, user, experiment_id)["trainings"]
+    values = {"min": "1", "max": "1"} | attributes(known, definition)
+    return _add(request, context, user, experiment_id, values, tab, is_draft)
 
 
 @router.post("/{experiment_id}/add")
@@ -215,13 +238,16 @@ async def add_definition(
 
     def act() -> None:
         experiment = experiment_of(context, user, experiment_id)
-        given.training("daaaaaaaa")  # before anything is kept: does it make sense?
-        definition = given.values["definition"]
-        if tab == "new":
-            definition = _definition(context, user, experiment, given, code)
-        kept = [one for one in _trainings(experiment) if one.definition != definition]
-        changes = ExperimentChange(trainings=(*kept, given.training(definition)))
-        made.change(context, user, experiment_id, changes, experiment["version"])
+        if tab == "existing":
+            _associate(context, user, experiment, given.training(given.values["definition"]))
+            return
+        given.training()  # before anything is kept: does it make sense?
+        definition = _definition(context, user, experiment, given, code)
+        try:
+            _associate(context, user, experiment, given.training(definition))
+        except BaseException:
+            made_definitions.delete(context, user, definition)()
+            raise
 
     try:
         await context.uploads.run(user.name, act)
@@ -235,9 +261,9 @@ def preview(
     request: Request, context: ContextDep, user: CurrentUser, experiment_id: str, given: AttributesDep
 ) -> Response:
     """What starting a training definition would change, as lines."""
-    experiment_of(context, user, experiment_id)
+    made.experiment_for(context, user, experiment_id, Role.EDITOR)
     try:
-        least, most = given.training("daaaaaaaa").bounds
+        least, most = given.training().bounds
         lines = starting.lines(context, user, name=given.values["name"], min=least, max=most)
     except InvalidError as error:
         lines = [told(error)]
@@ -263,6 +289,13 @@ def _definition(
     has_code = code is not None and code.filename  # without a file, browsers send an empty one
     file, name = (code.file, code.filename or "") if code is not None and has_code else (None, "")
     return made_definitions.create(context, user, spec, file, name).id
+
+
+def _associate(context: Context, user: UserRecord, experiment: Json, training: TrainingSpec) -> None:
+    """Have an experiment run a definition in that way, at the definition's place if it has it already."""
+    trainings = {one.definition: one for one in _trainings(experiment)} | {training.definition: training}
+    changes = parsed(ExperimentChange, {"trainings": tuple(trainings.values())})
+    made.change(context, user, experiment["id"], changes, experiment["version"])
 
 
 def _trainings(experiment: Json) -> list[TrainingSpec]:
@@ -301,13 +334,16 @@ def _again(
     context: Context,
     user: UserRecord,
     experiment_id: str,
-    values: dict[str, str] | None,
+    given: Given,
     error: ServiceError,
     is_draft: bool,
 ) -> Response:
     experiment = experiment_of(context, user, experiment_id)
     project = project_of(context, user, experiment["project"])
-    view = _form(context, project, experiment, values, is_draft, told(error))
+    said, seen = after_refusal(
+        error, given.seen, experiment["version"], LABELS, compared(given.values), values_of(experiment)
+    )
+    view = _form(context, project, experiment, given.values, seen, is_draft, said)
     return templating.page(request, "experiments/form.html", status=error.status, view=view)
 
 
@@ -315,17 +351,12 @@ def _form(
     context: Context,
     project: Json,
     experiment: Json | None,
-    values: dict[str, str] | None,
+    values: dict[str, str],
+    seen: int | None,
     is_draft: bool = False,
     error: str = "",
 ) -> FormView:
-    if values is None and experiment is not None:
-        values = {name: experiment[name] for name in ("name", "description", "source")}
-        values |= {
-            "global": "1" if experiment["command"] else "",
-            "command": shlex.join(experiment["command"]),
-        }
     is_valid = experiment is not None and bool(experiment["trainings"])
     is_draft = is_draft and experiment is not None and not experiment["runs"]
     folders = data_folder.folders(context.settings.data_folder, MOST_FOLDERS)
-    return FormView(project, experiment, values or {}, folders, is_valid, is_draft, error)
+    return FormView(project, experiment, values, seen, folders, is_valid, is_draft, error)

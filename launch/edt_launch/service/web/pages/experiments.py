@@ -1,5 +1,6 @@
 """Projects and their members, and the experiments in them."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request, Response
@@ -29,11 +30,14 @@ from edt_launch.service.errors import (
 from edt_launch.service.project_spec import DefinitionSpec, ProjectSpec, RunSpec
 from edt_launch.service.web import templating
 from edt_launch.service.web.views import experiments as views
+from edt_launch.service.web.views.asking import overtaken
 
 router = APIRouter(prefix="/experiments")
 
 Json = dict[str, Any]
 Value = Annotated[str, Form(max_length=2**16)]
+Version = Annotated[str, Form(pattern="^[0-9]{0,9}$")]
+"""The version that a form is about, as it was seen; empty: whichever."""
 WRONG = (InvalidError, ConflictError, ForbiddenError, NotFoundError)
 """What is told where a form was filled in."""
 
@@ -80,6 +84,7 @@ def show_project(request: Request, context: ContextDep, user: CurrentUser, proje
     """A project: its members, experiments and training definitions."""
     project = project_of(context, user, project_id)
     id_ = project["id"]
+    known = definitions_rest.list_definitions(context, user, id_, limit=definitions_rest.MOST, after=0)
     view = {
         "project": project,
         "may_edit": views.may_edit(project),
@@ -87,9 +92,7 @@ def show_project(request: Request, context: ContextDep, user: CurrentUser, proje
         "experiments": rest.list_experiments(context, user, id_, limit=definitions_rest.MOST, after=0)[
             "experiments"
         ],
-        "definitions": definitions_rest.list_definitions(
-            context, user, id_, limit=definitions_rest.MOST, after=0
-        )["definitions"],
+        "definitions": [views.with_line(vars(one)) for one in known["definitions"]],
     }
     return templating.page(request, "experiments/project.html", view=view)
 
@@ -139,7 +142,8 @@ async def show(
         comparison = runs_rest.compared(context, user, experiment_id, None)
         experiment = experiment_of(context, user, experiment_id)
         project = project_of(context, user, experiment["project"])
-        return views.experiment_view(experiment, project, comparison, tab, metric, x)
+        viewer = None if user.is_admin else user.name
+        return views.experiment_view(experiment, project, comparison, tab, metric, x, viewer=viewer)
 
     view = await context.reads.run(user.name, find)
     return await run_in_threadpool(templating.page, request, f"experiments/{tab}.html", view=view)
@@ -243,6 +247,24 @@ def told(error: ServiceError) -> str:
     """What was wrong with a form."""
     step = "" if error.next_step.startswith("GET ") else error.next_step
     return f"{error.detail}: {step}" if step else error.detail
+
+
+def after_refusal(
+    error: ServiceError,
+    seen: int | None,
+    version: int,
+    labels: Mapping[str, str],
+    given: Mapping[str, str],
+    present: Mapping[str, str],
+) -> tuple[str, int | None]:
+    """What is said above a form that was refused, and the version that it is about from then on.
+
+    It stays the version that was `seen`, unless somebody has been told what is different in a later one:
+    the `present` values of the fields that have `labels`.
+    """
+    if not isinstance(error, ConflictError) or seen in (None, version):
+        return told(error), seen
+    return overtaken(error.detail, labels, given, present), version
 
 
 def project_of(context: Context, user: UserRecord, project_id: str) -> Json:

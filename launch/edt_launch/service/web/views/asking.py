@@ -1,6 +1,6 @@
 """What pages show that ask before something is done."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 
@@ -50,3 +50,20 @@ class Question:
     def refused(self, error: str) -> "Question":
         """The same after it could not be done."""
         return replace(self, effect=(), error=error)
+
+
+def overtaken(
+    told: str, labels: Mapping[str, str], given: Mapping[str, str], present: Mapping[str, str]
+) -> str:
+    """What is said to somebody whose change came second: `told`, and which values are different now.
+
+    `labels` are the names of the fields that are compared.
+    """
+    other = [
+        f"{label} {present[name] or 'empty'} (yours: {given[name] or 'empty'})"
+        for name, label in labels.items()
+        if present[name] != given[name]
+    ]
+    if not other:
+        return f"{told}. What you have written is no different from it."
+    return f"{told}. It is now: {', '.join(other)}. Saving again puts yours in its place."

@@ -1,5 +1,6 @@
 """What the pages of projects and experiments show."""
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +31,10 @@ class Tab:
 
 @dataclass(frozen=True)
 class Run:
-    """A run, in words; `values` are of the metrics, each with whether it is the best."""
+    """A run, in words; `values` are of the metrics, each with whether it is the best.
+
+    `has_results` says whether whoever looks may fetch its files.
+    """
 
     id: str
     name: str
@@ -42,9 +46,9 @@ class Run:
     hours: str
     size: str
     loss: str
-    code: str
     values: Sequence[tuple[str, bool]]
     is_deleted: bool
+    has_results: bool
 
 
 @dataclass(frozen=True)
@@ -85,14 +89,22 @@ class ExperimentView:
     compared: Compared | None
     address: str
 
+    @property
+    def command(self) -> str:
+        """The global execution command, as it is written."""
+        return shlex.join(self.experiment["command"])
+
 
 def experiment_view(
-    experiment: Json, project: Json, comparison: Json, tab: str, metric: str, x: str
+    experiment: Json, project: Json, comparison: Json, tab: str, metric: str, x: str, *, viewer: str | None
 ) -> ExperimentView:
-    """The page of an experiment, from what REST answers of it, its project, and its newest 100 runs."""
+    """The page of an experiment, from what REST answers of it, its project, and its newest 100 runs.
+
+    `viewer` is who looks; None: an administrator.
+    """
     metrics = comparison["metrics"][:MOST_METRICS]
     best = {one["name"]: one["best"] for one in metrics}
-    runs = [_run(one, best) for one in comparison["runs"]]
+    runs = [_run(one, best, viewer) for one in comparison["runs"]]
     live = {str(state) for state in LIVE}
     seconds = sum(one["seconds"] for one in comparison["runs"])
     hours = sum(one["hours"] for one in comparison["runs"])
@@ -117,12 +129,18 @@ def experiment_view(
     )
 
 
+def with_line(definition: Json) -> Json:
+    """A training definition and its `line`, which is its command as it is written."""
+    return {**definition, "line": shlex.join(definition["command"])}
+
+
 def may_edit(project: Json) -> bool:
     """Whether who looks may change what is in a project, and start runs."""
     return Role(project["role"]).rank >= Role.EDITOR.rank
 
 
-def _run(run: Json, best: Mapping[str, str | None]) -> Run:
+def _run(run: Json, best: Mapping[str, str | None], viewer: str | None) -> Run:
+    is_deleted = run["state"] == "deleted"
     lasts = {name: about["last"] for name, about in run["values"].items()}
     size = "-" if run["size"] is None else str(run["size"])
     return Run(
@@ -136,9 +154,9 @@ def _run(run: Json, best: Mapping[str, str | None]) -> Run:
         f"{run['hours']:.2f}",
         f"{size} of {wording.bounds(run['min'], run['max'], None)}",
         precise(lasts.get("loss")),
-        f"{run['code']}" if run["code"] else wording.NONE,
         [(precise(lasts.get(name)), run["id"] == id_) for name, id_ in best.items()],
-        run["state"] == "deleted",
+        is_deleted,
+        not is_deleted and viewer in (None, run["owner"]),
     )
 
 

@@ -23,7 +23,8 @@ def test_a_definition_is_deleted_unless_an_experiment_uses_it(lab: Lab) -> None:
     shown_again(
         ann.post(address), 409, "used by the experiments &#39;first&#39;", "take it out of them first"
     )
-    assert ann.post(f"/experiments/{experiment}/remove/{definition}").status_code == 303
+    removed = {"name": "first", "then": f"remove:{definition}", "version": "1"}
+    assert ann.post(f"/experiments/{experiment}/edit", data=removed).status_code == 303
     assert "No experiment uses it" in ann.get(address).text
     assert ann.post(address).headers["location"] == project
     assert lab.world.store.definitions.get(definition) is None

@@ -46,10 +46,11 @@ def test_an_experiment_is_made_and_run_in_pages_alone(world: World) -> None:
         True,
         False,
     )
-    saved = {**fields, "then": "run", "global": "1", "command": "python train.py --fast", "version": "2"}
+    saved = {**fields, "then": "run", "global": "1", "command": "python train.py 'a b'", "version": "2"}
     page = ann.post(edit, data=saved).headers["location"]
     (job,) = world.store.jobs.live()
-    assert (job.owner, job.command) == ("ann", ("python", "train.py", "--fast"))
+    assert (job.owner, job.command) == ("ann", ("python", "train.py", "a b"))
+    assert "<code>python train.py &#39;a b&#39;</code>" in ann.get(f"{page}?tab=overview").text
     text = ann.get(page).text
     assert ("<caption>Queued" in text, job.id in text) == (True, True)
     assert world.store.audit.newest(1)[0].path == edit.removesuffix("?draft=1")
@@ -100,6 +101,23 @@ def test_a_viewer_looks_and_strangers_do_not(lab: Lab) -> None:
     for address in (f"{page}/run", f"{page}/add", f"{page}/edit"):
         answer = bob.post(address, data={**DEFINITION, "then": "save"})
         assert (answer.status_code, "that takes an editor" in answer.text) == (403, True)
+    for address in (f"{page}/edit", f"{page}/add", f"/experiments/new?project={lab.project}"):
+        answer = bob.get(address)
+        assert (answer.status_code, "that takes an editor" in answer.text) == (403, True), address
+    assert bob.post(f"{page}/preview", data=DEFINITION).status_code == 403
+
+
+def test_results_are_offered_to_those_who_may_fetch_them(lab: Lab) -> None:
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    (run,) = lab.run(experiment)
+    lab.finish(run["job"], loss=0.5)
+    lab.join("bob", "editor")
+    results = f"/jobs/{run['job']}?tab=results"
+    for name, is_offered in (("ann", True), ("bob", False), ("admin", True)):
+        client = browser(lab.world, name)
+        text = client.get(f"/experiments/{experiment}").text
+        assert ("Run again" in text, f'href="{results}"' in text) == (True, is_offered), name
+        assert client.get(results).status_code == (200 if is_offered else 403), name
 
 
 @pytest.mark.parametrize(
@@ -107,6 +125,7 @@ def test_a_viewer_looks_and_strangers_do_not(lab: Lab) -> None:
     [
         ({"max": "0"}, "max"),
         ({"distribution": "Single", "max": "2", "min": ""}, "Single has one node"),
+        ({"framework": "PyTorch", "command": "train.py"}, "could not be run"),
         ({"command": "python '"}, "close its quotes"),
         ({"command": ""}, "give an execution command"),
         ({"command": "python other.py"}, "is not a file of the submitted code"),
@@ -121,6 +140,22 @@ def test_what_is_wrong_is_told_above_what_was_written(lab: Lab, change: Any, sai
     answer = ann.post(f"/experiments/{experiment}/add", data=DEFINITION | change, files=files)
     assert (answer.status_code in (409, 422), said in answer.text) == (True, True), answer.text
     assert lab.ann.get(f"/experiments/{experiment}").json()["trainings"] == []
+    known = lab.ann.get("/definitions").json()["definitions"]
+    assert [one["name"] for one in known] == ["net"]
+    assert [path.name for path in lab.world.settings.paths.definitions.iterdir()] == [known[0]["id"]]
+
+
+def test_an_experiment_that_is_full_takes_no_other_definition(lab: Lab) -> None:
+    ann = browser(lab.world, "ann")
+    used = [lab.definition(name=f"net {number}", code=None)["id"] for number in range(20)]
+    page = f"/experiments/{lab.experiment(*used)['id']}/add"
+    shown_again(ann.post(page, data=DEFINITION), 422, "trainings")
+    assert len(lab.ann.get("/definitions").json()["definitions"]) == 20
+
+
+def test_frameworks_begin_with_that_of_plain_scripts(lab: Lab) -> None:
+    form = browser(lab.world, "ann").get(f"/experiments/{lab.experiment()['id']}/add").text
+    assert '<option value="Horovod" selected>Horovod script</option>' in form
 
 
 def test_an_existing_definition_is_added_and_taken_out(lab: Lab) -> None:
@@ -131,8 +166,47 @@ def test_an_existing_definition_is_added_and_taken_out(lab: Lab) -> None:
     given = {"definition": definition, "distribution": "Distributed", "max": "2"}
     assert ann.post(f"{page}/add?tab=existing", data=given).status_code == 303
     assert "1 GPU on 2 nodes, Distributed" in ann.get(f"{page}/edit").text
-    assert ann.post(f"{page}/remove/{definition}").status_code == 303
-    assert "needs a training definition" in ann.get(f"{page}/edit").text
+    removed = {"name": "first", "description": "typed", "then": f"remove:{definition}", "version": "2"}
+    shown_again(ann.post(f"{page}/edit", data=removed | {"name": ""}), 422, 'value="typed"')
+    assert ann.post(f"{page}/edit", data=removed).headers["location"] == f"{page}/edit"
+    text = ann.get(f"{page}/edit").text
+    assert ("needs a training definition" in text, 'value="typed"' in text) == (True, True)
+
+
+def test_attributes_begin_as_they_are(lab: Lab) -> None:
+    ann = browser(lab.world, "ann")
+    used = [lab.definition(name=name, code=None)["id"] for name in ("one", "two")]
+    experiment = lab.experiment(*used)["id"]
+    page = f"/experiments/{experiment}"
+    text = ann.get(f"{page}/edit").text
+    assert f'value="attributes:{used[0]}"' in text
+    sent = {"name": "second", "then": f"attributes:{used[0]}", "version": "1"}
+    form = ann.post(f"{page}/edit?draft=1", data=sent).headers["location"]
+    shown = ann.get(form).text
+    for said in ("Attributes of", f'name="definition" value="{used[0]}"', 'name="max" value="4"'):
+        assert said in shown
+    given = {"definition": used[0], "distribution": "Single", "max": "2"}
+    shown_again(ann.post(form, data=given), 422, "Attributes of", 'name="max" value="2"')
+    assert ann.post(form, data=given | {"max": "1"}).headers["location"] == f"{page}/edit?draft=1"
+    text = ann.get(f"{page}/edit").text
+    assert re.findall(r"<td>(1 GPU .*?)</td>", text) == [
+        "1 GPU on 1 node, Single",
+        "1 GPU on 1 to 4 nodes, Elastic",
+    ]
+    assert 'value="second"' in text
+
+
+def test_what_runs_are_compared_by_is_chosen(lab: Lab) -> None:
+    ann = browser(lab.world, "ann")
+    given = {"project": lab.project, "name": "first", "metric": "score", "objective": "minimize"}
+    edit = ann.post("/experiments/new", data=given).headers["location"]
+    page = edit.removesuffix("/edit")
+    assert '<option value="minimize" selected>' in ann.get(edit).text
+    overview = ann.get(f"{page}?tab=overview").text
+    assert ("score" in overview, "minimize" in overview) == (True, True)
+    assert ann.post(edit, data=given | {"objective": "", "version": "1"}).status_code == 303
+    assert lab.ann.get(f"/{page.removeprefix('/')}").json()["objective"] is None
+    shown_again(ann.post(edit, data=given | {"objective": "least"}), 422, "objective")
 
 
 def test_only_elastic_trainings_have_a_least_number_of_nodes(lab: Lab) -> None:
@@ -148,11 +222,25 @@ def test_the_second_of_two_editors_is_told_who_came_first(lab: Lab) -> None:
     ann = browser(lab.world, "ann")
     lab.join("bob", "editor")
     experiment = lab.experiment()["id"]
-    lab.bob.patch(f"/experiments/{experiment}", json={"description": "b"})
+    lab.bob.patch(f"/experiments/{experiment}", json={"description": "b", "command": ["python", "b c"]})
+    edit = f"/experiments/{experiment}/edit"
     given = {"name": "first", "description": "a", "then": "save", "version": "1"}
-    answer = ann.post(f"/experiments/{experiment}/edit", data=given)
-    assert (answer.status_code, "bob changed &#39;first&#39; 0 s ago" in answer.text) == (409, True)
-    assert 'name="description" value="a"' in answer.text
+    wrong = ann.post(edit, data=given | {"name": ""})
+    shown_again(wrong, 422, 'name="version" value="1"')
+    answer = ann.post(edit, data=given)
+    shown_again(
+        answer, 409, "bob changed &#39;first&#39; 0 s ago", "description b (yours: a)",
+        "global execution command python &#39;b c&#39; (yours: empty)", 'name="version" value="2"',
+        'name="description" value="a"',
+    )  # fmt: skip
+    assert ann.post(edit, data=given | {"version": "2"}).status_code == 303
+
+
+def test_a_run_that_cannot_be_started_leaves_what_was_saved(lab: Lab) -> None:
+    edit = f"/experiments/{lab.experiment()['id']}/edit"
+    given = {"name": "first", "then": "run", "version": "1"}
+    answer = browser(lab.world, "ann").post(edit, data=given)
+    shown_again(answer, 409, "has no training definition", 'name="version" value="2"')
 
 
 def test_a_run_that_cannot_be_started_is_told_in_its_question(lab: Lab) -> None:
@@ -179,7 +267,8 @@ def test_a_definition_that_cannot_be_taken_out_is_told_above_the_form(lab: Lab) 
     lab.join("bob", "viewer")
     definition = lab.definition()["id"]
     experiment = lab.experiment(definition)["id"]
-    answer = browser(lab.world, "bob").post(f"/experiments/{experiment}/remove/{definition}")
+    given = {"name": "first", "then": f"remove:{definition}", "version": "1"}
+    answer = browser(lab.world, "bob").post(f"/experiments/{experiment}/edit", data=given)
     shown_again(answer, 403, "a viewer of the project")
     assert len(lab.ann.get(f"/experiments/{experiment}").json()["trainings"]) == 1
 
