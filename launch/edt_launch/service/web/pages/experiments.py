@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from edt_launch.service import experiments as made
-from edt_launch.service import projects
+from edt_launch.service import projects, runs
 from edt_launch.service.api import definitions as definitions_rest
 from edt_launch.service.api import experiments as rest
 from edt_launch.service.api import problems
@@ -29,6 +29,7 @@ from edt_launch.service.errors import (
 from edt_launch.service.project_spec import DefinitionSpec, ProjectSpec, RunSpec
 from edt_launch.service.web import templating
 from edt_launch.service.web.views import experiments as views
+from edt_launch.service.web.views.compared import AXES, compared
 
 router = APIRouter(prefix="/experiments")
 
@@ -130,18 +131,13 @@ async def show(
     user: CurrentUser,
     experiment_id: str,
     tab: Annotated[str, Query(pattern=f"^({'|'.join(views.TABS)})$")] = "runs",
+    before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
     metric: Annotated[str, Query(max_length=256)] = "",
-    x: Annotated[str, Query(pattern=f"^({'|'.join(views.AXES)})$")] = "step",
+    x: Annotated[str, Query(pattern=f"^({'|'.join(AXES)})$")] = "step",
 ) -> Response:
     """An experiment: its runs, the same beside each other, or what it is."""
-
-    def find() -> views.ExperimentView:
-        comparison = runs_rest.compared(context, user, experiment_id, None)
-        experiment = experiment_of(context, user, experiment_id)
-        project = project_of(context, user, experiment["project"])
-        return views.experiment_view(experiment, project, comparison, tab, metric, x)
-
-    view = await context.reads.run(user.name, find)
+    asked = views.Asked(tab, before, (), metric, x)
+    view = await context.reads.run(user.name, lambda: _experiment(context, user, experiment_id, asked))
     return await run_in_threadpool(templating.page, request, f"experiments/{tab}.html", view=view)
 
 
@@ -255,6 +251,22 @@ def experiment_of(context: Context, user: UserRecord, experiment_id: str) -> Jso
     """An experiment as REST answers it."""
     experiment: Json = rest.show(context, user, Response(), experiment_id)
     return experiment
+
+
+def _experiment(
+    context: Context, user: UserRecord, experiment_id: str, asked: views.Asked
+) -> views.ExperimentView:
+    record = made.experiment_for(context, user, experiment_id)
+    experiment = experiment_of(context, user, record.id)
+    project = project_of(context, user, record.project)
+    page, following = runs_rest.page_of(context, record.id, asked.before)
+    summary = runs.summary(context, record)
+    comparison = runs_rest.beside(context, record, page)
+    beside = None
+    if asked.tab == "compare":
+        names = [one.name for one in summary.metrics]
+        beside = compared(comparison, names, asked.metric, asked.x, (), "")
+    return views.experiment_view(experiment, project, comparison["runs"], summary, asked, following, beside)
 
 
 def _names(context: Context) -> list[str]:
