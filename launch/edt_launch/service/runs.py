@@ -36,7 +36,8 @@ class Summary:
 
     Attributes:
         number: of the runs.
-        metrics: values that they have reported, `best` being the place in `runs`.
+        metrics: values that they have reported, `best` being the place in `runs`; the first 50.
+        names: of all values that they have reported.
     """
 
     number: int
@@ -44,6 +45,7 @@ class Summary:
     hours: float
     runs: Sequence[Shown]
     metrics: Sequence[Metric]
+    names: Sequence[str]
 
 
 def may_follow(context: Context, user: UserRecord, jobs: Sequence[JobRecord]) -> None:
@@ -94,17 +96,22 @@ def summary(context: Context, experiment: ExperimentRecord) -> Summary:
     found = shown(context, context.store.experiments.runs(experiment.id, None, MOST_SUMMED))
     seconds = sum(one.outcome.seconds for one in found)
     hours = sum(one.outcome.hours for one in found)
-    return Summary(len(found), seconds, hours, found, metrics(experiment, found))
+    names = comparison.names(_lasts(found), experiment.metric)
+    return Summary(len(found), seconds, hours, found, metrics(experiment, found), names)
 
 
 def metrics(experiment: ExperimentRecord, found: Sequence[Shown]) -> list[Metric]:
     """The values that runs of an experiment have reported, with the place of the best run for each."""
-    lasts = [
+    objective = Objective(experiment.objective) if experiment.objective else None
+    return comparison.metrics(_lasts(found), experiment.metric, objective)
+
+
+def _lasts(found: Sequence[Shown]) -> list[dict[str, float]]:
+    """The last values of runs, by name."""
+    return [
         {name: last for name in one.outcome.values if (last := one.outcome.last(name)) is not None}
         for one in found
     ]
-    objective = Objective(experiment.objective) if experiment.objective else None
-    return comparison.metrics(lasts, experiment.metric, objective)
 
 
 def keep(context: Context, job: str) -> None:

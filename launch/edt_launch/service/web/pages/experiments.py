@@ -1,5 +1,6 @@
 """Projects and their members, and the experiments in them."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request, Response
@@ -17,7 +18,7 @@ from edt_launch.service.api import runs as runs_rest
 from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
-from edt_launch.service.database.project_records import Role
+from edt_launch.service.database.project_records import ExperimentRecord, Role, RunRecord
 from edt_launch.service.definitions import create as create_definition
 from edt_launch.service.errors import (
     ConflictError,
@@ -26,10 +27,10 @@ from edt_launch.service.errors import (
     NotFoundError,
     ServiceError,
 )
-from edt_launch.service.project_spec import DefinitionSpec, ProjectSpec, RunSpec
+from edt_launch.service.project_spec import RUN_ID, DefinitionSpec, ProjectSpec, RunSpec
 from edt_launch.service.web import templating
 from edt_launch.service.web.views import experiments as views
-from edt_launch.service.web.views.compared import AXES, compared
+from edt_launch.service.web.views.compared import AXES, Compared, compared, too_many
 
 router = APIRouter(prefix="/experiments")
 
@@ -132,13 +133,17 @@ async def show(
     experiment_id: str,
     tab: Annotated[str, Query(pattern=f"^({'|'.join(views.TABS)})$")] = "runs",
     before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
+    run: Annotated[list[Annotated[str, Query(pattern=f"^{RUN_ID}$")]] | None, Query(max_length=200)] = None,
     metric: Annotated[str, Query(max_length=256)] = "",
     x: Annotated[str, Query(pattern=f"^({'|'.join(AXES)})$")] = "step",
 ) -> Response:
     """An experiment: its runs, the same beside each other, or what it is."""
-    asked = views.Asked(tab, before, (), metric, x)
+    asked = views.Asked(tab, before, list(dict.fromkeys(run or ())), metric, x)
     view = await context.reads.run(user.name, lambda: _experiment(context, user, experiment_id, asked))
-    return await run_in_threadpool(templating.page, request, f"experiments/{tab}.html", view=view)
+    status = 422 if view.compared and view.compared.error else 200
+    return await run_in_threadpool(
+        templating.page, request, f"experiments/{tab}.html", status=status, view=view
+    )
 
 
 @router.get("/{experiment_id}/run")
@@ -261,12 +266,30 @@ def _experiment(
     project = project_of(context, user, record.project)
     page, following = runs_rest.page_of(context, record.id, asked.before)
     summary = runs.summary(context, record)
-    comparison = runs_rest.beside(context, record, page)
-    beside = None
+    beside, chosen = None, []
     if asked.tab == "compare":
-        names = [one.name for one in summary.metrics]
-        beside = compared(comparison, names, asked.metric, asked.x, (), "")
+        chosen = context.store.experiments.runs(record.id, None, len(asked.chosen), asked.chosen)
+        beside = _compared(context, user, record, page, summary.names, asked)
+    shown = {run.id: run for run in (*chosen, *page)}
+    comparison = runs_rest.beside(context, record, list(shown.values()))
     return views.experiment_view(experiment, project, comparison["runs"], summary, asked, following, beside)
+
+
+def _compared(
+    context: Context,
+    user: UserRecord,
+    experiment: ExperimentRecord,
+    page: Sequence[RunRecord],
+    names: Sequence[str],
+    asked: views.Asked,
+) -> Compared:
+    """The runs that were chosen beside each other, or else those of a page."""
+    error = too_many(asked.chosen)
+    if asked.chosen and not error:
+        comparison = runs_rest.compared(context, user, experiment.id, asked.chosen)
+    else:
+        comparison = runs_rest.beside(context, experiment, page)
+    return compared(comparison, names, asked.metric, asked.x, asked.chosen, error)
 
 
 def _names(context: Context) -> list[str]:

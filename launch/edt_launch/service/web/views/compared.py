@@ -53,7 +53,7 @@ def compared(
     return Compared(
         [run["job"] for run in comparison["runs"]],
         differing,
-        f"/api/v1/series?{query}" if jobs else "",
+        f"/api/v1/series?{query}" if jobs and not error else "",
         shown,
         names,
         x,
@@ -67,4 +67,4 @@ def too_many(chosen: Sequence[str]) -> str:
     """Why so many runs cannot be compared; empty if they can."""
     if len(chosen) <= MOST_CURVES:
         return ""
-    return f"{len(chosen)} runs are chosen. At most {MOST_CURVES} can be drawn over each other: choose fewer."
+    return f"{len(chosen)} runs are chosen, but at most {MOST_CURVES} can be compared: choose fewer."

@@ -15,7 +15,7 @@ from edt_launch.service.web.views.compared import Compared
 Json = Mapping[str, Any]
 
 TABS = {"runs": "Training Runs", "compare": "Compare Runs", "overview": "Overview"}
-MOST_METRICS = 4
+MOST_METRICS = 20
 """Values that tables of runs have columns for."""
 
 
@@ -63,6 +63,7 @@ class ExperimentView:
     """An experiment and a page of its runs; `compared` is None on other tabs.
 
     Attributes:
+        without_column: how many values have no column, as there are too many.
         best_over: which runs the best is one of, if these are not all; empty if they are.
         elsewhere: values whose best run is on another page: the value's name, the best value, its job, and
             whether that was deleted.
@@ -77,6 +78,7 @@ class ExperimentView:
     tabs: Sequence[Tab]
     tiles: Sequence[tuple[str, str]]
     metrics: Sequence[str]
+    without_column: int
     best_over: str
     elsewhere: Sequence[tuple[str, str, str, bool]]
     queued: Sequence[Run]
@@ -84,6 +86,7 @@ class ExperimentView:
     completed: Sequence[Run]
     compared: Compared | None
     address: str
+    before: int | None
     newest: str
     older: str
 
@@ -116,6 +119,7 @@ def experiment_view(
         [Tab(name, f"{address}?tab={key}", key == asked.tab) for key, name in TABS.items()],
         _tiles(experiment, summary),
         list(best),
+        len(summary.names) - len(best),
         _partly(experiment, summary),
         _elsewhere(summary, {run.id for run in shown}),
         [run for run in shown if run.state == State.QUEUED],
@@ -123,6 +127,7 @@ def experiment_view(
         [run for run in shown if run.state not in live],
         compared,
         f"{address}?{urlencode({'tab': asked.tab, **before, **drawn}, doseq=True)}",
+        asked.before,
         page if asked.before else "",
         f"{page}&before={following}" if following else "",
     )
