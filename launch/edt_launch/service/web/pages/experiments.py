@@ -36,6 +36,9 @@ router = APIRouter(prefix="/experiments")
 
 Json = dict[str, Any]
 Value = Annotated[str, Form(max_length=2**16)]
+Place = Annotated[int, Query(ge=0, le=2**53)]
+PAGE = 100
+"""Projects, experiments or training definitions of a page."""
 WRONG = (InvalidError, ConflictError, ForbiddenError, NotFoundError)
 """What is told where a form was filled in."""
 
@@ -45,14 +48,20 @@ def show_all(
     request: Request,
     context: ContextDep,
     user: CurrentUser,
-    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    after: Place = 0,
+    projects_after: Place = 0,
 ) -> Response:
-    """The projects, and a page of the experiments in them."""
-    page = rest.list_experiments(context, user, limit=definitions_rest.MOST, after=after)
-    known = projects_rest.list_projects(context, user, limit=projects_rest.MOST, after=0)["projects"]
-    names = {one["id"]: one["name"] for one in known}
-    view = {"projects": known, "names": names, "after": after}
-    view |= {"experiments": page["experiments"], "next": page["next"]}
+    """A page of the projects, and one of the experiments in them, the newest first."""
+    found = rest.list_experiments(context, user, limit=PAGE, after=after, newest=True)
+    known = projects_rest.list_projects(context, user, limit=PAGE, after=projects_after, newest=True)
+    places = {"after": after, "projects_after": projects_after}
+    nexts = {"after": found["next"], "projects_after": known["next"]}
+    view = {
+        "projects": known["projects"],
+        "experiments": found["experiments"],
+        "names": context.store.projects.names({one["project"] for one in found["experiments"]}),
+        "pages": views.Pages("/experiments", places, nexts),
+    }
     return templating.page(request, "experiments/all.html", view=view)
 
 
@@ -78,20 +87,30 @@ def create_project(
 
 
 @router.get("/projects/{project_id}")
-def show_project(request: Request, context: ContextDep, user: CurrentUser, project_id: str) -> Response:
+def show_project(
+    request: Request,
+    context: ContextDep,
+    user: CurrentUser,
+    project_id: str,
+    after: Place = 0,
+    definitions_after: Place = 0,
+) -> Response:
     """A project: its members, experiments and training definitions."""
     project = project_of(context, user, project_id)
     id_ = project["id"]
+    found = rest.list_experiments(context, user, id_, limit=PAGE, after=after, newest=True)
+    known = definitions_rest.list_definitions(
+        context, user, id_, limit=PAGE, after=definitions_after, newest=True
+    )
+    places = {"after": after, "definitions_after": definitions_after}
+    nexts = {"after": found["next"], "definitions_after": known["next"]}
     view = {
         "project": project,
         "may_edit": views.may_edit(project),
         "may_manage": project["role"] is Role.MANAGER,
-        "experiments": rest.list_experiments(context, user, id_, limit=definitions_rest.MOST, after=0)[
-            "experiments"
-        ],
-        "definitions": definitions_rest.list_definitions(
-            context, user, id_, limit=definitions_rest.MOST, after=0
-        )["definitions"],
+        "experiments": found["experiments"],
+        "definitions": known["definitions"],
+        "pages": views.Pages(f"/experiments/projects/{id_}", places, nexts),
     }
     return templating.page(request, "experiments/project.html", view=view)
 

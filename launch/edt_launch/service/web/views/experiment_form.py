@@ -91,8 +91,9 @@ def add_view(
     is_new: bool,
     is_draft: bool,
     error: str = "",
+    are_all: bool = True,
 ) -> AddView:
-    """The form with what it was sent with."""
+    """The form with what it was sent with; `are_all`: whether the definitions are all of the project."""
     return AddView(
         experiment,
         is_new,
@@ -100,7 +101,7 @@ def add_view(
         values,
         Field(
             "definition",
-            "Training definition",
+            "Training definition" if are_all else f"Training definition (the newest {len(definitions)})",
             values.get("definition", ""),
             False,
             [(one["id"], one["name"]) for one in definitions],

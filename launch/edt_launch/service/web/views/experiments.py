@@ -48,6 +48,40 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Pages:
+    """Lists of a page that are each read page by page.
+
+    Attributes:
+        path: of the page.
+        places: by the names in the address, where the lists begin; 0: at the newest.
+        nexts: where they go on; None at the end.
+    """
+
+    path: str
+    places: Mapping[str, int]
+    nexts: Mapping[str, int | None]
+
+    @property
+    def address(self) -> str:
+        """Of the page as it is."""
+        return self.address_of(self.places)
+
+    def more(self, name: str) -> str:
+        """The address at which the list of a name goes on; empty at its end."""
+        following = self.nexts[name]
+        return self.address_of({**self.places, name: following}) if following else ""
+
+    def newest(self, name: str) -> str:
+        """The address at which it begins; empty if it does."""
+        return self.address_of({**self.places, name: 0}) if self.places[name] else ""
+
+    def address_of(self, places: Mapping[str, int]) -> str:
+        """The page with its lists from there."""
+        query = urlencode({name: place for name, place in places.items() if place})
+        return f"{self.path}?{query}" if query else self.path
+
+
+@dataclass(frozen=True)
 class Asked:
     """What an address asks of an experiment's page: a tab, a page of runs, some runs, how they are drawn."""
 
