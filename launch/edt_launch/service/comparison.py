@@ -49,11 +49,16 @@ def metrics(
     `runs` have their last values by name; `objective` is that of `first`, None: as its name says.
     """
     first = first or LOSS
-    names = sorted({name for run in runs for name in run} - {LENGTH}, key=lambda name: (name != first, name))
     return [
         _metric(runs, name, objective or objective_of(name) if name == first else objective_of(name))
-        for name in names[:MOST_METRICS]
+        for name in names(runs, first)[:MOST_METRICS]
     ]
+
+
+def names(runs: Sequence[Mapping[str, float]], first: str = "") -> list[str]:
+    """Names of all values that some run has: `first` or the loss, then by name."""
+    found = {name for run in runs for name in run} - {LENGTH}
+    return sorted(found, key=lambda name: (name != (first or LOSS), name))
 
 
 def _metric(runs: Sequence[Mapping[str, float]], name: str, objective: Objective) -> Metric:

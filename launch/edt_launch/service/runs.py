@@ -4,15 +4,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edt_launch.service import comparison
+from edt_launch.service.comparison import Metric
 from edt_launch.service.context import Context, may
 from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.project_records import ExperimentRecord, RunRecord
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.errors import ForbiddenError
 from edt_launch.service.outcomes import Outcome, hours_of
+from edt_launch.service.search_spec import Objective
 
 DELETED = "deleted"
 """State of a run whose job is gone."""
+
+MOST_SUMMED = 2000
+"""Runs over which an experiment is summed up, the newest ones."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +28,24 @@ class Shown:
     run: RunRecord
     job: JobRecord | None
     outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Runs of an experiment taken together, the newest if there are more than `MOST_SUMMED`.
+
+    Attributes:
+        number: of the runs.
+        metrics: values that they have reported, `best` being the place in `runs`; the first 50.
+        names: of all values that they have reported.
+    """
+
+    number: int
+    seconds: float
+    hours: float
+    runs: Sequence[Shown]
+    metrics: Sequence[Metric]
+    names: Sequence[str]
 
 
 def may_follow(context: Context, user: UserRecord, jobs: Sequence[JobRecord]) -> None:
@@ -65,6 +89,29 @@ def shown(context: Context, runs: Sequence[RunRecord]) -> list[Shown]:
         known = found.get(run.job) or Outcome.of(run.outcome or {"state": DELETED})
         told.append(Shown(run, jobs.get(run.job), known))
     return told
+
+
+def summary(context: Context, experiment: ExperimentRecord) -> Summary:
+    """The runs of an experiment taken together. Of those that have ended, only what is stored is read."""
+    found = shown(context, context.store.experiments.runs(experiment.id, None, MOST_SUMMED))
+    seconds = sum(one.outcome.seconds for one in found)
+    hours = sum(one.outcome.hours for one in found)
+    names = comparison.names(_lasts(found), experiment.metric)
+    return Summary(len(found), seconds, hours, found, metrics(experiment, found), names)
+
+
+def metrics(experiment: ExperimentRecord, found: Sequence[Shown]) -> list[Metric]:
+    """The values that runs of an experiment have reported, with the place of the best run for each."""
+    objective = Objective(experiment.objective) if experiment.objective else None
+    return comparison.metrics(_lasts(found), experiment.metric, objective)
+
+
+def _lasts(found: Sequence[Shown]) -> list[dict[str, float]]:
+    """The last values of runs, by name."""
+    return [
+        {name: last for name in one.outcome.values if (last := one.outcome.last(name)) is not None}
+        for one in found
+    ]
 
 
 def keep(context: Context, job: str) -> None:

@@ -52,11 +52,12 @@ def list_definitions(
     name: OwnName = None,
     limit: Annotated[int, Query(ge=1, le=MOST, description="Definitions of a page.")] = MOST,
     after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before.")] = 0,
+    newest: Annotated[bool, Query(description="The newest first.")] = False,
 ) -> Any:
     """The training definitions of projects that the user is a member of."""
     within = None if project is None else project_for(context, user, project).id
     own = None if user.is_admin else user.name
-    found = context.store.definitions.page(own, within, name, after, limit + 1)
+    found = context.store.definitions.page(own, within, name, after, limit + 1, newest=newest)
     page = found[:limit]
     return {"definitions": page, "next": page[-1].number if len(found) > limit else None}
 

@@ -32,11 +32,12 @@ def list_experiments(
     name: OwnName = None,
     limit: Annotated[int, Query(ge=1, le=MOST, description="Experiments of a page.")] = MOST,
     after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before.")] = 0,
+    newest: Annotated[bool, Query(description="The newest first.")] = False,
 ) -> Any:
     """The experiments of projects that the user is a member of."""
     within = None if project is None else project_for(context, user, project).id
     own = None if user.is_admin else user.name
-    found = context.store.experiments.page(own, within, name, after, limit + 1)
+    found = context.store.experiments.page(own, within, name, after, limit + 1, newest=newest)
     page = found[:limit]
     counts = context.store.experiments.run_counts([one.id for one in page])
     return {

@@ -34,9 +34,10 @@ def list_projects(
     user: CurrentUser,
     limit: Annotated[int, Query(ge=1, le=MOST, description="Projects of a page.")] = MOST,
     after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before.")] = 0,
+    newest: Annotated[bool, Query(description="The newest first.")] = False,
 ) -> Any:
     """The projects that the user is a member of; for administrators, all."""
-    found = context.store.projects.page(None if user.is_admin else user.name, after, limit + 1)
+    found = context.store.projects.page(None if user.is_admin else user.name, after, limit + 1, newest=newest)
     page = found[:limit]
     roles = context.store.projects.roles(user.name, [one.id for one in page])
     return {

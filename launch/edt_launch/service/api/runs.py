@@ -15,14 +15,13 @@ from edt_launch.service.api.forecast import changes_by
 from edt_launch.service.api.jobs import DryRun, Key
 from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
-from edt_launch.service.database.project_records import Role
+from edt_launch.service.database.project_records import ExperimentRecord, Role, RunRecord
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.experiments import Planned
 from edt_launch.service.foreseen import of_starting
 from edt_launch.service.home import JOB_ID
 from edt_launch.service.project_spec import RUN_ID, RunSpec
 from edt_launch.service.runs import DELETED, Shown
-from edt_launch.service.search_spec import Objective
 from edt_launch.service.series import MOST as POINTS
 
 router = APIRouter(tags=["experiments"])
@@ -81,10 +80,8 @@ async def list_runs(
 
     def find() -> Any:
         experiments.experiment_for(context, user, experiment_id)
-        found = context.store.experiments.runs(experiment_id, before, limit + 1)
-        page = found[:limit]
-        told = [view(one) for one in runs.shown(context, page)]
-        return {"runs": told, "next": page[-1].number if len(found) > limit else None}
+        page, following = page_of(context, experiment_id, before, limit)
+        return {"runs": [view(one) for one in runs.shown(context, page)], "next": following}
 
     return _json(await context.reads.run(user.name, find))
 
@@ -172,13 +169,22 @@ def compared(
                 "GET /api/v1/experiments/{id}/runs lists them",
             )
         found = [known[id_] for id_ in dict.fromkeys(only)]
+    return beside(context, experiment, found)
+
+
+def page_of(
+    context: Context, experiment_id: str, before: int | None, limit: int = MOST
+) -> tuple[list[RunRecord], int | None]:
+    """Runs before the one of a number, the newest first, and the `before` of the page after them."""
+    found = context.store.experiments.runs(experiment_id, before, limit + 1)
+    page = found[:limit]
+    return page, page[-1].number if len(found) > limit else None
+
+
+def beside(context: Context, experiment: ExperimentRecord, found: Sequence[RunRecord]) -> dict[str, Any]:
+    """Runs of an experiment beside each other, in their order."""
     shown = runs.shown(context, found)
-    objective = Objective(experiment.objective) if experiment.objective else None
-    lasts = [
-        {name: last for name in one.outcome.values if (last := one.outcome.last(name)) is not None}
-        for one in shown
-    ]
-    metrics = comparison.metrics(lasts, experiment.metric, objective)
+    metrics = runs.metrics(experiment, shown)
     told = [comparison.parameters(run.name, f"{run.code}" if run.code else "", run.spec) for run in found]
     return {
         "runs": [view(one) for one in shown],

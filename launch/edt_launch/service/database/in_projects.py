@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 from sqlalchemy import Table, select
 
 from edt_launch.service.database.engine import Database
+from edt_launch.service.database.paging import page
 from edt_launch.service.database.project_records import DefinitionRecord, ExperimentRecord
 from edt_launch.service.database.projects import of_user
 
@@ -30,19 +31,26 @@ class InProjects(Generic[RecordT]):
         return {row.id: self._record(**row._mapping) for row in rows}
 
     def page(
-        self, user: str | None, project: str | None, name: str | None, after: int, limit: int
+        self,
+        user: str | None,
+        project: str | None,
+        name: str | None,
+        after: int,
+        limit: int,
+        *,
+        newest: bool = False,
     ) -> list[RecordT]:
-        """Those whose number is higher than `after`, in the order of their creation.
+        """Those that follow the number `after`, in the order of their creation, or the newest first.
 
         Those of projects of a user, of one project, of a name; None: of all.
         """
         columns = self._table.c
-        query = select(self._table).where(columns.number > after)
+        query = select(self._table)
         if user is not None:
             query = query.where(columns.project.in_(of_user(user)))
         if project is not None:
             query = query.where(columns.project == project)
         if name is not None:
             query = query.where(columns.name == name)
-        rows = self._database.rows(query.order_by(columns.number).limit(limit))
+        rows = self._database.rows(page(query, columns.number, after, limit, newest))
         return [self._record(**row._mapping) for row in rows]

@@ -7,6 +7,7 @@ from sqlalchemy import delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from edt_launch.service.database.engine import Database
+from edt_launch.service.database.paging import page
 from edt_launch.service.database.project_records import MemberRecord, ProjectRecord, Role
 from edt_launch.service.database.tables import definitions, experiments, members, projects
 
@@ -40,16 +41,21 @@ class Projects:
         found = [ProjectRecord(**row._mapping) for row in self._database.rows(query)]
         return max(found, key=lambda project: project.id == name, default=None)
 
-    def page(self, user: str | None, after: int, limit: int) -> list[ProjectRecord]:
-        """Projects whose number is higher than `after`, in the order of their creation.
+    def page(self, user: str | None, after: int, limit: int, *, newest: bool = False) -> list[ProjectRecord]:
+        """Projects that follow the number `after`, in the order of their creation, or the newest first.
 
         `user`: those that they own or are a member of; None: all.
         """
-        query = select(projects).where(projects.c.number > after)
+        query = select(projects)
         if user is not None:
             query = query.where(projects.c.id.in_(of_user(user)))
-        rows = self._database.rows(query.order_by(projects.c.number).limit(limit))
+        rows = self._database.rows(page(query, projects.c.number, after, limit, newest))
         return [ProjectRecord(**row._mapping) for row in rows]
+
+    def names(self, wanted: Collection[str]) -> dict[str, str]:
+        """The names of projects, by their ids."""
+        query = select(projects.c.id, projects.c.name).where(projects.c.id.in_(sorted(wanted)))
+        return dict(map(tuple, self._database.rows(query)))
 
     def change(self, project: str, seen: int, **values: Any) -> bool | None:
         """Change a project if it has that version; whether it had; None: its new name is taken."""

@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, or
 from sqlalchemy.exc import IntegrityError
 
 from edt_launch.service.database.engine import Database
+from edt_launch.service.database.paging import page
 from edt_launch.service.database.search_records import (
     SEARCH_ENDS,
     SearchRecord,
@@ -70,13 +71,10 @@ class Searches:
         columns = [column for column in searches.c if column.name not in ("definition", "template")]
         parts = [searches.c.definition[name].as_string().label(f"_{name}") for name in SHOWN]
         query = select(*columns, *parts)
-        if after:
-            query = query.where(searches.c.number < after if newest else searches.c.number > after)
         if owner is not None:
             query = query.where(searches.c.owner == owner)
         records = []
-        order = searches.c.number.desc() if newest else searches.c.number
-        for row in self._database.rows(query.order_by(order).limit(limit)):
+        for row in self._database.rows(page(query, searches.c.number, after, limit, newest)):
             values = dict(row._mapping)
             definition = {name: values.pop(f"_{name}") for name in SHOWN}
             records.append(SearchRecord(definition=definition, **values))

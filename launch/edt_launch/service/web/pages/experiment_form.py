@@ -319,12 +319,21 @@ def _add(
 ) -> Response:
     experiment = experiment_of(context, user, experiment_id)
     page = definitions_rest.list_definitions(
-        context, user, experiment["project"], limit=definitions_rest.MOST, after=0
+        context, user, experiment["project"], limit=definitions_rest.MOST, after=0, newest=True
     )
     known = [vars(one) for one in page["definitions"]]
     text = "" if error is None else told(error)
     is_new = tab == "new"
-    view = add_view(experiment, known, frameworks(), values, is_new=is_new, is_draft=is_draft, error=text)
+    view = add_view(
+        experiment,
+        known,
+        frameworks(),
+        values,
+        is_new=is_new,
+        is_draft=is_draft,
+        error=text,
+        are_all=page["next"] is None,
+    )
     status = 200 if error is None else error.status
     return templating.page(request, "experiments/add.html", status=status, view=view)
 

@@ -1,6 +1,6 @@
 """Projects and their members, and the experiments in them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request, Response
@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from edt_launch.service import experiments as made
-from edt_launch.service import projects
+from edt_launch.service import projects, runs
 from edt_launch.service.api import definitions as definitions_rest
 from edt_launch.service.api import experiments as rest
 from edt_launch.service.api import problems
@@ -18,7 +18,7 @@ from edt_launch.service.api import runs as runs_rest
 from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
-from edt_launch.service.database.project_records import Role
+from edt_launch.service.database.project_records import ExperimentRecord, Role, RunRecord
 from edt_launch.service.definitions import create as create_definition
 from edt_launch.service.errors import (
     ConflictError,
@@ -27,10 +27,11 @@ from edt_launch.service.errors import (
     NotFoundError,
     ServiceError,
 )
-from edt_launch.service.project_spec import DefinitionSpec, ProjectSpec, RunSpec
+from edt_launch.service.project_spec import RUN_ID, DefinitionSpec, ProjectSpec, RunSpec
 from edt_launch.service.web import templating
 from edt_launch.service.web.views import experiments as views
 from edt_launch.service.web.views.asking import overtaken
+from edt_launch.service.web.views.compared import AXES, Compared, compared, too_many
 
 router = APIRouter(prefix="/experiments")
 
@@ -38,6 +39,10 @@ Json = dict[str, Any]
 Value = Annotated[str, Form(max_length=2**16)]
 Version = Annotated[str, Form(pattern="^[0-9]{0,9}$")]
 """The version that a form is about, as it was seen; empty: whichever."""
+
+Place = Annotated[int, Query(ge=0, le=2**53)]
+PAGE = 100
+"""Projects, experiments or training definitions of a page."""
 WRONG = (InvalidError, ConflictError, ForbiddenError, NotFoundError)
 """What is told where a form was filled in."""
 
@@ -47,14 +52,20 @@ def show_all(
     request: Request,
     context: ContextDep,
     user: CurrentUser,
-    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    after: Place = 0,
+    projects_after: Place = 0,
 ) -> Response:
-    """The projects, and a page of the experiments in them."""
-    page = rest.list_experiments(context, user, limit=definitions_rest.MOST, after=after)
-    known = projects_rest.list_projects(context, user, limit=projects_rest.MOST, after=0)["projects"]
-    names = {one["id"]: one["name"] for one in known}
-    view = {"projects": known, "names": names, "after": after}
-    view |= {"experiments": page["experiments"], "next": page["next"]}
+    """A page of the projects, and one of the experiments in them, the newest first."""
+    found = rest.list_experiments(context, user, limit=PAGE, after=after, newest=True)
+    known = projects_rest.list_projects(context, user, limit=PAGE, after=projects_after, newest=True)
+    places = {"after": after, "projects_after": projects_after}
+    nexts = {"after": found["next"], "projects_after": known["next"]}
+    view = {
+        "projects": known["projects"],
+        "experiments": found["experiments"],
+        "names": context.store.projects.names({one["project"] for one in found["experiments"]}),
+        "pages": views.Pages("/experiments", places, nexts),
+    }
     return templating.page(request, "experiments/all.html", view=view)
 
 
@@ -80,19 +91,30 @@ def create_project(
 
 
 @router.get("/projects/{project_id}")
-def show_project(request: Request, context: ContextDep, user: CurrentUser, project_id: str) -> Response:
+def show_project(
+    request: Request,
+    context: ContextDep,
+    user: CurrentUser,
+    project_id: str,
+    after: Place = 0,
+    definitions_after: Place = 0,
+) -> Response:
     """A project: its members, experiments and training definitions."""
     project = project_of(context, user, project_id)
     id_ = project["id"]
-    known = definitions_rest.list_definitions(context, user, id_, limit=definitions_rest.MOST, after=0)
+    found = rest.list_experiments(context, user, id_, limit=PAGE, after=after, newest=True)
+    known = definitions_rest.list_definitions(
+        context, user, id_, limit=PAGE, after=definitions_after, newest=True
+    )
+    places = {"after": after, "definitions_after": definitions_after}
+    nexts = {"after": found["next"], "definitions_after": known["next"]}
     view = {
         "project": project,
         "may_edit": views.may_edit(project),
         "may_manage": project["role"] is Role.MANAGER,
-        "experiments": rest.list_experiments(context, user, id_, limit=definitions_rest.MOST, after=0)[
-            "experiments"
-        ],
+        "experiments": found["experiments"],
         "definitions": [views.with_line(vars(one)) for one in known["definitions"]],
+        "pages": views.Pages(f"/experiments/projects/{id_}", places, nexts),
     }
     return templating.page(request, "experiments/project.html", view=view)
 
@@ -133,20 +155,18 @@ async def show(
     user: CurrentUser,
     experiment_id: str,
     tab: Annotated[str, Query(pattern=f"^({'|'.join(views.TABS)})$")] = "runs",
+    before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
+    run: Annotated[list[Annotated[str, Query(pattern=f"^{RUN_ID}$")]] | None, Query(max_length=200)] = None,
     metric: Annotated[str, Query(max_length=256)] = "",
-    x: Annotated[str, Query(pattern=f"^({'|'.join(views.AXES)})$")] = "step",
+    x: Annotated[str, Query(pattern=f"^({'|'.join(AXES)})$")] = "step",
 ) -> Response:
     """An experiment: its runs, the same beside each other, or what it is."""
-
-    def find() -> views.ExperimentView:
-        comparison = runs_rest.compared(context, user, experiment_id, None)
-        experiment = experiment_of(context, user, experiment_id)
-        project = project_of(context, user, experiment["project"])
-        viewer = None if user.is_admin else user.name
-        return views.experiment_view(experiment, project, comparison, tab, metric, x, viewer=viewer)
-
-    view = await context.reads.run(user.name, find)
-    return await run_in_threadpool(templating.page, request, f"experiments/{tab}.html", view=view)
+    asked = views.Asked(tab, before, list(dict.fromkeys(run or ())), metric, x)
+    view = await context.reads.run(user.name, lambda: _experiment(context, user, experiment_id, asked))
+    status = 422 if view.compared and view.compared.error else 200
+    return await run_in_threadpool(
+        templating.page, request, f"experiments/{tab}.html", status=status, view=view
+    )
 
 
 @router.get("/{experiment_id}/run")
@@ -277,6 +297,41 @@ def experiment_of(context: Context, user: UserRecord, experiment_id: str) -> Jso
     """An experiment as REST answers it."""
     experiment: Json = rest.show(context, user, Response(), experiment_id)
     return experiment
+
+
+def _experiment(
+    context: Context, user: UserRecord, experiment_id: str, asked: views.Asked
+) -> views.ExperimentView:
+    record = made.experiment_for(context, user, experiment_id)
+    experiment = experiment_of(context, user, record.id)
+    project = project_of(context, user, record.project)
+    page, following = runs_rest.page_of(context, record.id, asked.before)
+    summary = runs.summary(context, record)
+    beside, chosen = None, []
+    if asked.tab == "compare":
+        chosen = context.store.experiments.runs(record.id, None, len(asked.chosen), asked.chosen)
+        beside = _compared(context, user, record, page, summary.names, asked)
+    shown = {run.id: run for run in (*chosen, *page)}
+    seen = runs_rest.beside(context, record, list(shown.values()))["runs"]
+    viewer = None if user.is_admin else user.name
+    return views.experiment_view(experiment, project, seen, summary, asked, following, beside, viewer=viewer)
+
+
+def _compared(
+    context: Context,
+    user: UserRecord,
+    experiment: ExperimentRecord,
+    page: Sequence[RunRecord],
+    names: Sequence[str],
+    asked: views.Asked,
+) -> Compared:
+    """The runs that were chosen beside each other, or else those of a page."""
+    error = too_many(asked.chosen)
+    if asked.chosen and not error:
+        comparison = runs_rest.compared(context, user, experiment.id, asked.chosen)
+    else:
+        comparison = runs_rest.beside(context, experiment, page)
+    return compared(comparison, names, asked.metric, asked.x, asked.chosen, error)
 
 
 def _names(context: Context) -> list[str]:

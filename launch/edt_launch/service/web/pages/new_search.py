@@ -166,8 +166,11 @@ def _spec(given: Given, fields: dict[str, Any]) -> SubmittedSearch:
     own: dict[str, Any] = {
         field: texts.pop(field) for field in ("code_of", "min", "max", "priority") if field in texts
     }
-    parameters = {row.name: row.range() for row in given.rows if row.name}
-    search = {**texts, "parameters": parameters, "job": {**own, **fields, "command": command}}
+    search = {
+        **texts,
+        "parameters": views.parameters(given.rows),
+        "job": {**own, **fields, "command": command},
+    }
     try:
         return SubmittedSearch.model_validate(search)
     except ValidationError as error:

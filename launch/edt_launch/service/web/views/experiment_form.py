@@ -136,8 +136,9 @@ def add_view(
     is_new: bool,
     is_draft: bool,
     error: str = "",
+    are_all: bool = True,
 ) -> AddView:
-    """The form with what it was sent with."""
+    """The form with what it was sent with; `are_all`: whether the definitions are all of the project."""
     chosen = values.get("definition", "")
     present = "" if is_new else names_of(experiment).get(chosen, "")
     options = [(one["id"], one["name"]) for one in definitions]
@@ -149,7 +150,13 @@ def add_view(
         is_draft,
         present,
         values,
-        Field("definition", "Training definition", chosen, False, options),
+        Field(
+            "definition",
+            "Training definition" if are_all else f"Training definition (the newest {len(definitions)})",
+            chosen,
+            False,
+            options,
+        ),
         framework_field(frameworks, values.get("framework", HOROVOD)),
         Field("distribution", "Distributed training type", distribution, False, distributions),
         error,

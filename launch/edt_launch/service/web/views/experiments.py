@@ -1,23 +1,23 @@
 """What the pages of projects and experiments show."""
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
 from edt_launch.service.database.project_records import Role
+from edt_launch.service.runs import Summary
 from edt_launch.service.states import LIVE, State
 from edt_launch.service.web import wording
 from edt_launch.service.web.views.asking import Field, Question
+from edt_launch.service.web.views.compared import Compared
 
 Json = Mapping[str, Any]
 
 TABS = {"runs": "Training Runs", "compare": "Compare Runs", "overview": "Overview"}
-AXES = {"step": "step", "training": "training time", "clock": "clock"}
-MOST_METRICS = 4
+MOST_METRICS = 20
 """Values that tables of runs have columns for."""
-MOST_CURVES = 20
 
 
 @dataclass(frozen=True)
@@ -52,29 +52,62 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Compared:
-    """Runs beside each other.
+class Pages:
+    """Lists of a page that are each read page by page.
 
     Attributes:
-        jobs: of the runs, in the order of the values that differ.
-        differing: names of parameters that are not the same in all, and the value of each run.
-        data: address of the curves; empty without any.
-        metric: the value that is drawn.
-        names: of all values.
+        path: of the page.
+        places: by the names in the address, where the lists begin; 0: at the newest.
+        nexts: where they go on; None at the end.
     """
 
-    jobs: Sequence[str]
-    differing: Sequence[tuple[str, Sequence[str]]]
-    data: str
-    metric: str
-    names: Sequence[str]
-    x: str
-    left_out: int
+    path: str
+    places: Mapping[str, int]
+    nexts: Mapping[str, int | None]
+
+    @property
+    def address(self) -> str:
+        """Of the page as it is."""
+        return self.address_of(self.places)
+
+    def more(self, name: str) -> str:
+        """The address at which the list of a name goes on; empty at its end."""
+        following = self.nexts[name]
+        return self.address_of({**self.places, name: following}) if following else ""
+
+    def newest(self, name: str) -> str:
+        """The address at which it begins; empty if it does."""
+        return self.address_of({**self.places, name: 0}) if self.places[name] else ""
+
+    def address_of(self, places: Mapping[str, int]) -> str:
+        """The page with its lists from there."""
+        query = urlencode({name: place for name, place in places.items() if place})
+        return f"{self.path}?{query}" if query else self.path
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an address asks of an experiment's page: a tab, a page of runs, some runs, how they are drawn."""
+
+    tab: str = "runs"
+    before: int | None = None
+    chosen: Sequence[str] = ()
+    metric: str = ""
+    x: str = "step"
 
 
 @dataclass(frozen=True)
 class ExperimentView:
-    """An experiment and its runs; `compared` is None on other tabs."""
+    """An experiment and a page of its runs; `compared` is None on other tabs.
+
+    Attributes:
+        without_column: how many values have no column, as there are too many.
+        best_over: which runs the best is one of, if these are not all; empty if they are.
+        elsewhere: values whose best run is on another page: the value's name, the best value, its job, and
+            whether that was deleted.
+        newest: address of the newest runs, unless these are shown; empty then.
+        older: address of the runs before those that are shown; empty if there are none.
+    """
 
     experiment: Json
     project: Json
@@ -83,11 +116,17 @@ class ExperimentView:
     tabs: Sequence[Tab]
     tiles: Sequence[tuple[str, str]]
     metrics: Sequence[str]
+    without_column: int
+    best_over: str
+    elsewhere: Sequence[tuple[str, str, str, bool]]
     queued: Sequence[Run]
     running: Sequence[Run]
     completed: Sequence[Run]
     compared: Compared | None
     address: str
+    before: int | None
+    newest: str
+    older: str
 
     @property
     def command(self) -> str:
@@ -96,42 +135,78 @@ class ExperimentView:
 
 
 def experiment_view(
-    experiment: Json, project: Json, comparison: Json, tab: str, metric: str, x: str, *, viewer: str | None
+    experiment: Json,
+    project: Json,
+    runs: Sequence[Json],
+    summary: Summary,
+    asked: Asked,
+    following: int | None,
+    compared: Compared | None,
+    *,
+    viewer: str | None,
 ) -> ExperimentView:
-    """The page of an experiment, from what REST answers of it, its project, and its newest 100 runs.
+    """The page of an experiment, from what REST answers of it, its project, and a page of its runs.
 
     `viewer` is who looks; None: an administrator.
     """
-    metrics = comparison["metrics"][:MOST_METRICS]
-    best = {one["name"]: one["best"] for one in metrics}
-    runs = [_run(one, best, viewer) for one in comparison["runs"]]
+    best = {
+        one.name: None if one.best is None else summary.runs[one.best].run.id
+        for one in summary.metrics[:MOST_METRICS]
+    }
+    shown = [_run(one, best, viewer) for one in runs]
     live = {str(state) for state in LIVE}
-    seconds = sum(one["seconds"] for one in comparison["runs"])
-    hours = sum(one["hours"] for one in comparison["runs"])
     address = f"/experiments/{experiment['id']}"
+    page = f"{address}?tab={asked.tab}"
+    drawn = {"metric": asked.metric, "x": asked.x, "run": asked.chosen} if asked.tab == "compare" else {}
+    before = {"before": asked.before} if asked.before else {}
     return ExperimentView(
         experiment,
         project,
         may_edit(project),
-        tab,
-        [Tab(name, f"{address}?tab={key}", key == tab) for key, name in TABS.items()],
-        [
-            ("Runs in total", str(experiment["runs"])),
-            ("Total running time", wording.duration(seconds)),
-            ("GPU-hours", f"{hours:.2f}"),
-        ],
+        asked.tab,
+        [Tab(name, f"{address}?tab={key}", key == asked.tab) for key, name in TABS.items()],
+        _tiles(experiment, summary),
         list(best),
-        [run for run in runs if run.state == State.QUEUED],
-        [run for run in runs if run.state in live - {State.QUEUED}],
-        [run for run in runs if run.state not in live],
-        _compared(comparison, metric, x) if tab == "compare" else None,
-        f"{address}?{urlencode({'tab': tab, 'metric': metric, 'x': x})}",
+        len(summary.names) - len(best),
+        _partly(experiment, summary),
+        _elsewhere(summary, {run.id for run in shown}),
+        [run for run in shown if run.state == State.QUEUED],
+        [run for run in shown if run.state in live - {State.QUEUED}],
+        [run for run in shown if run.state not in live],
+        compared,
+        f"{address}?{urlencode({'tab': asked.tab, **before, **drawn}, doseq=True)}",
+        asked.before,
+        page if asked.before else "",
+        f"{page}&before={following}" if following else "",
     )
 
 
 def with_line(definition: Json) -> Json:
     """A training definition and its `line`, which is its command as it is written."""
     return {**definition, "line": shlex.join(definition["command"])}
+
+
+def _tiles(experiment: Json, summary: Summary) -> list[tuple[str, str]]:
+    partly = _partly(experiment, summary)
+    return [
+        ("Runs in total", str(experiment["runs"])),
+        (f"Total running time{partly}", wording.duration(summary.seconds)),
+        (f"GPU-hours{partly}", f"{summary.hours:.2f}"),
+    ]
+
+
+def _partly(experiment: Json, summary: Summary) -> str:
+    return f" of the newest {summary.number} runs" if summary.number < experiment["runs"] else ""
+
+
+def _elsewhere(summary: Summary, shown: Collection[str]) -> list[tuple[str, str, str, bool]]:
+    """Values whose best run is none of those that are shown."""
+    found = []
+    for one in summary.metrics[:MOST_METRICS]:
+        best = None if one.best is None else summary.runs[one.best]
+        if best is not None and best.run.id not in shown:
+            found.append((one.name, precise(best.outcome.last(one.name)), best.run.job, best.job is None))
+    return found
 
 
 def may_edit(project: Json) -> bool:
@@ -157,27 +232,6 @@ def _run(run: Json, best: Mapping[str, str | None], viewer: str | None) -> Run:
         [(precise(lasts.get(name)), run["id"] == id_) for name, id_ in best.items()],
         is_deleted,
         not is_deleted and viewer in (None, run["owner"]),
-    )
-
-
-def _compared(comparison: Json, metric: str, x: str) -> Compared:
-    names = [one["name"] for one in comparison["metrics"]]
-    chosen = metric or (names[0] if names else "loss")
-    jobs = [run["job"] for run in comparison["runs"] if run["state"] != "deleted" and chosen in run["values"]]
-    query = urlencode({"jobs": ",".join(jobs[:MOST_CURVES]), "name": chosen, "points": 500})
-    differing = [
-        (one["name"], [wording.NONE if value is None else value for value in one["values"]])
-        for one in comparison["parameters"]
-    ]
-    data = f"/api/v1/series?{query}" if jobs else ""
-    return Compared(
-        [run["job"] for run in comparison["runs"]],
-        differing,
-        data,
-        chosen,
-        names,
-        x,
-        max(0, len(jobs) - MOST_CURVES),
     )
 
 

@@ -65,6 +65,11 @@ class Row:
     high: str = ""
     step: str = ""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was written in it."""
+        return not (self.name or self.values or self.low or self.high or self.step)
+
     def range(self) -> dict[str, Any]:
         """What it is chosen from, like `search_spec.Parameter`; raises `InvalidError`."""
         if self.kind == "values":
@@ -88,6 +93,29 @@ class Row:
         if isinstance(value, str):
             raise InvalidError(f"parameters: {self.name}: {field}: {text!r} is no number", "write one")
         return value
+
+
+def parameters(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
+    """What parameters are chosen from, by their names; empty rows are left out.
+
+    Raises:
+        InvalidError: a row has no name, or that of another one, or makes no sense.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    places: dict[str, int] = {}
+    for place, row in enumerate(rows, 1):
+        if row.is_empty:
+            continue
+        if not row.name:
+            raise InvalidError(f"parameters: row {place} has no name", "write one, or empty the row")
+        if row.name in places:
+            raise InvalidError(
+                f"parameters: rows {places[row.name]} and {place} are both called {row.name!r}",
+                "give one of them another name, or empty it",
+            )
+        places[row.name] = place
+        found[row.name] = row.range()
+    return found
 
 
 def _value(text: str) -> float | str:
@@ -131,13 +159,13 @@ def new_search(
     }
     source = fields.pop("source")
     own = ("code_of", "min", "max", "priority")
-    used = [row for row in rows if row.name or row.values or row.low]
-    empty = [Row()] * max(1, min(ROWS - len(used), MOST_ROWS - len(used)))
+    used = max((place for place, row in enumerate(rows, 1) if not row.is_empty), default=0)
+    shown = min(max(ROWS, used + 1), MOST_ROWS)
     return NewSearch(
         [fields.pop("name"), fields.pop("command"), *([source] if definition else [])],
         [fields.pop(name) for name in own],
         list(fields.values()),
-        [*used, *empty],
+        [*rows[:used], *[Row()] * (shown - used)],
         KINDS,
         error,
         definition,

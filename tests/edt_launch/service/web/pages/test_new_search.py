@@ -68,6 +68,12 @@ def test_it_takes_the_files_of_a_job(world: World) -> None:
         ({"algorithm": "grid"}, "step is missing"),
         ({"low": ["-4"]}, "do not belong together"),
         ({"max_trials": "<b>"}, "max_trials"),
+        ({"parameter": ["rate", "", "optimizer", "layers", ""]}, "row 2 has no name"),
+        ({"step": ["", "", "", "2", "1"]}, "row 5 has no name"),
+        (
+            {"parameter": ["rate", "units", "rate", "layers", ""]},
+            "rows 1 and 3 are both called &#39;rate&#39;",
+        ),
     ],
 )
 def test_what_is_wrong_is_told_above_what_was_written(
@@ -123,3 +129,17 @@ def test_only_editors_search_with_a_training_definition(world: World) -> None:
     assert client.post("/searches/new", data=FORM | {"definition": definition}).status_code == 403
     assert "/searches/new" not in client.get(f"/experiments/{experiment}?tab=overview").text
     assert world.store.searches.all() == []
+
+
+def test_all_rows_that_were_written_are_shown_again_in_their_places(world: World) -> None:
+    rows = {"parameter": "a", "kind": "int", "values": "", "low": "", "high": "", "step": ""}
+    columns = {name: [value, *["int" if name == "kind" else ""] * 63] for name, value in rows.items()}
+    columns["high"][2], columns["step"][4] = "77", "88"
+    client = browser(world, "ann")
+    text = client.post("/searches/new", data=FORM | columns | {"metric": ""}, files=CODE).text
+    for name, value in (("Parameter 3 to", "77"), ("Step of parameter 5", "88")):
+        assert f'value="{value}" inputmode="decimal" aria-label="{name}"' in text
+    assert text.count('name="parameter"') == 6
+    columns["parameter"][63] = "z"
+    text = client.post("/searches/new", data=FORM | columns, files=CODE).text
+    assert text.count('name="parameter"') == 64

@@ -1,0 +1,98 @@
+"""The page of an experiment that has many runs."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from browser import browser
+from edt_launch.service import runs
+from edt_launch.service.outcomes import Outcome
+from lab import Lab
+from world import World
+
+
+@pytest.fixture
+def lab(world: World) -> Lab:
+    return Lab(world)
+
+
+def id_(kind: str, place: int) -> str:
+    """The id of a run or a job."""
+    return kind + "".join("abcdefghij"[int(digit)] for digit in f"{place:08}")
+
+
+def ended(lab: Lab, number: int, **values: float) -> str:
+    """An experiment with so many ended runs; the one of place 0 is the oldest, and the best."""
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    (first,) = lab.run(experiment)
+    lab.finish(first["job"], loss=0.5)
+    store = lab.world.store.experiments
+    one = store.run(first["id"])
+    assert one is not None
+    store.delete_run(one.id)
+    for place in range(number):
+        told = {name: {"last": value + place} for name, value in ({"loss": 0.5} | values).items()}
+        outcome = Outcome("succeeded", 0.5, 60.0, 1, told).stored()
+        run = replace(one, id=id_("r", place), job=id_("j", place), name=f"run{place}", outcome=outcome)
+        assert store.add_run(run)
+    return f"/experiments/{experiment}"
+
+
+def test_all_runs_are_reached_and_summed_up(lab: Lab) -> None:
+    page, ann = ended(lab, 105), browser(lab.world, "ann")
+    text = ann.get(page).text
+    tiles = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", text))
+    assert tiles == {"Runs in total": "105", "Total running time": "1 h 45 min", "GPU-hours": "52.50"}
+    assert ("run5<" in text, "run4<" in text, "★" in text) == (True, False, False)
+    assert "<bdi>loss</bdi> 0.5 of jaaaaaaaa" in text
+    (older,) = re.findall(r'href="(\S+)">Older runs', text)
+    text = ann.get(older.replace("&amp;", "&")).text
+    assert re.findall(r"<bdi>(run\d)<", text) == ["run4", "run3", "run2", "run1", "run0"]
+    assert re.findall(r"<strong>(.*?)&nbsp;★", text) == ["0.5"]
+    assert ("Older runs" in text, f'href="{page}?tab=runs">Newest runs' in text) == (False, True)
+
+
+def test_what_is_not_summed_up_is_told(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "MOST_SUMMED", 3)
+    text = browser(lab.world, "ann").get(ended(lab, 4)).text
+    assert "<dt>GPU-hours of the newest 3 runs</dt><dd>1.50<" in text
+    assert "the best of each value of the newest 3 runs is bold" in text
+
+
+def test_every_value_has_a_column_up_to_a_bound(lab: Lab) -> None:
+    ann = browser(lab.world, "ann")
+    page = ended(lab, 1, **{f"value{place:02}": 1.0 for place in range(21)})
+    for tab in ("runs", "compare"):
+        text = ann.get(f"{page}?tab={tab}").text
+        assert len(re.findall(r'<th scope="col"><bdi>(?:loss|value\d\d)</bdi>', text)) == 20
+        assert "2 more values have no column." in text
+
+
+def test_runs_are_chosen_to_be_compared(lab: Lab) -> None:
+    page, ann = f"{ended(lab, 103)}?tab=compare", browser(lab.world, "ann")
+    experiment = lab.ann.get("/experiments").json()["experiments"][0]["id"]
+    (run,) = lab.run(experiment, environment={"RATE": "0.1"})
+    lab.finish(run["job"], loss=0.25)
+    text = ann.get(page).text
+    assert re.findall(r'name="run" value="(r\w+)" form="of-curves"', text)[-1] == id_("r", 4)
+    address = f"{page}&run=raaaaaaab&run={run['id']}"
+    text = ann.get(address).text
+    assert re.findall(r'value="(\w+)" form="of-curves" [^>]*checked', text) == [run["id"], "raaaaaaab"]
+    assert f'data-url="/api/v1/series?jobs={run["job"]}&amp;name=loss' in text  # the other's job is gone
+    assert re.findall(r'<tr><th scope="col">Parameter</th>(.*?)</tr>', text) == [
+        f'<th scope="col">jaaaaaaab</th><th scope="col">{run["job"]}</th>'
+    ]
+    assert f"run=raaaaaaab&amp;run={run['id']}" in re.findall(r'hx-get="(.*?)"', text)[0]
+    assert ann.get(f"{page}&run=rzzzzzzzz").status_code == 422
+
+
+def test_more_runs_than_can_be_drawn_are_refused(lab: Lab) -> None:
+    page, ann = f"{ended(lab, 22)}?tab=compare", browser(lab.world, "ann")
+    answer = ann.get(page + "".join(f"&run={id_('r', place)}" for place in range(21)))
+    assert (answer.status_code, "21 runs are chosen, but at most 20 can be compared" in answer.text) == (
+        422,
+        True,
+    )
+    assert answer.text.count(" checked") == 21
+    assert ann.get(page + "".join(f"&run={id_('r', place)}" for place in range(20))).status_code == 200

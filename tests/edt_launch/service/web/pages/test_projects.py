@@ -1,0 +1,69 @@
+"""The lists of projects, and of what is in them."""
+
+import re
+
+import pytest
+
+from browser import browser
+from edt_launch.service.api import definitions as definitions_rest
+from edt_launch.service.web.pages import experiments as pages
+from lab import Lab, made
+from world import World
+
+
+@pytest.fixture
+def lab(world: World, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    monkeypatch.setattr(pages, "PAGE", 2)
+    return Lab(world)
+
+
+def named(text: str) -> list[str]:
+    return re.findall(r'<th scope="row">(?:<a [^>]*>)?<bdi>(.*?)</bdi>', text)
+
+
+def link(text: str, name: str) -> str:
+    (address,) = re.findall(rf'href="([^"]*)">{name}<', text)
+    return str(address).replace("&amp;", "&")
+
+
+def test_all_that_is_in_a_project_is_reached_from_its_page(lab: Lab) -> None:
+    ann = browser(lab.world, "ann")
+    for number in range(3):
+        lab.experiment(name=f"experiment{number}")
+        lab.definition(name=f"net{number}")
+    text = ann.get(f"/experiments/projects/{lab.project}").text
+    assert named(text) == ["experiment2", "experiment1", "net2", "net1"]
+    text = ann.get(link(text, "More training definitions")).text
+    assert named(text) == ["experiment2", "experiment1", "net0"]
+    text = ann.get(link(text, "More experiments")).text
+    assert named(text) == ["experiment0", "net0"]
+    assert "definitions_after=" in re.findall(r'hx-get="(.*?)"', text)[0]
+    text = ann.get(link(text, "Newest experiments")).text
+    assert named(text) == ["experiment2", "experiment1", "net0"]
+
+
+def test_all_projects_and_experiments_are_reached(lab: Lab) -> None:
+    ann = browser(lab.world, "ann")
+    for number in range(3):
+        lab.experiment(name=f"experiment{number}")
+        made(lab.ann.post("/projects", json={"name": f"project{number}"}))
+    text = ann.get("/experiments").text
+    assert named(text) == ["project2", "project1", "experiment2", "experiment1"]
+    assert f'/projects/{lab.project}"><bdi>digits</bdi>' in text  # of a project on another page
+    text = ann.get(link(text, "More projects")).text
+    assert named(text) == ["project0", "digits", "experiment2", "experiment1"]
+    assert named(ann.get(link(text, "More experiments")).text) == ["project0", "digits", "experiment0"]
+
+
+def test_the_newest_definitions_are_chosen_from(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = f"/experiments/{lab.experiment()['id']}/add?tab=existing"
+    for number in range(3):
+        lab.definition(name=f"net{number}")
+    ann = browser(lab.world, "ann")
+    text = ann.get(address).text
+    assert re.findall(r">(net\d)</option>", text) == ["net2", "net1", "net0"]
+    assert "the newest" not in text
+    monkeypatch.setattr(definitions_rest, "MOST", 2)
+    text = ann.get(address).text
+    assert re.findall(r">(net\d)</option>", text) == ["net2", "net1"]
+    assert "Training definition (the newest 2)" in text
