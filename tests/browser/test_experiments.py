@@ -6,6 +6,7 @@ from playwright.sync_api import Page
 from lab import CODE, Lab
 from pages import LOOKS, Site, is_too_wide
 from tiers import full
+from world import tar
 
 HOSTILE = '<img src=x onerror="alert(1)">'
 
@@ -99,6 +100,37 @@ def test_removing_a_definition_keeps_what_was_typed(site: Site) -> None:
         by_keyboard(page, "button", "Remove net")
         page.get_by_text("An experiment needs a training definition").wait_for()
         assert (name.input_value(), page.get_by_label("Description").input_value()) == ("second", "typed")
+    assert site.errors == []
+
+
+def test_what_is_there_is_edited(site: Site) -> None:
+    lab = Lab(site.world)
+    definition = lab.definition()["id"]
+    experiment = lab.experiment(definition)["id"]
+    with site.page("ann") as page:
+        page.goto(f"/experiments/projects/{lab.project}")
+        by_keyboard(page, "link", "Edit")
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Description").fill("about digits")
+        site.check_access(page)
+        dialog.get_by_role("button", name="Save").click()
+        page.get_by_text("about digits").wait_for()
+        by_keyboard(page, "link", "Edit net")
+        site.check_access(page)
+        page.get_by_label("Description").fill("one layer")
+        code = {"name": "new.tar.gz", "mimeType": "application/gzip", "buffer": tar({"train.py": b""})}
+        page.get_by_label("New training source code").set_input_files([code])  # type: ignore[list-item]
+        by_keyboard(page, "button", "Save")
+        page.locator("tr", has_text="net").get_by_role("cell", name="2", exact=True).wait_for()
+        page.goto(f"/experiments/{experiment}/edit")
+        by_keyboard(page, "button", "Edit attributes of net")
+        most = page.get_by_label("Number of nodes, at most")
+        assert most.input_value() == "4"
+        site.check_access(page)
+        most.fill("2")
+        by_keyboard(page, "button", "Save")
+        page.get_by_text("1 GPU on 1 to 2 nodes, Elastic").wait_for()
+    assert lab.ann.get(f"/definitions/{definition}").json()["description"] == "one layer"
     assert site.errors == []
 
 

@@ -17,7 +17,11 @@ LABELS = {
 }  # fmt: skip
 """What is compared if two people have changed an experiment."""
 
-OBJECTIVES = [("", "as its name says"), ("minimize", "lower values"), ("maximize", "higher values")]
+OBJECTIVES = [
+    ("", "lower ones of a loss or an error, otherwise higher ones"),
+    ("minimize", "lower ones"),
+    ("maximize", "higher ones"),
+]
 """Which values of a metric are better."""
 
 FRAMEWORKS = {HOROVOD: "Horovod script"}
