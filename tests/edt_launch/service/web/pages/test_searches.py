@@ -61,6 +61,7 @@ def test_a_search_and_its_tabs(world: World) -> None:
     progress = client.get(f"/searches/{ID}").text
     assert progress.index("0.25") < progress.index("<td>0.5</td>")  # the best first
     assert "&lt;u&gt;nan" in progress
+    assert "<caption>3 trials, the best first</caption>" in progress
     assert f'data-url="/api/v1/searches/{ID}" data-metric="loss" data-objective="minimize"' in progress
     assert 'data-axis="p.rate" data-name="rate">' in progress
     assert 'data-axis="p.&lt;i&gt;" data-name="&lt;i&gt;" data-texts>' in progress
@@ -129,7 +130,7 @@ def test_before_the_first_trial_there_are_its_axes(world: World) -> None:
     search(world, trials=False)
     page = browser(world, "ann").get(f"/searches/{ID}").text
     assert 'data-axis="p.rate"' in page
-    assert "0 of 0 trials" in page
+    assert "<caption>0 trials</caption>" in page
 
 
 def test_a_failed_trial_has_its_cause_in_a_line_and_is_none_of_the_best(world: World) -> None:
