@@ -4,6 +4,7 @@ import json
 import math
 import re
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -119,6 +120,55 @@ def test_trials_are_looked_at_by_pointer_and_by_keyboard(site: Site) -> None:
         assert page.get_by_label("Flip rate").is_checked()
         assert page.locator("#rows tbody th").first.inner_text().strip() == "0"
         assert page.title() != "won"
+    assert site.errors == []
+
+
+LABELS = """name => echarts.getInstanceByDom(document.getElementById(name)).getZr().storage.getDisplayList()
+    .filter(one => one.type === 'tspan' && !one.ignore && !one.invisible).map(one => one.style.text)"""
+
+
+def test_bounds_that_make_no_sense_are_refused_at_their_field(site: Site) -> None:
+    a_search(site, 20)
+    with site.page("ann", viewport={"width": 1200, "height": 1400}) as page:
+        page.goto(f"/searches/{ID}")
+        page.locator("#parallel[data-looked='20']").wait_for()
+        assert page.locator("#rows caption").inner_text() == "20 trials"
+        page.get_by_text("Axes", exact=True).click()
+        low = page.get_by_label("loss from")
+        low.fill("abc")
+        page.keyboard.press("Tab")
+        assert low.evaluate("field => field.validationMessage") == "this is no number"
+        assert page.locator("#parallel").get_attribute("data-looked") == "20"
+        assert "NaN" not in page.url
+        low.fill("0")
+        page.keyboard.press("Tab")
+        page.locator("#parallel[data-looked='16']").wait_for()
+        assert low.evaluate("field => field.validationMessage") == ""
+        assert page.locator("#rows caption").inner_text() == "16 of 20 trials are looked at"
+        high = page.get_by_label("loss to")
+        high.fill("-1")
+        page.keyboard.press("Tab")
+        assert high.evaluate("field => field.validationMessage") == "this is less than the field before it"
+        assert page.locator("#parallel").get_attribute("data-looked") == "16"
+    assert site.errors == []
+
+
+def test_the_lane_of_failed_trials_is_labelled(site: Site) -> None:
+    a_search(site, 20)
+    store = site.world.store.searches
+    fine = [trial for trial in store.trials(ID) if trial.metric is not None]
+    with site.page("ann", viewport={"width": 1200, "height": 1400}) as page:
+        for low, width in ((100.0, 680.0), (0.5, 0.0), (0.001, 1000.0)):  # in the first, the lane is near 0
+            for place, trial in enumerate(fine):
+                store.update_trial(replace(trial, metric=low + width * place / 15))
+            page.goto(f"/searches/{ID}")
+            page.locator("#parallel[data-looked='20']").wait_for()
+            assert page.evaluate(LABELS, "parallel").count("failed") == 1
+        for trial in fine:
+            store.update_trial(replace(trial, state=TrialState.FAILED, metric=None))
+        page.reload()
+        page.locator("#parallel[data-looked='20']").wait_for()
+        assert page.evaluate(LABELS, "parallel").count("failed") == 1
     assert site.errors == []
 
 

@@ -20,6 +20,7 @@ from edt_launch.service.database.tables import jobs, searches, trials
 from edt_launch.service.states import ENDED
 
 SHOWN = ("algorithm", "metric", "objective")
+MOST = "max_trials"
 """What a listing tells of definitions."""
 
 
@@ -65,11 +66,12 @@ class Searches:
 
         With `newest`, the newest first, whose number is lower than `after`, unless that is 0.
 
-        Of their definitions, which may be long, they have `algorithm`, `metric` and `objective` alone, and
-        no template.
+        Of their definitions, which may be long, they have `algorithm`, `metric`, `objective` and, if it is
+        given, `max_trials` alone, and no template.
         """
         columns = [column for column in searches.c if column.name not in ("definition", "template")]
         parts = [searches.c.definition[name].as_string().label(f"_{name}") for name in SHOWN]
+        parts.append(searches.c.definition[MOST].as_integer().label(f"_{MOST}"))
         query = select(*columns, *parts)
         if owner is not None:
             query = query.where(searches.c.owner == owner)
@@ -77,6 +79,8 @@ class Searches:
         for row in self._database.rows(page(query, searches.c.number, after, limit, newest)):
             values = dict(row._mapping)
             definition = {name: values.pop(f"_{name}") for name in SHOWN}
+            if (most := values.pop(f"_{MOST}")) is not None:
+                definition[MOST] = most
             records.append(SearchRecord(definition=definition, **values))
         return records
 

@@ -1,5 +1,7 @@
 from dataclasses import replace
 
+import pytest
+
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.database.search_records import (
     SearchRecord,
@@ -58,8 +60,9 @@ def test_an_id_comes_before_a_name_that_looks_like_it(store: Store) -> None:
     assert found.id == SEARCH.id
 
 
-def test_a_page_has_what_a_listing_tells(store: Store) -> None:
-    told = {"metric": "loss", "objective": "maximize", "algorithm": "list"}
+@pytest.mark.parametrize("more", [{}, {"max_trials": 7}])
+def test_a_page_has_what_a_listing_tells(store: Store, more: dict[str, int]) -> None:
+    told = {"metric": "loss", "objective": "maximize", "algorithm": "list", **more}
     long = replace(SEARCH, definition={**told, "configurations": [{"x": 1}] * 100})
     assert store.searches.add(long)
     (shown,) = store.searches.page(None, 0, 10)

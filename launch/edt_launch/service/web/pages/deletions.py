@@ -8,11 +8,21 @@ from fastapi.responses import RedirectResponse
 from edt_launch.service import definitions, experiments, projects
 from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser, carry_out
 from edt_launch.service.context import Context
-from edt_launch.service.database.project_records import DefinitionRecord, ExperimentRecord, Role
+from edt_launch.service.database.project_records import (
+    DefinitionRecord,
+    ExperimentRecord,
+    ProjectRecord,
+    Role,
+)
 from edt_launch.service.web import templating
 from edt_launch.service.web.pages.experiments import WRONG, told
 from edt_launch.service.web.views.asking import Question
-from edt_launch.service.web.views.deletions import definition_question, experiment_question, project_question
+from edt_launch.service.web.views.deletions import (
+    MOST_NAMES,
+    definition_question,
+    experiment_question,
+    project_question,
+)
 
 router = APIRouter(prefix="/experiments")
 
@@ -63,7 +73,7 @@ def delete_experiment(
 def ask_project(request: Request, context: ContextDep, user: CurrentUser, project_id: str) -> Response:
     """Whether to delete a project."""
     project = projects.project_for(context, user, project_id, Role.MANAGER)
-    return templating.page(request, "act.html", view=project_question(project))
+    return templating.page(request, "act.html", view=_project(context, project))
 
 
 @router.post("/projects/{project_id}/delete")
@@ -74,7 +84,7 @@ def delete_project(request: Request, context: ContextDep, user: CurrentUser, pro
     def delete() -> None:
         projects.delete(context, user, project.id)
 
-    return _deleted(request, delete, project_question(project), "/experiments")
+    return _deleted(request, delete, _project(context, project), "/experiments")
 
 
 def _deleted(request: Request, delete: Callable[[], None], view: Question, place: str) -> Response:
@@ -94,4 +104,10 @@ def _definition(context: Context, definition: DefinitionRecord) -> Question:
 
 def _experiment(context: Context, experiment: ExperimentRecord) -> Question:
     runs = context.store.experiments.run_counts([experiment.id]).get(experiment.id, 0)
-    return experiment_question(experiment, runs)
+    return experiment_question(experiment, runs, context.store.experiments.live_jobs(experiment.id))
+
+
+def _project(context: Context, project: ProjectRecord) -> Question:
+    tables = (context.store.experiments, context.store.definitions)
+    found = [table.page(None, project.id, None, 0, MOST_NAMES + 1) for table in tables]
+    return project_question(project, *([one.name for one in page] for page in found))

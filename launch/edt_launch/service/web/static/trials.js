@@ -23,7 +23,7 @@
     const found = trials.map((trial) => value(trial, key)).filter((one) => one !== null);
     const axis = { key, name: row.dataset.name, shown: is("axis"), inverse: is("flip"), isText, log: is("log") && found.every((one) => one > 0) };
     if (isText) return { ...axis, texts: [...new Set(found.map(String))].sort() };
-    const low = Math.min(...found), high = Math.max(...found);
+    const [low, high] = found.length ? [Math.min(...found), Math.max(...found)] : [1, 1];
     return { ...axis, low, high, lane: axis.log ? low / (high / low || 2) ** 0.15 : low - 0.15 * (high - low || 1) };
   });
   const scale = (axis) => (axis.isText ? { type: "category", data: axis.texts } : { type: axis.log ? "log" : "value", scale: true });
@@ -46,6 +46,13 @@
   };
   const told = (list) => ({ data }) => [`trial ${data.number}`, ...list.map((axis) => `${axis.name}: ${exact(value(data.trial, axis.key)) ?? data.trial.state}`)].join("\n");
 
+  // Where the metric's axis has labels: at its lane of failed trials, and at round values well above that, since ECharts leaves out labels that are close.
+  const labelled = ({ low, high, lane, log }) => {
+    const about = (high - low) / 6 || Math.abs(low) || 1, unit = 10 ** Math.floor(Math.log10(about)), step = unit * [1, 2, 5, 10].find((many) => many * unit >= about);
+    const round = log ? (power) => 10 ** (Math.ceil(Math.log10(low)) + power) : (count) => (Math.ceil(low / step) + count) * step;
+    const found = [...Array(8).keys()].map(round).filter((one) => one <= high);
+    return [lane, ...(found.length > 1 ? found : [...new Set([low, high])])];
+  };
   const parallel = (list, look) => {
     const shown = list.filter((axis) => axis.shown), chart = open("parallel"), width = Math.max(30, (chart.getWidth() - 100) / shown.length - 6);
     const item = (trial) => ({ value: [...shown.map((axis) => at(axis, trial)), trial.metric], number: trial.number, trial });
@@ -58,7 +65,7 @@
       parallel: { left: 40, right: 60, top: 40, bottom: 60, parallelAxisDefault: { areaSelectStyle: { color: look.text, borderColor: look.text, opacity: 0.2 }, nameTextStyle: { color: look.text }, axisLine: { lineStyle: { color: look.text } }, axisTick: { lineStyle: { color: look.text } } } },
       parallelAxis: shown.map((axis, dim) => ({
         id: axis.key, dim, name: axis.name, inverse: axis.inverse, nameTruncate: { maxWidth: width }, ...scale(axis), min: axis.key === "m" ? axis.lane : undefined,
-        axisLabel: { color: look.text, textBorderColor: look.back, textBorderWidth: 3, formatter: (one) => (axis.key === "m" && one <= axis.lane ? "failed" : exact(one)) },
+        axisLabel: { customValues: axis.key === "m" ? (finite.length ? labelled(axis) : [axis.lane]) : undefined, color: look.text, textBorderColor: look.back, textBorderWidth: 3, formatter: (one) => (axis.key === "m" && one <= axis.lane ? "failed" : exact(one)) },
       })),
       series: [
         { ...series, name: "failed", lineStyle: { width: 1.5, opacity: 0.7, type: "dashed", color: look.bad }, data: trials.filter(failed).map(item) },
@@ -100,6 +107,17 @@
   };
 
   const element = (name, text, more) => Object.assign(document.createElement(name), { textContent: text }, more);
+  // The line of a failure that says most, as in failure_text.py.
+  const cause = (text) => {
+    const lines = (text ?? "").split(/\r?\n/), found = ["cause: ", "first failure: "].map((begin) => lines.find((line) => line.startsWith(begin))?.slice(begin.length));
+    const shown = element("small", "", { className: "cause" });
+    shown.append(element("bdi", found[0] ?? found[1] ?? lines[0]));
+    return shown;
+  };
+  const counted = (number) => {
+    const all = trials.length, these = number === all ? `${all} ${all === 1 ? "trial" : "trials"}` : `${number} of ${all} trials are looked at`;
+    return number > ROWS ? `${these}, the first ${ROWS} are listed` : these;
+  };
   const list = (shown) => {
     const key = sort.replace(/^-/, "") || "m", way = sort ? (sort[0] === "-" ? -1 : 1) : sign, table = find("rows");
     const order = (left, right) => {
@@ -108,7 +126,7 @@
       return way * (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b))) || left.number - right.number;
     };
     const sorted = [...shown].sort(order), heads = [...table.tHead.rows[0].cells], keys = heads.map((head) => head.dataset.key);
-    table.caption.textContent = `${Math.min(ROWS, sorted.length)} of ${sorted.length} trials that are looked at, of ${trials.length}`;
+    table.caption.textContent = counted(sorted.length);
     heads.forEach((head) => { if (head.dataset.key === key) head.ariaSort = way < 0 ? "descending" : "ascending"; else head.removeAttribute("aria-sort"); });
     table.tBodies[0].replaceChildren(...sorted.slice(0, ROWS).map((trial) => {
       const row = document.createElement("tr"), head = element("th", `${trial.number} `, { scope: "row" }), job = document.createElement("td"), state = document.createElement("td");
@@ -117,7 +135,7 @@
         job.append(element("a", trial.job, { href: `/jobs/${trial.job}` }));
       } else job.textContent = "-";
       state.append(element("span", trial.state, { className: `state ${trial.state}` }));
-      if (trial.state === "failed") state.append(" ", element("small", trial.reason));
+      if (trial.state === "failed") state.append(cause(trial.reason));
       row.append(head, state, element("td", exact(trial.metric) ?? "-"), job, ...keys.slice(4).map((one) => { const cell = document.createElement("td"); cell.append(element("bdi", exact(value(trial, one)) ?? "-")); return cell; }));
       return row;
     }));
@@ -150,6 +168,7 @@
     const now = new Map(axes().map((axis) => [axis.key, axis]));
     for (const row of rows()) for (const input of row.querySelectorAll("[data-bound]")) {
       const axis = now.get(row.dataset.axis), end = +input.dataset.bound, bound = within.get(axis.key)?.[0]?.[end];
+      input.setCustomValidity("");
       input.value = bound === undefined ? "" : axis.isText ? axis.texts[end ? Math.floor(bound) : Math.ceil(bound)] ?? "" : exact(bound);
     }
   };
@@ -178,6 +197,20 @@
     if (isNew) { bounds(); listen(); curves(); }
   };
 
+  // Looks at what is within the bounds of an axis that were written; false, and a word at the field, if they make no sense.
+  const bounded = (row) => {
+    const axis = axes().find(({ key }) => key === row.dataset.axis), inputs = [...row.querySelectorAll("[data-bound]")];
+    const [low, high] = inputs.map(({ value: text }, index) => (text.trim() === "" ? [-Infinity, Infinity][index] : axis.isText ? axis.texts.indexOf(text.trim()) : Number(text)));
+    const wrong = [low, high].map((one) => (axis.isText ? one === -1 && `no trial has this value of ${axis.name}` : Number.isNaN(one) && "this is no number"));
+    if (!wrong[0] && !wrong[1] && low > high) wrong[1] = "this is less than the field before it";
+    inputs.forEach((input, index) => input.setCustomValidity(wrong[index] || ""));
+    const first = inputs.find((input) => !input.checkValidity());
+    if (first) { first.reportValidity(); return false; }
+    const ends = axis.isText ? [0, axis.texts.length - 1] : [axis.key === "m" ? axis.lane : axis.low, axis.high];
+    within.set(axis.key, low === -Infinity && high === Infinity ? [] : [[Math.max(low, ends[0]), Math.min(high, ends[1])]]);
+    return true;
+  };
+
   const listen = () => {
     charts.parallel.on("axisareaselected", ({ parallelAxisId, intervals }) => {
       if (JSON.stringify(within.get(parallelAxisId) ?? []) === JSON.stringify(intervals)) return;
@@ -195,10 +228,7 @@
     });
     for (const id of ["axes", "plane"]) find(id).addEventListener("change", ({ target }) => {
       if ("bound" in target.dataset) {
-        const row = target.closest("tr"), axis = axes().find(({ key }) => key === row.dataset.axis);
-        const [low, high] = [...row.querySelectorAll("[data-bound]")].map(({ value: text }, index) => (text.trim() === "" ? [-Infinity, Infinity][index] : axis.isText ? axis.texts.indexOf(text.trim()) : +text));
-        const ends = axis.isText ? [0, axis.texts.length - 1] : [axis.key === "m" ? axis.lane : axis.low, axis.high];
-        within.set(axis.key, low === -Infinity && high === Infinity ? [] : [[Math.max(low, ends[0]), Math.min(high, ends[1])]]);
+        if (!bounded(target.closest("tr"))) return;
       }
       remember();
       show();

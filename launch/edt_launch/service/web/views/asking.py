@@ -33,6 +33,7 @@ class Question:
         button: what is on the button; empty: the verb.
         can_foresee: whether there is a button that only says what would change.
         command: does the same in a terminal; empty if there is none.
+        is_possible: whether it can be done now; else there is no button for it, and `effect` says why.
     """
 
     verb: str
@@ -46,6 +47,7 @@ class Question:
     button: str = ""
     can_foresee: bool = False
     command: str = ""
+    is_possible: bool = True
 
     def refused(self, error: str) -> "Question":
         """The same after it could not be done."""

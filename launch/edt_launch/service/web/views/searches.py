@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from edt_launch.core.failure_text import cause
 from edt_launch.service.database.search_records import SEARCH_ENDS, SearchState, SearchWanted, TrialState
 from edt_launch.service.web import wording
 from edt_launch.service.web.views.asking import Question
@@ -51,13 +53,12 @@ class SearchRow:
         """That of a search as REST shows it."""
         counts, best = search["counts"], search["best"]
         done = sum(counts.get(state, 0) for state in (TrialState.SUCCEEDED, TrialState.FAILED))
-        total = "?" if search["total"] is None else search["total"]
         return cls(
             search["id"],
             search["name"],
             search["owner"],
             str(search["state"]),
-            f"{done} of {total}",
+            _done(done, search),
             counts.get(TrialState.FAILED, 0),
             search["metric"],
             wording.precise(best.metric if best else None),
@@ -65,6 +66,14 @@ class SearchRow:
             search["created"],
             wording.duration((search["ended"] or now) - (search["started"] or search["created"])),
         )
+
+
+def _done(done: int, search: Json) -> str:
+    """How many trials are done, of how many; before it has begun, that is not known exactly."""
+    if search["total"] is not None:
+        return f"{done} of {search['total']}"
+    most = search.get("max_trials")
+    return f"{done} of at most {most}" if most else str(done)
 
 
 @dataclass(frozen=True)
@@ -186,7 +195,7 @@ def search_view(
     names = parameter_names(spec, trials)
     done = sum(number for state, number in search["counts"].items() if state not in _GOING)
     ranked = ordered(trials, search["objective"], drawn.sort if tab == "progress" else "")
-    shown = ranked[:BEST] if tab == "best" else ranked[after : after + most]
+    shown = best_of(ranked) if tab == "best" else ranked[after : after + most]
     address = f"/searches/{search['id']}?tab="
     has_more = tab == "progress" and after + most < len(trials)
     more = urlencode({"after": after + most, **({"sort": drawn.sort} if drawn.sort else {})})
@@ -231,6 +240,12 @@ def ordered(trials: Sequence[Any], objective: str, sort: str) -> list[Any]:
         return value is None, 0.0, value or "", trial.number
 
     return sorted(trials, key=rank)
+
+
+def best_of(ranked: Iterable[Any]) -> list[Any]:
+    """The first of trials that have a value and have not failed."""
+    fine = (one for one in ranked if one.metric is not None and one.state is not TrialState.FAILED)
+    return list(islice(fine, BEST))
 
 
 def value_of(trial: Any, key: str) -> float | str | None:
@@ -360,7 +375,7 @@ def _row(trial: Any, names: Sequence[str]) -> TrialRow:
         wording.precise(trial.metric),
         trial.job,
         [_cell(trial.parameters.get(name)) for name in names],
-        trial.reason if trial.state is TrialState.FAILED else "",
+        cause(trial.reason) if trial.state is TrialState.FAILED else "",
     )
 
 

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -60,6 +61,7 @@ def test_a_search_and_its_tabs(world: World) -> None:
     progress = client.get(f"/searches/{ID}").text
     assert progress.index("0.25") < progress.index("<td>0.5</td>")  # the best first
     assert "&lt;u&gt;nan" in progress
+    assert "<caption>3 trials, the best first</caption>" in progress
     assert f'data-url="/api/v1/searches/{ID}" data-metric="loss" data-objective="minimize"' in progress
     assert 'data-axis="p.rate" data-name="rate">' in progress
     assert 'data-axis="p.&lt;i&gt;" data-name="&lt;i&gt;" data-texts>' in progress
@@ -128,4 +130,25 @@ def test_before_the_first_trial_there_are_its_axes(world: World) -> None:
     search(world, trials=False)
     page = browser(world, "ann").get(f"/searches/{ID}").text
     assert 'data-axis="p.rate"' in page
-    assert "0 of 0 trials" in page
+    assert "<caption>0 trials</caption>" in page
+
+
+def test_a_failed_trial_has_its_cause_in_a_line_and_is_none_of_the_best(world: World) -> None:
+    search(world)
+    reason = "rank 1 has failed\nTraceback (most recent call last):\n  File x\ncause: ValueError: <u>bad"
+    failed = world.store.searches.trials(ID)[2]
+    world.store.searches.update_trial(replace(failed, reason=reason))
+    client = browser(world, "ann")
+    page = client.get(f"/searches/{ID}").text
+    assert '<small class="cause"><bdi>ValueError: &lt;u&gt;bad</bdi></small>' in page
+    assert "Traceback" not in page
+    best = client.get(f"/searches/{ID}?tab=best").text
+    assert (best.count('<th scope="row">'), "ValueError" in best) == (2, False)
+
+
+def test_before_a_search_begins_only_its_bound_is_known(world: World) -> None:
+    search(world, trials=False, total=None)
+    client = browser(world, "ann")
+    assert "<td>0 of at most 3</td>" in client.get("/searches").text
+    assert "<dd>0 of at most 3<" in client.get(f"/searches/{ID}").text
+    assert "No trial has a value yet." in client.get(f"/searches/{ID}?tab=best").text
