@@ -69,7 +69,11 @@ async def show(request: Request, context: ContextDep, user: CurrentUser) -> Resp
         request,
         user.is_admin,
         "console/consumers.html",
-        lambda: views.consumers(_nodes(context, user), cluster.cluster(context, user)["devices"]),
+        lambda: views.consumers(
+            _nodes(context, user),
+            cluster.cluster(context, user)["devices"],
+            {one.name for one in context.store.accounts.users()},
+        ),
     )
 
 
@@ -129,7 +133,9 @@ def ask_removal(request: Request, context: ContextDep, user: CurrentAdmin, node:
     """What removing a node would change, and the button for it."""
     found = _node(_nodes(context, user), "" if node == ROOT else node)
     foreseen = json.loads(bytes(rest.remove(context, user, node, dry_run=True).body))
-    return templating.page(request, "act.html", view=views.removal(found, foreseen["changes"]))
+    is_user = context.store.accounts.user(node) is not None
+    view = views.removal(found, foreseen["changes"], is_user=is_user)
+    return templating.page(request, "act.html", view=view)
 
 
 @router.post("/consumers/{node}/remove")
@@ -141,7 +147,8 @@ def remove(
     try:
         rest.remove(context, user, node, version=version or None)
     except ConflictError as error:
-        view = views.removal(found, ()).refused(error.told)
+        is_user = context.store.accounts.user(node) is not None
+        view = views.removal(found, (), is_user=is_user).refused(error.told)
         return templating.page(request, "act.html", status=error.status, view=view)
     return RedirectResponse(views.LIST, 303)
 

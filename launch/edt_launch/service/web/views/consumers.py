@@ -1,9 +1,10 @@
 """What the console shows of the owners' tree, and the forms that change it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edt_launch.service.database.cluster import fresh
 from edt_launch.service.foreseen import sentences
 from edt_launch.service.names import ROOT
 from edt_launch.service.web import wording
@@ -47,7 +48,10 @@ class Amount:
 
 @dataclass(frozen=True)
 class Consumer:
-    """A node of the tree; `depth` is that of its place below the root, `address` where it is changed."""
+    """A node of the tree; `depth` is that of its place below the root, `address` where it is changed.
+
+    `removal` is how it can go: a user's node is only reset to what it was at first. Empty: not now.
+    """
 
     name: str
     above: str
@@ -63,7 +67,7 @@ class Consumer:
     asks: Amount
     lent: Amount
     address: str
-    can_go: bool
+    removal: str
 
 
 @dataclass(frozen=True)
@@ -77,9 +81,19 @@ class Consumers:
     places: Sequence[tuple[str, str]] = PLACES
 
 
-def consumers(nodes: Sequence[Json], devices: int) -> Consumers:
-    """The page of the nodes that REST has shown, of a pool of so many devices."""
-    return Consumers([_row(node, depth, devices) for node, depth in in_order(nodes)], devices)
+def consumers(nodes: Sequence[Json], devices: int, users: Collection[str]) -> Consumers:
+    """The page of the nodes that REST has shown, of a pool of so many devices; `users` are names of some."""
+    above = {node["parent"] for node in nodes}
+
+    def removal(node: Json) -> str:
+        name = node["name"]
+        if name in (*above, "") or node["size"] or node["asks"]:
+            return ""
+        if name not in users:
+            return "remove"
+        return "" if node["version"] == fresh(name).version else "reset"
+
+    return Consumers([_row(node, depth, devices, removal(node)) for node, depth in in_order(nodes)], devices)
 
 
 def in_order(nodes: Iterable[Json]) -> Iterator[tuple[Json, int]]:
@@ -94,7 +108,7 @@ def in_order(nodes: Iterable[Json]) -> Iterator[tuple[Json, int]]:
         waiting += [(child, depth + 1) for child in reversed(below.get(node["name"], ()))]
 
 
-def _row(node: Json, depth: int, devices: int) -> Consumer:
+def _row(node: Json, depth: int, devices: int, removal: str) -> Consumer:
     def amount(value: float) -> Amount:
         percent = 100 * min(1.0, value / devices) if devices else 0.0
         return Amount(wording.number(value, 1), round(percent, 1))
@@ -114,7 +128,7 @@ def _row(node: Json, depth: int, devices: int) -> Consumer:
         amount(node["asks"]),
         amount(node["lent"]),
         address(node["name"]),
-        bool(node["name"]),
+        removal,
     )
 
 
@@ -209,15 +223,20 @@ def preview(
     return Question("Save", f"consumer {name or EVERYBODY}", effect, address(name), LIST, hidden=hidden)
 
 
-def removal(node: Json, changes: Sequence[Json]) -> Question:
-    """The question whether a node is to be removed; `changes` come of it."""
+def removal(node: Json, changes: Sequence[Json], *, is_user: bool) -> Question:
+    """The question whether a node is to be removed, or a user's one reset; `changes` come of it."""
     own = address(node["name"])
-    effect = [
-        f"A user of that name has the defaults from then on: weight 1, no guarantee, below {EVERYBODY}.",
-        *sentences(changes),
-    ]
-    hidden = [("version", node["version"])]
-    return Question("Remove", f"consumer {node['name']}", effect, f"{own}/remove", LIST, hidden=hidden)
+    defaults = f"It has the defaults from then on: weight 1, no guarantee, below {EVERYBODY}."
+    effect = [*([defaults] if is_user else ["It is gone from the tree."]), *sentences(changes)]
+    return Question(
+        "Reset" if is_user else "Remove",
+        f"consumer {node['name']}",
+        effect,
+        f"{own}/remove",
+        LIST,
+        hidden=[("version", node["version"])],
+        command=f"edt shares {node['name']} --remove",
+    )
 
 
 def _told(field: str, value: str) -> str:

@@ -132,10 +132,8 @@ def test_a_consumer_is_removed_after_a_look_at_what_that_does(world: World, two_
     assert 'href="/console/consumers/-/remove"' not in page
     assert "/remove" not in browser(world, "ann").get("/console/consumers").text
     asked = admin.get("/console/consumers/lab/remove").text
-    assert ("weight 1, no guarantee, below everybody" in asked, "first of ann goes from" in asked) == (
-        True,
-        True,
-    )
+    told = ("It is gone from the tree.", "first of ann goes from", "<code>edt shares lab --remove</code>")
+    assert [one in asked for one in told] == [True, True, True]
     seen = version(world, "lab")
     world.admin.put("/shares/lab", json={"guarantee": 1})
     shown_again(
@@ -152,6 +150,12 @@ def test_a_consumer_that_is_needed_is_not_removed(world: World, two_jobs: list[s
     admin = browser(world, "admin")
     world.admin.put("/shares/lab", json={})
     world.admin.put("/shares/bob", json={"parent": "lab"})
+    page = admin.get("/console/consumers").text
+    links = {
+        name: f'href="/console/consumers/{name}/remove"' in page for name in ("ann", "bob", "lab", "admin")
+    }
+    assert links == {"ann": False, "bob": True, "lab": False, "admin": False}
+    assert "weight 1, no guarantee, below everybody" in admin.get("/console/consumers/bob/remove").text
     for name, told in (("ann", two_jobs[0]), ("lab", "has others below it: bob")):
         asked = admin.get(f"/console/consumers/{name}/remove")
         assert (asked.status_code, told in asked.text) == (409, True)
