@@ -15,7 +15,7 @@ from edt_launch.service.database.project_records import (
     Role,
 )
 from edt_launch.service.web import templating
-from edt_launch.service.web.pages.experiments import WRONG, told
+from edt_launch.service.web.pages.experiments import WRONG
 from edt_launch.service.web.views.asking import Question
 from edt_launch.service.web.views.deletions import (
     MOST_NAMES,
@@ -92,7 +92,7 @@ def _deleted(request: Request, delete: Callable[[], None], view: Question, place
     try:
         delete()
     except WRONG as error:
-        again = view.refused(told(error))
+        again = view.refused(error.told)
         return templating.page(request, "act.html", status=error.status, view=again)
     request.scope[SUBJECT] = view.name
     return RedirectResponse(place, 303)

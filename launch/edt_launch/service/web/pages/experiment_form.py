@@ -35,7 +35,6 @@ from edt_launch.service.web.pages.experiments import (
     experiment_of,
     parsed,
     project_of,
-    told,
 )
 from edt_launch.service.web.views.experiment_form import (
     LABELS,
@@ -151,7 +150,7 @@ def create(
         spec = parsed(ExperimentSpec, {"project": project, **given.fields()})
         experiment = made.create(context, user, spec)
     except WRONG as error:
-        view = _form(context, project_of(context, user, project), None, given.values, None, error=told(error))
+        view = _form(context, project_of(context, user, project), None, given.values, None, error=error.told)
         return templating.page(request, "experiments/form.html", status=error.status, view=view)
     request.scope[SUBJECT] = experiment.name
     place = f"add{draft(True)}" if given.then == "add" else "edit"
@@ -266,7 +265,7 @@ def preview(
         least, most = given.training().bounds
         lines = starting.lines(context, user, name=given.values["name"], min=least, max=most)
     except InvalidError as error:
-        lines = [told(error)]
+        lines = [error.told]
     return templating.page(request, "preview.html", lines=lines)
 
 
@@ -322,7 +321,7 @@ def _add(
         context, user, experiment["project"], limit=definitions_rest.MOST, after=0, newest=True
     )
     known = [vars(one) for one in page["definitions"]]
-    text = "" if error is None else told(error)
+    text = "" if error is None else error.told
     is_new = tab == "new"
     view = add_view(
         experiment,

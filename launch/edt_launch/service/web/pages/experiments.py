@@ -84,7 +84,7 @@ def create_project(
     try:
         project = projects.create(context, user, parsed(ProjectSpec, given))
     except WRONG as error:
-        view = views.project_question(given, told(error))
+        view = views.project_question(given, error.told)
         return templating.page(request, "act.html", status=error.status, view=view)
     request.scope[SUBJECT] = project.name
     return RedirectResponse(f"/experiments/projects/{project.id}", 303)
@@ -142,7 +142,7 @@ def set_member(
         else:
             projects.remove_member(context, user, project_id, member)
     except WRONG as error:
-        view = views.member_question(project_of(context, user, project_id), _names(context), told(error))
+        view = views.member_question(project_of(context, user, project_id), _names(context), error.told)
         return templating.page(request, "act.html", status=error.status, view=view)
     request.scope[SUBJECT] = f"{member} {role}".strip()
     return RedirectResponse(f"/experiments/projects/{project_id}", 303)
@@ -191,7 +191,7 @@ async def run(request: Request, context: ContextDep, user: CurrentUser, experime
     try:
         await context.uploads.run(user.name, start)
     except WRONG as error:
-        view = views.start_question("Run", experiment.name, (), f"{back}/run", back, told(error))
+        view = views.start_question("Run", experiment.name, (), f"{back}/run", back, error.told)
         return templating.page(request, "act.html", status=error.status, view=view)
     return RedirectResponse(back, 303)
 
@@ -218,7 +218,7 @@ async def run_again(request: Request, context: ContextDep, user: CurrentUser, ru
     try:
         await context.uploads.run(user.name, start)
     except WRONG as error:
-        view = views.start_question("Run again", run.name, (), address, back, told(error))
+        view = views.start_question("Run again", run.name, (), address, back, error.told)
         return templating.page(request, "act.html", status=error.status, view=view)
     return RedirectResponse(back, 303)
 
@@ -250,7 +250,7 @@ async def save(
     try:
         project = await context.uploads.run(user.name, make)
     except WRONG as error:
-        view = views.save_question(vars(run), name, back, told(error))
+        view = views.save_question(vars(run), name, back, error.told)
         return templating.page(request, "act.html", status=error.status, view=view)
     return RedirectResponse(f"/experiments/projects/{project}", 303)
 
@@ -261,12 +261,6 @@ def parsed(model: Any, values: Json) -> Any:
         return model.model_validate(values)
     except ValidationError as error:
         raise InvalidError(problems.invalid(error.errors()).detail) from None
-
-
-def told(error: ServiceError) -> str:
-    """What was wrong with a form."""
-    step = "" if error.next_step.startswith("GET ") else error.next_step
-    return f"{error.detail}: {step}" if step else error.detail
 
 
 def after_refusal(
@@ -283,7 +277,7 @@ def after_refusal(
     the `present` values of the fields that have `labels`.
     """
     if not isinstance(error, ConflictError) or seen in (None, version):
-        return told(error), seen
+        return error.told, seen
     return overtaken(error.detail, labels, given, present), version
 
 
