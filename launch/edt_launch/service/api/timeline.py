@@ -50,7 +50,7 @@ Time = Annotated[float | None, Query(ge=0, le=1e12)]
 
 DAY = 86400.0
 
-EFFORT = 0.01
+EFFORT = 0.001
 """Part of a processor that the hours of today may take."""
 
 PIXELS = 1200
