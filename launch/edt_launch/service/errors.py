@@ -34,7 +34,7 @@ class ServiceError(Exception):
         self.detail, self.next_step = detail, next_step
 
     @property
-    def told(self) -> str:
+    def message(self) -> str:
         """What is wrong and what to do, for people: without advice about the interface of programs."""
         step = "" if self.next_step.startswith("GET ") else self.next_step
         return f"{self.detail}: {step}" if step else self.detail

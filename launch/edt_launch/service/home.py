@@ -3,6 +3,7 @@
 import os
 import re
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
@@ -16,6 +17,10 @@ SEARCH_ID = r"h[a-z2-7]{8}"
 
 DEFINITION_ID = r"d[a-z2-7]{8}"
 """Ids of training definitions, likewise."""
+
+
+MOST_LOGS = 1000
+"""Files of ranks' logs that are looked at: a job may make as many as it likes."""
 
 
 class _Rooted(Protocol):
@@ -80,9 +85,10 @@ class JobDir:
 
     @property
     def ranks(self) -> list[int]:
-        """Those that have printed something."""
-        names = (path.name.split(".") for path in self.output.log.glob("rank.*.log"))
-        return sorted(int(name[1]) for name in names if len(name) == 3 and name[1].isdecimal())
+        """Those that have printed something, by the first `MOST_LOGS` files of that kind."""
+        found = islice(self.output.log.glob("rank.*.log"), MOST_LOGS)
+        matches = (re.fullmatch(r"rank\.([0-9]{1,6})\.log", path.name) for path in found)
+        return sorted(int(match[1]) for match in matches if match)
 
     @property
     def folders(self) -> tuple[Path, ...]:

@@ -99,7 +99,7 @@ _SAID: Mapping[str, str] = {
     "bool_parsing": "expected true or false",
     "too_short": "has {actual_length} items, and needs {min_length}",
     "too_long": "has {actual_length} items, and may have {max_length}",
-    "string_pattern_mismatch": "is not possible here",
+    "string_pattern_mismatch": "not possible here",
 }
 """What is said of kinds of errors, whose own messages are for programmers."""
 
@@ -123,7 +123,7 @@ def _told(error: Any) -> str:
         return own  # it names the field and the value itself
     own = _expected(error)
     if error["type"] != "json_invalid" and isinstance(error.get("input"), str | float | int):
-        own = f"{error['input']!r:.80}{'' if own.startswith('is ') else ':'} {own}"
+        own = f"{error['input']!r:.80}: {own}"
     match error["loc"]:
         case ("body", int()):  # FastAPI's own position in the body
             return f"the body is no JSON: {error['ctx']['error']}"

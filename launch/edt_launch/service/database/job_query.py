@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Text, cast, func, or_, select
 
+from edt_launch.service.database.paging import page
 from edt_launch.service.database.tables import jobs, runs, trials
 from edt_launch.service.states import State
 
@@ -61,8 +62,13 @@ class JobQuery:
 
     def statement(self) -> Select[Any]:
         """The rows of those that fit, and one more than `limit`."""
-        found = self._ordered(select(jobs).where(*self._conditions()))
-        return found if self.limit is None else found.limit(self.limit + 1)
+        limit = None if self.limit is None else self.limit + 1
+        found = select(jobs).where(*self._conditions())
+        if self.is_by_number:
+            return page(found, jobs.c.number, self.after, limit, self.newest)
+        order = _ORDERS[self.sort].desc() if self.newest else _ORDERS[self.sort]
+        found = found.order_by(order.nulls_last()).offset(self.after)
+        return page(found, jobs.c.number, 0, limit, self.newest)
 
     def _conditions(self) -> list[ColumnElement[bool]]:
         columns = jobs.c
@@ -86,12 +92,3 @@ class JobQuery:
         if self.submitted_since is not None:
             found.append(columns.submitted >= self.submitted_since)
         return found
-
-    def _ordered(self, found: Select[Any]) -> Select[Any]:
-        number = jobs.c.number
-        if not self.is_by_number:
-            order = _ORDERS[self.sort]
-            found = found.order_by((order.desc() if self.newest else order).nulls_last()).offset(self.after)
-        elif self.after:
-            found = found.where(number < self.after if self.newest else number > self.after)
-        return found.order_by(number.desc() if self.newest else number)

@@ -24,5 +24,5 @@ def lines(context: Context, user: UserRecord, **values: Any) -> list[str]:
     except ValidationError as error:
         return [problems.invalid(error.errors()).detail]
     except ForbiddenError as error:
-        return [error.told]
+        return [error.message]
     return of_starting(changes_by(context.store, context.settings, [Submission(user, spec)], context.clock()))

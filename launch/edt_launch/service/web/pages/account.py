@@ -13,7 +13,7 @@ from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import TokenRecord, UserRecord
 from edt_launch.service.errors import InvalidError, NotFoundError
 from edt_launch.service.web import templating, theme
-from edt_launch.service.web.handing_over import forget, hand_over, handed_over
+from edt_launch.service.web.new_token_cookie import clear, redirect_with, token_of
 from edt_launch.service.web.pages.logon import own_path
 from edt_launch.service.web.views import account as views
 
@@ -32,9 +32,9 @@ Text = Annotated[str, Form(max_length=256)]
 @router.get("/account")
 def show(request: Request, context: ContextDep, user: CurrentUser, session: CurrentToken) -> Response:
     """The account, with its sessions and tokens, and a token that has just been made."""
-    fresh = handed_over(request)
+    fresh = token_of(request)
     answer = _page(request, context, user, session, fresh=fresh)
-    return forget(request, answer) if fresh else answer
+    return clear(request, answer) if fresh else answer
 
 
 @router.post("/account/end-others")
@@ -72,9 +72,9 @@ def add_token(
     except ValidationError as error:
         told = problems.invalid(error.errors()).detail
     except InvalidError as error:
-        told = error.told
+        told = error.message
     else:
-        return hand_over(request, "/account", views.Fresh(user.name, new["token"]))
+        return redirect_with(request, "/account", views.Fresh(user.name, new["token"]))
     return _page(request, context, user, session, error=told, name=name, days=days, scope=scope)
 
 

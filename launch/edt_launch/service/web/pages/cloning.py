@@ -60,7 +60,7 @@ async def clone(
         done = await context.uploads.run(user.name, lambda: act(context, user, job_id, given, checkpoint))
     except InvalidError as error:
         shown = answers.job(await run_in_threadpool(context.job_of, job_id, user))
-        wrong = error.told
+        wrong = error.message
         view = clone_question(shown, given, wrong, checkpoint=checkpoint)
         return templating.page(request, "act.html", status=error.status, view=view)
     if foresee:

@@ -148,7 +148,7 @@ def remove(
         rest.remove(context, user, node, version=version or None)
     except ConflictError as error:
         is_user = context.store.accounts.user(node) is not None
-        view = views.removal(found, (), is_user=is_user).refused(error.told)
+        view = views.removal(found, (), is_user=is_user).refused(error.message)
         return templating.page(request, "act.html", status=error.status, view=view)
     return RedirectResponse(views.LIST, 303)
 
@@ -169,7 +169,7 @@ def _answer(
         done = rest.put(context, user, own or ROOT, given.change(own), dry_run)
     except InvalidError as error:
         status, version = error.status, given.version
-        told = error.told
+        told = error.message
     except ConflictError as error:
         node = _node(_nodes(context, user), own)
         status, version = error.status, node["version"]

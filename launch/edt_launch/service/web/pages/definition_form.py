@@ -14,8 +14,8 @@ from edt_launch.service.database.project_records import Role
 from edt_launch.service.errors import ServiceError
 from edt_launch.service.project_spec import DefinitionChange, frameworks
 from edt_launch.service.web import templating
-from edt_launch.service.web.pages.experiment_form import words
-from edt_launch.service.web.pages.experiments import WRONG, Value, Version, after_refusal, parsed
+from edt_launch.service.web.pages.experiment_form import DefinitionFields, words
+from edt_launch.service.web.pages.experiments import WRONG, Version, after_refusal, parsed
 from edt_launch.service.web.views import definition_form as views
 
 router = APIRouter(prefix="/experiments/definitions")
@@ -28,17 +28,11 @@ class Given:
 
     def __init__(
         self,
-        name: Value = "",
-        description: Value = "",
-        framework: Value = "",
-        command: Value = "",
+        fields: Annotated[DefinitionFields, Depends()],
         version: Version = "",
         code: Annotated[UploadFile | None, File()] = None,
     ) -> None:
-        self.values = {
-            "name": name.strip(), "description": description.strip(), "framework": framework,
-            "command": command.strip(),
-        }  # fmt: skip
+        self.values = fields.values
         self.seen = int(version) if version else None
         self.code = code if code is not None and code.filename else None  # browsers send an empty one
 

@@ -92,7 +92,7 @@ def _deleted(request: Request, delete: Callable[[], None], view: Question, place
     try:
         delete()
     except WRONG as error:
-        again = view.refused(error.told)
+        again = view.refused(error.message)
         return templating.page(request, "act.html", status=error.status, view=again)
     request.scope[SUBJECT] = view.name
     return RedirectResponse(place, 303)

@@ -93,24 +93,32 @@ class Given:
         return {**fields, "command": command, "objective": self.values["objective"] or None}
 
 
+class DefinitionFields:
+    """What a form was sent with that says what a training definition is."""
+
+    def __init__(
+        self, name: Value = "", description: Value = "", framework: Value = "", command: Value = ""
+    ) -> None:
+        self.values = {
+            "name": name.strip(), "description": description.strip(), "framework": framework,
+            "command": command.strip(),
+        }  # fmt: skip
+
+
 class Attributes:
-    """What the form of a training definition was sent with."""
+    """What the form was sent with that adds a training definition, or changes how one is run."""
 
     def __init__(
         self,
-        name: Value = "",
-        description: Value = "",
-        framework: Value = "",
-        command: Value = "",
+        fields: Annotated[DefinitionFields, Depends()],
         definition: Value = "",
         distribution: Value = Distribution.ELASTIC,
         least: Annotated[str, Form(alias="min", max_length=16)] = "",
         most: Annotated[str, Form(alias="max", max_length=16)] = "1",
     ) -> None:
         self.values = {
-            "name": name.strip(), "description": description.strip(), "framework": framework,
-            "command": command.strip(), "definition": definition, "distribution": distribution,
-            "min": least.strip(), "max": most.strip(),
+            **fields.values, "definition": definition, "distribution": distribution, "min": least.strip(),
+            "max": most.strip(),
         }  # fmt: skip
 
     def training(self, definition: str = UNKNOWN) -> TrainingSpec:
@@ -150,7 +158,9 @@ def create(
         spec = parsed(ExperimentSpec, {"project": project, **given.fields()})
         experiment = made.create(context, user, spec)
     except WRONG as error:
-        view = _form(context, project_of(context, user, project), None, given.values, None, error=error.told)
+        view = _form(
+            context, project_of(context, user, project), None, given.values, None, error=error.message
+        )
         return templating.page(request, "experiments/form.html", status=error.status, view=view)
     request.scope[SUBJECT] = experiment.name
     place = f"add{draft(True)}" if given.then == "add" else "edit"
@@ -265,7 +275,7 @@ def preview(
         least, most = given.training().bounds
         lines = starting.lines(context, user, name=given.values["name"], min=least, max=most)
     except InvalidError as error:
-        lines = [error.told]
+        lines = [error.message]
     return templating.page(request, "preview.html", lines=lines)
 
 
@@ -321,7 +331,7 @@ def _add(
         context, user, experiment["project"], limit=definitions_rest.MOST, after=0, newest=True
     )
     known = [vars(one) for one in page["definitions"]]
-    text = "" if error is None else error.told
+    text = "" if error is None else error.message
     is_new = tab == "new"
     view = add_view(
         experiment,

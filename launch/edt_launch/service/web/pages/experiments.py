@@ -84,7 +84,7 @@ def create_project(
     try:
         project = projects.create(context, user, parsed(ProjectSpec, given))
     except WRONG as error:
-        view = views.project_question(given, error.told)
+        view = views.project_question(given, error.message)
         return templating.page(request, "act.html", status=error.status, view=view)
     request.scope[SUBJECT] = project.name
     return RedirectResponse(f"/experiments/projects/{project.id}", 303)
@@ -142,7 +142,7 @@ def set_member(
         else:
             projects.remove_member(context, user, project_id, member)
     except WRONG as error:
-        view = views.member_question(project_of(context, user, project_id), _names(context), error.told)
+        view = views.member_question(project_of(context, user, project_id), _names(context), error.message)
         return templating.page(request, "act.html", status=error.status, view=view)
     request.scope[SUBJECT] = f"{member} {role}".strip()
     return RedirectResponse(f"/experiments/projects/{project_id}", 303)
@@ -191,7 +191,7 @@ async def run(request: Request, context: ContextDep, user: CurrentUser, experime
     try:
         await context.uploads.run(user.name, start)
     except WRONG as error:
-        view = views.start_question("Run", experiment.name, (), f"{back}/run", back, error.told)
+        view = views.start_question("Run", experiment.name, (), f"{back}/run", back, error.message)
         return templating.page(request, "act.html", status=error.status, view=view)
     return RedirectResponse(back, 303)
 
@@ -218,7 +218,7 @@ async def run_again(request: Request, context: ContextDep, user: CurrentUser, ru
     try:
         await context.uploads.run(user.name, start)
     except WRONG as error:
-        view = views.start_question("Run again", run.name, (), address, back, error.told)
+        view = views.start_question("Run again", run.name, (), address, back, error.message)
         return templating.page(request, "act.html", status=error.status, view=view)
     return RedirectResponse(back, 303)
 
@@ -250,7 +250,7 @@ async def save(
     try:
         project = await context.uploads.run(user.name, make)
     except WRONG as error:
-        view = views.save_question(vars(run), name, back, error.told)
+        view = views.save_question(vars(run), name, back, error.message)
         return templating.page(request, "act.html", status=error.status, view=view)
     return RedirectResponse(f"/experiments/projects/{project}", 303)
 
@@ -277,7 +277,7 @@ def after_refusal(
     the `present` values of the fields that have `labels`.
     """
     if not isinstance(error, ConflictError) or seen in (None, version):
-        return error.told, seen
+        return error.message, seen
     return overtaken(error.detail, labels, given, present), version
 
 

@@ -131,7 +131,7 @@ def change(
         given = rebased(given, seen or {}, shown)
         if "set" not in actions(shown):
             raise
-        told = error.told
+        told = error.message
         view = question(shown, "set", given=given, error=told)
         return templating.page(request, "act.html", status=error.status, view=view)
     return RedirectResponse(f"/jobs/{job_id}", 303)

@@ -145,7 +145,7 @@ def _logs(context: Context, user: UserRecord, job: Json, asked: Asked) -> logs.L
         if not asked.log_query.is_empty:
             found = find_lines(context, user, job["id"], asked.log_query)
     except InvalidError as refused:
-        error = refused.told
+        error = refused.message
     excerpt = logs.Excerpt(*_last(path, logs.TAIL)) if asked.at is None else _around(path, asked.at)
     ranks = context.home.job(job["id"]).ranks
     return logs.logs(job, asked.log_query, excerpt, found, ranks=ranks, wraps=asked.wraps, error=error)

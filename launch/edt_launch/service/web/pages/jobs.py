@@ -53,7 +53,7 @@ async def show(
     try:
         _query(wanted, 0.0)
     except InvalidError as error:
-        told = error.told
+        told = error.message
         return templating.page(request, "jobs.html", status=error.status, view=refused(wanted, told))
     who = None if user.is_admin else user.name  # others choose their own jobs alone
     return await templating.shared_page(request, who, "jobs.html", lambda: _view(context, user, wanted))

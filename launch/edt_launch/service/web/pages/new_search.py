@@ -115,7 +115,7 @@ async def create(
 def _again(
     request: Request, context: Context, user: UserRecord, given: Given, error: ServiceError
 ) -> Response:
-    wrong = error.told
+    wrong = error.message
     definition = _definition(context, user, given.definition) if given.definition else None
     view = views.new_search(given.texts, given.rows, wrong, definition)
     return templating.page(request, "new_search.html", status=error.status, view=view)

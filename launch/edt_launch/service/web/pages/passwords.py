@@ -93,7 +93,7 @@ async def _set(
     except ValidationError as error:
         return problems.invalid(error.errors()).detail
     except (ForbiddenError, InvalidError, LockedError, UnauthorizedError) as error:
-        return error.told
+        return error.message
     return None
 
 

@@ -54,7 +54,7 @@ async def run(
     try:
         job = await context.uploads.run(user.name, lambda: _submit(context, user, given, code))
     except (InvalidError, ForbiddenError) as error:
-        wrong = error.told
+        wrong = error.message
         view = run_view(given, wrong, is_admin=user.is_admin)
         return templating.page(request, "console/run.html", status=error.status, view=view)
     request.scope[SUBJECT] = job.id

@@ -80,7 +80,7 @@ def act(
     try:
         changes = _priority(context, user, priority) if action == "priority" else JobChange()
     except (InvalidError, ForbiddenError) as error:
-        view = _question(context, records, action, back, priority).refused(error.told)
+        view = _question(context, records, action, back, priority).refused(error.message)
         return templating.page(request, "act.html", status=error.status, view=view)
     if foresee:
         request.scope[SUBJECT] = None

@@ -13,7 +13,7 @@ from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentAdmi
 from edt_launch.service.context import Context
 from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
 from edt_launch.service.web import templating
-from edt_launch.service.web.handing_over import forget, hand_over, handed_over
+from edt_launch.service.web.new_token_cookie import clear, redirect_with, token_of
 from edt_launch.service.web.views import account, users
 
 router = APIRouter()
@@ -27,9 +27,9 @@ CHANGES = 100
 @router.get("/users")
 async def show(request: Request, context: ContextDep, user: CurrentAdmin) -> Response:
     """Everybody who may use the service, and the first token of somebody who has just been added."""
-    fresh = handed_over(request)
+    fresh = token_of(request)
     answer = await _page(request, context, fresh=fresh)
-    return forget(request, answer) if fresh else answer
+    return clear(request, answer) if fresh else answer
 
 
 @router.post("/users")
@@ -49,9 +49,9 @@ async def add(
     except ValidationError as error:
         told = problems.invalid(error.errors()).detail
     except ConflictError as error:
-        told = error.told
+        told = error.message
     else:
-        return hand_over(request, "/users", account.Fresh(new["name"], new["token"]))
+        return redirect_with(request, "/users", account.Fresh(new["name"], new["token"]))
     return await _page(request, context, error=told, name=name, is_admin=is_admin)
 
 

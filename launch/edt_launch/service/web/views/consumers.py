@@ -8,7 +8,7 @@ from edt_launch.service.database.cluster import fresh
 from edt_launch.service.foreseen import sentences
 from edt_launch.service.names import ROOT
 from edt_launch.service.web import wording
-from edt_launch.service.web.views.asking import Field, Question
+from edt_launch.service.web.views.asking import Field, Question, overtaken
 from edt_launch.service.web.views.console import EVERYBODY, PLACES
 
 Json = Mapping[str, Any]
@@ -247,9 +247,6 @@ def _told(field: str, value: str) -> str:
 
 def quicker(told: str, given: Mapping[str, str], present: Mapping[str, str]) -> str:
     """What is said to somebody whose change came second: `told`, and what is different now."""
-    other = [
-        f"{SHORT[field]} {_told(field, value)} (yours: {_told(field, given[field])})"
-        for field, value in present.items()
-        if value != given[field]
-    ]
-    return f"{told}. It is now: {', '.join(other)}." if other else f"{told}. It is as you wanted it."
+    ours, theirs = ({field: _told(field, value) for field, value in one.items()} for one in (given, present))
+    compared = {field: SHORT[field] for field in present}
+    return overtaken(told, compared, ours, theirs)

@@ -366,8 +366,8 @@ def test_resizes_have_the_reasons_of_the_pool(world: World) -> None:
             "tab=logs&since=yesterday",
             "From: 'yesterday' is no time",
         ),
-        ("tab=logs&rank=abc", "rank: 'abc' is not possible here"),
-        ("x=bad", "x: 'bad' is not possible here"),
+        ("tab=logs&rank=abc", "rank: 'abc': not possible here"),
+        ("x=bad", "x: 'bad': not possible here"),
     ],
 )
 def test_wrong_addresses_are_told_in_words(world: World, query: str, told: str) -> None:

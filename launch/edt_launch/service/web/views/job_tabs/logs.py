@@ -126,7 +126,7 @@ def logs(
     rest = f"/api/v1/jobs/{job['id']}/logs"
     return Logs(
         rank="launcher" if wanted.launcher else "" if wanted.rank is None else str(wanted.rank),
-        ranks=sorted({*range(job["max"]), *ranks})[:MOST_RANKS],
+        ranks=sorted({*range(min(job["max"], MOST_RANKS)), *ranks})[:MOST_RANKS],
         start=excerpt.start,
         lines=_lines(excerpt, page),
         at=excerpt.at,

@@ -1,6 +1,4 @@
-"""Showing a new token once, on the page that a browser is sent to: loading that again makes no second one."""
-
-from http.cookies import CookieError, SimpleCookie
+"""The cookie by which a new token is shown once, after a redirection: a reload makes no other one."""
 
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
@@ -13,7 +11,7 @@ LASTS = 60
 """Seconds for which the browser keeps what has not been shown."""
 
 
-def hand_over(request: Request, address: str, fresh: Fresh) -> Response:
+def redirect_with(request: Request, address: str, fresh: Fresh) -> Response:
     """Send the browser to a page, and the token along, in a cookie that only this page gets."""
     answer = RedirectResponse(address, 303)
     answer.set_cookie(
@@ -28,19 +26,15 @@ def hand_over(request: Request, address: str, fresh: Fresh) -> Response:
     return answer
 
 
-def handed_over(request: Request) -> Fresh | None:
+def token_of(request: Request) -> Fresh | None:
     """What a page is to show; None for most."""
     if is_fragment(request):
         return None
-    try:
-        found = SimpleCookie(request.headers.get("cookie", "")).get(_cookie(request))
-    except CookieError:
-        return None
-    user, separator, token = found.value.partition(":") if found else ("", "", "")
+    user, separator, token = request.cookies.get(_cookie(request), "").partition(":")
     return Fresh(user, token) if separator else None
 
 
-def forget(request: Request, answer: Response) -> Response:
+def clear(request: Request, answer: Response) -> Response:
     """The answer that shows it, after which the browser has it no more."""
     answer.delete_cookie(_cookie(request), path=request.url.path)
     return answer
