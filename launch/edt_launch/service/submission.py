@@ -46,9 +46,14 @@ class Submission:
     arrange: Callable[[Path], JobSpec] | None = None
 
     @cached_property
+    def code_digest(self) -> str:
+        """Tells the code from another one; empty without an archive."""
+        return "" if self.code is None else digest(self.code)
+
+    @property
     def fingerprint(self) -> str:
         """Tells a repeated submission from another one: of the specification and the code."""
-        return self.spec.fingerprint("" if self.code is None else digest(self.code))
+        return self.spec.fingerprint(self.code_digest)
 
 
 def digest(code: BinaryIO) -> str:
@@ -77,6 +82,7 @@ def record_of(submission: Submission, job_id: str, now: float) -> JobRecord:
         id=job_id,
         owner=submission.user.name,
         submitted=now,
+        code_digest=submission.code_digest,
         idempotency_key=submission.key,
         fingerprint=submission.fingerprint,
         waiting_since=now,
@@ -132,7 +138,8 @@ class Submitter:
             submission = self._fill(incoming, submission)
             incoming.root.rename(final.root)
             self._store.shares.add_missing(ShareRecord(submission.user.name, usage_at=now))
-            job, is_new = self._store.jobs.add(record_of(submission, job_id, now))
+            record = replace(record_of(submission, job_id, now), code_digest=self._digest_of(submission))
+            job, is_new = self._store.jobs.add(record)
         except BaseException:
             for folder in (incoming.root, final.root):
                 delete_folder(folder)
@@ -168,6 +175,11 @@ class Submitter:
                 "path: only administrators may have folders of the service's machine copied",
                 "send the code as an archive",
             )
+
+    def _digest_of(self, submission: Submission) -> str:
+        """The digest of the code, whether it was sent or is another job's."""
+        source = submission.spec.code_of
+        return submission.code_digest if source is None else self._store.jobs.get(source).code_digest
 
     def _check_source(self, user: UserRecord, job_id: str) -> None:
         job = self._store.jobs.some([job_id]).get(job_id)

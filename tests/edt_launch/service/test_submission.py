@@ -74,6 +74,15 @@ def test_packed_again_the_same_code_has_the_same_digest() -> None:
     assert len({digest(io.BytesIO(one)) for one in (packed[0], *others)}) == 4
 
 
+def test_a_job_that_runs_the_code_of_another_has_its_digest(world: World, submitter: Submitter) -> None:
+    first, _ = submitter.submit(submission(), 5.0)
+    assert first.code_digest == submission().code_digest != ""
+    again, _ = submitter.submit(Submission(ANN, spec(code_of=first.id, max=3)), 6.0)
+    assert again.code_digest == first.code_digest
+    other, _ = submitter.submit(submission(tar({"train.py": b"other"})), 7.0)
+    assert other.code_digest != first.code_digest
+
+
 def test_the_slower_of_two_attempts_leaves_nothing(
     world: World, submitter: Submitter, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,8 +30,7 @@ class Auditor:
         """Note the request of a scope, whose answer has this status."""
         if scope["method"] not in CHANGES or USER not in scope or status >= 400:
             return
-        is_preview = b"dry_run" in scope.get("query_string", b"") or scope.get(SUBJECT, "") is None
-        if scope["path"] in OWN or is_preview:
+        if scope["path"] in OWN or scope.get(SUBJECT, "") is None:
             return
         subject = f"{scope['path']} {scope.get(SUBJECT, '')}".strip()[:MOST]
         change = AuditRecord(self._context.clock(), scope[USER].name, scope["method"], subject)

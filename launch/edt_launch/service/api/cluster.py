@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Query
 
 from edt_launch.cluster.allocation import HOST
 from edt_launch.service.api import cluster_schemas, schemas, views
-from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentUser
+from edt_launch.service.api.dependencies import PREVIEWED, ContextDep, CurrentAdmin, CurrentUser
 from edt_launch.service.api.forecast import effects
 from edt_launch.service.bus import Topic
 from edt_launch.service.context import Context
@@ -50,13 +50,13 @@ def hosts(context: ContextDep, user: CurrentUser) -> Any:
     }
 
 
-@router.post("/hosts/{name}/drain", response_model=Drained)
+@router.post("/hosts/{name}/drain", response_model=Drained, dependencies=[PREVIEWED])
 def drain(context: ContextDep, user: CurrentAdmin, name: HostName, dry_run: DryRun = False) -> Any:
     """Let a host's workers move away, and no new ones come."""
     return _drain(context, name, True, f"drained by {user.name}", dry_run)
 
 
-@router.post("/hosts/{name}/undrain", response_model=Drained)
+@router.post("/hosts/{name}/undrain", response_model=Drained, dependencies=[PREVIEWED])
 def undrain(context: ContextDep, user: CurrentAdmin, name: HostName, dry_run: DryRun = False) -> Any:
     """Let workers come back to a host."""
     return _drain(context, name, False, "", dry_run)

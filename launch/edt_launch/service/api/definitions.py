@@ -8,7 +8,7 @@ from pydantic import Json
 
 from edt_launch.service import definitions
 from edt_launch.service.api import project_schemas as schemas
-from edt_launch.service.api.dependencies import ContextDep, CurrentUser, carry_out
+from edt_launch.service.api.dependencies import ContextDep, CurrentUser, SubjectDep, carry_out
 from edt_launch.service.api.versions import Seen, tag
 from edt_launch.service.context import Context
 from edt_launch.service.database.project_records import DefinitionRecord
@@ -34,6 +34,7 @@ Code = Annotated[UploadFile, File(description="tar, tar.gz or zip.")]
 async def create(
     context: ContextDep,
     user: CurrentUser,
+    subject: SubjectDep,
     response: Response,
     spec: Annotated[Json[DefinitionSpec], Form(description="The definition, as JSON.")],
     code: Annotated[UploadFile | None, File(description="Its code: tar, tar.gz or zip.")] = None,
@@ -41,7 +42,9 @@ async def create(
     """Make a training definition."""
     file, name = (None, "") if code is None else (code.file, code.filename or "")
     make = partial(definitions.create, context, user, spec, file, name)
-    return _shown(context, await context.uploads.run(user.name, make), response)
+    definition = await context.uploads.run(user.name, make)
+    subject(f"{definition.id} {definition.name}")
+    return _shown(context, definition, response)
 
 
 @router.get("/definitions", response_model=schemas.Definitions)

@@ -1,10 +1,10 @@
 """What endpoints ask for: the service's parts, and the user of the request."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, cast
 
 import structlog
-from fastapi import BackgroundTasks, Depends, Request
+from fastapi import BackgroundTasks, Depends, Query, Request
 
 from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import TokenRecord, UserRecord
@@ -22,6 +22,23 @@ SUBJECT = "edt_subject"
 
 None: it has only said what would change.
 """
+
+
+async def _previewed(request: Request, dry_run: Annotated[bool, Query()] = False) -> None:
+    if dry_run:
+        request.scope[SUBJECT] = None
+
+
+PREVIEWED = Depends(_previewed)
+"""For endpoints that only say what they would change when they are asked with `dry_run`."""
+
+
+async def _subject(request: Request) -> Callable[[str], None]:
+    return lambda text: request.scope.update({SUBJECT: text})
+
+
+SubjectDep = Annotated[Callable[[str], None], Depends(_subject)]
+"""Is given what a request changes, if its path does not say that."""
 
 
 def carry_out(deletions: Iterable[Deletion], afterwards: BackgroundTasks) -> None:

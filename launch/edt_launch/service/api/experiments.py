@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Response
 from edt_launch.service import data_folder, experiments
 from edt_launch.service.api import project_schemas as schemas
 from edt_launch.service.api.definitions import MOST, OwnName, ProjectName
-from edt_launch.service.api.dependencies import ContextDep, CurrentUser
+from edt_launch.service.api.dependencies import ContextDep, CurrentUser, SubjectDep
 from edt_launch.service.api.versions import Seen, tag
 from edt_launch.service.context import Context
 from edt_launch.service.database.project_records import ExperimentRecord
@@ -19,9 +19,13 @@ router = APIRouter(tags=["experiments"])
 
 
 @router.post("/experiments", status_code=201, response_model=schemas.ExperimentWithTrainings)
-def create(context: ContextDep, user: CurrentUser, response: Response, spec: ExperimentSpec) -> Any:
+def create(
+    context: ContextDep, user: CurrentUser, subject: SubjectDep, response: Response, spec: ExperimentSpec
+) -> Any:
     """Make an experiment."""
-    return _shown(context, experiments.create(context, user, spec), response)
+    experiment = experiments.create(context, user, spec)
+    subject(f"{experiment.id} {experiment.name}")
+    return _shown(context, experiment, response)
 
 
 @router.get("/experiments", response_model=schemas.Experiments)

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 
 from edt_launch.service import runs
 from edt_launch.service.api import schemas, views
-from edt_launch.service.api.dependencies import ContextDep, CurrentUser, carry_out
+from edt_launch.service.api.dependencies import PREVIEWED, ContextDep, CurrentUser, SubjectDep, carry_out
 from edt_launch.service.api.forecast import effects, forecast, resumed, upcoming
 from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
@@ -52,10 +52,12 @@ FORESEEN: dict[int | str, dict[str, Any]] = {
             "model": schemas.Job | schemas.Forecast,
         }
     },
+    dependencies=[PREVIEWED],
 )
 async def submit(
     context: ContextDep,
     user: CurrentUser,
+    subject: SubjectDep,
     spec: Annotated[Json[JobSpec], Form(description="The job, as JSON.")],
     code: Annotated[UploadFile | None, File(description="Its code: tar, tar.gz or zip.")] = None,
     idempotency_key: Key = None,
@@ -63,8 +65,11 @@ async def submit(
 ) -> Response:
     """Queue a job, or say what that would change (`dry_run`)."""
     submission = Submission(user, spec, None if code is None else code.file, idempotency_key)
-    act = _forecast if dry_run else _submit
-    return await context.uploads.run(user.name, partial(act, context, submission))
+    if dry_run:
+        return await context.uploads.run(user.name, partial(_forecast, context, submission))
+    job, is_new = await context.uploads.run(user.name, partial(_submit, context, submission))
+    subject(job.id)
+    return _json(views.job(job), 201 if is_new else 200)
 
 
 def _forecast(context: Context, submission: Submission) -> Response:
@@ -72,11 +77,11 @@ def _forecast(context: Context, submission: Submission) -> Response:
     return _json(forecast(context.store, context.settings, submission, context.clock()))
 
 
-def _submit(context: Context, submission: Submission) -> Response:
+def _submit(context: Context, submission: Submission) -> tuple[JobRecord, bool]:
     job, is_new = context.submitter.submit(submission, context.clock())
     if is_new:
         context.changed()
-    return _json(views.job(job), 201 if is_new else 200)
+    return job, is_new
 
 
 @router.get("/jobs/{job_id}", response_model=schemas.Job)
@@ -85,7 +90,7 @@ def show(context: ContextDep, user: CurrentUser, job_id: str) -> Response:
     return _json(views.job(context.job(job_id), user))
 
 
-@router.patch("/jobs/{job_id}", response_model=Foreseen, responses=FORESEEN)
+@router.patch("/jobs/{job_id}", response_model=Foreseen, responses=FORESEEN, dependencies=[PREVIEWED])
 def change(
     context: ContextDep, user: CurrentUser, job_id: str, changes: JobChange, dry_run: DryRun = False
 ) -> Response:
@@ -130,19 +135,19 @@ def delete(context: ContextDep, user: CurrentUser, job_id: str, afterwards: Back
     context.changed()
 
 
-@router.post("/jobs/{job_id}/stop", response_model=Foreseen, responses=FORESEEN)
+@router.post("/jobs/{job_id}/stop", response_model=Foreseen, responses=FORESEEN, dependencies=[PREVIEWED])
 def stop(context: ContextDep, user: CurrentUser, job_id: str, dry_run: DryRun = False) -> Response:
     """End a job for good; one that has ended stays as it is."""
     return _set_wanted(context, user, job_id, Wanted.STOP, dry_run)
 
 
-@router.post("/jobs/{job_id}/pause", response_model=Foreseen, responses=FORESEEN)
+@router.post("/jobs/{job_id}/pause", response_model=Foreseen, responses=FORESEEN, dependencies=[PREVIEWED])
 def pause(context: ContextDep, user: CurrentUser, job_id: str, dry_run: DryRun = False) -> Response:
     """Have a job save its state and give up its devices until it is resumed."""
     return _set_wanted(context, user, job_id, Wanted.PAUSE, dry_run)
 
 
-@router.post("/jobs/{job_id}/resume", response_model=Foreseen, responses=FORESEEN)
+@router.post("/jobs/{job_id}/resume", response_model=Foreseen, responses=FORESEEN, dependencies=[PREVIEWED])
 def resume(context: ContextDep, user: CurrentUser, job_id: str, dry_run: DryRun = False) -> Response:
     """Have a paused job go on."""
     return _set_wanted(context, user, job_id, Wanted.RUN, dry_run)

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path, Query, Response
 
 from edt_launch.service import projects
 from edt_launch.service.api import project_schemas as schemas
-from edt_launch.service.api.dependencies import ContextDep, CurrentUser
+from edt_launch.service.api.dependencies import ContextDep, CurrentUser, SubjectDep
 from edt_launch.service.api.versions import Seen, tag
 from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
@@ -23,9 +23,13 @@ UserName = Annotated[str, Path(pattern=f"^{USER}$")]
 
 
 @router.post("/projects", status_code=201, response_model=schemas.ProjectWithMembers)
-def create(context: ContextDep, user: CurrentUser, response: Response, spec: ProjectSpec) -> Any:
+def create(
+    context: ContextDep, user: CurrentUser, subject: SubjectDep, response: Response, spec: ProjectSpec
+) -> Any:
     """Make a project, which is the user's."""
-    return _shown(context, user, projects.create(context, user, spec), response)
+    project = projects.create(context, user, spec)
+    subject(f"{project.id} {project.name}")
+    return _shown(context, user, project, response)
 
 
 @router.get("/projects", response_model=schemas.Projects)

@@ -9,7 +9,7 @@ from pydantic_core import to_json
 
 from edt_launch.service import comparison, experiments, runs
 from edt_launch.service.api import project_schemas as schemas
-from edt_launch.service.api.dependencies import ContextDep, CurrentUser
+from edt_launch.service.api.dependencies import PREVIEWED, ContextDep, CurrentUser
 from edt_launch.service.api.files import ValueName
 from edt_launch.service.api.forecast import changes_by
 from edt_launch.service.api.jobs import DryRun, Key
@@ -36,7 +36,11 @@ STARTING: dict[int | str, dict[str, Any]] = {
 
 
 @router.post(
-    "/experiments/{experiment_id}/runs", status_code=201, response_model=schemas.Started, responses=STARTING
+    "/experiments/{experiment_id}/runs",
+    status_code=201,
+    response_model=schemas.Started,
+    responses=STARTING,
+    dependencies=[PREVIEWED],
 )
 async def start(
     context: ContextDep,
@@ -53,7 +57,13 @@ async def start(
     )
 
 
-@router.post("/runs/{run_id}/again", status_code=201, response_model=schemas.Started, responses=STARTING)
+@router.post(
+    "/runs/{run_id}/again",
+    status_code=201,
+    response_model=schemas.Started,
+    responses=STARTING,
+    dependencies=[PREVIEWED],
+)
 async def again(
     context: ContextDep,
     user: CurrentUser,

@@ -86,6 +86,9 @@ class Job(BaseModel):
     environment: dict[str, str] | None
     framework: Framework | None = Field(description="How a WMLA program is run; null for any other.")
     data_dir: str | None
+    code_digest: str | None = Field(
+        description="SHA-256 of the archive of its code; empty if it was copied from a folder."
+    )
     exit_code: int | None
     failure: str | None
     loss: float | None

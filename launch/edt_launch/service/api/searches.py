@@ -9,7 +9,7 @@ from pydantic import Json
 
 from edt_launch.service import searches
 from edt_launch.service.api import schemas, views
-from edt_launch.service.api.dependencies import ContextDep, CurrentUser, carry_out
+from edt_launch.service.api.dependencies import ContextDep, CurrentUser, SubjectDep, carry_out
 from edt_launch.service.context import Context, may
 from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.search_records import SearchRecord, TrialRecord
@@ -27,13 +27,16 @@ MOST = 100
 async def create(
     context: ContextDep,
     user: CurrentUser,
+    subject: SubjectDep,
     spec: Annotated[Json[SubmittedSearch], Form(description="The search, as JSON.")],
     code: Annotated[UploadFile | None, File(description="Its trials' code: tar, tar.gz or zip.")] = None,
 ) -> Any:
     """Create a search; its trials are jobs."""
     file = None if code is None else code.file
     submit = partial(searches.submit, context, user, spec, file)
-    return views.search_with_trials(await context.uploads.run(user.name, submit), [], None, user)
+    search = await context.uploads.run(user.name, submit)
+    subject(search.id)
+    return views.search_with_trials(search, [], None, user)
 
 
 @router.get("/searches", response_model=schemas.Searches)

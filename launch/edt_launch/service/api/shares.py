@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import JSONResponse
 
 from edt_launch.service.api import cluster_schemas, schemas, views
-from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentUser
+from edt_launch.service.api.dependencies import PREVIEWED, ContextDep, CurrentAdmin, CurrentUser
 from edt_launch.service.api.forecast import effects
 from edt_launch.service.context import Context
 from edt_launch.service.database.cluster import fresh
@@ -34,7 +34,11 @@ def shares(context: ContextDep, user: CurrentUser) -> Any:
     return {"shares": _shown(context)}
 
 
-@router.put("/shares/{name}", response_model=cluster_schemas.OwnerShare | schemas.Changes)
+@router.put(
+    "/shares/{name}",
+    response_model=cluster_schemas.OwnerShare | schemas.Changes,
+    dependencies=[PREVIEWED],
+)
 def put(
     context: ContextDep,
     user: CurrentAdmin,
@@ -64,7 +68,11 @@ def put(
 
 
 @router.delete(
-    "/shares/{name}", status_code=204, response_class=Response, responses={200: {"model": schemas.Changes}}
+    "/shares/{name}",
+    status_code=204,
+    response_class=Response,
+    responses={200: {"model": schemas.Changes}},
+    dependencies=[PREVIEWED],
 )
 def remove(
     context: ContextDep,

@@ -6,7 +6,13 @@ from fastapi import APIRouter, Path, Query, Response
 
 from edt_launch.service import passwords, sessions, tokens
 from edt_launch.service.api import account_schemas
-from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentToken, CurrentUser
+from edt_launch.service.api.dependencies import (
+    ContextDep,
+    CurrentAdmin,
+    CurrentToken,
+    CurrentUser,
+    SubjectDep,
+)
 from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.job_query import JobQuery
@@ -25,7 +31,13 @@ def users(context: ContextDep, user: CurrentAdmin) -> Any:
 
 
 @router.post("/users", status_code=201, response_model=account_schemas.UserWithToken)
-def add(context: ContextDep, user: CurrentAdmin, shown: CurrentToken, new: account_schemas.NewUser) -> Any:
+def add(
+    context: ContextDep,
+    user: CurrentAdmin,
+    shown: CurrentToken,
+    subject: SubjectDep,
+    new: account_schemas.NewUser,
+) -> Any:
     """Let somebody use the service; the answer has a token for them, which is told only now.
 
     The token ends with the one that it is made with.
@@ -38,6 +50,7 @@ def add(context: ContextDep, user: CurrentAdmin, shown: CurrentToken, new: accou
     parent = sessions.origin(context.store.accounts, shown)
     token, kept = tokens.issue(context.store.accounts, new.name, "first", now, parent=parent)
     context.changed()
+    subject(new.name)
     return {**vars(record), "token": token, "expires": kept.expires}
 
 

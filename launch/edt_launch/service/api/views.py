@@ -27,7 +27,17 @@ from edt_launch.service.states import Wanted
 
 Json = dict[str, Any]
 
-PRIVATE = ("directory", "command", "environment", "framework", "data_dir", "exit_code", "failure", "loss")
+PRIVATE = (
+    "directory",
+    "command",
+    "environment",
+    "framework",
+    "data_dir",
+    "exit_code",
+    "failure",
+    "loss",
+    "code_digest",
+)
 """Fields of a job that only its owner and administrators see."""
 
 _LINKS = ("why", "logs", "events", "metrics", "results", "checkpoints")

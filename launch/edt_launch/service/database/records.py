@@ -112,6 +112,7 @@ class JobRecord:
         environment: variables that its processes get besides.
         checkpoint_interval, max_restarts: options of `edt-launch`; None for its defaults.
         framework, data_dir: of a WMLA program; None for any other, and for the default.
+        code_digest: SHA-256 of its code's archive; empty if it was copied from a folder.
         fingerprint: of the specification, to tell a repeated submission from another one.
         reason: why it is in its state, or has its size, for people.
         why: the allocator's reason in full, as JSON: binding, share, target, path, text, change.
@@ -152,6 +153,7 @@ class JobRecord:
     data_dir: str | None = None
     wanted: Wanted = Wanted.RUN
     idempotency_key: Str128 | None = None
+    code_digest: Str64 = ""
     fingerprint: Str64 = ""
     state: State = State.QUEUED
     reason: str = "waits for the next decision"

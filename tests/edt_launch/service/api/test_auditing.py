@@ -18,7 +18,7 @@ def test_what_is_changed_is_noted_with_who_did_it(world: World) -> None:
         ("ann", "POST", f"/selected stop {job}"),
         ("ann", "POST", f"/jobs/{job}/pause"),
         ("admin", "PATCH", f"/api/v1/jobs/{job}"),
-        ("ann", "POST", "/api/v1/jobs"),
+        ("ann", "POST", f"/api/v1/jobs {job}"),
     ]
 
 
@@ -27,6 +27,7 @@ def test_what_changes_nothing_is_not(world: World) -> None:
     before = noted(world)
     world.ann.get(f"/jobs/{job}")
     world.ann.post(f"/jobs/{job}/stop?dry_run=1")
+    browser(world, "admin").post("/console/new-consumer", data={"name": "lab", "version": "", "parent": ""})
     world.bob.post(f"/jobs/{job}/stop")
     world.ann.patch(f"/jobs/{job}", json={"min": -1})
     world.anybody.post("/api/v1/jobs")
@@ -34,6 +35,25 @@ def test_what_changes_nothing_is_not(world: World) -> None:
     client.post("/account/theme", data={"theme": "dark"})
     client.post("/logoff", headers=OWN)
     assert noted(world) == before
+
+
+def test_what_is_made_is_named(world: World) -> None:
+    world.admin.post("/users", json={"name": "dora"})
+    project = world.ann.post("/projects", json={"name": "digits"}).json()["id"]
+    assert noted(world) == [
+        ("ann", "POST", f"/api/v1/projects {project} digits"),
+        ("admin", "POST", "/api/v1/users dora"),
+    ]
+
+
+def test_only_a_preview_goes_unnoted(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    world.ann.post(f"/jobs/{job}/pause?dry_run=0&more=dry_run")
+    world.admin.post("/users?dry_run=1", json={"name": "dora"})
+    assert noted(world)[:2] == [
+        ("admin", "POST", "/api/v1/users dora"),
+        ("ann", "POST", f"/api/v1/jobs/{job}/pause"),
+    ]
 
 
 def test_administrators_read_it(world: World) -> None:

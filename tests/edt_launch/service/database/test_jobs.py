@@ -31,6 +31,7 @@ def test_a_job_comes_back_as_it_was_stored(store: Store) -> None:
         checkpoint_interval=60.0,
         framework=Framework.GANG,
         data_dir="/data",
+        code_digest="ab" * 32,
     )
     stored, is_new = store.jobs.add(new)
     assert is_new

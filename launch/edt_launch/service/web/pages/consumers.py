@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from edt_launch.service.api import cluster, cluster_schemas, problems
 from edt_launch.service.api import shares as rest
-from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentUser
+from edt_launch.service.api.dependencies import PREVIEWED, SUBJECT, ContextDep, CurrentAdmin, CurrentUser
 from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.cluster import fresh
@@ -86,10 +86,9 @@ def ask_new(request: Request, context: ContextDep, user: CurrentAdmin) -> Respon
 
 
 @router.post("/new-consumer")
-def preview_new(
-    request: Request, context: ContextDep, user: CurrentAdmin, given: GivenDep, dry_run: DryRun
-) -> Response:
+def preview_new(request: Request, context: ContextDep, user: CurrentAdmin, given: GivenDep) -> Response:
     """What adding a node would change, and the button for it; or what was wrong with the form."""
+    request.scope[SUBJECT] = None
     nodes = _nodes(context, user)
     error = ""
     if not re.fullmatch(USER, given.name):
@@ -115,7 +114,7 @@ def ask(request: Request, context: ContextDep, user: CurrentAdmin, node: rest.No
     return templating.page(request, "act.html", view=view)
 
 
-@router.post("/consumers/{node}")
+@router.post("/consumers/{node}", dependencies=[PREVIEWED])
 def change(
     request: Request,
     context: ContextDep,

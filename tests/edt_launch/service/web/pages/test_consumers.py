@@ -52,7 +52,7 @@ def test_who_gains_and_loses_is_shown_before_it_is_saved(world: World, two_jobs:
     shown = admin.post("/console/consumers/ann?dry_run=1", data=data).text
     for told in ("Weight: 1 → 3.", "Gain: 1.", "Lose: 1.", "first of ann goes from 2 to 3.", "from 2 to 1."):
         assert told in shown
-    assert world.store.audit.newest(1)[0].path == "/api/v1/jobs"  # what only shows is no change
+    assert world.store.audit.newest(1)[0].path.startswith("/api/v1/jobs ")  # what only shows is no change
     assert version(world, "ann") == data["version"]
     assert admin.post("/console/consumers/ann", data=data).headers["location"] == "/console/consumers"
     nodes = {node.name: node for node in world.store.shares.all()}

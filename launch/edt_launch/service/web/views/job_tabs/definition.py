@@ -18,11 +18,12 @@ _PASSWORD = re.compile(r"(://[^/\s:@]*:)\S+@")
 
 @dataclass(frozen=True)
 class Definition:
-    """What a job runs; `slots` are hosts with their devices."""
+    """What a job runs; `slots` are hosts with their devices, `digest` tells its code from other code."""
 
     command: str
     directory: str
     framework: str
+    digest: str
     environment: Sequence[tuple[str, str]]
     files: Sequence[tuple[str, str]]
     files_left_out: int
@@ -35,6 +36,7 @@ def definition(job: Json, submitted: Mapping[str, int], most: int = 200) -> Defi
         shlex.join(job["command"]),
         job["directory"],
         job["framework"] or "",
+        job["code_digest"] or "",
         [
             (name, "…" if _SECRET.search(name) else _PASSWORD.sub(r"\1…@", value))
             for name, value in sorted(job["environment"].items())
