@@ -13,10 +13,10 @@
     setTimeout(() => message.remove(), SHOWN);
   };
   window.edtSay = say;
-  // What a program does in a page: fetch that tells what is wrong; null if anything is.
-  window.edtFetch = async (address) => {
+  // What a script of a page asks the service for; null if anything is wrong, which is told.
+  window.edtFetchJson = async (address) => {
     const answer = await fetch(address).catch(() => null);
-    if (answer?.ok) return answer;
+    if (answer?.ok) return answer.json();
     if (answer?.status === 401) return null; // the light says that the session has ended
     const problem = await answer?.json().catch(() => null);
     if (problem?.detail) say(problem.next ? `${problem.detail}: ${problem.next}` : problem.detail);
