@@ -16,12 +16,13 @@ import gzip
 import http.client
 import json
 import multiprocessing
+import re
 import statistics
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -53,6 +54,8 @@ BUDGETS = {
     **{f"{name}: seconds until it has been sent": 0.3 for name in web_contents.PATHS},
 }
 
+LOADED = re.compile(r"static\('([^']+)'\)")
+"""A file that a template loads."""
 
 PAINTED = """new Promise((done) => new PerformanceObserver((list) =>
     done(list.getEntriesByName("first-contentful-paint")[0].startTime)
@@ -166,14 +169,18 @@ def script_seconds(session: Any) -> float:
 
 
 def assets() -> float:
-    """The kB of the files that all pages load, and of the largest script of one page, but for ECharts."""
+    """The kB of the files that all pages load, and of the scripts of the page with most, but for ECharts."""
     from edt_launch.service.web.app import STATIC
+    from edt_launch.service.web.templating import HERE
 
-    scripts = {file.name: len(gzip.compress(file.read_bytes())) for file in STATIC.glob("*.js")}
-    common = sum(scripts.pop(name) for name in ("forms.js", "live.js"))
-    files = [*STATIC.glob("*.css"), *STATIC.glob("*.svg"), *STATIC.glob("vendor/htmx*.js")]
-    common += sum(len(gzip.compress(file.read_bytes())) for file in files)
-    return (common + max(scripts.values())) / 1000
+    def size(names: Iterable[str]) -> int:
+        return sum(len(gzip.compress((STATIC / name).read_bytes())) for name in names)
+
+    templates = HERE / "templates"
+    loaded = {path: LOADED.findall(path.read_text()) for path in templates.rglob("*.html")}
+    common = loaded.pop(templates / "base.html")
+    own = ([name for name in names if "echarts" not in name] for names in loaded.values())
+    return (size(common) + max(map(size, own))) / 1000
 
 
 def open_pages(

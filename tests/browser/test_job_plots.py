@@ -78,7 +78,7 @@ def test_pictures_are_zoomed_and_moved_by_the_keyboard_alone(site: Site) -> None
             page.get_by_role("button", name=name, exact=True).focus()
             page.keyboard.press("Enter")
             assert page.evaluate(f"[{shown}.start, {shown}.end]") == [start, end], name
-        mark = shown.replace("dataZoom[0]", "series[0].markLine.data[0].told")
+        mark = shown.replace("dataZoom[0]", "series[0].markLine.data[0].description")
         assert page.evaluate(mark) == "1→2 workers: no step for 1.5 s, until 13:46:43 UTC"
         site.check_access(page)
     assert site.errors == []

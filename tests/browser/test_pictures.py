@@ -139,7 +139,7 @@ def test_every_page_has_a_picture(site: Site, tmp_path: Path, look: str, width: 
     with site.page("admin", viewport={"width": width, "height": 800}, **LOOKS[look]) as page:
         page.locator("#chart canvas").first.wait_for()
         take(page, folder, f"pool{suffix}")
-        hues = "[...Array(8).keys()].map((hue) => edtColour(`hue-${hue}`).fill)"
+        hues = "edtPictures.palette().hues.map(({ fill }) => fill)"
         colours = {*page.evaluate(hues), page.evaluate("getComputedStyle(document.body).backgroundColor")}
         assert len(colours) == 9, "pictures show nothing where all colours are alike"
         page.goto(f"/jobs/{job}?name=loss&name=accuracy&x=training")

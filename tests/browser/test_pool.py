@@ -61,7 +61,7 @@ def test_resizes_and_losses_are_marked_in_the_rows_of_their_job(site: Site) -> N
     )
     marks = (
         "name => echarts.getInstanceByDom(document.getElementById('chart')).getOption()"
-        ".series.find(one => one.name === name).data.map(one => [one.value[0], one.told])"
+        ".series.find(one => one.name === name).data.map(one => [one.value[0], one.description])"
     )
     with site.page("ann") as page:
         page.locator("#chart[data-bars='4']").wait_for()

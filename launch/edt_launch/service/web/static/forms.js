@@ -12,62 +12,31 @@
     toasts.replaceChildren(message);
     setTimeout(() => message.remove(), SHOWN);
   };
-  // What a program does in a page: fetch that tells what is wrong; null if anything is.
-  window.edtFetch = async (address) => {
+  window.edtSay = say;
+  // What a script of a page asks the service for; null if anything is wrong, which is told.
+  window.edtFetchJson = async (address) => {
     const answer = await fetch(address).catch(() => null);
-    if (answer?.ok) return answer;
+    if (answer?.ok) return answer.json();
     if (answer?.status === 401) return null; // the light says that the session has ended
     const problem = await answer?.json().catch(() => null);
     if (problem?.detail) say(problem.next ? `${problem.detail}: ${problem.next}` : problem.detail);
     return null; // without an answer, the light says that there is no connection
   };
 
-  // Buttons for what is chosen are grey until something is.
-  const grey = () => {
-    for (const form of document.querySelectorAll("form[data-chosen]")) {
-      const isNone = ![...form.elements].some((one) => one.checked);
-      for (const button of form.querySelectorAll("button")) button.disabled = isNone;
-    }
-  };
-  for (const name of ["change", "htmx:after:swap"]) document.addEventListener(name, grey);
-  grey();
-
-  // A file that was chosen has its name below it, with a check mark if it can be one, and a bin that takes it away again.
-  const showFile = (input) => {
-    const shown = input.closest("label").nextElementSibling;
-    const file = input.files[0];
-    const isOne = !file || input.accept.split(",").some((end) => file.name.toLowerCase().endsWith(end));
-    input.setCustomValidity(isOne ? "" : `${file.name} is none of ${input.accept.replaceAll(",", ", ")}: choose another file`);
-    shown.hidden = !file;
-    shown.querySelector("b").hidden = !isOne;
-    shown.querySelector("bdi").textContent = isOne ? file?.name ?? "" : input.validationMessage;
-  };
-  // Buttons that send a form are grey until what is written in it makes sense.
-  const check = () => {
-    for (const box of document.querySelectorAll("[data-requires]")) box.form.elements[box.dataset.requires].required = box.checked;
-    for (const least of document.querySelectorAll("[data-most]")) least.max = least.form.elements[least.dataset.most].value;
-    document.querySelectorAll("input[type=file]").forEach(showFile);
-    for (const button of document.querySelectorAll("button[data-valid]")) button.disabled = !button.form.matches(":valid");
-  };
-  for (const name of ["input", "change", "htmx:after:swap"]) document.addEventListener(name, check);
-  window.addEventListener("pageshow", check);
-  document.addEventListener("click", ({ target }) => {
-    const input = target.closest(".file button")?.parentElement.previousElementSibling.querySelector("input");
-    if (!input) return;
-    input.value = "";
-    input.dispatchEvent(new Event("change", { bubbles: true }));
-    input.focus();
-  });
-
   // What may be opened and closed stays as it is when the page around it is brought up to date.
   const opened = new Set();
-  document.addEventListener("toggle", ({ target }) => { if (target.id) opened[target.open ? "add" : "delete"](target.id); }, true);
-  document.addEventListener("htmx:after:swap", () => { for (const id of opened) document.getElementById(id)?.setAttribute("open", ""); });
+  const note = ({ target }) => {
+    if (target.id) opened[target.open ? "add" : "delete"](target.id);
+  };
+  document.addEventListener("toggle", note, true); // it does not bubble
+  document.addEventListener("htmx:after:swap", () => {
+    for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
+  });
 
   // A request for what a dialog shows; null, which is told, if there is no answer or nobody is logged on.
   const ask = async (address, options = {}) => {
     const answer = await fetch(address, { ...options, headers: { "HX-Request": "true" } }).catch(() => null);
-    if (answer === null) say("The service does not answer, so nothing may have been done. Try again when it does.");
+    if (!answer) say("The service does not answer, so nothing may have been done. Try again when it does.");
     if (!answer?.headers.has("HX-Redirect")) return answer;
     location = `/logon?next=${encodeURIComponent(location.pathname + location.search)}`;
     return null;
@@ -79,8 +48,8 @@
     const isNew = !dialog.open;
     if (isNew) dialog.showModal();
     // Never on the button that does it: on the question, and on what is said when the form was sent.
-    const said = isNew ? null : dialog.querySelector("[role=alert]") ?? dialog.querySelector("[role=status]:not(:empty)");
-    const first = said ?? dialog.querySelector("h1");
+    const said = dialog.querySelector("[role=alert]") ?? dialog.querySelector("[role=status]:not(:empty)");
+    const first = (isNew ? null : said) ?? dialog.querySelector("h1");
     first.tabIndex = -1;
     first.focus();
   };
@@ -89,23 +58,15 @@
     const link = event.target.closest("a[data-dialog], a[data-close]");
     if (!link || !isPlain(event)) return;
     if ("close" in link.dataset) {
-      if (dialog.open) { event.preventDefault(); dialog.close(); }
+      if (dialog.open) {
+        event.preventDefault();
+        dialog.close();
+      }
       return;
     }
     event.preventDefault();
     const answer = await ask(link.href);
     if (answer) show(await answer.text());
-  });
-  document.addEventListener("click", async ({ target }) => {
-    const button = target.closest("button[data-copy]");
-    if (!button) return;
-    const copied = document.getElementById(button.dataset.copy);
-    getSelection().selectAllChildren(copied);
-    // Over plain HTTP, browsers offer no clipboard but the one of what is selected.
-    const isDone = navigator.clipboard
-      ? await navigator.clipboard.writeText(copied.textContent).then(() => true, () => false)
-      : document.execCommand("copy");
-    say(isDone ? "Copied." : "The browser does not allow it: the text is selected, copy it by the keyboard.");
   });
   // A form is sent once: a second click while it is on its way does nothing.
   const onTheirWay = new Set();

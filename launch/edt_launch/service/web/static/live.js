@@ -5,19 +5,31 @@
   const AGAIN = 5000; // milliseconds
   const states = new Map();
   const light = document.getElementById("light");
-  let source = null, timer = null, lostAt = null, isKnown = false;
+  let source = null;
+  let timer = null;
+  let lostAt = null;
+  let isKnown = false;
 
   const duration = (seconds) => {
     const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
     let rest = Math.max(0, Math.round(seconds));
-    const parts = units.map(([size, unit]) => { const count = Math.floor(rest / size); rest %= size; return [count, unit]; });
+    const parts = units.map(([size, unit]) => {
+      const count = Math.floor(rest / size);
+      rest %= size;
+      return [count, unit];
+    });
     const first = parts.findIndex(([count]) => count);
-    return first < 0 ? "0 s" : parts.slice(first, first + 2).filter(([count]) => count).map((part) => part.join(" ")).join(" ");
+    if (first < 0) return "0 s";
+    const shown = parts.slice(first, first + 2).filter(([count]) => count);
+    return shown.map((part) => part.join(" ")).join(" ");
   };
   const FIELDS = {
     size: (job) => (job.size === job.target ? `${job.size}` : `${job.size}→${job.target}`),
     share: (job) => (job.share === null ? "-" : `${+job.share.toFixed(1)}`),
-    progress: (job) => (job.step === null ? "-" : job.total_steps ? `${Math.floor((100 * job.step) / job.total_steps)}%` : `step ${job.step}`),
+    progress: ({ step, total_steps: total }) => {
+      if (step === null) return "-";
+      return total ? `${Math.floor((100 * step) / total)}%` : `step ${step}`;
+    },
     eta: (job) => (job.eta === null ? "-" : duration(job.eta)),
     loss: (job) => (job.loss === null ? "-" : `${+job.loss.toPrecision(4)}`),
   };
@@ -40,13 +52,19 @@
     }
   }, 10000);
   const refetch = () => {
-    timer ??= setTimeout(() => { timer = null; document.body.dispatchEvent(new CustomEvent("edt:changed")); }, GATHER);
+    timer ??= setTimeout(() => {
+      timer = null;
+      document.body.dispatchEvent(new CustomEvent("edt:changed"));
+    }, GATHER);
   };
   // What changes without a job's change is looked at again now and then.
-  setInterval(() => { if (!document.hidden && document.querySelector("[data-goes-on]")) refetch(); }, AGAIN);
+  setInterval(() => {
+    if (!document.hidden && document.querySelector("[data-goes-on]")) refetch();
+  }, AGAIN);
   const take = (message) => {
     const { jobs, gone } = JSON.parse(message.data);
-    let isOther = !isKnown || lostAt !== null || gone.length > 0; // at first: something may have happened since the page was made
+    // At first, something may have happened since the page was made.
+    let isOther = !isKnown || lostAt !== null || gone.length > 0;
     const rows = Map.groupBy(document.querySelectorAll("[data-job]"), (row) => row.dataset.job);
     for (const job of jobs) {
       const shape = `${job.state} ${job.wanted} ${job.target} ${job.reason} ${JSON.stringify(job.hosts)}`;
@@ -73,9 +91,13 @@
   };
   const again = async () => {
     const answer = await fetch("/api/v1").catch(() => null);
-    if (answer?.status !== 401) { setTimeout(open, 2000 + 3000 * Math.random()); return; }
-    const href = `/logon?next=${encodeURIComponent(location.pathname + location.search)}`;
-    light.replaceChildren("this session has ended: ", Object.assign(document.createElement("a"), { href, textContent: "log on again" }));
+    if (answer?.status !== 401) {
+      setTimeout(open, 2000 + 3000 * Math.random());
+      return;
+    }
+    const link = Object.assign(document.createElement("a"), { textContent: "log on again" });
+    link.href = `/logon?next=${encodeURIComponent(location.pathname + location.search)}`;
+    light.replaceChildren("this session has ended: ", link);
   };
   function open() {
     if (source !== null || document.hidden) return;
@@ -83,9 +105,14 @@
     source.addEventListener("jobs", take);
     source.addEventListener("error", lose);
   }
-  const close = () => { source?.close(); source = null; };
+  const close = () => {
+    source?.close();
+    source = null;
+  };
   document.addEventListener("visibilitychange", () => {
-    if (!document.hidden) { lostAt ??= new Date(); open(); } else close();
+    if (document.hidden) return close();
+    lostAt ??= new Date();
+    open();
   });
   addEventListener("pagehide", close);
   addEventListener("pageshow", open);

@@ -1,39 +1,58 @@
 // Goes on with a log that the page begins: reads what is appended, and sticks to the end while that is shown.
 "use strict";
 (() => {
-  const MOST = 5000, LONGEST = 131072, SAID = 5000; // lines that are kept, bytes of one that has no end, milliseconds
-  const log = document.getElementById("log"), note = document.getElementById("log-note");
+  const MOST = 5000; // lines that are kept
+  const LONGEST = 131072; // bytes of a line that has no end
+  const SAID = 5000; // milliseconds
+  const log = document.getElementById("log");
+  const note = document.getElementById("log-note");
   if (!log?.dataset.follow) return;
   const STEERING = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]/g;
-  const COLOUR = /\x1b\[([0-9;]{0,32})m/, OF_MANY = /[34]8;(?:5;\d+|2;\d+;\d+;\d+)/g;
+  const COLOUR = /\x1b\[([0-9;]{0,32})m/;
+  const OF_MANY = /[34]8;(?:5;\d+|2;\d+;\d+;\d+)/g;
+
+  // What the codes of a sequence make of a look.
+  const styled = ({ colour, isBold }, codes) => {
+    for (const code of codes.replace(OF_MANY, "39").split(";")) {
+      if (code === "" || code === "0") {
+        colour = "";
+        isBold = false;
+      } else if (code === "1" || code === "22") isBold = code === "1";
+      else if (code === "39") colour = "";
+      else if (/^[39][1-7]$/.test(code)) colour = `ansi-${code[1]}`;
+    }
+    return { colour, isBold };
+  };
   // A line as the page begins them: in pieces of one look each, of which colours are classes; all else is text.
   const drawn = ([offset, line]) => {
-    const row = document.createElement("span"), place = document.createElement("a");
-    Object.assign(place, { className: "place", href: `${log.dataset.place}${offset}#line`, tabIndex: -1, ariaHidden: "true" });
-    row.append(place);
-    let colour = "", isBold = false;
-    line.replace(/\r+$/, "").split("\r").pop().split(COLOUR).forEach((part, at) => {
+    const row = document.createElement("span");
+    const href = `${log.dataset.place}${offset}#line`;
+    const place = document.createElement("a");
+    row.append(Object.assign(place, { className: "place", href, tabIndex: -1, ariaHidden: "true" }));
+    let look = { colour: "", isBold: false };
+    const last = line.replace(/\r+$/, "").split("\r").pop();
+    last.split(COLOUR).forEach((part, at) => {
       if (at % 2) {
-        for (const code of part.replace(OF_MANY, "39").split(";")) {
-          if (code === "" || code === "0") { colour = ""; isBold = false; }
-          else if (code === "1" || code === "22") isBold = code === "1";
-          else if (code === "39") colour = "";
-          else if (/^[39][1-7]$/.test(code)) colour = `ansi-${code[1]}`;
-        }
+        look = styled(look, part);
         return;
       }
-      const text = part.replace(STEERING, ""), look = `${colour} ${isBold ? "bold" : ""}`.trim();
-      if (text) row.append(look ? Object.assign(document.createElement("span"), { className: look, textContent: text }) : text);
+      const textContent = part.replace(STEERING, "");
+      const className = `${look.colour} ${look.isBold ? "bold" : ""}`.trim();
+      if (!textContent) return;
+      row.append(className ? Object.assign(document.createElement("span"), { className, textContent }) : textContent);
     });
     row.append("\n");
     return row;
   };
   const isAtEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < 40;
-  let isNew = true, missed = 0, offset = Number(log.dataset.start); // where the next line begins, in bytes
+  let isNew = true;
+  let missed = 0;
+  let offset = Number(log.dataset.start); // where the next line begins, in bytes
 
   const show = (added) => {
     const sticks = isAtEnd();
-    if (isNew) { isNew = false; log.replaceChildren(); }
+    if (isNew) log.replaceChildren();
+    isNew = false;
     log.append(...added.slice(-MOST).map(drawn));
     while (log.childElementCount > MOST) log.firstElementChild.remove();
     missed = sticks ? 0 : missed + added.length;
@@ -41,45 +60,62 @@
     tell();
   };
   // What screen readers read out changes every five seconds at most.
-  let next = 0, telling = null;
+  let next = 0;
+  let telling = null;
   const tell = () => {
+    const wait = Math.max(0, next - Date.now());
     telling ??= setTimeout(() => {
       telling = null;
       next = Date.now() + SAID;
       note.textContent = missed ? `${missed} new ${missed === 1 ? "line" : "lines"} below. ` : "";
-    }, Math.max(0, next - Date.now()));
+    }, wait);
   };
-  log.addEventListener("scroll", () => { if (missed && isAtEnd()) { missed = 0; tell(); } });
+  log.addEventListener("scroll", () => {
+    if (!missed || !isAtEnd()) return;
+    missed = 0;
+    tell();
+  });
 
   const follow = async (signal) => {
     const answer = await fetch(`${log.dataset.follow}&after=${offset}`, { signal });
     if (answer.status === 401) return null; // the light says that the session has ended
     if (!answer.ok) throw new Error(`${answer.status}`);
-    const reader = answer.body.getReader(), text = new TextDecoder();
+    const reader = answer.body.getReader();
+    const text = new TextDecoder();
     let rest = new Uint8Array();
     for (;;) {
       const { value, done } = await reader.read();
       if (done) return rest.length ? [[offset, text.decode(rest)]] : [];
-      const bytes = new Uint8Array(rest.length + value.length), lines = [];
+      const lines = [];
+      const bytes = new Uint8Array(rest.length + value.length);
       bytes.set(rest);
       bytes.set(value, rest.length);
       let at = 0;
-      for (let end; (end = bytes.indexOf(10, at)) >= 0; at = end + 1) lines.push([offset + at, text.decode(bytes.subarray(at, end))]);
-      if (bytes.length - at > LONGEST) { lines.push([offset + at, text.decode(bytes.subarray(at))]); at = bytes.length; }
+      for (let end; (end = bytes.indexOf(10, at)) >= 0; at = end + 1) {
+        lines.push([offset + at, text.decode(bytes.subarray(at, end))]);
+      }
+      if (bytes.length - at > LONGEST) {
+        lines.push([offset + at, text.decode(bytes.subarray(at))]);
+        at = bytes.length;
+      }
       offset += at;
       rest = bytes.subarray(at);
       if (lines.length) show(lines);
     }
   };
   // One stream while the page is seen; a browser has six connections for a host.
-  let stream = null, isOver = false;
+  let stream = null;
+  let isOver = false;
   const keepOn = async () => {
     if (stream || isOver || document.hidden) return;
     stream = new AbortController();
     const { signal } = stream;
     try {
       const halfLine = await follow(signal);
-      if (halfLine === null) { isOver = true; return; }
+      if (halfLine === null) {
+        isOver = true;
+        return;
+      }
       isOver = (await (await fetch(log.dataset.job)).json()).ended !== null;
       if (!isOver) throw new Error("the service has ended the stream");
       show(halfLine);
@@ -92,7 +128,10 @@
     stream = null;
     if (signal.aborted) keepOn(); // it has been seen again meanwhile
   };
-  document.addEventListener("visibilitychange", () => { if (document.hidden) stream?.abort(); else keepOn(); });
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) stream?.abort();
+    else keepOn();
+  });
   log.scrollTop = log.scrollHeight;
   keepOn();
 })();

@@ -1,39 +1,72 @@
-// What all pictures have in common: their colours, and what they are zoomed to.
+// What all pictures have in common: their colours and options, and when they are drawn anew.
 "use strict";
 (() => {
+  const EVERY = 5000; // milliseconds between two looks at what goes on
+
   // What the stylesheet makes of the colours of a class, light or dark, and not forced ones.
-  window.edtColour = (name) => {
-    const probe = document.body.appendChild(Object.assign(document.createElement("span"), { className: `${name} unforced` }));
+  const colour = (name) => {
+    const probe = Object.assign(document.createElement("span"), { className: `${name} unforced` });
+    document.body.append(probe);
     const { backgroundColor, color } = getComputedStyle(probe);
     probe.remove();
     return { fill: backgroundColor, text: color };
   };
-
-  // A time of day as the page's text has it.
-  window.edtClock = (milliseconds) => `${new Date(milliseconds).toISOString().slice(11, 19)} UTC`;
-
-  // What a picture is zoomed to, to be kept when it is drawn anew; its end is kept at the end.
-  window.edtZoom = (chart) => {
-    const zoom = chart.getOption()?.dataZoom?.[0];
-    if (!zoom || (zoom.start === 0 && zoom.end === 100)) return {};
-    return { startValue: zoom.startValue, ...(zoom.end === 100 ? { end: 100 } : { endValue: zoom.endValue }) };
+  const palette = () => {
+    const { backgroundColor, color } = getComputedStyle(document.body);
+    return {
+      background: backgroundColor,
+      text: color,
+      line: colour("line-colour").fill,
+      bad: colour("bad-colour").fill,
+      idle: colour("idle"),
+      hues: [...Array(8).keys()].map((hue) => colour(`hue-${hue}`)),
+    };
   };
 
-  // Buttons that zoom and move a picture: each says what it does to its start and its end, in percents.
-  const STEPS = {
-    in: (start, end) => [start + (end - start) / 4, end - (end - start) / 4],
-    out: (start, end) => [start - (end - start) / 2, end + (end - start) / 2],
-    earlier: (start, end) => [start - (end - start) / 2, end - (end - start) / 2],
-    later: (start, end) => [start + (end - start) / 2, end + (end - start) / 2],
-    all: () => [0, 100],
-  };
-  document.addEventListener("click", ({ target }) => {
-    const button = target.closest("button[data-zoom]");
-    const chart = button && echarts.getInstanceByDom(document.getElementById(button.dataset.of));
-    if (!chart) return;
-    const shown = chart.getOption().dataZoom[0];
-    const [start, end] = STEPS[button.dataset.zoom](shown.start, shown.end);
-    const shift = Math.max(0, -start) - Math.max(0, end - 100); // the width stays when an end is reached
-    chart.dispatchAction({ type: "dataZoom", dataZoomIndex: 0, start: Math.max(0, start + shift), end: Math.min(100, end + shift) });
+  const rounded = (value, digits = 5) => (typeof value === "number" ? +value.toPrecision(digits) : value);
+
+  const common = ({ text }) => ({
+    animation: false,
+    textStyle: { fontFamily: "system-ui, sans-serif", color: text },
+    aria: { enabled: true, label: { enabled: false } },
   });
+  const legend = ({ text }) => ({
+    top: 0,
+    type: "scroll",
+    textStyle: { color: text },
+    pageTextStyle: { color: text },
+  });
+  const axis = ({ text, line }, opacity = 0.6, align = "left") => ({
+    nameTextStyle: { color: text, align },
+    axisLabel: { color: text, hideOverlap: true },
+    axisLine: { lineStyle: { color: line } },
+    splitLine: { lineStyle: { color: line, opacity } },
+  });
+
+  const charts = new Set();
+  const open = (place) => {
+    const chart = echarts.getInstanceByDom(place) ?? echarts.init(place, null, { renderer: "canvas" });
+    charts.add(chart);
+    return chart;
+  };
+  addEventListener("resize", () => charts.forEach((chart) => chart.resize()));
+
+  // Calls a function some time after it was asked to, however often, and not while nobody looks.
+  const gathered = (call) => {
+    let timer = null;
+    return () => {
+      timer ??= setTimeout(() => {
+        timer = null;
+        if (!document.hidden) call();
+      }, EVERY);
+    };
+  };
+  // Draws now, and again when the page or its colours may have changed.
+  const keepDrawn = (redraw, { changed = gathered(redraw), recoloured = redraw } = {}) => {
+    document.body.addEventListener("edt:changed", changed);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recoloured);
+    redraw();
+  };
+
+  window.edtPictures = { axis, common, gathered, keepDrawn, legend, open, palette, rounded };
 })();

@@ -1,119 +1,184 @@
 // Draws a job's course: what it reports, its throughput and its size, over one axis; resizes are lines.
 "use strict";
 (() => {
-  const begin = (place) => {
-    const EVERY = 5000; // milliseconds between two looks at a job that goes on
-    const ROOM = 44; // pixels for what is written at a mark
-    const { x, log, smooth } = place.dataset;
-    let chart = null, timer = null;
+  const { axis, clock, common, dataZoom, draw, gathered, keepDrawn, legend, palette } = edtPictures;
+  const { points, positions, rounded } = edtPictures;
+  const LABEL = 44; // pixels for what is written at a mark
+  const GRIDS = [
+    { top: 46, height: 240 },
+    { top: 330, height: 80 },
+    { top: 452, height: 70 },
+  ];
+  const LINE = { type: "line", showSymbol: false, animation: false };
 
-    const smoothed = (points, weight) => {
-      let kept = null;
-      return points.map(([at, value]) => { if (value === null) return [at, null]; kept = kept === null ? value : weight * kept + (1 - weight) * value; return [at, kept]; });
-    };
-    const lasting = (seconds) => (seconds < 120 ? `${seconds} s` : seconds < 7200 ? `${+(seconds / 60).toFixed(1)} min` : `${+(seconds / 3600).toFixed(1)} h`);
-    const named = (pause) => (pause.from === null ? "start" : `${pause.from}→${pause.to}`);
-    const told = (pause) => {
-      const what = pause.from === null ? `restarted with ${pause.to}` : `${pause.from}→${pause.to} workers`;
-      const long = lasting(+(pause.end - pause.start).toPrecision(3));
-      return `${what}: no step for ${long}, until ${edtClock(1000 * pause.end)}${pause.reason ? `\n${pause.reason}` : ""}`;
-    };
-    const exact = (value) => (typeof value === "number" ? +value.toPrecision(5) : value);
-
-    const options = (data, zoom) => {
-      const hues = [...Array(8).keys()].map((hue) => edtColour(`hue-${hue}`).fill);
-      const text = getComputedStyle(document.body).color, line = edtColour("line-colour").fill, idle = edtColour("idle").fill;
-      const xs = x === "clock" ? data.time.map((time) => 1000 * time) : data[x];
-      const of = (name) => {
-        const gaps = new Set(data.gaps[name]); // null breaks the line; what was not reported does not
-        return data.values[name].map((value, at) => [xs[at], log === "1" && value <= 0 ? null : value]).filter(([, value], at) => value !== null || gaps.has(at));
-      };
-      const at = (pause) => (x === "clock" ? 1000 * pause.end : pause[x]);
-      // Every size is in the pauses, however few points are left of the rest; over the clock, nobody trains in a start anew.
-      const sizes = () => {
-        const first = data.pauses[0]?.start ?? Infinity, last = data.time.length - 1;
-        const before = data.size.map((value, row) => [xs[row], value]).filter((_, row) => data.time[row] < first);
-        const during = data.pauses.flatMap((pause) => [...(x === "clock" ? [[1000 * pause.start, pause.from ?? 0]] : []), [at(pause), pause.to]]);
-        return [...before, ...during, [xs[last], data.size[last]]];
-      };
-      // Over the clock, a line has a gap where the job was started anew.
-      const broken = (points) => (x !== "clock" ? points
-        : [...points, ...data.pauses.filter((pause) => pause.from === null).map((pause) => [1000 * pause.start + 1, null])].sort(([one], [other]) => one - other));
-      const marks = {
-        symbol: "none", lineStyle: { color: text, type: "dotted", opacity: 0.6 },
-        label: { show: data.pauses.length * ROOM < place.clientWidth, formatter: ({ data: mark }) => mark.name, color: text, fontSize: 10 },
-        tooltip: { trigger: "item", formatter: ({ data: mark }) => mark.told },
-        data: data.pauses.map((pause) => ({ xAxis: at(pause), name: named(pause), told: told(pause) })),
-      };
-      const bands = x !== "clock" ? undefined : {
-        silent: true, itemStyle: { color: idle, opacity: 0.5 },
-        data: data.pauses.map((pause) => [{ xAxis: 1000 * pause.start }, { xAxis: 1000 * pause.end }]),
-      };
-      const names = new URLSearchParams(place.dataset.url.split("?")[1]).getAll("name");
-      const common = { type: "line", showSymbol: false, animation: false };
-      const values = names.flatMap((name, number) => {
-        const colour = hues[number % hues.length], points = broken(of(name));
-        const raw = { ...common, name, data: points, lineStyle: { color: colour, width: 2 }, itemStyle: { color: colour } };
-        if (smooth === "0") return [raw];
-        return [
-          { ...raw, lineStyle: { color: colour, width: 1, opacity: 0.35 } },
-          { ...raw, name: `${name}, smoothed`, data: smoothed(points, +smooth) },
-        ];
-      });
-      if (values.length) values[0] = { ...values[0], markLine: { ...marks }, markArea: bands };
-      const below = (index) => ({ ...common, xAxisIndex: index, yAxisIndex: index, markLine: { ...marks, label: { show: false } }, markArea: bands });
-      const axis = { axisLabel: { color: text, hideOverlap: true }, axisLine: { lineStyle: { color: line } }, splitLine: { lineStyle: { color: line, opacity: 0.6 } }, nameTextStyle: { color: text, align: "left" } };
-      const grids = [[46, 240], [330, 80], [452, 70]];
-      return {
-        animation: false,
-        useUTC: true,
-        textStyle: { fontFamily: "system-ui, sans-serif" },
-        aria: { enabled: true, label: { enabled: false } },
-        legend: { top: 0, right: 8, textStyle: { color: text }, data: values.map((one) => one.name), type: "scroll", pageTextStyle: { color: text } },
-        tooltip: { trigger: "axis", renderMode: "richText", valueFormatter: exact },
-        axisPointer: { link: [{ xAxisIndex: "all" }] },
-        dataZoom: [{ ...zoom, type: "inside", xAxisIndex: [0, 1, 2] }, { ...zoom, type: "slider", xAxisIndex: [0, 1, 2], height: 20, bottom: 4, textStyle: { color: text } }],
-        grid: grids.map(([top, height]) => ({ left: 64, right: 20, top, height, outerBoundsMode: "none" })),
-        xAxis: grids.map((_, gridIndex) => ({ gridIndex, type: x === "clock" ? "time" : "value", min: "dataMin", max: "dataMax", ...axis, axisLabel: { ...axis.axisLabel, show: gridIndex === 2, showMaxLabel: x === "clock", ...(x === "training" ? { formatter: lasting } : {}) } })),
-        yAxis: [
-          { gridIndex: 0, type: log === "1" ? "log" : "value", scale: true, name: names.length === 1 ? names[0] : "", ...axis },
-          { gridIndex: 1, type: "value", name: "steps a second", splitNumber: 2, ...axis },
-          { gridIndex: 2, type: "value", name: "workers", minInterval: 1, min: 0, splitNumber: 2, ...axis },
-        ],
-        series: [
-          ...values,
-          { ...below(1), name: "steps a second", data: broken(data.throughput.map((value, row) => [xs[row], value])), lineStyle: { color: hues[4] }, itemStyle: { color: hues[4] } },
-          { ...below(2), name: "workers", step: "end", data: sizes(), lineStyle: { color: hues[0] }, itemStyle: { color: hues[0] }, areaStyle: { color: hues[0], opacity: 0.15 } },
-        ],
-      };
-    };
-
-    const draw = async () => {
-      const answer = await edtFetch(place.dataset.url);
-      if (answer === null) return; // the picture stays
-      const data = await answer.json();
-      document.getElementById("plots-key").hidden = place.hidden = data.time.length === 0;
-      if (place.hidden) return;
-      chart ??= echarts.init(place, null, { renderer: "canvas" });
-      const zoom = edtZoom(chart);
-      chart.resize();
-      chart.setOption(options(data, zoom), true);
-      place.dataset.points = data.time.length;
-    };
-    const later = () => { timer ??= setTimeout(() => { timer = null; if (!document.hidden) draw(); }, EVERY); };
-    const job = place.closest("[data-job]").dataset.job;
-    document.body.addEventListener("edt:job", ({ detail }) => { if (detail === job) later(); });
-    document.body.addEventListener("edt:changed", later);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-    addEventListener("resize", () => chart?.resize());
-    draw();
+  const duration = (seconds) => {
+    if (seconds < 120) return `${seconds} s`;
+    return seconds < 7200 ? `${+(seconds / 60).toFixed(1)} min` : `${+(seconds / 3600).toFixed(1)} h`;
   };
+  const describe = ({ from, to, start, end, reason }) => {
+    const what = from === null ? `restarted with ${to}` : `${from}→${to} workers`;
+    const pause = duration(+(end - start).toPrecision(3));
+    return `${what}: no step for ${pause}, until ${clock(1000 * end)}${reason ? `\n${reason}` : ""}`;
+  };
+
+  // What is to be drawn: the data, and what was chosen in the form above the plots.
+  const chosen = ({ x, url, log, smooth }, data) => ({
+    data,
+    x,
+    xs: positions(data, x),
+    isClock: x === "clock",
+    isLog: log === "1",
+    names: new URLSearchParams(url.split("?")[1]).getAll("name"),
+    weight: +smooth,
+    colours: palette(),
+  });
+  const endOf = ({ x, isClock }, pause) => (isClock ? 1000 * pause.end : pause[x]);
+
+  const marks = (view, isLabelled) => ({
+    symbol: "none",
+    lineStyle: { color: view.colours.text, type: "dotted", opacity: 0.6 },
+    label: { show: isLabelled, formatter: ({ data }) => data.name, color: view.colours.text, fontSize: 10 },
+    tooltip: { trigger: "item", formatter: ({ data }) => data.description },
+    data: view.data.pauses.map((pause) => ({
+      xAxis: endOf(view, pause),
+      name: pause.from === null ? "start" : `${pause.from}→${pause.to}`,
+      description: describe(pause),
+    })),
+  });
+  const bands = ({ data, colours }) => ({
+    silent: true,
+    itemStyle: { color: colours.idle.fill, opacity: 0.5 },
+    data: data.pauses.map(({ start, end }) => [{ xAxis: 1000 * start }, { xAxis: 1000 * end }]),
+  });
+
+  // Over the clock, a line has a gap where the job was started anew.
+  const broken = ({ data, isClock }, line) => {
+    if (!isClock) return line;
+    const starts = data.pauses.filter(({ from }) => from === null);
+    const gaps = starts.map(({ start }) => [1000 * start + 1, null]);
+    return [...line, ...gaps].sort(([one], [other]) => one - other);
+  };
+  // An exponential moving average; it goes on behind a gap.
+  const smoothed = (line, weight) => {
+    let average = null;
+    return line.map(([x, value]) => {
+      if (value === null) return [x, null];
+      average = average === null ? value : weight * average + (1 - weight) * value;
+      return [x, average];
+    });
+  };
+  const valueSeries = (view, name, number) => {
+    const { data, xs, isLog, weight, colours } = view;
+    const color = colours.hues[number % colours.hues.length].fill;
+    const values = data.values[name].map((value) => (isLog && value <= 0 ? null : value));
+    const line = broken(view, points(xs, values, data.gaps[name]));
+    const raw = { ...LINE, name, data: line, lineStyle: { color, width: 2 }, itemStyle: { color } };
+    if (!weight) return [raw];
+    return [
+      { ...raw, lineStyle: { color, width: 1, opacity: 0.35 } },
+      { ...raw, name: `${name}, smoothed`, data: smoothed(line, weight) },
+    ];
+  };
+  const throughputSeries = (view) => {
+    const { data, xs, colours } = view;
+    const color = colours.hues[4].fill;
+    const line = data.throughput.map((value, row) => [xs[row], value]);
+    return { ...LINE, name: "steps a second", data: broken(view, line), lineStyle: { color }, itemStyle: { color } };
+  };
+  // Every size is in the pauses, however few points are left of the rest; nobody trains in a start anew.
+  const sizeSeries = (view) => {
+    const { data, xs, isClock, colours } = view;
+    const color = colours.hues[0].fill;
+    const first = data.pauses[0]?.start ?? Infinity;
+    const before = data.size.map((size, row) => [xs[row], size]).filter((_, row) => data.time[row] < first);
+    const during = data.pauses.flatMap((pause) => {
+      const after = [endOf(view, pause), pause.to];
+      return isClock ? [[1000 * pause.start, pause.from ?? 0], after] : [after];
+    });
+    return {
+      ...LINE,
+      name: "workers",
+      step: "end",
+      data: [...before, ...during, [xs.at(-1), data.size.at(-1)]],
+      lineStyle: { color },
+      itemStyle: { color },
+      areaStyle: { color, opacity: 0.15 },
+    };
+  };
+  const allSeries = (view) => {
+    const values = view.names.flatMap((name, number) => valueSeries(view, name, number));
+    const hasRoom = view.data.pauses.length * LABEL < place.clientWidth;
+    const marked = (series, index) => ({
+      ...series,
+      xAxisIndex: index,
+      yAxisIndex: index,
+      markLine: marks(view, index === 0 && hasRoom),
+      markArea: view.isClock ? bands(view) : undefined,
+    });
+    return [
+      ...values.slice(0, 1).map((series) => marked(series, 0)),
+      ...values.slice(1),
+      marked(throughputSeries(view), 1),
+      marked(sizeSeries(view), 2),
+    ];
+  };
+
+  const axes = ({ x, isClock, isLog, names, colours }) => {
+    const plain = axis(colours);
+    const labels = { ...plain.axisLabel, showMaxLabel: isClock };
+    if (x === "training") labels.formatter = duration;
+    return {
+      grid: GRIDS.map((grid) => ({ ...grid, left: 64, right: 20, outerBoundsMode: "none" })),
+      xAxis: GRIDS.map((_, gridIndex) => ({
+        ...plain,
+        gridIndex,
+        type: isClock ? "time" : "value",
+        min: "dataMin",
+        max: "dataMax",
+        axisLabel: { ...labels, show: gridIndex === 2 },
+      })),
+      yAxis: [
+        { type: isLog ? "log" : "value", scale: true, name: names.length === 1 ? names[0] : "" },
+        { type: "value", name: "steps a second", splitNumber: 2 },
+        { type: "value", name: "workers", minInterval: 1, min: 0, splitNumber: 2 },
+      ].map((one, gridIndex) => ({ ...plain, ...one, gridIndex })),
+    };
+  };
+  const options = (view) => {
+    const series = allSeries(view);
+    return {
+      ...common(view.colours),
+      useUTC: true,
+      legend: { ...legend(view.colours), right: 8, data: series.slice(0, -2).map(({ name }) => name) },
+      tooltip: { trigger: "axis", renderMode: "richText", valueFormatter: (value) => rounded(value) },
+      axisPointer: { link: [{ xAxisIndex: "all" }] },
+      dataZoom: dataZoom(view.colours, { xAxisIndex: [0, 1, 2], height: 20, bottom: 4 }),
+      ...axes(view),
+      series,
+    };
+  };
+
+  let place = document.getElementById("plots");
+  const redraw = async () => {
+    if (!place) return;
+    const data = await edtFetchJson(place.dataset.url);
+    if (data === null) return; // the picture stays
+    place.hidden = data.time.length === 0;
+    document.getElementById("plots-key").hidden = place.hidden;
+    if (place.hidden) return;
+    draw(place, options(chosen(place.dataset, data)));
+    place.dataset.points = data.time.length;
+  };
+  const changed = gathered(redraw);
+  document.body.addEventListener("edt:job", ({ detail }) => {
+    if (detail === place?.closest("[data-job]").dataset.job) changed();
+  });
   // Before anything has been reported, the page has no place for it.
-  let known = null;
-  const look = () => {
-    const place = document.getElementById("plots");
-    if (place && place !== known) begin(known = place);
-  };
-  document.addEventListener("htmx:after:swap", look);
-  look();
+  document.addEventListener("htmx:after:swap", () => {
+    const found = document.getElementById("plots");
+    if (!found || found === place) return;
+    place = found;
+    redraw();
+  });
+  keepDrawn(redraw, { changed });
 })();

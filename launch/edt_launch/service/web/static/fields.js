@@ -1,0 +1,47 @@
+// Checks a form as it is filled in: its buttons are grey until it can be sent.
+"use strict";
+(() => {
+  // Buttons for what is chosen are grey until something is.
+  const grey = () => {
+    for (const form of document.querySelectorAll("form[data-chosen]")) {
+      const isNone = ![...form.elements].some((one) => one.checked);
+      for (const button of form.querySelectorAll("button")) button.disabled = isNone;
+    }
+  };
+  for (const name of ["change", "htmx:after:swap"]) document.addEventListener(name, grey);
+  grey();
+
+  // A file that was chosen has its name below it, a check mark if it can be one, and a bin that takes it away.
+  const showFile = (input) => {
+    const shown = input.closest("label").nextElementSibling;
+    const file = input.files[0];
+    const isOne = !file || input.accept.split(",").some((end) => file.name.toLowerCase().endsWith(end));
+    const problem = `${file?.name} is none of ${input.accept.replaceAll(",", ", ")}: choose another file`;
+    input.setCustomValidity(isOne ? "" : problem);
+    shown.hidden = !file;
+    shown.querySelector("b").hidden = !isOne;
+    shown.querySelector("bdi").textContent = isOne ? (file?.name ?? "") : input.validationMessage;
+  };
+  // Buttons that send a form are grey until what is written in it makes sense.
+  const check = () => {
+    for (const box of document.querySelectorAll("[data-requires]")) {
+      box.form.elements[box.dataset.requires].required = box.checked;
+    }
+    for (const least of document.querySelectorAll("[data-most]")) {
+      least.max = least.form.elements[least.dataset.most].value;
+    }
+    document.querySelectorAll("input[type=file]").forEach(showFile);
+    for (const button of document.querySelectorAll("button[data-valid]")) {
+      button.disabled = !button.form.matches(":valid");
+    }
+  };
+  for (const name of ["input", "change", "htmx:after:swap"]) document.addEventListener(name, check);
+  window.addEventListener("pageshow", check);
+  document.addEventListener("click", ({ target }) => {
+    const input = target.closest(".file button")?.parentElement.previousElementSibling.querySelector("input");
+    if (!input) return;
+    input.value = "";
+    input.dispatchEvent(new Event("change", { bubbles: true }));
+    input.focus();
+  });
+})();

@@ -1,0 +1,57 @@
+// What pictures over steps or time have in common: they can be zoomed, and stay so when they are drawn anew.
+"use strict";
+(() => {
+  // A time of day as the page's text has it.
+  const clock = (milliseconds) => `${new Date(milliseconds).toISOString().slice(11, 19)} UTC`;
+
+  // Null breaks a line: it is drawn where a value was no number (`gaps`), not where none was reported.
+  const points = (xs, values, gaps = []) => {
+    const breaks = new Set(gaps);
+    return values
+      .map((value, index) => [xs[index], value])
+      .filter(([, value], index) => value !== null || breaks.has(index));
+  };
+  // Where the rows of a series are on the x axis: at their step, time of training, or time of day.
+  const positions = (series, x) => (x === "clock" ? series.time.map((time) => 1000 * time) : series[x]);
+
+  const dataZoom = ({ text }, options) =>
+    ["inside", "slider"].map((type) => ({ type, textStyle: { color: text }, ...options }));
+
+  // What a picture is zoomed to, to be kept when it is drawn anew; its end is kept at the end.
+  const zoomOf = (chart) => {
+    const zoom = chart.getOption()?.dataZoom?.[0];
+    if (!zoom || (zoom.start === 0 && zoom.end === 100)) return {};
+    return { startValue: zoom.startValue, ...(zoom.end === 100 ? { end: 100 } : { endValue: zoom.endValue }) };
+  };
+  const draw = (place, options) => {
+    const chart = edtPictures.open(place);
+    const zoom = zoomOf(chart);
+    if (chart.getWidth() !== place.clientWidth || chart.getHeight() !== place.clientHeight) chart.resize();
+    chart.setOption({ ...options, dataZoom: options.dataZoom.map((one) => ({ ...zoom, ...one })) }, true);
+  };
+
+  // Buttons that zoom and move a picture: each says what it does to its start and its end, in percents.
+  const STEPS = {
+    in: (start, end) => [start + (end - start) / 4, end - (end - start) / 4],
+    out: (start, end) => [start - (end - start) / 2, end + (end - start) / 2],
+    earlier: (start, end) => [start - (end - start) / 2, end - (end - start) / 2],
+    later: (start, end) => [start + (end - start) / 2, end + (end - start) / 2],
+    all: () => [0, 100],
+  };
+  document.addEventListener("click", ({ target }) => {
+    const button = target.closest("button[data-zoom]");
+    const chart = button && echarts.getInstanceByDom(document.getElementById(button.dataset.of));
+    if (!chart) return;
+    const shown = chart.getOption().dataZoom[0];
+    const [start, end] = STEPS[button.dataset.zoom](shown.start, shown.end);
+    const shift = Math.max(0, -start) - Math.max(0, end - 100); // the width stays when an end is reached
+    chart.dispatchAction({
+      type: "dataZoom",
+      dataZoomIndex: 0,
+      start: Math.max(0, start + shift),
+      end: Math.min(100, end + shift),
+    });
+  });
+
+  Object.assign(edtPictures, { clock, dataZoom, draw, points, positions });
+})();
