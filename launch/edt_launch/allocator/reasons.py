@@ -80,14 +80,14 @@ def _not_admitted(work: Work, index: int) -> tuple[Binding, str, str]:
         return (
             Binding.ADMISSION,
             f"waits: it needs {need}, and the pool has {int(root.limit)}",
-            "A lower --min, or more devices.",
+            "A lower minimum, or more devices.",
         )
     for node in work.homes[index].path[:-1]:
         if need > node.limit:
             return (
                 Binding.LIMIT,
                 f"waits: it needs {need}, and the limit of {node.name} is {int(node.limit)}",
-                f"A lower --min, or a higher limit for {node.name}.",
+                f"A lower minimum, or a higher limit for {node.name}.",
             )
     higher = _of_higher_tiers(work, index)
     if higher and root.limit - higher < need:
@@ -101,12 +101,12 @@ def _not_admitted(work: Work, index: int) -> tuple[Binding, str, str]:
         return (
             Binding.ADMISSION,
             f"waits: devices are being kept for {holder.id}, which has waited longest",
-            "It starts when enough is free beside that, or with a lower --min.",
+            "It starts when enough is free beside that, or with a lower minimum.",
         )
     return (
         Binding.ADMISSION,
         f"waits its turn: it needs {need} at once, and the minimums of the jobs before it fill the pool",
-        "It starts when a job ends, or has had its turn; a lower --min starts earlier.",
+        "It starts when a job ends, or has had its turn; a lower minimum starts earlier.",
     )
 
 
@@ -178,7 +178,7 @@ def _by_share(work: Work, index: int, size: int) -> tuple[Binding, str, str]:
         return (
             Binding.MIN,
             f"has its minimum of {size}: its share alone would not be more",
-            "A lower --min would let it shrink further; a larger weight or fewer jobs would let it grow.",
+            "A lower minimum would let it shrink further; a larger weight or fewer jobs would let it grow.",
         )
     return (
         Binding.SHARE,

@@ -114,10 +114,11 @@ class Context:
             if self.store.history.newest(job_id, limit=1):
                 raise GoneError(
                     f"the job {job_id} has been deleted, with all that it had made",
-                    "`edt ps --all` lists those that are left",
+                    "the page of jobs and `edt ps --all` list those that are left",
                 ) from None
         raise NotFoundError(
-            f"there is no job {job_id[:80]!r}", "GET /api/v1/jobs?all=1 lists them: `edt ps --all`"
+            f"there is no job {job_id[:80]!r}",
+            "the page of jobs, `edt ps --all` and GET /api/v1/jobs?all=1 list them",
         )
 
     def job_of(self, job_id: str, user: UserRecord) -> JobRecord:

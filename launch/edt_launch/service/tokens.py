@@ -98,5 +98,5 @@ def check_scope(token: TokenRecord, method: str) -> None:
     if token.scope == READ and method not in ("GET", "HEAD"):
         raise ForbiddenError(
             f"the token {token.name or token.id} is for reading only",
-            "use one that may change things: `edt tokens add` makes it",
+            "use one that may change things: make it on the page of your account, or by `edt tokens add`",
         )

@@ -50,7 +50,7 @@ def add(
     parent = sessions.origin(context.store.accounts, shown)
     token, kept = tokens.issue(context.store.accounts, new.name, "first", now, parent=parent)
     context.changed()
-    subject(new.name)
+    subject(f"{new.name} {'administrator' if new.is_admin else 'user'}")
     return {**vars(record), "token": token, "expires": kept.expires}
 
 
@@ -94,7 +94,7 @@ def give_password(context: Context, name: str, new: account_schemas.NewPassword,
     """Set a user's password; with `revoke_tokens`, their tokens but for the `spared` one are revoked."""
     if len(new.password) < (least := context.settings.least_password):
         text = f"password: it has {len(new.password)} characters; {least} are needed"
-        raise InvalidError(text, "choose a longer one; edt serve --least-password N allows shorter ones")
+        raise InvalidError(text, "choose a longer one")
     if new.password.startswith(tokens.PREFIX):
         raise InvalidError(f"password: it begins with {tokens.PREFIX}, as tokens do", "choose another one")
     is_known = context.store.accounts.set_password(

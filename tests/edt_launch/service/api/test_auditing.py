@@ -42,7 +42,7 @@ def test_what_is_made_is_named(world: World) -> None:
     project = world.ann.post("/projects", json={"name": "digits"}).json()["id"]
     assert noted(world) == [
         ("ann", "POST", f"/api/v1/projects {project} digits"),
-        ("admin", "POST", "/api/v1/users dora"),
+        ("admin", "POST", "/api/v1/users dora user"),
     ]
 
 
@@ -51,7 +51,7 @@ def test_only_a_preview_goes_unnoted(world: World) -> None:
     world.ann.post(f"/jobs/{job}/pause?dry_run=0&more=dry_run")
     world.admin.post("/users?dry_run=1", json={"name": "dora"})
     assert noted(world)[:2] == [
-        ("admin", "POST", "/api/v1/users dora"),
+        ("admin", "POST", "/api/v1/users dora user"),
         ("ann", "POST", f"/api/v1/jobs/{job}/pause"),
     ]
 

@@ -161,7 +161,7 @@ async def show(
     x: Annotated[str, Query(pattern=f"^({'|'.join(AXES)})$")] = "step",
 ) -> Response:
     """An experiment: its runs, the same beside each other, or what it is."""
-    asked = views.Asked(tab, before, list(dict.fromkeys(run or ())), metric, x)
+    asked = views.ExperimentQuery(tab, before, list(dict.fromkeys(run or ())), metric, x)
     view = await context.reads.run(user.name, lambda: _experiment(context, user, experiment_id, asked))
     status = 422 if view.compared and view.compared.error else 200
     return await run_in_threadpool(
@@ -294,7 +294,7 @@ def experiment_of(context: Context, user: UserRecord, experiment_id: str) -> Jso
 
 
 def _experiment(
-    context: Context, user: UserRecord, experiment_id: str, asked: views.Asked
+    context: Context, user: UserRecord, experiment_id: str, asked: views.ExperimentQuery
 ) -> views.ExperimentView:
     record = made.experiment_for(context, user, experiment_id)
     experiment = experiment_of(context, user, record.id)
@@ -317,7 +317,7 @@ def _compared(
     experiment: ExperimentRecord,
     page: Sequence[RunRecord],
     names: Sequence[str],
-    asked: views.Asked,
+    asked: views.ExperimentQuery,
 ) -> Compared:
     """The runs that were chosen beside each other, or else those of a page."""
     error = too_many(asked.chosen)

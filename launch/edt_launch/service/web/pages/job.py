@@ -50,7 +50,7 @@ async def show(
     context: ContextDep,
     user: CurrentUser,
     job_id: str,
-    asked: job_tabs.AskedDep,
+    asked: job_tabs.TabQueryDep,
     tab: Literal["", "monitor", "size", "logs", "events", "results", "definition"] = "",
 ) -> Response:
     """A job, and one of its tabs."""
@@ -67,7 +67,9 @@ async def show(
 
 
 @router.get("/jobs/{job_id}/series.csv")
-async def series(context: ContextDep, user: CurrentUser, job_id: str, asked: job_tabs.AskedDep) -> Response:
+async def series(
+    context: ContextDep, user: CurrentUser, job_id: str, asked: job_tabs.TabQueryDep
+) -> Response:
     """The points of the plots, as comma-separated values."""
     job = await run_in_threadpool(context.job_of, job_id, user)
     text = await context.reads.run(user.name, lambda: job_tabs.csv_of(context, job.id, asked.names))

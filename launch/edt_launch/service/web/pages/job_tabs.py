@@ -42,7 +42,7 @@ LAUNCHER = "launcher"
 Json = dict[str, Any]
 
 
-class Asked:
+class TabQuery:
     """What an address asks of a tab."""
 
     def __init__(
@@ -79,11 +79,11 @@ class Asked:
         self.smooth = smooth
 
 
-AskedDep = Annotated[Asked, Depends()]
+TabQueryDep = Annotated[TabQuery, Depends()]
 
 
 async def body(
-    context: Context, user: UserRecord, job: JobRecord, shown: Json, tab: str, asked: Asked
+    context: Context, user: UserRecord, job: JobRecord, shown: Json, tab: str, asked: TabQuery
 ) -> object:
     """The view of a tab; `shown` is the job as REST shows it."""
     if tab == "size":
@@ -133,12 +133,12 @@ def _harmless(name: str) -> str:
     return f"'{name}" if name.startswith(("=", "+", "-", "@")) else name
 
 
-def _monitor(context: Context, user: UserRecord, job: Json, asked: Asked) -> monitor.Monitor:
+def _monitor(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> monitor.Monitor:
     course, names = course_of(context, job["id"], asked.names)
     return monitor.monitor(job["id"], course, names, asked.x, is_log=asked.is_log, smooth=asked.smooth)
 
 
-def _logs(context: Context, user: UserRecord, job: Json, asked: Asked) -> logs.Logs:
+def _logs(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> logs.Logs:
     path = context.home.job(job["id"]).log_of(asked.log_query.rank)
     error, found = "", None
     try:
@@ -159,7 +159,7 @@ def _around(path: Path, at: int) -> logs.Excerpt:
     return logs.Excerpt(start, lines, at, max(0, at - 2 * AROUND), at + 2 * AROUND)
 
 
-def _events(context: Context, user: UserRecord, job: Json, asked: Asked) -> events.Events:
+def _events(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> events.Events:
     path = context.home.job(job["id"]).output.events
     found = list(filter(None, map(read_line, _last(path, REACH)[1])))
     lived = lives(found, None if job["ended"] else context.clock())
@@ -168,13 +168,13 @@ def _events(context: Context, user: UserRecord, job: Json, asked: Asked) -> even
     return events.events(job, pauses, lived, events.happened(found, MOST_EVENTS))
 
 
-def _results(context: Context, user: UserRecord, job: Json, asked: Asked) -> results.Results:
+def _results(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> results.Results:
     checkpoints = rest.list_checkpoints(context, user, job["id"])["checkpoints"]
     checked = {asked.check: rest.checked(context, user, job["id"], asked.check)} if asked.check else {}
     return results.results(job["id"], rest.list_files(context, user, job["id"]), checkpoints, checked)
 
 
-def _definition(context: Context, user: UserRecord, job: Json, asked: Asked) -> definition.Definition:
+def _definition(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> definition.Definition:
     noted = submitted_files(context.home.job(job["id"]))
     return definition.definition(job, {name: size for name, (size, _) in noted.items()})
 

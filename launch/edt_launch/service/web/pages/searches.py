@@ -24,7 +24,7 @@ Key = Annotated[str, StringConstraints(max_length=MOST_NAME + 2, pattern=f"^{PLA
 Keys = Annotated[list[Key] | None, Query(max_length=2 * views.MOST_AXES)]
 
 
-class Asked:
+class PicturesQuery:
     """What an address asks of the pictures."""
 
     def __init__(
@@ -39,7 +39,7 @@ class Asked:
         self.drawn = views.Drawn(axis or (), flip or (), log or (), x, y, sort)
 
 
-AskedDep = Annotated[Asked, Depends()]
+PicturesQueryDep = Annotated[PicturesQuery, Depends()]
 
 
 @router.get("")
@@ -66,7 +66,7 @@ def show(
     context: ContextDep,
     user: CurrentUser,
     search_id: str,
-    asked: AskedDep,
+    asked: PicturesQueryDep,
     tab: Literal["input", "best", "progress"] = "progress",
     after: Annotated[int, Query(ge=0, le=2**53)] = 0,
 ) -> Response:

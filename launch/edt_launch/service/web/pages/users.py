@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 
 from edt_launch.service.api import account_schemas, problems, timeline
 from edt_launch.service.api import users as rest
-from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentAdmin, CurrentToken
+from edt_launch.service.api.dependencies import ContextDep, CurrentAdmin, CurrentToken, SubjectDep
 from edt_launch.service.context import Context
 from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
 from edt_launch.service.web import templating
@@ -38,14 +38,14 @@ async def add(
     context: ContextDep,
     user: CurrentAdmin,
     session: CurrentToken,
+    subject: SubjectDep,
     name: Annotated[str, Form(max_length=256)] = "",
     is_admin: Annotated[bool, Form()] = False,
 ) -> Response:
     """Let somebody use the service; or show the form again with what was wrong."""
     try:
-        request.scope[SUBJECT] = f"{name.strip()} {'administrator' if is_admin else 'user'}"
         wanted = account_schemas.NewUser(name=name.strip(), is_admin=is_admin)
-        new = await run_in_threadpool(rest.add, context, user, session, wanted)
+        new = await run_in_threadpool(rest.add, context, user, session, subject, wanted)
     except ValidationError as error:
         told = problems.invalid(error.errors()).detail
     except ConflictError as error:

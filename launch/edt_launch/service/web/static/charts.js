@@ -190,7 +190,6 @@
     const left = 24 + 8 * Math.min(24, Math.max(4, ...names.map((name) => name.length)));
     return {
       ...common(colours),
-      useUTC: true,
       aria: { enabled: true, label: { enabled: false }, decal: { show: true } },
       tooltip: { renderMode: "richText", formatter: tooltip(data) },
       legend: { ...legend(colours), left, data: data.owners.map(({ owner }) => owner) },

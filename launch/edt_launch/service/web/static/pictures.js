@@ -27,6 +27,7 @@
 
   const common = ({ text }) => ({
     animation: false,
+    useUTC: true,
     textStyle: { fontFamily: "system-ui, sans-serif", color: text },
     aria: { enabled: true, label: { enabled: false } },
   });

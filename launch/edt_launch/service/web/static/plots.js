@@ -148,7 +148,6 @@
     const series = allSeries(view);
     return {
       ...common(view.colours),
-      useUTC: true,
       legend: { ...legend(view.colours), right: 8, data: series.slice(0, -2).map(({ name }) => name) },
       tooltip: { trigger: "axis", renderMode: "richText", valueFormatter: (value) => rounded(value) },
       axisPointer: { link: [{ xAxisIndex: "all" }] },

@@ -86,7 +86,7 @@ class Pages:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ExperimentQuery:
     """What an address asks of an experiment's page: a tab, a page of runs, some runs, how they are drawn."""
 
     tab: str = "runs"
@@ -139,7 +139,7 @@ def experiment_view(
     project: Json,
     runs: Sequence[Json],
     summary: Summary,
-    asked: Asked,
+    asked: ExperimentQuery,
     following: int | None,
     compared: Compared | None,
     *,

@@ -1,6 +1,6 @@
 """The end of a job's log or lines around a place of it, and what a search has found."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -111,11 +111,7 @@ def logs(
     own = f"/jobs/{job['id']}"
     of_rank = {} if wanted.rank is None else {"rank": wanted.rank}
     here = {"tab": "logs", **of_rank, **({} if wraps else {"wrap": "0"})}
-    since, until = wording.utc(wanted.since), wording.utc(wanted.until)
-    asked = {"text": wanted.text, "level": wanted.level, "since": since, "until": until}
-    looking = {name: value for name, value in asked.items() if value}
-    if wanted.launcher:
-        looking["rank"] = "launcher"
+    sought = _sought(wanted)
     is_around = excerpt.at is not None
 
     def page(**more: Any) -> str:
@@ -133,17 +129,12 @@ def logs(
         text=wanted.text,
         level=wanted.level,
         levels=LEVELS,
-        since=since,
-        until=until,
+        since=wording.utc(wanted.since),
+        until=wording.utc(wanted.until),
         wraps=wraps,
-        other_wrap=page(**looking, **({"at": excerpt.at} if is_around else {}), wrap="0" if wraps else ""),
-        hits=[
-            Hit(wording.plain(hit["text"].encode(errors="replace")), page(at=hit["offset"]))
-            for hit in found["hits"]
-        ]
-        if found
-        else None,
-        more=page(**looking, after=following) if following is not None else None,
+        other_wrap=page(**sought, **({"at": excerpt.at} if is_around else {}), wrap="0" if wraps else ""),
+        hits=_hits(found["hits"], page) if found else None,
+        more=page(**sought, after=following) if following is not None else None,
         follow=f"{rest}?{urlencode({**of_rank, 'follow': 1})}" if is_followed else None,
         whole=f"{rest}?{urlencode(of_rank)}" if of_rank else rest,
         place=f"{page()}&at=",
@@ -151,6 +142,22 @@ def logs(
         later=page(at=excerpt.later) if is_around else None,
         error=error,
     )
+
+
+def _sought(wanted: LogQuery) -> dict[str, str]:
+    """What is searched for, as an address has it."""
+    fields = {
+        "text": wanted.text,
+        "level": wanted.level,
+        "since": wording.utc(wanted.since),
+        "until": wording.utc(wanted.until),
+        "rank": "launcher" if wanted.launcher else "",
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def _hits(found: Iterable[Json], page: Callable[..., str]) -> list[Hit]:
+    return [Hit(wording.plain(hit["text"].encode(errors="replace")), page(at=hit["offset"])) for hit in found]
 
 
 def _lines(excerpt: Excerpt, page: Callable[..., str]) -> list[LogLine]:
