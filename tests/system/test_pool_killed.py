@@ -3,6 +3,7 @@
 What it has acknowledged stays so, jobs never notice, and nothing is done twice.
 """
 
+import gc
 import random
 import threading
 import time
@@ -69,6 +70,7 @@ class Load:
                 self.stop.set()
             for each in running:
                 each.result()
+            gc.collect()  # what is left of broken connections, as long as the test allows it
 
     def wait_for_a_job(self) -> None:
         """Wait until one more job is acknowledged, so that there is load on a slow machine, too."""
@@ -153,6 +155,8 @@ def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]
     one.close()
 
 
+# Where a connection is reset just before its handshake, the ssl module leaves the socket open.
+@pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")
 @pytest.mark.full
 @pytest.mark.timeout(1200)
 def test_thirty_kills_under_load(service: Service) -> None:

@@ -22,7 +22,7 @@ MOST = 2000
 """Entries of the folder that are sampled: a job may put there what it likes."""
 
 _NAME = re.compile(r"[\w.-]{1,64}\.log", re.ASCII)
-_ROW = re.compile(rb"(\d{1,11}\.\d) (\d{1,16}) ([\w.-]{1,68})")
+_ROW = re.compile(rb"(\d{1,11}\.\d{1,9}) (\d{1,16}) ([\w.-]{1,68})")
 
 
 class Part(NamedTuple):
@@ -73,9 +73,9 @@ class LogTimes:
         for name, size in sizes.items():
             known = self._sizes.get(name, 0)
             if size and not known and before < now:
-                self._file.write(f"{before:.1f} 0 {name}\n")
+                self._file.write(f"{before} 0 {name}\n")
             if size != known:
-                self._file.write(f"{now:.1f} {size} {name}\n")
+                self._file.write(f"{now} {size} {name}\n")
         self._sizes = sizes
         self._file.flush()
 

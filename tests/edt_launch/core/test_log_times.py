@@ -34,6 +34,18 @@ def test_a_row_is_written_for_each_log_that_has_grown(tmp_path: Path) -> None:
     ]
 
 
+def test_times_are_exact(tmp_path: Path) -> None:
+    paths, times, _ = made(tmp_path, 10.0)
+    paths.own_log.write_text("hello\n")
+    times.observe(27.96875)
+    with paths.own_log.open("a") as log:
+        log.write("you\n")
+    times.close(28.5)
+    rows = paths.log_times.read_bytes().splitlines()
+    assert part(rows, "edt-launch.log", None, 28.0) == Part(0, 10)  # "you" may have been printed at 27.97
+    assert part(rows, "edt-launch.log", 28.0, None) == Part(6, None)
+
+
 def test_a_launcher_that_is_started_again_knows_what_there_was(tmp_path: Path) -> None:
     paths, times, _ = made(tmp_path, 10.0)
     paths.own_log.write_text("hello\n")
@@ -95,7 +107,7 @@ def test_all_lines_of_a_time_are_in_its_part(
         times += [now] * lines
         size += lines
         now += 1.0
-        rows.append(f"{now:.1f} {size} a.log".encode())
+        rows.append(f"{now} {size} a.log".encode())
     found = part(rows, "a.log", since, until)
     if not rows:
         assert found is None

@@ -114,7 +114,7 @@ class Definitions(InProjects[DefinitionRecord]):
             raise InUseError(self.users(definition)) from None
 
     def users(self, definition: str) -> list[str]:
-        """Names of experiments that use a definition, ten at most."""
+        """Names of experiments that use a definition: the first eleven."""
         using = select(trainings.c.experiment).where(trainings.c.definition == definition)
         query = select(experiments.c.name).where(experiments.c.id.in_(using))
-        return [row.name for row in self._database.rows(query.order_by(experiments.c.number).limit(10))]
+        return [row.name for row in self._database.rows(query.order_by(experiments.c.number).limit(11))]

@@ -13,7 +13,7 @@ from edt_launch.service.database.tables import definitions, experiments, members
 
 
 class InUseError(Exception):
-    """Something cannot be forgotten, since other things need it: their names, ten at most."""
+    """Something cannot be forgotten, since other things need it: the names of the first of them."""
 
     def __init__(self, names: Collection[str]) -> None:
         super().__init__(", ".join(names))

@@ -94,7 +94,7 @@ def _again(
         given.values | {"code": given.code_name},
         views.values(definition) | {"code": views.present_code(definition) if given.code else ""},
     )  # fmt: skip
-    view = views.form(definition, given.values, frameworks(), seen, said, has_sent_code=bool(given.code))
+    view = views.form(definition, given.values, frameworks(), seen, said)
     return templating.page(request, "experiments/definition.html", status=error.status, view=view)
 
 

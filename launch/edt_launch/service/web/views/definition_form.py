@@ -27,7 +27,6 @@ class DefinitionView:
         seen: the version that these are about.
         code: the present version of its code, in words.
         error: what was wrong with what the form was sent with.
-        has_sent_code: whether an archive was among that, which is not kept.
     """
 
     definition: Json
@@ -36,7 +35,6 @@ class DefinitionView:
     seen: str
     code: str
     error: str
-    has_sent_code: bool
 
     @property
     def address(self) -> str:
@@ -55,8 +53,6 @@ def form(
     frameworks: Sequence[str],
     seen: int | None,
     error: str = "",
-    *,
-    has_sent_code: bool = False,
 ) -> DefinitionView:
     """The form of a definition, with its codes, as REST answers it."""
     return DefinitionView(
@@ -66,7 +62,6 @@ def form(
         "" if seen is None else str(seen),
         present_code(definition),
         error,
-        has_sent_code,
     )
 
 

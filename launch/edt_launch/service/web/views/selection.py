@@ -18,11 +18,11 @@ DONE: Mapping[str, str] = {
 }
 
 EFFECTS: Mapping[str, str] = {
-    "stop": "They end for good. What they have saved stays.",
-    "pause": "They save their state and wait until they are resumed.",
-    "resume": "They wait for their devices, and go on from their saved states.",
+    "stop": "Stopping is for good. What has been saved stays.",
+    "pause": "The state is saved; training goes on from it after a resume.",
+    "resume": "Training goes on from the saved state as soon as there are devices.",
     "priority": "Jobs of a higher priority are served first. It takes effect within a second.",
-    "delete": "The jobs and all that they have made are deleted: models, logs and checkpoints, too.",
+    "delete": "All that was made is deleted, too: models, logs and checkpoints.",
 }
 
 MOST_NAMES = 5

@@ -70,7 +70,7 @@ def test_without_code_it_can_be_changed_and_given_some(lab: Lab) -> None:
         ({"command": "python '"}, None, 422, "close its quotes"),
         ({"command": "python b.py"}, None, 422, "is not a file of the submitted code"),
         ({"framework": "caffe"}, OTHER, 422, "does not run here"),
-        ({"description": "d"}, b"no archive", 422, "Choose the file again."),
+        ({"description": "d"}, b"no archive", 422, "choose it again."),
         ({"description": "d", "command": "python c.py"}, OTHER, 422, "is not a file of the submitted code"),
     ],
 )
