@@ -71,7 +71,10 @@
       isOther ||= states.get(job.id) !== shape;
       states.set(job.id, shape);
       patch(job, rows.get(job.id) ?? []);
-      if (isKnown) document.body.dispatchEvent(new CustomEvent("edt:job", { detail: job.id }));
+    }
+    if (isKnown) {
+      const detail = new Set(jobs.map((job) => job.id));
+      document.body.dispatchEvent(new CustomEvent("edt:jobs", { detail }));
     }
     gone.forEach((id) => states.delete(id));
     if (isOther) refetch();

@@ -169,8 +169,8 @@
     place.dataset.points = data.time.length;
   };
   const changed = gathered(redraw);
-  document.body.addEventListener("edt:job", ({ detail }) => {
-    if (detail === place?.closest("[data-job]").dataset.job) changed();
+  document.body.addEventListener("edt:jobs", ({ detail }) => {
+    if (detail.has(place?.closest("[data-job]").dataset.job)) changed();
   });
   // Before anything has been reported, the page has no place for it.
   document.addEventListener("htmx:after:swap", () => {
