@@ -1,5 +1,7 @@
 """Projects and experiments in a real browser."""
 
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Page
 
@@ -184,6 +186,40 @@ def test_a_chosen_file_is_accepted_and_taken_away_again(site: Site, path: str) -
         shown.get_by_text("net.doc is none of .zip, .tar, .gz, .tgz: choose another file").wait_for()
         assert not accepted.is_visible()
         assert page.locator("button[data-valid]").is_disabled()
+    assert site.errors == []
+
+
+def drop(page: Page, on: str, *files: Path) -> None:
+    """Drop files on an element, as from a file manager."""
+    box = page.locator(on).bounding_box()
+    assert box is not None
+    session = page.context.new_cdp_session(page)
+    data = {"items": [], "files": list(map(str, files)), "dragOperationsMask": 1}
+    where = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+    for kind in ("dragEnter", "dragOver", "drop"):
+        session.send("Input.dispatchDragEvent", {"type": kind, "data": data, **where})
+
+
+@pytest.mark.parametrize("on", ["input[type=file]", "h1"])
+def test_an_archive_is_dropped_on_its_field_or_beside_it(site: Site, tmp_path: Path, on: str) -> None:
+    lab = Lab(site.world)
+    experiment = lab.experiment()["id"]
+    net, more = tmp_path / "net.tar.gz", tmp_path / "more.zip"
+    net.write_bytes(CODE)
+    more.write_bytes(CODE)
+    with site.page("ann") as page:
+        page.goto(f"/experiments/{experiment}/add")
+        drop(page, "h1", net, more)
+        page.get_by_text("2 files were dropped: pack them into one archive").wait_for()
+        by_keyboard(page, "button", "Take the file away")
+        drop(page, on, net)
+        page.locator(".file").get_by_text("net.tar.gz").wait_for()
+        page.get_by_label("Name").fill("net")
+        page.get_by_label("Execution command").fill("python train.py")
+        page.get_by_label("Number of nodes, at most").fill("2")
+        by_keyboard(page, "button", "Add")
+        page.get_by_role("button", name="Edit attributes of net").wait_for()
+    assert lab.ann.get("/definitions").json()["definitions"][0]["code"] == 1
     assert site.errors == []
 
 

@@ -15,8 +15,11 @@
   const showFile = (input) => {
     const shown = input.closest("label").nextElementSibling;
     const file = input.files[0];
-    const isOne = !file || input.accept.split(",").some((end) => file.name.toLowerCase().endsWith(end));
-    const problem = `${file?.name} is none of ${input.accept.replaceAll(",", ", ")}: choose another file`;
+    const isKnown = !file || input.accept.split(",").some((end) => file.name.toLowerCase().endsWith(end));
+    const isOne = isKnown && input.files.length < 2;
+    const problem = isKnown
+      ? `${input.files.length} files were dropped: pack them into one archive`
+      : `${file.name} is none of ${input.accept.replaceAll(",", ", ")}: choose another file`;
     input.setCustomValidity(isOne ? "" : problem);
     shown.hidden = !file;
     shown.querySelector("b").hidden = !isOne;
@@ -37,6 +40,15 @@
   };
   for (const name of ["input", "change", "htmx:after:swap"]) document.addEventListener(name, check);
   window.addEventListener("pageshow", check);
+  // A file may be dropped anywhere: beside its field, the browser would leave the form for it.
+  document.addEventListener("dragover", (event) => event.preventDefault());
+  document.addEventListener("drop", (event) => {
+    event.preventDefault();
+    const input = document.querySelector("input[type=file]");
+    if (!input || !event.dataTransfer.files.length) return;
+    input.files = event.dataTransfer.files;
+    input.dispatchEvent(new Event("change", { bubbles: true }));
+  });
   document.addEventListener("click", ({ target }) => {
     const input = target.closest(".file button")?.parentElement.previousElementSibling.querySelector("input");
     if (!input) return;
