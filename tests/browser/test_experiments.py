@@ -189,6 +189,34 @@ def test_a_chosen_file_is_accepted_and_taken_away_again(site: Site, path: str) -
     assert site.errors == []
 
 
+def test_curves_of_runs_that_come_later_are_drawn(site: Site) -> None:
+    lab = Lab(site.world)
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    with site.page("ann") as page:
+        page.goto(f"/experiments/{experiment}?tab=compare")
+        page.get_by_text("Nothing has been run yet.").wait_for()
+        page.get_by_text("live", exact=True).wait_for()
+        for number in (1, 2):
+            (run,) = lab.run(experiment)
+            lab.finish(run["job"], loss=0.5)
+            page.locator(f"#curves[data-curves='{number}'] canvas").wait_for()
+        page.get_by_role("combobox", name="Value").select_option("loss")
+        lab.ann.delete(f"/jobs/{run['job']}")
+        page.locator("#curves[data-curves='1']").wait_for()
+    assert site.errors == []
+
+
+def test_a_page_whose_experiment_was_deleted_says_so(site: Site) -> None:
+    lab = Lab(site.world)
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    with site.page("ann") as page:
+        page.goto(f"/experiments/{experiment}")
+        page.get_by_text("live", exact=True).wait_for()
+        lab.ann.delete(f"/experiments/{experiment}")
+        site.world.submit(lab.bob)
+        page.get_by_text("there is no experiment").wait_for()
+
+
 def drop(page: Page, on: str, *files: Path) -> None:
     """Drop files on an element, as from a file manager."""
     box = page.locator(on).bounding_box()

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from edt_launch.service.masking import masked
 from edt_launch.service.search_spec import Objective
 
 LOSS = "loss"
@@ -69,10 +70,11 @@ def _metric(runs: Sequence[Mapping[str, float]], name: str, objective: Objective
 def parameters(definition: str, code: str, spec: Mapping[str, Any]) -> dict[str, str]:
     """What a run was started with, by name; `spec` is its `specification.JobSpec`.
 
-    Options of its command stand by their names, with or without "=", other words by their places.
+    Options of its command stand by their names, with or without "=", other words by their places. Values of
+    variables that are called like secrets are hidden.
     """
     found = {"training definition": definition, "code": code}
-    found |= {f"${name}": value for name, value in spec.get("environment", {}).items()}
+    found |= {f"${name}": masked(name, value) for name, value in spec.get("environment", {}).items()}
     least, most = spec["min"], spec["max"] or spec["min"]
     found["nodes"] = f"{least}" if least == most else f"{least} to {most}"
     found |= {

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from edt_launch.service import packing
-from edt_launch.service.context import Context
+from edt_launch.service.context import Context, may
 from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.definitions import TakenError, TooManyError
 from edt_launch.service.database.project_records import CodeRecord, DefinitionRecord, Role
@@ -24,7 +24,6 @@ from edt_launch.service.names import MOST_NAME
 from edt_launch.service.project_spec import HOROVOD, MOST_CODES, DefinitionChange, DefinitionSpec
 from edt_launch.service.projects import check_version, given, in_use, project_for, settled, taken
 from edt_launch.service.results import submitted_files
-from edt_launch.service.runs import may_follow
 from edt_launch.service.searches import Deletion
 from edt_launch.service.specification import JobSpec, check_framework
 from edt_launch.service.submission import Submission, digest, new_id
@@ -245,9 +244,19 @@ def _archive(home: Home, definition: str, told: str) -> Path:
 
 @contextlib.contextmanager
 def _code_of(context: Context, user: UserRecord, job_id: str) -> Iterator[BinaryIO]:
-    """The submitted files of a job that the user may follow, as an archive."""
+    """The code of a job, as an archive: what a run was started with, or else the submitted files.
+
+    Those of others' runs are for editors, who may run them, too; files of others' jobs are theirs alone.
+    """
     job = context.job(job_id)
-    may_follow(context, user, [job])
+    run = context.store.experiments.runs_of_jobs([job.id]).get(job.id)
+    if run is not None and run.digest and context.store.definitions.get(run.definition) is not None:
+        if not may(user, job):
+            definition_for(context, user, run.definition, Role.EDITOR)
+        with _archive(context.home, run.definition, run.digest).open("rb") as file:
+            yield file
+        return
+    job = context.job_of(job_id, user)
     folder = context.home.job(job.id)
     submitted = submitted_files(folder)
     if not submitted:

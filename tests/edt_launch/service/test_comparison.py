@@ -30,6 +30,11 @@ def test_equal_runs_have_the_first_as_the_best() -> None:
     assert metrics([{"loss": 1.0}, {"loss": 1.0}])[0].best == 0
 
 
+def test_secrets_are_not_compared() -> None:
+    found = parameters("net", "2", SPEC | {"environment": {"API_TOKEN": "s3cr3t"}})
+    assert found["$API_TOKEN"] == "…"
+
+
 def test_options_of_a_command_are_parameters() -> None:
     words = ["python", "train.py", "--rate", "-0.1", "--fast", "--seed=3", "data", "--tag", "a", "--tag", "b"]
     assert parameters("net", "2", SPEC | {"command": words, "environment": {"X": "y"}, "max": 4}) == {

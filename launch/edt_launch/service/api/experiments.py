@@ -100,6 +100,7 @@ def _shown(context: Context, experiment: ExperimentRecord, response: Response) -
     shown = [
         {**vars(one), "name": used[one.definition].name, "min": one.least, "max": one.most}
         for one in trainings
+        if one.definition in used  # it may have been taken out and deleted meanwhile
     ]
     counts = store.experiments.run_counts([experiment.id])
     return {**summary(experiment, counts.get(experiment.id, 0)), "trainings": shown}

@@ -46,7 +46,9 @@ def list_projects(
     roles = context.store.projects.roles(user.name, [one.id for one in page])
     return {
         "projects": [
-            {**vars(one), "role": Role.MANAGER if _is_managed(user, one) else roles[one.id]} for one in page
+            {**vars(one), "role": Role.MANAGER if _is_managed(user, one) else roles[one.id]}
+            for one in page
+            if _is_managed(user, one) or one.id in roles  # the membership may have ended meanwhile
         ],
         "next": page[-1].number if len(found) > limit else None,
     }

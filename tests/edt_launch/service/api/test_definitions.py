@@ -1,9 +1,11 @@
+import io
 import tarfile
 from typing import Any
 
 import pytest
 
 from edt_launch.service import definitions
+from edt_launch.service.submission import digest
 from lab import CODE, Lab, made, refused
 from world import World, member, tar, tar_of
 
@@ -136,6 +138,22 @@ def test_a_job_becomes_a_definition(lab: Lab) -> None:
     lab.join("bob", "editor")
     refused(lab.post_definition(lab.bob, code=None, name="b", code_of=job), 403, "is a job of ann")
     assert made(lab.post_definition(lab.bob, code=None, name="b", code_of=run["job"]))["owner"] == "bob"
+
+
+def test_a_run_becomes_a_definition_with_what_it_was_started_with(lab: Lab) -> None:
+    (run,) = lab.run(lab.experiment(lab.definition()["id"])["id"])
+    (lab.world.files(run["job"]).code / "train.py").write_text("the job has changed it")
+    again = lab.definition(code=None, code_of=run["job"], name="again")
+    assert again["codes"][0]["digest"] == digest(io.BytesIO(CODE))
+
+
+def test_a_viewer_takes_no_code_out_of_a_project(lab: Lab) -> None:
+    lab.join("bob", "viewer")
+    (run,) = lab.run(lab.experiment(lab.definition()["id"])["id"])
+    own = made(lab.bob.post("/projects", json={"name": "bob's"}))["id"]
+    taken = lab.post_definition(lab.bob, code=None, project=own, name="b", code_of=run["job"])
+    refused(taken, 403, "editor")
+    assert lab.bob.get(f"/definitions?project={own}").json()["definitions"] == []
 
 
 def test_strays_of_a_killed_service_are_removed(lab: Lab) -> None:

@@ -37,6 +37,7 @@ from edt_launch.service.web.pages.experiments import (
     project_of,
 )
 from edt_launch.service.web.views.experiment_form import (
+    ATTRIBUTES,
     LABELS,
     FormView,
     add_view,
@@ -113,6 +114,7 @@ class Attributes:
         fields: Annotated[DefinitionFields, Depends()],
         definition: Value = "",
         distribution: Value = Distribution.ELASTIC,
+        version: Version = "",
         least: Annotated[str, Form(alias="min", max_length=16)] = "",
         most: Annotated[str, Form(alias="max", max_length=16)] = "1",
     ) -> None:
@@ -120,6 +122,7 @@ class Attributes:
             **fields.values, "definition": definition, "distribution": distribution, "min": least.strip(),
             "max": most.strip(),
         }  # fmt: skip
+        self.seen = int(version) if version else None
 
     def training(self, definition: str = UNKNOWN) -> TrainingSpec:
         """How a definition is run; raises `InvalidError`."""
@@ -227,9 +230,9 @@ def ask_definition(
 ) -> Response:
     """The form by which a training definition is added, or one that is there is run in another way."""
     made.experiment_for(context, user, experiment_id, Role.EDITOR)
-    known = experiment_of(context, user, experiment_id)["trainings"]
-    values = {"min": "1", "max": "1"} | attributes(known, definition)
-    return _add(request, context, user, experiment_id, values, tab, is_draft)
+    experiment = experiment_of(context, user, experiment_id)
+    values = {"min": "1", "max": "1"} | attributes(experiment["trainings"], definition)
+    return _add(request, context, user, experiment, values, tab, is_draft, experiment["version"])
 
 
 @router.post("/{experiment_id}/add")
@@ -248,7 +251,7 @@ async def add_definition(
     def act() -> None:
         experiment = experiment_of(context, user, experiment_id)
         if tab == "existing":
-            _associate(context, user, experiment, given.training(given.values["definition"]))
+            _associate(context, user, experiment, given.training(given.values["definition"]), given.seen)
             return
         given.training()  # before anything is kept: does it make sense?
         definition = _definition(context, user, experiment, given, code)
@@ -261,7 +264,19 @@ async def add_definition(
     try:
         await context.uploads.run(user.name, act)
     except WRONG as error:
-        return _add(request, context, user, experiment_id, given.values, tab, is_draft, error)
+        experiment = experiment_of(context, user, experiment_id)
+        present = attributes(experiment["trainings"], given.values["definition"])
+        said, seen = after_refusal(
+            error,
+            given.seen,
+            experiment["version"],
+            ATTRIBUTES,
+            given.values,
+            dict.fromkeys(ATTRIBUTES, "") | present,
+        )
+        return _add(
+            request, context, user, experiment, given.values, tab, is_draft, seen, said, status=error.status
+        )
     return RedirectResponse(f"/experiments/{experiment_id}/edit{draft(is_draft)}", 303)
 
 
@@ -300,11 +315,16 @@ def _definition(
     return made_definitions.create(context, user, spec, file, name).id
 
 
-def _associate(context: Context, user: UserRecord, experiment: Json, training: TrainingSpec) -> None:
-    """Have an experiment run a definition in that way, at the definition's place if it has it already."""
+def _associate(
+    context: Context, user: UserRecord, experiment: Json, training: TrainingSpec, seen: int | None = None
+) -> None:
+    """Have an experiment run a definition in that way, at the definition's place if it has it already.
+
+    `seen` is the version that was changed; None: the present one.
+    """
     trainings = {one.definition: one for one in _trainings(experiment)} | {training.definition: training}
     changes = parsed(ExperimentChange, {"trainings": tuple(trainings.values())})
-    made.change(context, user, experiment["id"], changes, experiment["version"])
+    made.change(context, user, experiment["id"], changes, experiment["version"] if seen is None else seen)
 
 
 def _trainings(experiment: Json) -> list[TrainingSpec]:
@@ -320,18 +340,19 @@ def _add(
     request: Request,
     context: Context,
     user: UserRecord,
-    experiment_id: str,
+    experiment: Json,
     values: dict[str, str],
     tab: str,
     is_draft: bool,
-    error: ServiceError | None = None,
+    seen: int | None,
+    error: str = "",
+    *,
+    status: int = 200,
 ) -> Response:
-    experiment = experiment_of(context, user, experiment_id)
     page = definitions_rest.list_definitions(
         context, user, experiment["project"], limit=definitions_rest.MOST, after=0, newest=True
     )
     known = [vars(one) for one in page["definitions"]]
-    text = "" if error is None else error.message
     is_new = tab == "new"
     view = add_view(
         experiment,
@@ -340,10 +361,10 @@ def _add(
         values,
         is_new=is_new,
         is_draft=is_draft,
-        error=text,
+        seen=seen,
+        error=error,
         are_all=page["next"] is None,
     )
-    status = 200 if error is None else error.status
     return templating.page(request, "experiments/add.html", status=status, view=view)
 
 

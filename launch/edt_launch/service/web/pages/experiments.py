@@ -26,6 +26,7 @@ from edt_launch.service.errors import (
     InvalidError,
     NotFoundError,
     ServiceError,
+    TooLargeError,
 )
 from edt_launch.service.project_spec import RUN_ID, DefinitionSpec, ProjectSpec, RunSpec
 from edt_launch.service.web import templating
@@ -43,7 +44,7 @@ Version = Annotated[str, Form(pattern="^[0-9]{0,9}$")]
 Place = Annotated[int, Query(ge=0, le=2**53)]
 PAGE = 100
 """Projects, experiments or training definitions of a page."""
-WRONG = (InvalidError, ConflictError, ForbiddenError, NotFoundError)
+WRONG = (InvalidError, ConflictError, ForbiddenError, NotFoundError, TooLargeError)
 """What is told where a form was filled in."""
 
 

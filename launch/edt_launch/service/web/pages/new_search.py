@@ -15,7 +15,7 @@ from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.project_records import DefinitionRecord, Role
 from edt_launch.service.database.search_records import SearchRecord
-from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, ServiceError
+from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, ServiceError, TooLargeError
 from edt_launch.service.experiments import run_fields
 from edt_launch.service.search_spec import SubmittedSearch
 from edt_launch.service.web import templating
@@ -106,7 +106,7 @@ async def create(
     """Create it, or show the form again with what was wrong."""
     try:
         search = await context.uploads.run(user.name, lambda: _submit(context, user, given, code))
-    except (ConflictError, ForbiddenError, InvalidError) as error:
+    except (ConflictError, ForbiddenError, InvalidError, TooLargeError) as error:
         return await run_in_threadpool(_again, request, context, user, given, error)
     request.scope[SUBJECT] = search.id
     return RedirectResponse(f"/searches/{search.id}", 303)

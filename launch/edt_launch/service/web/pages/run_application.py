@@ -12,7 +12,7 @@ from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.records import JobRecord
-from edt_launch.service.errors import ForbiddenError, InvalidError
+from edt_launch.service.errors import ForbiddenError, InvalidError, TooLargeError
 from edt_launch.service.specification import JobSpec
 from edt_launch.service.submission import Submission
 from edt_launch.service.web import preview as starting
@@ -53,7 +53,7 @@ async def run(
     given = {field: value.strip() for field, value in given.items()}
     try:
         job = await context.uploads.run(user.name, lambda: _submit(context, user, given, code))
-    except (InvalidError, ForbiddenError) as error:
+    except (InvalidError, ForbiddenError, TooLargeError) as error:
         wrong = error.message
         view = run_view(given, wrong, is_admin=user.is_admin)
         return templating.page(request, "console/run.html", status=error.status, view=view)

@@ -3,11 +3,9 @@
 (() => {
   const { axis, common, dataZoom, draw, keepDrawn, legend, palette, points, positions, rounded } = edtPictures;
   const place = document.getElementById("curves");
-  if (!place) return;
   const DASHES = ["solid", "dashed", "dotted"];
-  const { x, url } = place.dataset;
 
-  const curve = (run, number, hues) => {
+  const curve = (run, x, number, hues) => {
     const color = hues[number % hues.length].fill;
     const type = DASHES[Math.floor(number / hues.length)];
     return {
@@ -20,7 +18,7 @@
     };
   };
 
-  const options = ({ name, series }) => {
+  const options = ({ name, series }, x) => {
     const colours = palette();
     return {
       ...common(colours),
@@ -36,16 +34,25 @@
         ...axis(colours),
       },
       yAxis: { type: "value", scale: true, name, ...axis(colours) },
-      series: series.map((run, number) => curve(run, number, colours.hues)),
+      series: series.map((run, number) => curve(run, x, number, colours.hues)),
     };
   };
 
-  keepDrawn(async () => {
-    const data = await edtFetchJson(url);
+  // Runs come and go, and with them what is to be drawn.
+  const wanted = () => document.getElementById("compared").dataset;
+  let drawn = null;
+  const redraw = async () => {
+    const { url, x } = wanted();
+    drawn = url;
+    const data = url ? await edtFetchJson(url) : { series: [] };
     if (data === null) return; // the picture stays
     place.hidden = data.series.every((run) => run.time.length === 0);
     if (place.hidden) return;
-    draw(place, options(data));
+    draw(place, options(data, x));
     place.dataset.curves = data.series.length;
+  };
+  document.addEventListener("htmx:after:swap", () => {
+    if (wanted().url !== drawn) redraw();
   });
+  keepDrawn(redraw);
 })();

@@ -1,4 +1,4 @@
-// Shows a page that asks before something is done as a dialog above the one that led to it; says what goes wrong.
+// Shows pages that ask before something is done as dialogs; says what goes wrong.
 "use strict";
 (() => {
   const SHOWN = 12000; // milliseconds for which a message is shown
@@ -23,6 +23,11 @@
     return null; // without an answer, the light says that there is no connection
   };
 
+  // What the page shows is gone or refused: the service says so.
+  document.addEventListener("htmx:response:error", ({ target, detail }) => {
+    if (target.id === "page" && [403, 404, 410].includes(detail.ctx.response.status)) location.reload();
+  });
+
   // What may be opened and closed stays as it is when the page around it is brought up to date.
   const opened = new Set();
   const note = ({ target }) => {
@@ -33,7 +38,7 @@
     for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
   });
 
-  // A request for what a dialog shows; null, which is told, if there is no answer or nobody is logged on.
+  // A request for what a dialog shows; null if there is no answer, which is told, or nobody is logged on.
   const ask = async (address, options = {}) => {
     const answer = await fetch(address, { ...options, headers: { "HX-Request": "true" } }).catch(() => null);
     if (!answer) say("The service does not answer, so nothing may have been done. Try again when it does.");
@@ -47,7 +52,7 @@
     dialog.replaceChildren(...(page.getElementById("content") ?? page.body).childNodes);
     const isNew = !dialog.open;
     if (isNew) dialog.showModal();
-    // Never on the button that does it: on the question, and on what is said when the form was sent.
+    // Never on the button that does it: on the question, or on what is said.
     const said = dialog.querySelector("[role=alert]") ?? dialog.querySelector("[role=status]:not(:empty)");
     const first = (isNew ? null : said) ?? dialog.querySelector("h1");
     first.tabIndex = -1;
@@ -68,28 +73,26 @@
     const answer = await ask(link.href);
     if (answer) show(await answer.text());
   });
-  // A form is sent once: a second click while it is on its way does nothing.
+  // A form is sent once, however often its button is clicked.
   const onTheirWay = new Set();
   addEventListener("pageshow", () => onTheirWay.clear());
   document.addEventListener("submit", async (event) => {
     const form = event.target;
     if (onTheirWay.has(form)) event.preventDefault();
-    else if (form.method === "post" && !dialog.contains(form)) onTheirWay.add(form);
-  });
-  document.addEventListener("submit", async (event) => {
-    const form = event.target;
-    if ("dialog" in form.dataset) {
+    else if ("dialog" in form.dataset) {
       event.preventDefault();
       const address = event.submitter?.getAttribute("formaction") ?? form.getAttribute("action");
       const answer = await ask(`${address}?${new URLSearchParams(new FormData(form, event.submitter))}`);
       if (answer) show(await answer.text());
-      return;
+    } else if (form.method === "post") {
+      onTheirWay.add(form);
+      if (!dialog.contains(form)) return;
+      event.preventDefault();
+      await send(form, event.submitter);
     }
-    if (!dialog.contains(form)) return;
-    event.preventDefault();
-    if (onTheirWay.has(form)) return;
-    onTheirWay.add(form);
-    const body = new URLSearchParams(new FormData(form, event.submitter));
+  });
+  const send = async (form, submitter) => {
+    const body = new URLSearchParams(new FormData(form, submitter));
     const answer = await ask(form.getAttribute("action"), { method: "POST", body });
     onTheirWay.delete(form);
     if (answer === null) return;
@@ -101,5 +104,5 @@
       say(`Done: ${done.trim()}`, "good");
       document.body.dispatchEvent(new CustomEvent("edt:changed"));
     }
-  });
+  };
 })();

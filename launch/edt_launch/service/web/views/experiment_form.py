@@ -17,6 +17,12 @@ LABELS = {
 }  # fmt: skip
 """What is compared if two people have changed an experiment."""
 
+ATTRIBUTES = {
+    "distribution": "distributed training type", "min": "number of nodes, at least",
+    "max": "number of nodes, at most",
+}  # fmt: skip
+"""What is compared if two people have changed how an experiment runs a training definition."""
+
 OBJECTIVES = [
     ("", "lower ones of a loss or an error, otherwise higher ones"),
     ("minimize", "lower ones"),
@@ -104,6 +110,7 @@ class AddView:
 
     Attributes:
         present: the name of one that the experiment has, of which the form changes the attributes.
+        seen: the version of the experiment that these are about.
     """
 
     experiment: Json
@@ -114,6 +121,7 @@ class AddView:
     existing: Field
     framework: Field
     distribution: Field
+    seen: str = ""
     error: str = ""
 
     def tab(self, name: str) -> str:
@@ -139,6 +147,7 @@ def add_view(
     *,
     is_new: bool,
     is_draft: bool,
+    seen: int | None,
     error: str = "",
     are_all: bool = True,
 ) -> AddView:
@@ -163,6 +172,7 @@ def add_view(
         ),
         framework_field(frameworks, values.get("framework", HOROVOD)),
         Field("distribution", "Distributed training type", distribution, False, distributions),
+        "" if seen is None else str(seen),
         error,
     )
 

@@ -122,7 +122,7 @@ def _value(text: str) -> float | str:
     """A number if it is one; JSON's true, null and the like are texts, too."""
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     return value if isinstance(value, int | float) and not isinstance(value, bool) else text
 

@@ -1,5 +1,6 @@
 """What the pages of searches show."""
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -211,7 +212,7 @@ def search_view(
         percent=round(100 * done / search["total"], 1) if search["total"] else 0.0,
         parameters=parameters(spec),
         settings=settings(spec, template),
-        command=" ".join(template.get("command", ())),
+        command=shlex.join(template.get("command", ())),
         names=names,
         rows=[_row(trial, names) for trial in shown],
         total=len(trials),

@@ -196,6 +196,31 @@ def test_attributes_begin_as_they_are(lab: Lab) -> None:
     assert 'value="second"' in text
 
 
+def test_the_second_of_two_who_change_attributes_is_told_what_the_first_has_changed(lab: Lab) -> None:
+    lab.join("bob", "editor")
+    definition = lab.definition()["id"]
+    experiment = lab.experiment(definition)["id"]
+    form = f"/experiments/{experiment}/add?tab=existing&definition={definition}"
+    ann, bob = browser(lab.world, "ann"), browser(lab.world, "bob")
+    assert 'name="version" value="1"' in ann.get(form).text
+    given = {"definition": definition, "distribution": "Elastic", "min": "1", "version": "1"}
+    assert ann.post(form, data=given | {"max": "3"}).status_code == 303
+    answer = bob.post(form, data=given | {"max": "2"})
+    shown_again(
+        answer,
+        409,
+        "ann changed &#39;first&#39;",
+        "number of nodes, at most 3 (yours: 2)",
+        'name="version" value="2"',
+    )
+    ann.post(
+        f"/experiments/{experiment}/edit",
+        data={"name": "first", "then": f"remove:{definition}", "version": "2"},
+    )
+    assert bob.post(form, data=given | {"max": "2", "version": "2"}).status_code == 409
+    assert lab.ann.get(f"/experiments/{experiment}").json()["trainings"] == []
+
+
 def test_what_runs_are_compared_by_is_chosen(lab: Lab) -> None:
     ann = browser(lab.world, "ann")
     given = {"project": lab.project, "name": "first", "metric": "score", "objective": "minimize"}
@@ -290,15 +315,15 @@ def test_names_that_are_taken_are_told_above_what_was_written(lab: Lab) -> None:
     shown_again(answer, 409, "an experiment &#39;first&#39;", 'value="kept"')
 
 
-def test_cancelling_a_new_experiment_takes_it_back(lab: Lab) -> None:
+def test_cancelling_a_new_experiment_asks_before_it_is_deleted(lab: Lab) -> None:
     ann = browser(lab.world, "ann")
     given = {"project": lab.project, "name": "first", "then": "add"}
     add = ann.post("/experiments/new", data=given).headers["location"]
     assert re.findall(r'href="(\S+/edit\S*)"', ann.get(add).text) == [add.replace("/add", "/edit")]
     edit = ann.post(add, data=DEFINITION, files={"code": ("code.zip", CODE)}).headers["location"]
     text = ann.get(edit).text
-    assert "Cancel deletes the experiment." in text
-    cancel = re.findall(r'<form id="cancel" method="post" action="(.*?)"', text)[0]
+    cancel = re.findall(r'href="(\S+)" data-dialog>Cancel', text)[0]
+    assert "Nothing has been run in it." in ann.get(cancel).text
     assert ann.post(cancel).headers["location"] == f"/experiments/projects/{lab.project}"
     project = ann.get(f"/experiments/projects/{lab.project}").text
     assert ("There is no experiment" in project, "&lt;i&gt;net" in project) == (True, True)
@@ -309,11 +334,12 @@ def test_cancelling_takes_back_nothing_that_was_saved_or_run(lab: Lab, then: str
     ann = browser(lab.world, "ann")
     experiment = lab.experiment(lab.definition()["id"])
     edit = f"/experiments/{experiment['id']}/edit"
-    assert 'id="cancel"' in ann.get(f"{edit}?draft=1").text
+    asks = 'delete" data-dialog>Cancel'
+    assert asks in ann.get(f"{edit}?draft=1").text
     given = {"name": "first", "then": then, "version": str(experiment["version"])}
     saved = ann.post(f"{edit}?draft=1", data=given).headers["location"]
-    assert 'id="cancel"' not in ann.get(saved).text
-    assert ('id="cancel"' in ann.get(f"{edit}?draft=1").text) == (then == "save")
+    assert asks not in ann.get(saved).text
+    assert (asks in ann.get(f"{edit}?draft=1").text) == (then == "save")
 
 
 def test_a_global_command_that_is_empty_is_told(lab: Lab) -> None:

@@ -68,7 +68,12 @@ def test_a_search_and_its_tabs(world: World) -> None:
     best = client.get(f"/searches/{ID}?tab=best").text
     assert "data-axis" not in best
     given = client.get(f"/searches/{ID}?tab=input").text
-    for told in ("10 to the power of -4 to -1", "&lt;b&gt;, adam", "train.py --rate {rate}", "<dd>1-2</dd>"):
+    for told in (
+        "10 to the power of -4 to -1",
+        "&lt;b&gt;, adam",
+        "train.py --rate &#39;{rate}&#39;",
+        "<dd>1-2</dd>",
+    ):
         assert told in given
     for page in (progress, best, given):
         assert "<b>" not in page

@@ -1,19 +1,14 @@
 """What a job runs, and where."""
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edt_launch.service.masking import masked
 from edt_launch.service.web import wording
 
 Json = Mapping[str, Any]
-
-_SECRET = re.compile(r"secret|token|passw|pwd|key|credential|auth|access", re.IGNORECASE)
-
-_PASSWORD = re.compile(r"(://[^/\s:@]*:)\S+@")
-"""What is secret in an address: `postgresql://ann:secret@host/name`."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +32,7 @@ def definition(job: Json, submitted: Mapping[str, int], most: int = 200) -> Defi
         job["directory"],
         job["framework"] or "",
         job["code_digest"] or "",
-        [
-            (name, "…" if _SECRET.search(name) else _PASSWORD.sub(r"\1…@", value))
-            for name, value in sorted(job["environment"].items())
-        ],
+        [(name, masked(name, value)) for name, value in sorted(job["environment"].items())],
         [(name, wording.amount(size)) for name, size in sorted(submitted.items())[:most]],
         max(0, len(submitted) - most),
         [(one["host"], ", ".join(one["devices"])) for one in job["hosts"]],
