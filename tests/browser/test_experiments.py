@@ -217,6 +217,26 @@ def test_a_page_whose_experiment_was_deleted_says_so(site: Site) -> None:
         page.get_by_text("there is no experiment").wait_for()
 
 
+def test_texts_of_several_lines_stay_as_they_are(site: Site) -> None:
+    lab = Lab(site.world)
+    texts = {"command": ["bash", "-c", "echo one\nexit 3"], "description": "\n a\nb"}
+    definition = lab.definition(**texts, code=None)["id"]
+    experiment = lab.experiment(definition, **texts)["id"]
+    with site.page("ann") as page:
+        page.goto(f"/experiments/{experiment}/edit")
+        page.get_by_label("Name").fill("second")
+        page.get_by_role("button", name="Save").click()
+        page.wait_for_function("document.querySelector('[name=version]').value === '2'")
+        page.goto(f"/experiments/definitions/{definition}/edit")
+        page.get_by_label("Name").fill("other")
+        page.get_by_role("button", name="Save").click()
+        page.get_by_role("link", name="Edit other").wait_for()
+    for path in (f"/experiments/{experiment}", f"/definitions/{definition}"):
+        shown = lab.ann.get(path).json()
+        assert (shown["command"], shown["description"]) == (texts["command"], "a\nb")
+    assert site.errors == []
+
+
 def drop(page: Page, on: str, *files: Path) -> None:
     """Drop files on an element, as from a file manager."""
     box = page.locator(on).bounding_box()

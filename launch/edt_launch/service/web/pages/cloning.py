@@ -17,12 +17,12 @@ from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.submission import Submission, like
 from edt_launch.service.web import templating
+from edt_launch.service.web.form_fields import Value
 from edt_launch.service.web.views.job import CLONED, clone_question
 
 router = APIRouter()
 
 Json = dict[str, Any]
-Value = Annotated[str, Form(max_length=2**16)]
 
 
 @router.get("/jobs/{job_id}/clone")

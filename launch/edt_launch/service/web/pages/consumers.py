@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Form, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
@@ -18,12 +18,12 @@ from edt_launch.service.database.cluster import fresh
 from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
 from edt_launch.service.names import ROOT, USER
 from edt_launch.service.web import templating
+from edt_launch.service.web.form_fields import Value
 from edt_launch.service.web.views import consumers as views
 
 router = APIRouter(prefix="/console")
 
 Json = dict[str, Any]
-Value = Annotated[str, Form(max_length=64)]
 
 
 class Given:

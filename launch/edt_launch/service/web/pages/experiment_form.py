@@ -27,9 +27,9 @@ from edt_launch.service.project_spec import (
 from edt_launch.service.projects import project_for
 from edt_launch.service.web import preview as starting
 from edt_launch.service.web import templating
+from edt_launch.service.web.form_fields import Value
 from edt_launch.service.web.pages.experiments import (
     WRONG,
-    Value,
     Version,
     after_refusal,
     experiment_of,
@@ -115,8 +115,8 @@ class Attributes:
         definition: Value = "",
         distribution: Value = Distribution.ELASTIC,
         version: Version = "",
-        least: Annotated[str, Form(alias="min", max_length=16)] = "",
-        most: Annotated[str, Form(alias="max", max_length=16)] = "1",
+        least: Annotated[Value, Form(alias="min")] = "",
+        most: Annotated[Value, Form(alias="max")] = "1",
     ) -> None:
         self.values = {
             **fields.values, "definition": definition, "distribution": distribution, "min": least.strip(),

@@ -30,6 +30,7 @@ from edt_launch.service.errors import (
 )
 from edt_launch.service.project_spec import RUN_ID, DefinitionSpec, ProjectSpec, RunSpec
 from edt_launch.service.web import templating
+from edt_launch.service.web.form_fields import Value
 from edt_launch.service.web.views import experiments as views
 from edt_launch.service.web.views.asking import overtaken
 from edt_launch.service.web.views.compared import AXES, Compared, compared, too_many
@@ -37,7 +38,6 @@ from edt_launch.service.web.views.compared import AXES, Compared, compared, too_
 router = APIRouter(prefix="/experiments")
 
 Json = dict[str, Any]
-Value = Annotated[str, Form(max_length=2**16)]
 Version = Annotated[str, Form(pattern="^[0-9]{0,9}$")]
 """The version that a form is about, as it was seen; empty: whichever."""
 

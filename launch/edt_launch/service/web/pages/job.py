@@ -19,6 +19,7 @@ from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidErro
 from edt_launch.service.specification import JobChange
 from edt_launch.service.states import Wanted
 from edt_launch.service.web import templating
+from edt_launch.service.web.form_fields import Value
 from edt_launch.service.web.pages import job_tabs
 from edt_launch.service.web.views.job import (
     LABELS,
@@ -40,8 +41,6 @@ ACTS: Mapping[str, Callable[[Context, UserRecord, str, bool], Response]] = {
     "pause": rest.pause,
     "resume": rest.resume,
 }
-
-Value = Annotated[str, Form(max_length=256)]
 
 
 @router.get("/jobs/{job_id}")

@@ -19,11 +19,11 @@ from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidErro
 from edt_launch.service.experiments import run_fields
 from edt_launch.service.search_spec import SubmittedSearch
 from edt_launch.service.web import templating
+from edt_launch.service.web.form_fields import Value
 from edt_launch.service.web.views import new_search as views
 
 router = APIRouter(prefix="/searches/new")
 
-Value = Annotated[str, Form(max_length=2**16)]
 Values = Annotated[list[str] | None, Form(max_length=views.MOST_ROWS)]
 
 
@@ -45,8 +45,8 @@ class Given:
         max_minutes: Value = "",
         max_budget: Value = "",
         seed: Value = "",
-        least: Annotated[str, Form(alias="min", max_length=64)] = "1",
-        most: Annotated[str, Form(alias="max", max_length=64)] = "1",
+        least: Annotated[Value, Form(alias="min")] = "1",
+        most: Annotated[Value, Form(alias="max")] = "1",
         priority: Value = "0",
         parameter: Values = None,
         kind: Values = None,

@@ -8,9 +8,9 @@ from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.database.project_records import Role
 from edt_launch.service.project_spec import ProjectChange
 from edt_launch.service.web import templating
+from edt_launch.service.web.form_fields import Value
 from edt_launch.service.web.pages.experiments import (
     WRONG,
-    Value,
     Version,
     after_refusal,
     parsed,

@@ -17,11 +17,11 @@ from edt_launch.service.specification import JobSpec
 from edt_launch.service.submission import Submission
 from edt_launch.service.web import preview as starting
 from edt_launch.service.web import templating
+from edt_launch.service.web.form_fields import Value
 from edt_launch.service.web.views.run_application import run_view
 
 router = APIRouter(prefix="/console/run")
 
-Value = Annotated[str, Form(max_length=2**16)]
 Code = Annotated[UploadFile | None, File()]
 
 

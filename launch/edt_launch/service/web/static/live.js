@@ -57,7 +57,7 @@
       document.body.dispatchEvent(new CustomEvent("edt:changed"));
     }, GATHER);
   };
-  // What changes without a job's change is looked at again now and then.
+  // What changes without a job is looked at now and then.
   setInterval(() => {
     if (!document.hidden && document.querySelector("[data-goes-on]")) refetch();
   }, AGAIN);

@@ -1,0 +1,19 @@
+"""What forms send."""
+
+from typing import Annotated
+
+from fastapi import Form
+from pydantic import AfterValidator
+
+MOST = 2**16
+"""Characters of a field. What makes no sense is told by the form, which keeps what was written."""
+
+
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n")  # browsers send line ends so
+
+
+Line = AfterValidator(_lines)
+
+Value = Annotated[str, Form(max_length=MOST), Line]
+"""What is written in a field."""
