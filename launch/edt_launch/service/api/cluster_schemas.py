@@ -109,7 +109,7 @@ class ShareChange(Body):
     version: str | None = Field(
         default=None,
         max_length=16,
-        description="The `version` that was seen: the change is refused if the node has another one.",
+        description="The `version` that was seen, `new` for none: with another one, the change is refused.",
     )
 
 

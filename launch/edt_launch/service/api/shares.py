@@ -34,6 +34,10 @@ def shares(context: ContextDep, user: CurrentUser) -> Any:
     return {"shares": _shown(context)}
 
 
+NEW = "new"
+"""The version of a node that is not there yet."""
+
+
 @router.put(
     "/shares/{name}",
     response_model=cluster_schemas.OwnerShare | schemas.Changes,
@@ -49,14 +53,17 @@ def put(
     """Change a node of the tree, or add one; or say whose number of workers that would change (`dry_run`)."""
     own = "" if name == ROOT else name
     nodes = {node.name: node for node in context.store.shares.all()}
-    before = nodes.get(own) or replace(fresh(own), usage_at=context.clock())
+    known = nodes.get(own)
+    if known is None and change.version not in (None, NEW):
+        raise NotFoundError(f"{name} is not in the owners' tree any more", "add it again")
+    before = known or replace(fresh(own), usage_at=context.clock())
     changes = {field: getattr(change, field) for field in change.model_fields_set - {"version"}}
     if "limit" in changes and changes["limit"] is None:
         changes["limit"] = inf
     after = replace(before, **{field: value for field, value in changes.items() if value is not None})
     _check(nodes, after)
     # What was left out is as it was seen just now.
-    seen = before.version if change.version is None else change.version
+    seen = before.version if known is None or change.version is None else change.version
     if seen != before.version:
         raise _changed(context, name)
     if dry_run:

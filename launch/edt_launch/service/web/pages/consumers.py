@@ -81,7 +81,7 @@ async def show(request: Request, context: ContextDep, user: CurrentUser) -> Resp
 def ask_new(request: Request, context: ContextDep, user: CurrentAdmin) -> Response:
     """The form for another node."""
     parents = [node["name"] for node in _nodes(context, user)]
-    view = views.form(None, fresh("x").version, Given().settings, parents)
+    view = views.form(None, rest.NEW, Given().settings, parents)
     return templating.page(request, "act.html", view=view)
 
 
@@ -167,6 +167,9 @@ def _answer(
     try:
         done = rest.put(context, user, own or ROOT, given.change(own), dry_run)
     except InvalidError as error:
+        status, version = error.status, given.version
+        told = error.message
+    except NotFoundError as error:
         status, version = error.status, given.version
         told = error.message
     except ConflictError as error:

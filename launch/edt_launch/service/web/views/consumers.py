@@ -145,13 +145,18 @@ def values(node: Json) -> dict[str, str]:
     """What the form of a node begins with."""
     return {
         "parent": node["parent"] or "",
-        "weight": f"{node['weight']:g}",
-        "guarantee": f"{node['guarantee']:g}",
-        "limit": "" if node["limit"] is None else f"{node['limit']:g}",
+        "weight": _exact(node["weight"]),
+        "guarantee": _exact(node["guarantee"]),
+        "limit": "" if node["limit"] is None else _exact(node["limit"]),
         "lends": _yes(node["lends"]),
         "policy": node["policy"],
-        "half_life": f"{node['half_life']:.12g}",
+        "half_life": _exact(node["half_life"]),
     }
+
+
+def _exact(value: float) -> str:
+    """A number that is read as the same."""
+    return repr(float(value)).removesuffix(".0")
 
 
 def parents(nodes: Iterable[Json], own: str) -> list[str]:

@@ -9,6 +9,20 @@ from world import World
 FORM = {"parent": "", "weight": "1", "guarantee": "0", "limit": "", "lends": "yes", "policy": "fair"}
 
 
+def test_a_consumer_that_was_removed_meanwhile_does_not_come_back(world: World) -> None:
+    world.admin.put("/shares/lab", json={"weight": 1 / 3, "guarantee": 1.2345678})
+    admin, seen = browser(world, "admin"), version(world, "lab")
+    form = admin.get("/console/consumers/lab").text
+    assert f'value="{1 / 3}"' in form
+    assert 'value="1.2345678"' in form
+    world.admin.delete("/shares/lab")
+    data = FORM | {"weight": "7", "version": seen}
+    for query in ("?dry_run=1", ""):
+        answer = admin.post(f"/console/consumers/lab{query}", data=data)
+        shown_again(answer, 404, "lab is not in the owners&#39; tree any more", 'value="7"')
+    assert "lab" not in {node.name for node in world.store.shares.all()}
+
+
 def version(world: World, name: str) -> str:
     return next(node for node in world.ann.get("/shares").json()["shares"] if node["name"] == name)["version"]
 
