@@ -22,7 +22,7 @@ from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
 from edt_launch.service.home import DEFINITION_ID, Home
 from edt_launch.service.names import MOST_NAME
 from edt_launch.service.project_spec import HOROVOD, MOST_CODES, DefinitionChange, DefinitionSpec
-from edt_launch.service.projects import check_version, given, in_use, project_for, settled, taken
+from edt_launch.service.projects import check_version, differs, given, in_use, project_for, settled, taken
 from edt_launch.service.results import submitted_files
 from edt_launch.service.searches import Deletion
 from edt_launch.service.specification import JobSpec, check_framework
@@ -149,11 +149,11 @@ def edit(
     present = context.store.definitions.code(definition.id, definition.code)
     if code is not None and (present is None or digest(code) != present.digest):
         return set_code(context, user, definition.id, code, code_name, seen, changes)
-    wanted = replace(definition, **given(changes, now, user))
-    if replace(wanted, changed=definition.changed, changed_by=definition.changed_by) == definition:
+    values = given(changes, now, user)
+    if not differs(definition, values):
         return definition
     with opened(context, definition.id, present) as kept:
-        _check(context, user, wanted, kept)
+        _check(context, user, replace(definition, **values), kept)
     return change(context, user, definition.id, changes, seen)
 
 

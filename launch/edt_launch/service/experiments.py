@@ -23,7 +23,7 @@ from edt_launch.service.database.records import JobRecord
 from edt_launch.service.definitions import opened
 from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
 from edt_launch.service.project_spec import HOROVOD, ExperimentChange, ExperimentSpec, RunSpec, TrainingSpec
-from edt_launch.service.projects import check_version, given, project_for, settled, taken
+from edt_launch.service.projects import check_version, differs, given, project_for, settled, taken
 from edt_launch.service.specification import JobSpec
 from edt_launch.service.submission import Submission, new_id
 
@@ -116,7 +116,10 @@ def change(
     if "source" in values:
         values["source"] = data_folder.normal(values["source"])
     trainings = None if changes.trainings is None else _records(experiment.id, changes.trainings)
-    known = context.store.experiments.trainings(experiment.id) if trainings is None else trainings
+    present = context.store.experiments.trainings(experiment.id)
+    if not differs(experiment, values) and trainings in (None, present):
+        return experiment
+    known = present if trainings is None else trainings
     plan(context, ExperimentRecord(**vars(experiment) | values), known, RunSpec())
     done = context.store.experiments.change(experiment.id, experiment.version, trainings, **values)
     after = context.store.experiments.get(experiment.id)

@@ -1,6 +1,6 @@
 """Projects: who may do what with them, and changing them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from edt_launch.service.context import Context
@@ -77,7 +77,10 @@ def change(
     project = project_for(context, user, name, Role.MANAGER)
     check_version(project, seen, context.clock())
     now = context.clock()
-    done = context.store.projects.change(project.id, project.version, **given(changes, now, user))
+    values = given(changes, now, user)
+    if not differs(project, values):
+        return project
+    done = context.store.projects.change(project.id, project.version, **values)
     return settled(done, project, context.store.projects.get(project.id), changes.name, "project", now)
 
 
@@ -137,6 +140,15 @@ def given(changes: Any, now: float, user: UserRecord) -> dict[str, Any]:
     if "command" in values:
         values["command"] = tuple(values["command"])
     return {**values, "changed": now, "changed_by": user.name}
+
+
+def differs(thing: Versioned, values: Mapping[str, Any]) -> bool:
+    """Whether something would be other than it is, but for who has changed it when."""
+    return any(
+        getattr(thing, name) != value
+        for name, value in values.items()
+        if name not in ("changed", "changed_by")
+    )
 
 
 def check_version(thing: Versioned, seen: int | None, now: float) -> None:

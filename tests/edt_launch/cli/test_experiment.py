@@ -157,6 +157,15 @@ def test_members_are_listed_added_and_removed(edt: Edt, world: World) -> None:
     assert edt("project", "ls").out == "no projects; make one with: edt project create NAME\n"
 
 
+def test_what_is_refused_leaves_no_definition_behind(edt: Edt, world: World, first: str) -> None:
+    Path("train.py").write_text("print(2)")
+    words = ("experiment", "add", "first", "new", "--min", "3")
+    ended = edt(*words, "--max", "2", "--", "python", "train.py")
+    assert (ended.code != 0, "is less than min" in " ".join(ended.err.split())) == (True, True)
+    assert [one["name"] for one in world.ann.get("/definitions").json()["definitions"]] == ["net"]
+    made(edt, *words, "--max", "4", "--", "python", "train.py")
+
+
 def test_what_is_not_there_or_several_is_named(edt: Edt, world: World, first: str) -> None:
     assert "there is no experiment 'none'" in edt("experiment", "show", "none").err
     made(edt, "project", "create", "other")

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from edt_launch.cli.commands.submit import check_script, collect, environment
-from edt_launch.cli.errors import MistakenError
+from edt_launch.cli.errors import ClientError, MistakenError
 from edt_launch.cli.experiment_tables import (
     comparison_lines,
     experiment_lines,
@@ -90,6 +90,7 @@ def add(
     service = connect()
     found = _found(service, experiment)
     known = next(service.pages("definitions", project=str(found["project"]), name=name), None)
+    is_new = known is None
     if known is not None and (command or framework or description):
         raise MistakenError(
             f"there is a training definition {name!r} already, which has its own command and framework",
@@ -120,7 +121,12 @@ def add(
     ]
     headers = {"If-Match": f'"{found["version"]}"'}
     changes = {"trainings": [*others, one]}
-    data = service.call("PATCH", "experiments", str(found["id"]), content=changes, headers=headers)
+    try:
+        data = service.call("PATCH", "experiments", str(found["id"]), content=changes, headers=headers)
+    except ClientError:
+        if is_new:  # it would be in the way of the next attempt
+            service.order("DELETE", "definitions", str(known["id"]))
+        raise
     if as_json:
         print_json({"experiment": data, "definition": known})
         return

@@ -145,3 +145,14 @@ def test_a_large_folder_is_listed_in_part(lab: Lab) -> None:
         (data / f"f{number:04}").touch()
     shown = lab.ann.get("/data").json()
     assert (len(shown["files"]), shown["files"][-1], shown["complete"]) == (MOST, "f0999", False)
+
+
+def test_without_a_difference_an_experiment_and_a_project_keep_their_versions(lab: Lab) -> None:
+    experiment = lab.experiment(lab.definition()["id"], description="d")
+    same = {name: experiment[name] for name in ("name", "description", "objective")}
+    path = f"/experiments/{experiment['id']}"
+    trainings = [{"definition": one["definition"], "min": 1, "max": 4} for one in experiment["trainings"]]
+    assert lab.ann.patch(path, json=same | {"trainings": trainings}).json()["version"] == 1
+    assert lab.ann.patch(path, json=same | {"trainings": []}).json()["version"] == 2
+    assert lab.ann.patch(f"/projects/{lab.project}", json={"name": "digits"}).json()["version"] == 1
+    assert lab.ann.patch(f"/projects/{lab.project}", json={"name": "more"}).json()["version"] == 2

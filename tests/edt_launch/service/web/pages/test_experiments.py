@@ -263,7 +263,7 @@ def test_the_second_of_two_editors_is_told_who_came_first(lab: Lab) -> None:
 
 def test_a_run_that_cannot_be_started_leaves_what_was_saved(lab: Lab) -> None:
     edit = f"/experiments/{lab.experiment()['id']}/edit"
-    given = {"name": "first", "then": "run", "version": "1"}
+    given = {"name": "second", "then": "run", "version": "1"}
     answer = browser(lab.world, "ann").post(edit, data=given)
     shown_again(answer, 409, "has no training definition", 'name="version" value="2"')
 
