@@ -29,6 +29,7 @@ from edt_launch.service.errors import (
     TooLargeError,
 )
 from edt_launch.service.project_spec import RUN_ID, DefinitionSpec, ProjectSpec, RunSpec
+from edt_launch.service.projects import project_for
 from edt_launch.service.web import templating
 from edt_launch.service.web.form_fields import Value
 from edt_launch.service.web.views import experiments as views
@@ -122,7 +123,8 @@ def show_project(
 
 @router.get("/projects/{project_id}/members")
 def ask_member(request: Request, context: ContextDep, user: CurrentUser, project_id: str) -> Response:
-    """The form by which members are added."""
+    """The form by which members are added, for managers."""
+    project_for(context, user, project_id, Role.MANAGER)
     project = project_of(context, user, project_id)
     return templating.page(request, "act.html", view=views.member_question(project, _names(context)))
 

@@ -15,7 +15,14 @@ from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.project_records import DefinitionRecord, Role
 from edt_launch.service.database.search_records import SearchRecord
-from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, ServiceError, TooLargeError
+from edt_launch.service.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    ServiceError,
+    TooLargeError,
+)
 from edt_launch.service.experiments import run_fields
 from edt_launch.service.search_spec import SubmittedSearch
 from edt_launch.service.web import templating
@@ -106,7 +113,7 @@ async def create(
     """Create it, or show the form again with what was wrong."""
     try:
         search = await context.uploads.run(user.name, lambda: _submit(context, user, given, code))
-    except (ConflictError, ForbiddenError, InvalidError, TooLargeError) as error:
+    except (ConflictError, ForbiddenError, InvalidError, NotFoundError, TooLargeError) as error:
         return await run_in_threadpool(_again, request, context, user, given, error)
     request.scope[SUBJECT] = search.id
     return RedirectResponse(f"/searches/{search.id}", 303)
@@ -116,7 +123,10 @@ def _again(
     request: Request, context: Context, user: UserRecord, given: Given, error: ServiceError
 ) -> Response:
     wrong = error.message
-    definition = _definition(context, user, given.definition) if given.definition else None
+    try:
+        definition = _definition(context, user, given.definition) if given.definition else None
+    except (ForbiddenError, NotFoundError):  # that is the error which is told
+        definition = None
     view = views.new_search(given.texts, given.rows, wrong, definition)
     return templating.page(request, "new_search.html", status=error.status, view=view)
 

@@ -72,6 +72,7 @@ def preview(
     priority: Value = "",
 ) -> Response:
     """What starting it would change, as lines."""
+    request.scope[SUBJECT] = None
     given = {"name": name, "min": least, "max": most, "priority": priority}
     stripped = {field: value.strip() for field, value in given.items()}
     return templating.page(request, "preview.html", lines=starting.lines(context, user, **stripped))

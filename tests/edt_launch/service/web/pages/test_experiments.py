@@ -346,3 +346,14 @@ def test_a_global_command_that_is_empty_is_told(lab: Lab) -> None:
     given = {"project": lab.project, "name": "first", "global": "1", "command": " "}
     answer = browser(lab.world, "ann").post("/experiments/new", data=given)
     shown_again(answer, 422, "command: the global one is empty: write it, or do not use it")
+
+
+def test_only_managers_see_who_can_be_a_member_and_previews_are_no_changes(lab: Lab) -> None:
+    lab.join("bob", "viewer")
+    ann = browser(lab.world, "ann")
+    experiment = lab.experiment()["id"]
+    changes = len(lab.world.store.audit.newest(100))
+    assert browser(lab.world, "bob").get(f"/experiments/projects/{lab.project}/members").status_code == 403
+    assert ann.get(f"/experiments/projects/{lab.project}/members").status_code == 200
+    assert ann.post(f"/experiments/{experiment}/preview", data={"max": "2"}).status_code == 200
+    assert len(lab.world.store.audit.newest(100)) == changes

@@ -143,3 +143,10 @@ def test_all_rows_that_were_written_are_shown_again_in_their_places(world: World
     columns["parameter"][63] = "z"
     text = client.post("/searches/new", data=FORM | columns, files=CODE).text
     assert text.count('name="parameter"') == 64
+
+
+def test_a_form_whose_definition_is_gone_keeps_its_input(world: World) -> None:
+    answer = browser(world, "ann").post(
+        "/searches/new", data=FORM | {"definition": "daaaaaaaa", "name": "kept"}
+    )
+    shown_again(answer, 404, "there is no training definition", 'value="kept"')
