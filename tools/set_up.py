@@ -265,7 +265,7 @@ def install_horovod(shell: Shell) -> None:
     if cuda_version:
         packages = [torch.directory, *site_packages_directories()]
         variables |= find_cuda(cuda_version, packages, ROOT / "build" / "nccl", os.environ).environment()
-    elif machine_has_gpu():
+    elif torch.cuda is None and machine_has_gpu():
         shell.notes.append(
             "this machine has a GPU, but torch is a CPU build, and so is Horovod now: once the interpreter "
             "has a CUDA torch, 'make clean setup' uses that"

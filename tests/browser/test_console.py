@@ -1,7 +1,7 @@
 """The console in a real browser."""
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, Route
 
 from edt_launch.service.bus import Topic
 from edt_launch.service.database.records import HostRecord
@@ -113,6 +113,32 @@ def test_what_an_application_would_start_with_is_seen_while_it_is_described(site
         page.keyboard.press("Tab")
         preview.get_by_text("max: 4 is less than min, 8").wait_for()
         site.check_access(page)
+    assert site.errors == []
+
+
+def test_a_form_whose_upload_was_stopped_can_be_sent_again(site: Site) -> None:
+    sent: list[Route] = []
+
+    def answer(route: Route) -> None:
+        sent.append(route)
+        if len(sent) > 1:
+            route.continue_()
+
+    with site.page("ann") as page:
+        page.clock.install()
+        page.goto("/console/run")
+        page.get_by_label("Command").fill("true")
+        page.route("**/console/run", answer)
+        button = page.get_by_role("button", name="Run", exact=True)
+        button.dblclick()
+        page.wait_for_timeout(200)
+        assert len(sent) == 1
+        sent[0].abort("aborted")  # as by the browser's button
+        page.clock.fast_forward(3000)
+        button.click()
+        page.wait_for_url("**/jobs/j*")
+    assert len(sent) == 2
+    assert len(site.world.store.jobs.live()) == 1
     assert site.errors == []
 
 

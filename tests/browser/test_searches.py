@@ -241,6 +241,22 @@ def test_searches_work_without_scripts(site: Site) -> None:
     assert site.errors == []
 
 
+def test_trials_are_listed_a_hundred_at_first_and_more_when_asked_for(site: Site) -> None:
+    a_search(site, 250)
+    with site.page("ann") as page:
+        page.goto(f"/searches/{ID}")
+        page.get_by_text("250 trials, the first 100 are listed").wait_for()
+        more = page.get_by_role("link", name="More trials")
+        for listed in (200, 250):
+            more.click()
+            page.locator(f"#rows tbody tr:nth-child({listed})").wait_for()
+            page.evaluate("document.body.dispatchEvent(new CustomEvent('edt:changed'))")
+        page.wait_for_timeout(100)
+        assert page.locator("#rows tbody tr").count() == 250
+        assert not more.is_visible()
+    assert site.errors == []
+
+
 @pytest.mark.full
 def test_a_thousand_trials_stay_fluent(site: Site) -> None:
     a_search(site, 1000)

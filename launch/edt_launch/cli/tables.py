@@ -330,4 +330,4 @@ def _done(search: Mapping[str, Any]) -> str:
     """Trials that have come to something, and how many there are to be."""
     counts, total = _counts(search), search.get("total")
     done = counts.get("succeeded", 0) + counts.get("failed", 0)
-    return f"{done} of {'?' if total is None else total}"
+    return f"{done}" if total is None else f"{done} of {total}"

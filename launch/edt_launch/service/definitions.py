@@ -163,7 +163,7 @@ def delete(context: Context, user: UserRecord, definition_id: str) -> Deletion:
     try:
         context.store.definitions.delete(definition.id)
     except InUseError as error:
-        raise in_use(definition.name, error.names, "the experiments") from None
+        raise in_use(definition.name, error.names, "experiment") from None
     return partial(delete_folder, context.home.definition(definition.id))
 
 

@@ -98,6 +98,7 @@ def create(context: Context, user: UserRecord, spec: ExperimentSpec) -> Experime
     trainings = _records(experiment.id, spec.trainings)
     plan(context, experiment, trainings, RunSpec())
     if not context.store.experiments.add(experiment, trainings):
+        plan(context, experiment, trainings, RunSpec())  # a definition was deleted meanwhile, or else
         raise taken(KIND, spec.name)
     return experiment
 
@@ -123,6 +124,8 @@ def change(
     plan(context, ExperimentRecord(**vars(experiment) | values), known, RunSpec())
     done = context.store.experiments.change(experiment.id, experiment.version, trainings, **values)
     after = context.store.experiments.get(experiment.id)
+    if done is None:  # a definition was deleted meanwhile, or the name is taken
+        plan(context, experiment, known, RunSpec())
     return settled(done, experiment, after, changes.name, KIND, now)
 
 
@@ -135,6 +138,14 @@ def delete(context: Context, user: UserRecord, experiment_id: str) -> None:
             f"{experiment.name!r} has runs that have not ended: {', '.join(live[:10])}", "stop them first"
         )
     context.store.experiments.delete(experiment.id)
+
+
+def delete_run(context: Context, user: UserRecord, run_id: str) -> None:
+    """Forget a run, whose job stays; `ConflictError` if it has not ended."""
+    run = run_for(context, user, run_id, Role.EDITOR)
+    if run.job in context.store.experiments.live_jobs(run.experiment):
+        raise ConflictError(f"the run {run.id} has not ended: it is the job {run.job}", "stop it first")
+    context.store.experiments.delete_run(run.id)
 
 
 def plan(

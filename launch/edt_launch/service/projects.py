@@ -121,7 +121,9 @@ def remove_member(context: Context, user: UserRecord, name: str, member: str) ->
 
 def in_use(name: str, by: Iterable[str], kind: str) -> ConflictError:
     """Something cannot be deleted, since others use it."""
-    return ConflictError(f"{name!r} is used by {kind} {_listed(by)}", "take it out of them first")
+    users = list(by)
+    kinds = kind if len(users) == 1 else f"{kind}s"
+    return ConflictError(f"{name!r} is used by the {kinds} {_listed(users)}", "take it out of them first")
 
 
 def taken(kind: str, name: str) -> ConflictError:

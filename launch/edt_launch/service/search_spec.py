@@ -5,7 +5,17 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from edt_launch.service.database.search_records import TrialRecord
 from edt_launch.service.names import PLAIN, TEXT
@@ -26,11 +36,28 @@ MOST_VALUES = 10_000
 
 Word = Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", min_length=1, max_length=128)]
 Int = Annotated[int, Field(strict=True, ge=-EXACT, le=EXACT)]
-Value = (
+
+
+def _expected(said: str) -> WrapValidator:
+    """Have one thing said of what fits none of several types, instead of one for each."""
+
+    def check(value: object, handler: ValidatorFunctionWrapHandler) -> object:
+        try:
+            return handler(value)
+        except ValidationError:
+            raise PydanticCustomError("unfit", "expected {said}", {"said": said}) from None
+
+    return WrapValidator(check)
+
+
+NUMBERS = "a number, from -2**53 to 2**53 if it is an integer"
+Number = Annotated[Int | float, _expected(NUMBERS)]
+Value = Annotated[
     Int
     | Annotated[float, Field(strict=True)]
-    | Annotated[str, StringConstraints(strict=True, pattern=f"^{TEXT}$", max_length=4096)]
-)
+    | Annotated[str, StringConstraints(strict=True, pattern=f"^{TEXT}$", max_length=4096)],
+    _expected(f"{NUMBERS}, or a text of 4096 characters at most"),
+]
 """Of a parameter."""
 
 
@@ -66,8 +93,8 @@ class Parameter(_Fields):
 
     values: Annotated[tuple[Value, ...], Field(max_length=MOST_VALUES)] = ()
     type: Annotated[Literal["float", "int"], Field(description="Of a range's values.")] = "float"
-    min: Annotated[Int | float | None, Field(description="Of a range: its least value, or exponent.")] = None
-    max: Annotated[Int | float | None, Field(description="Its greatest value, or exponent.")] = None
+    min: Annotated[Number | None, Field(description="Of a range: its least value, or exponent.")] = None
+    max: Annotated[Number | None, Field(description="Its greatest value, or exponent.")] = None
     step: Annotated[float | None, Field(gt=0, description="Between two values; 1 for `int`.")] = None
     base: Annotated[
         float | None, Field(gt=0, le=1e6, description="The range is one of exponents of this number.")

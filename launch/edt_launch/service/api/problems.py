@@ -19,7 +19,7 @@ from edt_launch.service import names
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.errors import InvalidError, ServiceError, UnavailableError
 from edt_launch.service.home import JOB_ID, SEARCH_ID
-from edt_launch.service.project_spec import EXPERIMENT_ID
+from edt_launch.service.project_spec import EXPERIMENT_ID, RUN_ID
 
 log = structlog.get_logger()
 
@@ -84,6 +84,7 @@ _WORDS: Mapping[str, str] = {
     JOB_ID: "a job's id, such as jabcdefgh",
     SEARCH_ID: "a search's id, such as habcdefgh",
     EXPERIMENT_ID: "an experiment's id, such as xabcdefgh",
+    RUN_ID: "a run's id, such as rabcdefgh",
 }
 """What texts have to be that have to match a pattern."""
 
@@ -119,18 +120,20 @@ def _told(error: Any) -> str:
     own = str(error["msg"]).removeprefix("Value error, ")
     if own.startswith("Expected UploadFile"):  # FastAPI's own words
         return f"{error['loc'][1]}: expected a file: a part of the form that has a file name"
-    if own != error["msg"]:
-        return own  # it names the field and the value itself
-    own = _expected(error)
-    if error["type"] != "json_invalid" and isinstance(error.get("input"), str | float | int):
-        own = f"{error['input']!r:.80}: {own}"
     match error["loc"]:
         case ("body", int()):  # FastAPI's own position in the body
             return f"the body is no JSON: {error['ctx']['error']}"
         case ("body", "spec", *inside) | (("body" | "query" | "path" | "header"), *inside) | inside if inside:
-            return f"{'.'.join(map(str, inside))}: {own}"
+            where = [str(part) for part in inside]
         case whole:
-            return f"{'.'.join(map(str, whole[-1:]))}: {own}"
+            where = [str(part) for part in whole[-1:]]
+    if own == error["msg"]:
+        own = _expected(error)
+        if error["type"] != "json_invalid" and isinstance(error.get("input"), str | float | int):
+            own = f"{error['input']!r:.80}: {own}"
+    elif where and own.startswith(f"{where[-1]}: "):  # it names the field and the value itself
+        where.pop()
+    return ": ".join([".".join(where), own] if where else [own])
 
 
 def no_database(error: Exception) -> UnavailableError:

@@ -1,5 +1,6 @@
 """What forms send."""
 
+import secrets
 from typing import Annotated
 
 from fastapi import Form
@@ -17,3 +18,11 @@ Line = AfterValidator(_lines)
 
 Value = Annotated[str, Form(max_length=MOST), Line]
 """What is written in a field."""
+
+Key = Annotated[str, Form(pattern="^[A-Za-z0-9_-]{0,64}$")]
+"""What a form has that starts something: sent twice, it starts that once. Empty: it is not sent twice."""
+
+
+def new_key() -> str:
+    """A key for one form that is shown."""
+    return secrets.token_urlsafe(12)

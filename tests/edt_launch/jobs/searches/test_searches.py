@@ -169,7 +169,9 @@ def test_they_are_listed_page_by_page(running: Running) -> None:
         ({"job": {"command": ["x"], "directory": "gone"}}, "directory: 'gone'"),
         ({"parameters": {}}, "random needs parameters"),
         ({"parameters": {"a": {"min": 1}}}, "give values, or min and max"),
-        ({"parameters": {"a": {"min": 2, "max": 1}}}, "min: 2 is above max, 1"),
+        ({"parameters": {"a": {"min": 2, "max": 1}}}, "parameters.a: min: 2 is above max, 1"),
+        ({"parameters": {"a": {"min": "x", "max": 1}}}, "parameters.a.min: 'x': expected a number, from"),
+        ({"parameters": {"a": {"values": [None]}}}, "parameters.a.values.0: expected a number, from"),
         (
             {"parameters": {"a": {"min": 1, "max": 400, "base": 10}}},
             "10.0 to the power of 400 is above",

@@ -121,7 +121,7 @@ def test_it_is_changed_and_its_name_is_given_once(lab: Lab) -> None:
 def test_what_an_experiment_uses_is_not_deleted(lab: Lab) -> None:
     definition = lab.definition()["id"]
     experiment = lab.experiment(definition)["id"]
-    refused(lab.ann.delete(f"/definitions/{definition}"), 409, "is used by the experiments 'first'")
+    refused(lab.ann.delete(f"/definitions/{definition}"), 409, "is used by the experiment 'first'")
     lab.ann.patch(f"/experiments/{experiment}", json={"trainings": []})
     assert lab.ann.delete(f"/definitions/{definition}").status_code == 204
     assert list(lab.world.settings.paths.definitions.iterdir()) == []

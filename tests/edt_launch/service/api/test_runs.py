@@ -130,6 +130,7 @@ def test_an_experiment_whose_runs_go_on_is_not_deleted(lab: Lab) -> None:
     experiment = lab.experiment(lab.definition()["id"])["id"]
     (run,) = lab.run(experiment)
     refused(lab.ann.delete(f"/experiments/{experiment}"), 409, run["job"], "stop them first")
+    refused(lab.ann.delete(f"/runs/{run['id']}"), 409, run["job"], "stop it first")
     lab.finish(run["job"])
     assert lab.ann.delete(f"/experiments/{experiment}").status_code == 204
     assert lab.world.store.jobs.ids() == {run["job"]}

@@ -74,9 +74,8 @@ async def hosts(request: Request, context: ContextDep, user: CurrentUser) -> Res
 
 
 def _applications(context: Context, user: UserRecord, wanted: views.Filter) -> views.Applications:
-    asked = wanted.rest()
-    if asked.get("state") == "":
+    if wanted.fits_nothing:
         return views.applications(wanted, [], None, context.clock())
-    query = JobListQuery.model_validate({**asked, "limit": PAGE, "after": wanted.after})
+    query = JobListQuery.model_validate({**wanted.rest(), "limit": PAGE, "after": wanted.after})
     page = jobs_page(context, user, query)
     return views.applications(wanted, page["jobs"], page["next"], context.clock())

@@ -163,7 +163,7 @@ def _answer(
     is_new: bool = False,
 ) -> Response:
     told, nodes = "", _nodes(context, user)
-    node = next((node for node in nodes if node["name"] == own), None) or _absent(own)
+    node = _found(nodes, own) or _absent(own)
     try:
         done = rest.put(context, user, own or ROOT, given.change(own), dry_run)
     except InvalidError as error:
@@ -173,7 +173,7 @@ def _answer(
         status, version = error.status, given.version
         told = error.message
     except ConflictError as error:
-        node = _node(_nodes(context, user), own)
+        node = _found(_nodes(context, user), own) or _absent(own)
         status, version = error.status, node["version"]
         told = views.quicker(error.detail, given.settings, views.values(node))
     if told:
@@ -192,10 +192,14 @@ def _nodes(context: Context, user: UserRecord) -> list[Json]:
 
 
 def _node(nodes: Sequence[Json], own: str) -> Json:
-    for node in nodes:
-        if node["name"] == own:
-            return node
-    raise NotFoundError(f"there is no consumer {own!r}", "look at the page of consumers")
+    node = _found(nodes, own)
+    if node is None:
+        raise NotFoundError(f"there is no consumer {own!r}", "look at the page of consumers")
+    return node
+
+
+def _found(nodes: Sequence[Json], own: str) -> Json | None:
+    return next((node for node in nodes if node["name"] == own), None)
 
 
 def _absent(own: str) -> Json:

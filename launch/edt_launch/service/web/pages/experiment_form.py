@@ -9,7 +9,6 @@ from fastapi.responses import RedirectResponse
 from edt_launch.service import data_folder
 from edt_launch.service import definitions as made_definitions
 from edt_launch.service import experiments as made
-from edt_launch.service.api import definitions as definitions_rest
 from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
@@ -27,7 +26,7 @@ from edt_launch.service.project_spec import (
 from edt_launch.service.projects import project_for
 from edt_launch.service.web import preview as starting
 from edt_launch.service.web import templating
-from edt_launch.service.web.form_fields import Value
+from edt_launch.service.web.form_fields import Key, Value, new_key
 from edt_launch.service.web.pages.experiments import (
     WRONG,
     Version,
@@ -54,6 +53,9 @@ Json = dict[str, Any]
 MOST_FOLDERS = 200
 """Folders that are offered as a source."""
 
+MOST_DEFINITIONS = 1000
+"""Training definitions that are offered, the newest ones."""
+
 UNKNOWN = "daaaaaaaa"
 """Stands for the id of a definition that has not been made yet."""
 
@@ -76,7 +78,9 @@ class Given:
         objective: Value = "",
         then: Then = "save",
         version: Version = "",
+        key: Key = "",
     ) -> None:
+        self.key = key or None
         self.values = {
             "name": name.strip(), "description": description.strip(), "source": source.strip(),
             "global": is_global, "command": command.strip(), "metric": metric.strip(),
@@ -205,7 +209,8 @@ async def change(
         changes = parsed(ExperimentChange, fields)
         given.seen = made.change(context, user, experiment_id, changes, given.seen).version
         if given.then == "run":
-            made.start(context, user, made.planned_runs(context, user, experiment_id, RunSpec()))
+            planned = made.planned_runs(context, user, experiment_id, RunSpec())
+            made.start(context, user, planned, given.key)
 
     try:
         await context.uploads.run(user.name, act)
@@ -350,10 +355,10 @@ def _add(
     *,
     status: int = 200,
 ) -> Response:
-    page = definitions_rest.list_definitions(
-        context, user, experiment["project"], limit=definitions_rest.MOST, after=0, newest=True
+    found = context.store.definitions.page(
+        None, experiment["project"], None, 0, MOST_DEFINITIONS + 1, newest=True
     )
-    known = [vars(one) for one in page["definitions"]]
+    known = [vars(one) for one in found[:MOST_DEFINITIONS]]
     is_new = tab == "new"
     view = add_view(
         experiment,
@@ -364,7 +369,7 @@ def _add(
         is_draft=is_draft,
         seen=seen,
         error=error,
-        are_all=page["next"] is None,
+        are_all=len(found) <= MOST_DEFINITIONS,
     )
     return templating.page(request, "experiments/add.html", status=status, view=view)
 
@@ -399,4 +404,4 @@ def _form(
     is_valid = experiment is not None and bool(experiment["trainings"])
     is_draft = is_draft and experiment is not None and not experiment["runs"]
     folders = data_folder.folders(context.settings.data_folder, MOST_FOLDERS)
-    return FormView(project, experiment, values, seen, folders, is_valid, is_draft, error)
+    return FormView(project, experiment, values, seen, folders, is_valid, is_draft, new_key(), error)

@@ -31,7 +31,7 @@ from edt_launch.service.errors import (
 from edt_launch.service.project_spec import RUN_ID, DefinitionSpec, ProjectSpec, RunSpec
 from edt_launch.service.projects import project_for
 from edt_launch.service.web import templating
-from edt_launch.service.web.form_fields import Value
+from edt_launch.service.web.form_fields import Key, Value, new_key
 from edt_launch.service.web.views import experiments as views
 from edt_launch.service.web.views.asking import overtaken
 from edt_launch.service.web.views.compared import AXES, Compared, compared, too_many
@@ -114,6 +114,7 @@ def show_project(
         "project": project,
         "may_edit": views.may_edit(project),
         "may_manage": project["role"] is Role.MANAGER,
+        "is_member": any(one.user == user.name for one in project["members"]),
         "experiments": found["experiments"],
         "definitions": [views.with_line(vars(one)) for one in known["definitions"]],
         "pages": views.Pages(f"/experiments/projects/{id_}", places, nexts),
@@ -127,6 +128,13 @@ def ask_member(request: Request, context: ContextDep, user: CurrentUser, project
     project_for(context, user, project_id, Role.MANAGER)
     project = project_of(context, user, project_id)
     return templating.page(request, "act.html", view=views.member_question(project, _names(context)))
+
+
+@router.get("/projects/{project_id}/leave")
+def ask_to_leave(request: Request, context: ContextDep, user: CurrentUser, project_id: str) -> Response:
+    """Whether to leave a project."""
+    view = views.leave_question(project_of(context, user, project_id), user.name)
+    return templating.page(request, "act.html", view=view)
 
 
 @router.post("/projects/{project_id}/members")
@@ -148,7 +156,8 @@ def set_member(
         view = views.member_question(project_of(context, user, project_id), _names(context), error.message)
         return templating.page(request, "act.html", status=error.status, view=view)
     request.scope[SUBJECT] = f"{member} {role}".strip()
-    return RedirectResponse(f"/experiments/projects/{project_id}", 303)
+    has_left = member == user.name and not user.is_admin
+    return RedirectResponse("/experiments" if has_left else f"/experiments/projects/{project_id}", 303)
 
 
 @router.get("/{experiment_id}")
@@ -178,23 +187,25 @@ def ask_run(request: Request, context: ContextDep, user: CurrentUser, experiment
     planned = made.planned_runs(context, user, experiment_id, RunSpec())
     lines = runs_rest.preview(context, user, planned)["lines"]
     back = f"/experiments/{experiment_id}"
-    view = views.start_question("Run", planned[0].experiment.name, lines, f"{back}/run", back)
+    view = views.start_question("Run", planned[0].experiment.name, lines, f"{back}/run", back, new_key())
     return templating.page(request, "act.html", view=view)
 
 
 @router.post("/{experiment_id}/run")
-async def run(request: Request, context: ContextDep, user: CurrentUser, experiment_id: str) -> Response:
+async def run(
+    request: Request, context: ContextDep, user: CurrentUser, experiment_id: str, key: Key = ""
+) -> Response:
     """Start it, or show the question again with what was wrong."""
     experiment = await run_in_threadpool(made.experiment_for, context, user, experiment_id)
     back = f"/experiments/{experiment.id}"
 
     def start() -> None:
-        made.start(context, user, made.planned_runs(context, user, experiment.id, RunSpec()))
+        made.start(context, user, made.planned_runs(context, user, experiment.id, RunSpec()), key or None)
 
     try:
         await context.uploads.run(user.name, start)
     except WRONG as error:
-        view = views.start_question("Run", experiment.name, (), f"{back}/run", back, error.message)
+        view = views.start_question("Run", experiment.name, (), f"{back}/run", back, new_key(), error.message)
         return templating.page(request, "act.html", status=error.status, view=view)
     return RedirectResponse(back, 303)
 
@@ -205,23 +216,25 @@ def ask_again(request: Request, context: ContextDep, user: CurrentUser, run_id: 
     planned = made.planned_again(context, user, run_id)
     lines = runs_rest.preview(context, user, planned)["lines"]
     address, back = f"/experiments/runs/{run_id}/again", f"/experiments/{planned[0].experiment.id}"
-    view = views.start_question("Run again", planned[0].name, lines, address, back)
+    view = views.start_question("Run again", planned[0].name, lines, address, back, new_key())
     return templating.page(request, "act.html", view=view)
 
 
 @router.post("/runs/{run_id}/again")
-async def run_again(request: Request, context: ContextDep, user: CurrentUser, run_id: str) -> Response:
+async def run_again(
+    request: Request, context: ContextDep, user: CurrentUser, run_id: str, key: Key = ""
+) -> Response:
     """Start it, or show the question again with what was wrong."""
     run = await run_in_threadpool(made.run_for, context, user, run_id)
     address, back = f"/experiments/runs/{run.id}/again", f"/experiments/{run.experiment}"
 
     def start() -> None:
-        made.start(context, user, made.planned_again(context, user, run.id))
+        made.start(context, user, made.planned_again(context, user, run.id), key or None)
 
     try:
         await context.uploads.run(user.name, start)
     except WRONG as error:
-        view = views.start_question("Run again", run.name, (), address, back, error.message)
+        view = views.start_question("Run again", run.name, (), address, back, new_key(), error.message)
         return templating.page(request, "act.html", status=error.status, view=view)
     return RedirectResponse(back, 303)
 

@@ -12,12 +12,12 @@ from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.records import JobRecord
-from edt_launch.service.errors import ForbiddenError, InvalidError, TooLargeError
+from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, TooLargeError
 from edt_launch.service.specification import JobSpec
 from edt_launch.service.submission import Submission
 from edt_launch.service.web import preview as starting
 from edt_launch.service.web import templating
-from edt_launch.service.web.form_fields import Value
+from edt_launch.service.web.form_fields import Key, Value, new_key
 from edt_launch.service.web.views.run_application import run_view
 
 router = APIRouter(prefix="/console/run")
@@ -28,7 +28,7 @@ Code = Annotated[UploadFile | None, File()]
 @router.get("")
 def ask(request: Request, user: CurrentUser) -> Response:
     """The form."""
-    return templating.page(request, "console/run.html", view=run_view(is_admin=user.is_admin))
+    return templating.page(request, "console/run.html", view=run_view(new_key(), is_admin=user.is_admin))
 
 
 @router.post("")
@@ -44,6 +44,7 @@ async def run(
     least: Annotated[str, Form(alias="min", max_length=256)] = "",
     most: Annotated[str, Form(alias="max", max_length=256)] = "",
     priority: Value = "",
+    key: Key = "",
 ) -> Response:
     """Submit it, or show the form again with what was wrong."""
     given = {
@@ -52,10 +53,10 @@ async def run(
     }  # fmt: skip
     given = {field: value.strip() for field, value in given.items()}
     try:
-        job = await context.uploads.run(user.name, lambda: _submit(context, user, given, code))
-    except (InvalidError, ForbiddenError, TooLargeError) as error:
+        job = await context.uploads.run(user.name, lambda: _submit(context, user, given, code, key))
+    except (ConflictError, InvalidError, ForbiddenError, TooLargeError) as error:
         wrong = error.message
-        view = run_view(given, wrong, is_admin=user.is_admin)
+        view = run_view(new_key(), given, wrong, is_admin=user.is_admin)
         return templating.page(request, "console/run.html", status=error.status, view=view)
     request.scope[SUBJECT] = job.id
     return RedirectResponse(f"/jobs/{job.id}", 303)
@@ -78,7 +79,9 @@ def preview(
     return templating.page(request, "preview.html", lines=starting.lines(context, user, **stripped))
 
 
-def _submit(context: Context, user: UserRecord, given: dict[str, str], code: UploadFile | None) -> JobRecord:
+def _submit(
+    context: Context, user: UserRecord, given: dict[str, str], code: UploadFile | None, key: str
+) -> JobRecord:
     values = {field: value for field, value in given.items() if value}
     try:
         words = shlex.split(values.pop("command", ""))
@@ -88,6 +91,6 @@ def _submit(context: Context, user: UserRecord, given: dict[str, str], code: Upl
     except ValueError as error:
         raise InvalidError(f"command: {error}", "close its quotes") from None
     file = code.file if code is not None and code.filename else None  # without a file, browsers send none
-    job, _ = context.submitter.submit(Submission(user, spec, file), context.clock())
+    job, _ = context.submitter.submit(Submission(user, spec, file, key or None), context.clock())
     context.changed()
     return job

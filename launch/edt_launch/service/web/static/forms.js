@@ -73,7 +73,7 @@
     const answer = await ask(link.href);
     if (answer) show(await answer.text());
   });
-  // A form is sent once, however often its button is clicked.
+  // A form is sent once, however often its button is clicked; after 3 s, it may have been stopped.
   const onTheirWay = new Set();
   addEventListener("pageshow", () => onTheirWay.clear());
   document.addEventListener("submit", async (event) => {
@@ -86,7 +86,7 @@
       if (answer) show(await answer.text());
     } else if (form.method === "post") {
       onTheirWay.add(form);
-      if (!dialog.contains(form)) return;
+      if (!dialog.contains(form)) return setTimeout(() => onTheirWay.delete(form), 3000);
       event.preventDefault();
       await send(form, event.submitter);
     }

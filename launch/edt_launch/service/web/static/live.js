@@ -2,7 +2,6 @@
 "use strict";
 (() => {
   const GATHER = 500; // milliseconds for which changes are gathered before the page is fetched again
-  const AGAIN = 5000; // milliseconds
   const states = new Map();
   const light = document.getElementById("light");
   let source = null;
@@ -57,10 +56,10 @@
       document.body.dispatchEvent(new CustomEvent("edt:changed"));
     }, GATHER);
   };
-  // What changes without a job is looked at now and then.
+  // What changes without a job is looked at every 5 s.
   setInterval(() => {
     if (!document.hidden && document.querySelector("[data-goes-on]")) refetch();
-  }, AGAIN);
+  }, 5000);
   const take = (message) => {
     const { jobs, gone } = JSON.parse(message.data);
     // At first, something may have happened since the page was made.

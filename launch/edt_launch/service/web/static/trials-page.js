@@ -1,11 +1,11 @@
-// The page of a search's progress: draws its trials, and follows what is looked at, sorted and chosen.
+// The page of a search's progress: draws trials, and follows what is looked at, sorted and chosen.
 "use strict";
 (() => {
   const { keepDrawn, palette } = edtPictures;
   const { METRIC, axisRows, exact, find, list, lookedAt, open, readAxes, state } = edtTrials;
   const { intervals } = state;
 
-  // The address has what is looked at: an axis, and from where to where on it.
+  // The address says what is looked at.
   const recall = () => {
     const query = new URLSearchParams(location.search);
     state.sort = query.get("sort") ?? "";
@@ -44,7 +44,7 @@
     if (!texts) return Number(text);
     return texts.includes(text) ? texts.indexOf(text) : NaN;
   };
-  // Looks at what is within the bounds in a row; false, and a word at the field, if they make no sense.
+  // Looks at what a row's bounds say; false, which the field tells, if they make no sense.
   const readBounds = (row) => {
     const { key, name, texts, lane, low, high } = readAxes().find((axis) => axis.key === row.dataset.axis);
     const inputs = boundsOf(row);
@@ -61,7 +61,7 @@
     return true;
   };
 
-  // The lines of the first picture show by themselves which trials are looked at.
+  // The first picture shows by itself which trials are looked at.
   const showLookedAt = (axes = readAxes(), colours = palette()) => {
     const looked = lookedAt(axes);
     edtTrials.drawScatter(axes, colours, new Set(looked));
@@ -122,6 +122,11 @@
       event.preventDefault();
       state.sort = state.sort === key ? `-${key}` : key;
       remember();
+      showLookedAt();
+    });
+    find("more").addEventListener("click", (event) => {
+      event.preventDefault();
+      state.listed *= 2;
       showLookedAt();
     });
     find("rows").addEventListener("change", ({ target }) => {

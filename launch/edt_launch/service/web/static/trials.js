@@ -3,12 +3,11 @@
 (() => {
   const METRIC = "m"; // keys of axes; that of a parameter begins with "p."
   const NUMBER = "n";
-  const ROWS = 100; // that are listed
   const find = (id) => document.getElementById(id);
   const { metric, objective } = find("parallel").dataset;
   const sign = objective === "maximize" ? -1 : 1; // the less the metric times this, the better
   // The intervals of an axis are of numbers, or of the places of its texts; what is chosen are jobs.
-  const state = { trials: [], sort: "", intervals: new Map(), chosen: new Set() };
+  const state = { trials: [], sort: "", intervals: new Map(), chosen: new Set(), listed: 100 };
 
   const exact = (value) => edtPictures.rounded(value, 4);
   const valueOf = (trial, key) => {
@@ -16,7 +15,7 @@
     return key === NUMBER ? trial.number : (trial.parameters[key.slice(2)] ?? null);
   };
 
-  // An axis as its row in the form has it. Trials that have failed are in a lane below the metric's values.
+  // An axis as its row in the form has it. Failed trials are in a lane below the metric's values.
   const readAxis = (row) => {
     const { axis: key, name } = row.dataset;
     const isChecked = (name) => row.querySelector(`[name=${name}]`)?.checked ?? false;
@@ -78,10 +77,10 @@
     const areNumbers = typeof a === "number" && typeof b === "number";
     return direction * (areNumbers ? a - b : String(a).localeCompare(String(b))) || byNumber;
   };
-  const counted = (listed) => {
+  const counted = (looked) => {
     const all = state.trials.length;
-    const are = listed < all ? `of ${all} trials are looked at` : all === 1 ? "trial" : "trials";
-    return `${listed} ${are}${listed > ROWS ? `, the first ${ROWS} are listed` : ""}`;
+    const are = looked < all ? `of ${all} trials are looked at` : all === 1 ? "trial" : "trials";
+    return `${looked} ${are}${looked > state.listed ? `, the first ${state.listed} are listed` : ""}`;
   };
   const list = (trials) => {
     const { sort } = state;
@@ -93,10 +92,10 @@
       head.ariaSort = head.dataset.key !== key ? null : direction < 0 ? "descending" : "ascending";
     }
     const parameters = heads.slice(4).map((head) => head.dataset.key);
-    const rows = [...trials].sort(compareBy(key, direction)).slice(0, ROWS);
+    const rows = [...trials].sort(compareBy(key, direction)).slice(0, state.listed);
     table.caption.textContent = counted(trials.length);
     table.tBodies[0].replaceChildren(...rows.map((trial) => tableRow(trial, parameters)));
-    find("more")?.remove();
+    find("more").hidden = trials.length <= state.listed;
   };
 
   window.edtTrials = {

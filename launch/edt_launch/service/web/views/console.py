@@ -72,6 +72,11 @@ class Filter:
         """What they are sorted by."""
         return self.sort or NEWEST
 
+    @property
+    def fits_nothing(self) -> bool:
+        """Whether it asks for states that there are not, which REST refuses."""
+        return self._found.get("state") == ""
+
     def rest(self) -> dict[str, str | int]:
         """REST's parameters for the same."""
         newest = {"newest": 1} if self.order.startswith("-") else {}
@@ -136,7 +141,10 @@ def kind(job: Json) -> str:
 
 @dataclass(frozen=True)
 class Applications:
-    """A page of applications; `next` is the address of the next one, None at the end."""
+    """A page of applications.
+
+    `next` is the address of the next one, None at the end; `as_json` is empty if there can be none.
+    """
 
     address: str
     filter: Filter
@@ -161,7 +169,7 @@ def applications(wanted: Filter, jobs: Sequence[Json], after: int | None, now: f
         ],
         [Application.of(job, now) for job in jobs],
         None if after is None else replace(wanted, after=after).address(),
-        f"/api/v1/jobs?{urlencode(wanted.rest())}",
+        "" if wanted.fits_nothing else f"/api/v1/jobs?{urlencode(wanted.rest())}",
         FILTERED,
     )
 

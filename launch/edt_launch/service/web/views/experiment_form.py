@@ -59,6 +59,7 @@ class FormView:
         folders: that can be its source.
         is_valid: whether it could be run.
         is_draft: whether it was made only to have training definitions added, and not saved since.
+        key: of what the form starts.
         error: what was wrong with what the form was sent with.
     """
 
@@ -68,7 +69,8 @@ class FormView:
     seen: int | None
     folders: Sequence[str]
     is_valid: bool
-    is_draft: bool = False
+    is_draft: bool
+    key: str
     error: str = ""
 
     @property

@@ -269,10 +269,20 @@ def member_question(project: Json, users: Iterable[str], error: str = "") -> Que
 
 
 def start_question(
-    verb: str, name: str, lines: Sequence[str], address: str, back: str, error: str = ""
+    verb: str, name: str, lines: Sequence[str], address: str, back: str, key: str, error: str = ""
 ) -> Question:
     """The question before runs are started; `lines` say what that does to whom."""
-    return Question(verb, name, lines, address, back, error=error)
+    return Question(verb, name, lines, address, back, hidden=[("key", key)], error=error)
+
+
+def leave_question(project: Json, user: str) -> Question:
+    """The question before somebody leaves a project that they are a member of."""
+    address = f"/experiments/projects/{project['id']}"
+    effect = [
+        f"You see what is in it no more, until {project['owner']} adds you again. Your jobs stay yours."
+    ]
+    hidden = [("user", user), ("role", "")]
+    return Question("Leave", project["name"], effect, f"{address}/members", address, hidden=hidden)
 
 
 def save_question(run: Json, given: str, back: str, error: str = "") -> Question:

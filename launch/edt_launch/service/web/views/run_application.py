@@ -28,14 +28,15 @@ class RunView:
 
     before: Sequence[Field]
     after: Sequence[Field]
+    key: str
     error: str
 
 
-def run_view(given: Mapping[str, str] = FIRST, error: str = "", *, is_admin: bool) -> RunView:
+def run_view(key: str, given: Mapping[str, str] = FIRST, error: str = "", *, is_admin: bool) -> RunView:
     """The form with what it was sent with; only administrators name folders."""
     fields = [
         Field(name, label, given.get(name, ""), name in NUMBERS, is_required=name == "command")
         for name, label in LABELS.items()
         if is_admin or name != "path"
     ]
-    return RunView(fields[:2], fields[2:], error)
+    return RunView(fields[:2], fields[2:], key, error)

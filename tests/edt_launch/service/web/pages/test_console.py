@@ -1,3 +1,5 @@
+import html
+import re
 from collections.abc import Iterable
 
 import pytest
@@ -52,6 +54,9 @@ def test_a_filter_finds_what_contains_a_text(world: World, query: str, found: se
         assert answer.status_code == 422
     else:
         assert {name for name in ("digits", "other") if f"<bdi>{name}</bdi>" in answer.text} == found
+        for address in re.findall(r'href="/api/v1(/jobs[^"]*)"', answer.text):
+            jobs = world.ann.get(html.unescape(address)).json()["jobs"]
+            assert {job["name"] for job in jobs} == found
 
 
 def test_ended_ones_are_shown_by_the_order_asked_for(world: World) -> None:

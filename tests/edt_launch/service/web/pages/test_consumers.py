@@ -23,6 +23,12 @@ def test_a_consumer_that_was_removed_meanwhile_does_not_come_back(world: World) 
     assert "lab" not in {node.name for node in world.store.shares.all()}
 
 
+def test_a_node_that_is_not_there_has_no_version_to_be_changed(world: World) -> None:
+    answer = browser(world, "admin").post("/console/consumers/gone", data=FORM | {"version": "1"})
+    assert answer.status_code in (404, 409)
+    shown_again(answer, answer.status_code, "gone", f'value="{FORM["weight"]}"')
+
+
 def version(world: World, name: str) -> str:
     return next(node for node in world.ann.get("/shares").json()["shares"] if node["name"] == name)["version"]
 

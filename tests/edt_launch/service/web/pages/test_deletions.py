@@ -27,9 +27,7 @@ def test_a_definition_is_deleted_unless_an_experiment_uses_it(lab: Lab) -> None:
     text = ann.get(address).text
     assert "cannot be deleted yet, since the experiment &#39;first&#39; uses it." in text
     assert not can_be_sent(text)
-    shown_again(
-        ann.post(address), 409, "used by the experiments &#39;first&#39;", "take it out of them first"
-    )
+    shown_again(ann.post(address), 409, "used by the experiment &#39;first&#39;", "take it out of them first")
     removed = {"name": "first", "then": f"remove:{definition}", "version": "1"}
     assert ann.post(f"/experiments/{experiment}/edit", data=removed).status_code == 303
     text = ann.get(address).text

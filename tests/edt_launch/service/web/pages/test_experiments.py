@@ -84,6 +84,40 @@ def test_runs_are_shown_compared_run_again_and_saved(lab: Lab) -> None:
     assert ann.delete(page).status_code == 405
 
 
+@pytest.mark.parametrize("question", ["run", "again", "edit"])
+def test_a_form_that_is_sent_twice_starts_once(lab: Lab, question: str) -> None:
+    ann = browser(lab.world, "ann")
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    address = f"/experiments/{experiment}/{question}"
+    form: dict[str, str] = {}
+    if question == "again":
+        (run,) = lab.run(experiment)
+        address = f"/experiments/runs/{run['id']}/again"
+    elif question == "edit":
+        form = {"name": "first", "then": "run"}
+    before = len(lab.world.store.jobs.live())
+    (form["key"],) = re.findall('name="key" value="([^"]+)"', ann.get(address).text)
+    for _ in range(2):
+        answer = ann.post(address, data=form)
+        assert answer.status_code == 303, answer.text
+    assert len(lab.world.store.jobs.live()) == before + 1
+    (other,) = re.findall('name="key" value="([^"]+)"', ann.get(address).text)
+    assert ann.post(address, data=form | {"key": other}).status_code == 303
+    assert len(lab.world.store.jobs.live()) == before + 2
+
+
+def test_a_member_leaves(lab: Lab) -> None:
+    lab.join("bob", "editor")
+    bob = browser(lab.world, "bob")
+    page = f"/experiments/projects/{lab.project}"
+    assert f"{page}/leave" in bob.get(page).text
+    assert f"{page}/leave" not in browser(lab.world, "ann").get(page).text  # it is hers
+    assert "until ann adds you again" in bob.get(f"{page}/leave").text
+    answer = bob.post(f"{page}/members", data={"user": "bob", "role": ""})
+    assert answer.headers["location"] == "/experiments"
+    assert bob.get(page).status_code == 403
+
+
 def test_a_viewer_looks_and_strangers_do_not(lab: Lab) -> None:
     bob = browser(lab.world, "bob")
     experiment = lab.experiment(lab.definition()["id"])["id"]
@@ -171,6 +205,15 @@ def test_an_existing_definition_is_added_and_taken_out(lab: Lab) -> None:
     assert ann.post(f"{page}/edit", data=removed).headers["location"] == f"{page}/edit"
     text = ann.get(f"{page}/edit").text
     assert ("needs a training definition" in text, 'value="typed"' in text) == (True, True)
+
+
+def test_more_definitions_than_a_page_has_can_be_added(lab: Lab) -> None:
+    oldest = lab.definition(name="oldest", code=None)["id"]
+    for number in range(101):
+        lab.definition(name=f"d{number}", code=None)
+    experiment = lab.experiment(oldest)["id"]
+    text = browser(lab.world, "ann").get(f"/experiments/{experiment}/add?tab=existing").text
+    assert f'<option value="{oldest}"' in text
 
 
 def test_attributes_begin_as_they_are(lab: Lab) -> None:

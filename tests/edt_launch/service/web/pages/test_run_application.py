@@ -1,3 +1,5 @@
+import re
+
 from browser import browser
 from edt_launch.service.states import State
 from world import World, tar
@@ -18,6 +20,18 @@ def test_an_application_is_run_with_the_code_that_is_sent(world: World) -> None:
     assert again.status_code == 303
     newest = world.store.audit.newest(1)[0]
     assert newest.path == f"/console/run {again.headers['location'].removeprefix('/jobs/')}"
+
+
+def test_a_form_that_is_sent_twice_runs_one_application(world: World) -> None:
+    client = browser(world, "ann")
+    (key,) = re.findall('name="key" value="([^"]+)"', client.get("/console/run").text)
+    form = FORM | {"key": key, "command": "true"}
+    first, second = (client.post("/console/run", data=form).headers["location"] for _ in range(2))
+    assert first == second
+    other = client.post("/console/run", data=form | {"name": "other"})
+    assert (other.status_code, "was used for another job" in other.text) == (409, True)
+    assert f'value="{key}"' not in other.text  # with a new one it can be sent again
+    assert len(world.store.jobs.live()) == 1
 
 
 def test_what_starting_it_would_change_is_told(world: World) -> None:
