@@ -40,6 +40,12 @@ set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
 set(CMAKE_INSTALL_RPATH \"\\$ORIGIN/../../../..;\\$ORIGIN/../../torch/lib\")" 1)
 replace(horovod/torch/CMakeLists.txt "set(CMAKE_CXX_STANDARD 14)" "set(CMAKE_CXX_STANDARD 20)" 1)
 
+# GCC's headers bring std::string along no longer, from version 13 on.
+replace(horovod/common/group_table.h "#include <queue>
+" "#include <queue>
+#include <string>
+" 1)
+
 # Open MPI 5 knows these options with two dashes only; Open MPI 4 knows both forms.
 replace(horovod/runner/mpi_run.py "'-bind-to " "'--bind-to " 2)
 replace(horovod/runner/mpi_run.py "'-map-by " "'--map-by " 2)
