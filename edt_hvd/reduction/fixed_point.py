@@ -97,11 +97,7 @@ def to_float(total: Tensor, scale: float, out: Tensor) -> None:
         TypeError: An argument is no tensor or has another dtype.
         ValueError: A shape, the memory layout, the device or the scale is not as described.
     """
-    _check_tensor("total", total, _LIMITS)
-    _check_tensor("out", out, _FLOATS)
-    _check_pair("out", out, total)
-    if math.frexp(scale)[0] != 0.5:
-        raise ValueError(f"scale must be a positive power of two, not {scale!r}: use 2.0**k")
+    check_reading(total, scale, out)
     if not (NATIVE and out.is_cpu):
         to_float_reference(total, scale, out)
         return
@@ -113,6 +109,15 @@ def to_float_reference(total: Tensor, scale: float, out: Tensor) -> None:
     """Do what :func:`to_float` does, in torch operations on any device; its arguments are not checked."""
     product = total.double() * scale
     out.copy_(product if out.dtype == torch.float64 else product.float())
+
+
+def check_reading(total: Any, scale: float, out: Any) -> None:
+    """Raise what :func:`to_float` raises for arguments that do not fit, on any device."""
+    _check_tensor("total", total, _LIMITS)
+    _check_tensor("out", out, _FLOATS)
+    _check_pair("out", out, total)
+    if math.frexp(scale)[0] != 0.5:
+        raise ValueError(f"scale must be a positive power of two, not {scale!r}: use 2.0**k")
 
 
 def check_sum(gradient: Any, factor: float, total: Any, limit: float) -> None:

@@ -1,4 +1,4 @@
-"""Gradients in fixed point on a GPU: one fused Triton kernel, with the bits of `fixed_point`.
+"""Gradients in fixed point on a GPU: fused Triton kernels, with the bits of `fixed_point`.
 
 Triton comes with torch for CUDA and is imported by the first call.
 """
@@ -42,11 +42,10 @@ def accumulate(gradient: Tensor, factor: float, total: Tensor, limit: float, lar
     n = gradient.numel()
     if n == 0:
         return
-    (factor_bits,) = struct.unpack("q", struct.pack("d", factor))
     with torch.cuda.device(gradient.get_device()):
         fixed_point_triton.accumulate[(-(-n // _BLOCK),)](
             gradient,
-            factor_bits,
+            _bits(factor),
             total,
             limit,
             largest.view(torch.int64),
@@ -54,3 +53,39 @@ def accumulate(gradient: Tensor, factor: float, total: Tensor, limit: float, lar
             BLOCK=_BLOCK,
             enable_fp_fusion=False,
         )
+
+
+def to_float(total: Tensor, scale: float, out: Tensor) -> None:
+    """Do what :func:`edt_hvd.reduction.fixed_point.to_float` does, in one pass on the current stream.
+
+    Args:
+        total: int32 or int64, shape ``(n,)``, contiguous, on a CUDA device.
+        scale: A positive power of two: the unit that ``total`` counts in.
+        out: float16, bfloat16, float32 or float64, shape ``(n,)``, contiguous, on the same device.
+
+    Raises:
+        ModuleNotFoundError: Triton is missing.
+        TypeError: An argument is no tensor or has another dtype.
+        ValueError: A shape, the memory layout, the device or the scale is not as described.
+    """
+    from edt_hvd.reduction import fixed_point_triton
+
+    fixed_point.check_reading(total, scale, out)
+    if not (out.is_cuda or fixed_point_triton.INTERPRETED):
+        raise ValueError(
+            f"total and out are on {out.device}, and this function reads on a GPU: "
+            "move them there, or use edt_hvd.reduction.fixed_point.to_float"
+        )
+    n = out.numel()
+    if n == 0:
+        return
+    with torch.cuda.device(out.get_device()):
+        fixed_point_triton.to_float[(-(-n // _BLOCK),)](
+            total, _bits(scale), out, n, BLOCK=_BLOCK, enable_fp_fusion=False
+        )
+
+
+def _bits(value: float) -> int:
+    """The bits of a float64, for a kernel: Triton would pass a float as float32."""
+    (bits,) = struct.unpack("q", struct.pack("d", value))
+    return int(bits)

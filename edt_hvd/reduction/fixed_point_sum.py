@@ -108,7 +108,7 @@ class FixedPointSum:
     def read(self, out: torch.Tensor) -> None:
         """Write the sum into `out`, rounded once from float64; inf and nan where the addends had any."""
         if not self._levels and self.special is None:
-            fixed_point.to_float(self.total, math.ldexp(1.0, -self.grid.scale), out)
+            _to_float(self.total, math.ldexp(1.0, -self.grid.scale), out)
             return
         scale = self.grid.scale
         value = torch.zeros_like(self.total, dtype=torch.float64)
@@ -119,6 +119,15 @@ class FixedPointSum:
             value = torch.where(self.special == 0, value, self.special.double())
             value.masked_fill_(value.isnan(), math.nan)  # a nan's other bits depend on the order
         out.copy_(value if out.dtype == torch.float64 else value.float())
+
+
+def _to_float(total: torch.Tensor, scale: float, out: torch.Tensor) -> None:
+    if out.is_cuda:
+        from edt_hvd.reduction import fixed_point_cuda
+
+        fixed_point_cuda.to_float(total, scale, out)
+    else:
+        fixed_point.to_float(total, scale, out)
 
 
 def read_sizes(sums: Iterable[FixedPointSum]) -> None:

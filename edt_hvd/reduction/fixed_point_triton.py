@@ -1,4 +1,4 @@
-"""The kernel of `fixed_point_cuda`, in a module of its own: importing it imports Triton."""
+"""The kernels of `fixed_point_cuda`, in a module of its own: importing it imports Triton."""
 
 import triton
 import triton.language as tl
@@ -41,3 +41,15 @@ def accumulate(  # type: ignore[no-untyped-def]  # what it is compiled for follo
     # Without the sign, a float's bits order as its size does: infinity above the finite, NaN above infinity.
     size_bits = value.to(tl.int64, bitcast=True) & _SIZE_MASK
     tl.atomic_max(largest_bits, tl.minimum(tl.max(size_bits, axis=0), _INFINITY_BITS))
+
+
+@triton.jit(do_not_specialize=["scale_bits"])  # type: ignore[untyped-decorator]
+def to_float(total, scale_bits, out, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803
+    """Write one block of ``total * scale``; the scale comes as the bits of a float64."""
+    scale = scale_bits.to(tl.int64).to(tl.float64, bitcast=True)
+    index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = index < n
+    product = tl.load(total + index, mask=inside, other=0).to(tl.float64) * scale
+    if out.dtype.element_ty != tl.float64:
+        product = product.to(tl.float32)
+    tl.store(out + index, product.to(out.dtype.element_ty), mask=inside)
