@@ -71,7 +71,7 @@ def parameters(definition: str, code: str, spec: Mapping[str, Any]) -> dict[str,
     """What a run was started with, by name; `spec` is its `specification.JobSpec`.
 
     Options of its command stand by their names, with or without "=", other words by their places. Values of
-    variables that are called like secrets are hidden.
+    variables and options that are called like secrets are hidden, and passwords in addresses.
     """
     found = {"training definition": definition, "code": code}
     found |= {f"${name}": masked(name, value) for name, value in spec.get("environment", {}).items()}
@@ -104,5 +104,6 @@ def _options(command: Sequence[str]) -> dict[str, str]:
             name, value = word, words.pop(0)
         else:
             name, value = word, "yes"
+        value = masked(name, value)
         found[name] = f"{found[name]} {value}" if name in found else value
     return found

@@ -88,6 +88,8 @@ def change(
     now = context.clock()
     check_version(definition, seen, now)
     values = given(changes, now, user)
+    if not differs(definition, values):
+        return definition
     command, framework = values.get("command", definition.command), values.get("framework")
     _check_framework(framework or definition.framework, command)
     done = context.store.definitions.change(definition.id, definition.version, **values)
@@ -113,6 +115,9 @@ def set_code(
     now = context.clock()
     check_version(definition, seen, now)
     values = {} if changes is None else given(changes, now, user)
+    present = context.store.definitions.code(definition.id, definition.code)
+    if not differs(definition, values) and present is not None and digest(code) == present.digest:
+        return definition
     wanted = replace(definition, **values)
     _check(context, user, wanted, code)
     record = _keep(context, user, definition, code, code_name)

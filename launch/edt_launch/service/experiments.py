@@ -1,5 +1,6 @@
 """Experiments: making, changing and running them. A run is an ordinary job."""
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 from edt_launch.service import data_folder
 from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
+from edt_launch.service.database.experiments import GoneError
 from edt_launch.service.database.project_records import (
     CodeRecord,
     DefinitionRecord,
@@ -132,12 +134,10 @@ def change(
 def delete(context: Context, user: UserRecord, experiment_id: str) -> None:
     """Forget an experiment and its runs, whose jobs stay; `ConflictError` if some have not ended."""
     experiment = experiment_for(context, user, experiment_id, Role.EDITOR)
-    live = context.store.experiments.live_jobs(experiment.id)
-    if live:
+    if live := context.store.experiments.delete(experiment.id):
         raise ConflictError(
             f"{experiment.name!r} has runs that have not ended: {', '.join(live[:10])}", "stop them first"
         )
-    context.store.experiments.delete(experiment.id)
 
 
 def delete_run(context: Context, user: UserRecord, run_id: str) -> None:
@@ -198,6 +198,9 @@ def planned_again(context: Context, user: UserRecord, run_id: str) -> list[Plann
         raise ConflictError(
             f"the training definition {run.name!r} was deleted, and its code", "run another definition"
         )
+    source = run.spec.get("data_dir") or run.spec["environment"].get(DATA_DIR)
+    if source and not Path(source).is_dir():
+        raise ConflictError(f"the folder {source!r} is gone", "run the experiment with another folder")
     return [Planned(experiment, run.definition, run.name, code, JobSpec.model_validate(run.spec))]
 
 
@@ -212,17 +215,30 @@ def submissions(
                 user,
                 one.spec,
                 stack.enter_context(opened(context, one.definition, one.code)),
-                # Users' keys have no blanks.
-                None if key is None else f"{key} {one.experiment.id} {place}"[-128:],
+                None if key is None else _key(key, one.experiment.id, place),
+                _run(context, user, one),
             )
             for place, one in enumerate(planned)
         ]
+
+
+def has_begun(context: Context, user: UserRecord, experiment_id: str, key: str) -> bool:
+    """Whether the user has started runs of an experiment with that key before, all of them or some."""
+    return context.store.jobs.submitted_as(user.name, _key(key, experiment_id, 0)) is not None
+
+
+def _key(key: str, experiment: str, place: int) -> str:
+    """The idempotency key of one of the jobs of an attempt; users' keys have no blanks."""
+    return f"{hashlib.sha256(key.encode()).hexdigest()[:32]} {experiment} {place}"
 
 
 def start(
     context: Context, user: UserRecord, planned: Sequence[Planned], key: str | None = None
 ) -> list[RunRecord]:
     """Submit the jobs of runs, and write the runs down; those that were started with that key before stay.
+
+    Each job is written down with its run, one after the other: a service that is killed has started some,
+    and starts the rest when it is asked again with the same key.
 
     Raises:
         ServiceError: one of the jobs could not be submitted, and none was.
@@ -234,33 +250,37 @@ def start(
                 context.submitter.rehearse(submission)
         started = []
         for one, submission in zip(planned, submitted, strict=True):
-            job, _ = context.submitter.submit(submission, context.clock())
-            started.append(_written(context, user, one, job))
+            try:
+                job, _ = context.submitter.submit(submission, context.clock())
+            except GoneError:
+                raise ConflictError(f"{one.experiment.name!r} was deleted just now") from None
             context.changed()
+            started.append(_run_of(context, job))
     return started
 
 
-def _written(context: Context, user: UserRecord, planned: Planned, job: JobRecord) -> RunRecord:
+def _run_of(context: Context, job: JobRecord) -> RunRecord:
+    known = context.store.experiments.runs_of_jobs([job.id]).get(job.id)
+    if known is None:
+        raise ConflictError(f"the run of {job.id} was forgotten meanwhile", "start another one")
+    return known
+
+
+def _run(context: Context, user: UserRecord, planned: Planned) -> RunRecord:
+    """A run that is to be started; which job it is shows when that is written down."""
     code = planned.code
-    run = RunRecord(
+    return RunRecord(
         "r" + new_id()[1:],
         planned.experiment.id,
         planned.definition,
         planned.name,
         0 if code is None else code.place,
         "" if code is None else code.digest,
-        job.id,
+        "",
         user.name,
         context.clock(),
         planned.spec.model_dump(mode="json"),
     )
-    context.store.experiments.add_run(run)
-    known = context.store.experiments.runs_of_jobs([job.id]).get(job.id)
-    if known is None:
-        raise ConflictError(
-            f"{planned.experiment.name!r} was deleted just now; its job {job.id} goes on", "stop it"
-        )
-    return known
 
 
 def job_of(

@@ -29,7 +29,15 @@ Source = Annotated[
     StringConstraints(pattern=f"^{PLAIN}$", max_length=1024),
     Field(description="A folder below the service's folder of data; empty: that itself."),
 ]
-Words = Annotated[list[Text], Field(max_length=4096)]
+
+
+def _begins(words: list[str]) -> list[str]:
+    if words and not words[0]:
+        raise ValueError("command: the first word is empty")
+    return words
+
+
+Words = Annotated[list[Text], Field(max_length=4096), AfterValidator(_begins)]
 Metric = Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", max_length=128)]
 
 

@@ -25,15 +25,19 @@ from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.home import SEARCH_ID
 from edt_launch.service.names import MOST_NAME
 from edt_launch.service.search_spec import SearchSpec, SubmittedSearch
-from edt_launch.service.submission import Submission, like, new_id, remove_files
+from edt_launch.service.submission import Submission, id_of, like, new_id, remove_files
 from edt_launch.service.trial_job import check_job, check_parameters
 
 Deletion = Callable[[], None]
 """Deletes files that are out of the way already."""
 
 
-def submit(context: Context, user: UserRecord, spec: SubmittedSearch, code: BinaryIO | None) -> SearchRecord:
+def submit(
+    context: Context, user: UserRecord, spec: SubmittedSearch, code: BinaryIO | None, key: str | None = None
+) -> SearchRecord:
     """Queue a search; `code` is an archive of its trials' code, which can be sought, if there is one.
+
+    With a `key`, which is one user's and one search's, it is queued once; not from two threads at a time.
 
     Raises:
         ServiceError: no trial could be submitted, or the name is taken.
@@ -44,6 +48,15 @@ def submit(context: Context, user: UserRecord, spec: SubmittedSearch, code: Bina
     template = spec.job.model_dump(mode="json")
     file_name = "" if code is None else "code"
     search = record_of(user, spec, context.clock(), template=template, file_name=file_name)
+    if key is not None:
+        search = replace(search, id="h" + id_of(f"{user.name} {key}")[1:])
+        known = context.store.searches.get(search.id)
+        if known is not None and (known.definition, known.template) == (search.definition, search.template):
+            return known
+        if known is not None:
+            raise ConflictError(
+                f"this form was sent before, and made the search {known.name}", "stop that, or send it again"
+            )
     check_job(spec, spec.job, spec.name or search.id)
     context.submitter.rehearse(Submission(user, spec.job, code))
     added = create(context, search, code, [spec.name or search.id])
@@ -131,8 +144,14 @@ def go_on(context: Context, search: SearchRecord, again: Sequence[TrialRecord]) 
     return remove_jobs_files(context, jobs)
 
 
-def run_best(context: Context, user: UserRecord, search: SearchRecord, best: TrialRecord | None) -> JobRecord:
-    """Submit a job like that of a search's best trial; raises `ServiceError`."""
+def run_best(
+    context: Context,
+    user: UserRecord,
+    search: SearchRecord,
+    best: TrialRecord | None,
+    key: str | None = None,
+) -> JobRecord:
+    """Submit a job like that of a search's best trial, once with one key; raises `ServiceError`."""
     trial_job = best.job if best else None
     job = context.store.jobs.some([trial_job]).get(trial_job) if trial_job else None
     if job is None:
@@ -140,7 +159,7 @@ def run_best(context: Context, user: UserRecord, search: SearchRecord, best: Tri
             f"{search.name} has no best trial whose job is there", "wait until a trial has succeeded"
         )
     spec = like(job, name=f"{search.name[: MOST_NAME - 5]}-best")
-    new, _ = context.submitter.submit(Submission(user, spec), context.clock())
+    new, _ = context.submitter.submit(Submission(user, spec, key=key), context.clock())
     context.changed()
     return new
 

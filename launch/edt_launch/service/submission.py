@@ -18,6 +18,7 @@ from edt_launch.service.archive import BLOCK, unpack
 from edt_launch.service.archive_entry import Limits
 from edt_launch.service.copying import copy_folder
 from edt_launch.service.database.account_records import UserRecord
+from edt_launch.service.database.project_records import RunRecord
 from edt_launch.service.database.records import JobRecord, ShareRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.deleting import delete_folder
@@ -36,6 +37,7 @@ class Submission:
     Attributes:
         code: an archive of its code, which can be sought, if there is one.
         key: the same for each attempt to submit the same job; None if it is not repeated.
+        run: of an experiment, which the job is; None if it is none.
         arrange: is given the folder of the unpacked code, may add to it, and says what to run; None: `spec`.
     """
 
@@ -43,6 +45,7 @@ class Submission:
     spec: JobSpec
     code: BinaryIO | None = None
     key: str | None = None
+    run: RunRecord | None = None
     arrange: Callable[[Path], JobSpec] | None = None
 
     @cached_property
@@ -71,6 +74,11 @@ def digest(code: BinaryIO) -> str:
 def new_id() -> str:
     """An id of a job that nobody can guess: `home.JOB_ID`."""
     return "j" + base64.b32encode(secrets.token_bytes(5)).decode().lower()
+
+
+def id_of(text: str) -> str:
+    """An id as of `new_id` that is always the same for a text."""
+    return "j" + base64.b32encode(hashlib.sha256(text.encode()).digest()[:5]).decode().lower()
 
 
 def record_of(submission: Submission, job_id: str, now: float) -> JobRecord:
@@ -139,7 +147,7 @@ class Submitter:
             incoming.root.rename(final.root)
             self._store.shares.add_missing(ShareRecord(submission.user.name, usage_at=now))
             record = replace(record_of(submission, job_id, now), code_digest=self._digest_of(submission))
-            job, is_new = self._store.jobs.add(record)
+            job, is_new = self._store.jobs.add(record, submission.run)
         except BaseException:
             for folder in (incoming.root, final.root):
                 delete_folder(folder)
@@ -241,7 +249,7 @@ class Submitter:
 def _same(earlier: JobRecord, submission: Submission) -> JobRecord:
     if earlier.fingerprint != submission.fingerprint:
         raise ConflictError(
-            f"Idempotency-Key: {submission.key!r} was used for another job, {earlier.id}",
+            f"this Idempotency-Key was used for another job, {earlier.id}",
             "use another key for another job",
         )
     return earlier

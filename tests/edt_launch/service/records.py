@@ -2,9 +2,18 @@
 
 from typing import Any
 
+from edt_launch.service.database.experiments import add_run
+from edt_launch.service.database.project_records import RunRecord
 from edt_launch.service.database.records import JobRecord
+from edt_launch.service.database.store import Store
 
 
 def record(**fields: Any) -> JobRecord:
     """A job of ann, with other fields as given."""
     return JobRecord("jaaaaaaaa", "ann", ("python", "train me.py"), 1, 4, 5.0, **fields)
+
+
+def write_run(store: Store, run: RunRecord) -> None:
+    """Store a run whose job is there, or was."""
+    with store.experiments._database.writing() as connection:
+        add_run(connection, run)

@@ -121,7 +121,7 @@ def test_a_refused_submission_leaves_nothing(
 def test_nothing_is_left_if_the_database_fails(
     world: World, submitter: Submitter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_: object) -> None:
+    def fail(*_: object) -> None:
         raise KeyError
 
     monkeypatch.setattr(world.store.jobs, "add", fail)

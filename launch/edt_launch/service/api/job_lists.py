@@ -15,6 +15,7 @@ from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.job_query import SORTS, JobQuery
 from edt_launch.service.errors import InvalidError
+from edt_launch.service.experiments import experiment_for
 from edt_launch.service.home import SEARCH_ID
 from edt_launch.service.names import MOST_NAME, OWNERS, PLAIN
 from edt_launch.service.project_spec import EXPERIMENT_ID
@@ -77,7 +78,9 @@ def list_jobs(
 
 
 def jobs_page(context: Context, user: UserRecord, wanted: JobListQuery) -> dict[str, Any]:
-    """A page of jobs, like `schemas.Jobs`."""
+    """A page of jobs, like `schemas.Jobs`; those of an experiment are for whoever may see that."""
+    if wanted.experiment is not None:
+        experiment_for(context, user, wanted.experiment)
     page = context.store.jobs.page(wanted.query(context.clock()))
     return {"jobs": [views.job(job, user) for job in page.jobs], "next": page.next}
 

@@ -131,7 +131,7 @@ def _told(error: Any) -> str:
         own = _expected(error)
         if error["type"] != "json_invalid" and isinstance(error.get("input"), str | float | int):
             own = f"{error['input']!r:.80}: {own}"
-    elif where and own.startswith(f"{where[-1]}: "):  # it names the field and the value itself
+    elif where == ["spec"] or (where and own.startswith(f"{where[-1]}: ")):  # it names the field itself
         where.pop()
     return ": ".join([".".join(where), own] if where else [own])
 

@@ -10,6 +10,7 @@ from pydantic import Json
 from edt_launch.service import searches
 from edt_launch.service.api import schemas, views
 from edt_launch.service.api.dependencies import ContextDep, CurrentUser, SubjectDep, carry_out
+from edt_launch.service.api.jobs import Key
 from edt_launch.service.context import Context, may
 from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.search_records import SearchRecord, TrialRecord
@@ -83,10 +84,10 @@ def restart(context: ContextDep, user: CurrentUser, search_id: str, afterwards: 
 
 
 @router.post("/searches/{search_id}/run-best", status_code=201, response_model=schemas.Job)
-def run_best(context: ContextDep, user: CurrentUser, search_id: str) -> Any:
+def run_best(context: ContextDep, user: CurrentUser, search_id: str, idempotency_key: Key = None) -> Any:
     """Run the best trial's job again, with its files, command and settings."""
     search = _own(context, user, search_id)
-    job = searches.run_best(context, user, search, _best(context, [search]).get(search.id))
+    job = searches.run_best(context, user, search, _best(context, [search]).get(search.id), idempotency_key)
     return views.job(job)
 
 

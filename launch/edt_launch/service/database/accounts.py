@@ -26,6 +26,8 @@ _USER = select(users.c.name, users.c.is_admin, users.c.created)
 
 _OWNED = (jobs, searches, allocations, projects, definitions, codes, experiments, runs)
 """The tables of what users own."""
+_CHANGED = (projects, definitions, experiments)
+"""The tables of what says who has changed it."""
 
 MOST_STEM = 52
 """Characters of a removed user's name that are kept, of 64 with its number."""
@@ -192,9 +194,11 @@ def _retire(connection: Connection, name: str) -> None:
     for table in _OWNED:
         query = select(table.c.owner).where(table.c.owner.startswith(stem, autoescape=True)).distinct()
         numbers += [int(owner[len(stem) :]) for owner in connection.execute(query).scalars()]
+    retired = f"{stem}{max(numbers) + 1}"
     for table in _OWNED:
-        retired = f"{stem}{max(numbers) + 1}"
         connection.execute(update(table).where(table.c.owner == name).values(owner=retired))
+    for table in _CHANGED:
+        connection.execute(update(table).where(table.c.changed_by == name).values(changed_by=retired))
 
 
 def _valid(now: float, *, is_once: bool = False) -> tuple[ColumnElement[bool], ...]:

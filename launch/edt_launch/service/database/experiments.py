@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, Select, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from edt_launch.service.database.engine import Database
@@ -11,6 +11,10 @@ from edt_launch.service.database.in_projects import InProjects
 from edt_launch.service.database.project_records import ExperimentRecord, RunRecord, TrainingRecord
 from edt_launch.service.database.tables import experiments, jobs, runs, trainings
 from edt_launch.service.states import LIVE
+
+
+class GoneError(Exception):
+    """An experiment was deleted meanwhile."""
 
 
 class Experiments(InProjects[ExperimentRecord]):
@@ -55,23 +59,25 @@ class Experiments(InProjects[ExperimentRecord]):
         except IntegrityError:
             return None
 
-    def delete(self, experiment: str) -> bool:
-        """Forget an experiment and its runs, not their jobs; whether it was there."""
-        return self._database.execute(delete(experiments).where(experiments.c.id == experiment))
+    def delete(self, experiment: str) -> Sequence[str]:
+        """Forget an experiment and its runs, not their jobs, unless some of these have not ended.
+
+        Returns:
+            The ids of those that have not.
+        """
+        which = experiments.c.id == experiment
+        with self._database.writing() as connection:
+            # The lock makes whoever starts a run wait, and so not find the experiment.
+            connection.execute(select(experiments.c.id).where(which).with_for_update())
+            live = [row.id for row in connection.execute(_live_jobs(experiment))]
+            if not live:
+                connection.execute(delete(experiments).where(which))
+            return live
 
     def trainings(self, experiment: str) -> list[TrainingRecord]:
         """What an experiment does with definitions, in its order."""
         query = select(trainings).where(trainings.c.experiment == experiment).order_by(trainings.c.place)
         return [TrainingRecord(**row._mapping) for row in self._database.rows(query)]
-
-    def add_run(self, run: RunRecord) -> bool:
-        """Store a run; False if its job is one already, or its experiment is gone."""
-        values = {name: value for name, value in vars(run).items() if name != "number"}
-        try:
-            self._database.execute(insert(runs).values(values))
-        except IntegrityError:
-            return False
-        return True
 
     def run(self, run: str) -> RunRecord | None:
         """The run of an id."""
@@ -103,9 +109,7 @@ class Experiments(InProjects[ExperimentRecord]):
 
     def live_jobs(self, experiment: str) -> list[str]:
         """The ids of jobs of an experiment's runs that have not ended."""
-        query = select(jobs.c.id).join(runs, runs.c.job == jobs.c.id)
-        query = query.where(runs.c.experiment == experiment, jobs.c.state.in_(sorted(LIVE)))
-        return [row.id for row in self._database.rows(query.order_by(jobs.c.number))]
+        return [row.id for row in self._database.rows(_live_jobs(experiment))]
 
     def record(self, outcomes: Mapping[str, Mapping[str, Any]]) -> None:
         """Write down what has come of runs, by their ids; all or none."""
@@ -116,6 +120,25 @@ class Experiments(InProjects[ExperimentRecord]):
     def delete_run(self, run: str) -> bool:
         """Forget a run, not its job; whether it was there."""
         return self._database.execute(delete(runs).where(runs.c.id == run))
+
+
+def add_run(connection: Connection, run: RunRecord) -> None:
+    """Store a run in the transaction of its job; raises `GoneError` if its experiment is gone."""
+    known = (
+        select(experiments.c.id)
+        .where(experiments.c.id == run.experiment)
+        .with_for_update(key_share=True, read=True)
+    )
+    if connection.execute(known).first() is None:
+        raise GoneError(run.experiment)
+    values = {name: value for name, value in vars(run).items() if name != "number"}
+    connection.execute(insert(runs).values(values))
+
+
+def _live_jobs(experiment: str) -> Select[tuple[str]]:
+    query = select(jobs.c.id).join(runs, runs.c.job == jobs.c.id)
+    query = query.where(runs.c.experiment == experiment, jobs.c.state.in_(sorted(LIVE)))
+    return query.order_by(jobs.c.number)
 
 
 def _insert(connection: Connection, rows: Sequence[TrainingRecord]) -> None:

@@ -1,14 +1,16 @@
 """Jobs, and the states that they have had."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from sqlalchemy import Connection, and_, delete, exists, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from edt_launch.service.database.engine import Database
+from edt_launch.service.database.experiments import add_run
 from edt_launch.service.database.job_query import JobQuery
+from edt_launch.service.database.project_records import RunRecord
 from edt_launch.service.database.records import (
     DESIRED,
     OBSERVED,
@@ -49,18 +51,23 @@ class Jobs:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, job: JobRecord) -> tuple[JobRecord, bool]:
-        """Store a new job.
+    def add(self, job: JobRecord, run: RunRecord | None = None) -> tuple[JobRecord, bool]:
+        """Store a new job, and the run of an experiment that it is, if it is one.
 
         Returns:
             The job as it is stored, and whether it was added; if its owner has used its idempotency key
             before, the job of then, unchanged.
+
+        Raises:
+            GoneError: the run's experiment is gone.
         """
         values = {name: value for name, value in vars(job).items() if name != "number"}
         try:
             with self._database.writing() as connection:
                 connection.execute(insert(jobs).values(values))
                 _note(connection, job.id, job.submitted, None, job.state, "submitted")
+                if run is not None:
+                    add_run(connection, replace(run, job=job.id))
                 return _get(connection, job.id), True
         except IntegrityError:
             earlier = self.submitted_as(job.owner, job.idempotency_key) if job.idempotency_key else None

@@ -19,7 +19,7 @@ Line = AfterValidator(_lines)
 Value = Annotated[str, Form(max_length=MOST), Line]
 """What is written in a field."""
 
-Key = Annotated[str, Form(pattern="^[A-Za-z0-9_-]{0,64}$")]
+FormKey = Annotated[str, Form(pattern="^[A-Za-z0-9_-]{0,64}$")]
 """What a form has that starts something: sent twice, it starts that once. Empty: it is not sent twice."""
 
 

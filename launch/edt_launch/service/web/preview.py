@@ -14,11 +14,16 @@ from edt_launch.service.specification import JobSpec
 from edt_launch.service.submission import Submission
 
 
-def lines(context: Context, user: UserRecord, **values: Any) -> list[str]:
-    """Sentences about a job with these fields of `JobSpec`, or what is wrong with them."""
+def lines(context: Context, user: UserRecord, framework: str = "", **values: Any) -> list[str]:
+    """Sentences about a job with these fields of `JobSpec`, or what is wrong with them.
+
+    `framework`: that of a script; empty for any command.
+    """
+    fields = {"framework": framework, **values}
     try:
         spec = JobSpec(
-            command=["true"], **{"name": "It"} | {name: one for name, one in values.items() if one}
+            command=["main.py" if framework else "true"],
+            **{"name": "It"} | {name: one for name, one in fields.items() if one},
         )
         context.submitter.check_priority(user, spec.priority)
     except ValidationError as error:

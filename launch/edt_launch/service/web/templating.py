@@ -102,6 +102,7 @@ def render(request: Request, template: str, **view: Any) -> str:
         address=address if request.method == "GET" else "/",  # where one comes back to
         banner=request.app.state.context.settings.banner,
         theme=theme_of(request.headers),
+        max_upload=request.app.state.context.settings.max_upload,
         **view,
     )
 

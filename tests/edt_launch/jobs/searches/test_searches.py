@@ -282,7 +282,9 @@ def test_the_best_is_run_again_as_a_job(running: Running) -> None:
     shown = running.play("find-rate")
     best = running.world.store.jobs.get(shown["best"]["job"])
     assert running.world.bob.post("/searches/find-rate/run-best").status_code == 403
-    answer = running.world.ann.post("/searches/find-rate/run-best")
+    answer = running.world.ann.post("/searches/find-rate/run-best", headers={"Idempotency-Key": "k"})
+    again = running.world.ann.post("/searches/find-rate/run-best", headers={"Idempotency-Key": "k"})
+    assert again.json()["id"] == answer.json()["id"]
     assert answer.status_code == 201
     job = running.world.store.jobs.get(answer.json()["id"])
     assert (job.name, job.command, job.environment) == ("find-rate-best", best.command, best.environment)

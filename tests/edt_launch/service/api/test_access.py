@@ -265,6 +265,13 @@ def test_passwords_are_set_by_their_owners_and_administrators(world: World) -> N
         assert world.ann.put("/users/ann/password", json={"password": bad}).status_code == 422
 
 
+def test_a_department_is_no_user(world: World) -> None:
+    world.admin.put("/shares/lab", json={"weight": 2})
+    world.admin.put("/shares/bob", json={"parent": "lab"})
+    answer = world.admin.post("/users", json={"name": "lab"})
+    assert (answer.status_code, "others below it" in answer.json()["detail"]) == (409, True)
+
+
 def test_users_with_jobs_and_oneself_stay(world: World) -> None:
     post_job(world.ann)
     assert world.admin.delete("/users/ann").status_code == 409

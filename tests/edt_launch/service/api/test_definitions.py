@@ -68,6 +68,26 @@ def test_other_code_is_a_new_version_and_the_same_is_not(lab: Lab, monkeypatch: 
     refused(upload(lab, definition, OTHER, **stale), 409, "ann changed 'net' 0 s ago")
 
 
+def test_what_is_sent_again_keeps_the_version(lab: Lab) -> None:
+    definition = lab.definition(description="d")["id"]
+    same = {"description": "d", "command": ["python", "train.py"]}
+    assert lab.ann.patch(f"/definitions/{definition}", json=same).json()["version"] == 1
+    assert upload(lab, definition, CODE).json()["version"] == 1
+
+
+def test_a_command_begins_with_a_word(lab: Lab) -> None:
+    refused(lab.post_definition(command=[""]), 422, "command: the first word is empty")
+    refused(lab.post_experiment(command=["", "x"]), 422, "command: the first word is empty")
+
+
+def test_of_a_removed_user_nothing_stays_with_the_next_of_that_name(lab: Lab) -> None:
+    definition = lab.definition()["id"]
+    lab.join("bob", "editor")
+    assert lab.bob.patch(f"/definitions/{definition}", json={"description": "b"}).status_code == 200
+    assert lab.admin.delete("/users/bob").status_code in (200, 204)
+    assert lab.ann.get(f"/definitions/{definition}").json()["changed_by"] == "bob~1"
+
+
 def test_code_that_came_second_is_not_kept(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     definition = lab.definition()["id"]
     check = definitions._check

@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
+from edt_launch.service import experiments, submission
 from edt_launch.service.database.records import AllocationRecord
 from edt_launch.service.series_cache import ValuesCache
 from edt_launch.service.states import State
-from lab import COMMAND, Lab, event, refused
+from lab import COMMAND, Lab, event, made, refused
+from records import write_run
 from world import NOW, World, tar
 
 
@@ -105,6 +107,62 @@ def test_a_run_is_run_again_as_it_was(lab: Lab) -> None:
     refused(lab.ann.post(f"/runs/{run['id']}/again"), 409, "'net' was deleted, and its code")
 
 
+def test_long_keys_are_told_apart(lab: Lab) -> None:
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    keys = [{"Idempotency-Key": first + "x" * 127} for first in "AAB"]
+    runs = [made(lab.ann.post(f"/experiments/{experiment}/runs", json={}, headers=key)) for key in keys]
+    first, again, other = (one["runs"][0]["id"] for one in runs)
+    assert first == again != other
+
+
+def test_a_run_whose_experiment_is_deleted_meanwhile_is_not_started(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    unpack = submission.unpack
+
+    def unpack_slowly(*given: Any) -> None:
+        assert lab.ann.delete(f"/experiments/{experiment}").status_code == 204
+        unpack(*given)
+
+    monkeypatch.setattr(submission, "unpack", unpack_slowly)
+    refused(lab.ann.post(f"/experiments/{experiment}/runs", json={}), 409, "'first' was deleted just now")
+    assert lab.world.store.jobs.ids() == set()
+    assert list(lab.world.settings.paths.jobs.iterdir()) == []
+
+
+def test_an_experiment_whose_run_is_started_meanwhile_is_not_deleted(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    find = experiments.experiment_for
+
+    def find_slowly(*given: Any) -> Any:
+        monkeypatch.undo()
+        found = find(*given)
+        lab.run(experiment)
+        return found
+
+    monkeypatch.setattr(experiments, "experiment_for", find_slowly)
+    refused(lab.ann.delete(f"/experiments/{experiment}"), 409, "has runs that have not ended")
+
+
+def test_only_members_see_which_jobs_are_runs(lab: Lab) -> None:
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    (run,) = lab.run(experiment)
+    (job,) = lab.ann.get(f"/jobs?experiment={experiment}").json()["jobs"]
+    assert job["id"] == run["job"]
+    refused(lab.bob.get(f"/jobs?experiment={experiment}"), 403, "no member of the project")
+
+
+def test_secrets_of_commands_are_hidden_where_runs_are_compared(lab: Lab) -> None:
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    for secret in ("hunter2", "hunter3"):
+        lab.run(experiment, command=["python", "train.py", "--password", secret, f"--api-key={secret}"])
+    text = lab.ann.get(f"/experiments/{experiment}/comparison").text
+    assert "hunter" not in text
+
+
 def test_a_run_outlives_its_job(lab: Lab) -> None:
     experiment = lab.experiment(lab.definition()["id"])["id"]
     (run,) = lab.run(experiment)
@@ -195,9 +253,8 @@ def test_a_hundred_runs_are_compared_and_those_that_ended_are_not_read_again(
         lab.world.store.jobs.add(replace(job, id=id_))
         lab.world.files(id_).root.mkdir()
         lab.world.files(id_).output.events.write_text(event(loss=number))
-        lab.world.store.experiments.add_run(
-            replace(first, id=f"raaaaaa{end}", job=id_, spec=spec, outcome=None)
-        )
+        run = replace(first, id=f"raaaaaa{end}", job=id_, spec=spec, outcome=None)
+        write_run(lab.world.store, run)
     path = f"/experiments/{experiment}/comparison"
     shown: dict[str, Any] = lab.ann.get(path).json()
     assert len(shown["parameters"][0]["values"]) == 100

@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
 
 from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.definitions import TooManyError
 from edt_launch.service.database.engine import Database
+from edt_launch.service.database.experiments import GoneError
 from edt_launch.service.database.migrate import migrate
 from edt_launch.service.database.project_records import (
     CodeRecord,
@@ -25,6 +27,7 @@ from edt_launch.service.database.projects import InUseError
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.states import State
+from records import write_run
 
 PROJECT = ProjectRecord("paaaaaaaa", "digits", "d", "ann", 1.0, 1.0, "ann")
 NET = DefinitionRecord("daaaaaaaa", PROJECT.id, "net", "", "Horovod", ("x", "ü"), "ann", 1.0, 1.0, "ann", 1)
@@ -109,7 +112,7 @@ def test_what_is_used_stays(filled: Store) -> None:
     with pytest.raises(InUseError) as used:
         filled.projects.delete(PROJECT.id)
     assert used.value.names == ("first", "net")
-    assert filled.experiments.delete(FIRST.id)
+    assert filled.experiments.delete(FIRST.id) == []
     assert filled.definitions.delete(NET.id)
     assert filled.definitions.codes(NET.id) == []
     assert filled.projects.delete(PROJECT.id)
@@ -131,10 +134,16 @@ def test_members_are_users_with_one_role(filled: Store) -> None:
 
 
 def test_a_run_is_of_one_job_and_outlives_it(filled: Store) -> None:
-    filled.jobs.add(JobRecord(RUN.job, "ann", ("x",), 1, 1, 2.0))
-    assert filled.experiments.add_run(RUN)
-    assert not filled.experiments.add_run(replace(RUN, id="rbbbbbbbb"))
+    filled.jobs.add(JobRecord(RUN.job, "ann", ("x",), 1, 1, 2.0), RUN)
+    with pytest.raises(IntegrityError):
+        write_run(filled, replace(RUN, id="rbbbbbbbb"))
     assert filled.experiments.live_jobs(FIRST.id) == [RUN.job]
+    assert filled.experiments.delete(FIRST.id) == [RUN.job]
+    with pytest.raises(GoneError):
+        filled.jobs.add(
+            JobRecord("jbbbbbbbb", "ann", ("x",), 1, 1, 2.0), replace(RUN, experiment="xbbbbbbbb")
+        )
+    assert filled.jobs.ids() == {RUN.job}
     filled.jobs.move(RUN.job, State.STOPPED, "for the test", 3.0)
     assert filled.experiments.live_jobs(FIRST.id) == []
     filled.experiments.record({RUN.id: {"state": "stopped"}})

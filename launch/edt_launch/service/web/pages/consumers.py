@@ -142,7 +142,7 @@ def remove(
     request: Request, context: ContextDep, user: CurrentAdmin, node: rest.NodeName, version: Value = ""
 ) -> Response:
     """Remove a node, or show the question again with what was wrong."""
-    found = _node(_nodes(context, user), node)
+    found = _node(_nodes(context, user), "" if node == ROOT else node)
     try:
         rest.remove(context, user, node, version=version or None)
     except ConflictError as error:
@@ -166,10 +166,7 @@ def _answer(
     node = _found(nodes, own) or _absent(own)
     try:
         done = rest.put(context, user, own or ROOT, given.change(own), dry_run)
-    except InvalidError as error:
-        status, version = error.status, given.version
-        told = error.message
-    except NotFoundError as error:
+    except (InvalidError, NotFoundError) as error:
         status, version = error.status, given.version
         told = error.message
     except ConflictError as error:

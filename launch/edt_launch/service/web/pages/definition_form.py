@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, File, Request, Response, UploadFile
 from fastapi.responses import RedirectResponse
+from starlette.concurrency import run_in_threadpool
 
 from edt_launch.service import definitions
 from edt_launch.service.api import definitions as rest
@@ -73,6 +74,7 @@ async def change(
             context, user, definition_id, given.changes(), file, given.code_name, given.seen
         ).project
 
+    await run_in_threadpool(definitions.definition_for, context, user, definition_id, Role.EDITOR)
     try:
         project = await context.uploads.run(user.name, act)
     except WRONG as error:

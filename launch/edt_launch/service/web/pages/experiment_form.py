@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, File, Form, Query, Request, Response, UploadFile
 from fastapi.responses import RedirectResponse
+from starlette.concurrency import run_in_threadpool
 
 from edt_launch.service import data_folder
 from edt_launch.service import definitions as made_definitions
@@ -16,6 +17,7 @@ from edt_launch.service.database.project_records import Distribution, Role
 from edt_launch.service.errors import InvalidError, ServiceError
 from edt_launch.service.home import DEFINITION_ID
 from edt_launch.service.project_spec import (
+    HOROVOD,
     DefinitionSpec,
     ExperimentChange,
     ExperimentSpec,
@@ -26,7 +28,7 @@ from edt_launch.service.project_spec import (
 from edt_launch.service.projects import project_for
 from edt_launch.service.web import preview as starting
 from edt_launch.service.web import templating
-from edt_launch.service.web.form_fields import Key, Value, new_key
+from edt_launch.service.web.form_fields import FormKey, Value, new_key
 from edt_launch.service.web.pages.experiments import (
     WRONG,
     Version,
@@ -78,7 +80,7 @@ class Given:
         objective: Value = "",
         then: Then = "save",
         version: Version = "",
-        key: Key = "",
+        key: FormKey = "",
     ) -> None:
         self.key = key or None
         self.values = {
@@ -202,6 +204,9 @@ async def change(
     """Change it, and start it if that is wanted; or show the form again with what was wrong."""
 
     def act() -> None:
+        if given.then == "run" and given.key and made.has_begun(context, user, experiment_id, given.key):
+            _start(context, user, experiment_id, given.key)
+            return
         fields = given.fields()
         if given.then == "remove":
             known = _trainings(experiment_of(context, user, experiment_id))
@@ -209,9 +214,9 @@ async def change(
         changes = parsed(ExperimentChange, fields)
         given.seen = made.change(context, user, experiment_id, changes, given.seen).version
         if given.then == "run":
-            planned = made.planned_runs(context, user, experiment_id, RunSpec())
-            made.start(context, user, planned, given.key)
+            _start(context, user, experiment_id, given.key)
 
+    await run_in_threadpool(made.experiment_for, context, user, experiment_id, Role.EDITOR)
     try:
         await context.uploads.run(user.name, act)
     except WRONG as error:
@@ -266,6 +271,7 @@ async def add_definition(
             made_definitions.delete(context, user, definition)()
             raise
 
+    await run_in_threadpool(made.experiment_for, context, user, experiment_id, Role.EDITOR)
     try:
         await context.uploads.run(user.name, act)
     except WRONG as error:
@@ -292,12 +298,22 @@ def preview(
     """What starting a training definition would change, as lines."""
     request.scope[SUBJECT] = None
     made.experiment_for(context, user, experiment_id, Role.EDITOR)
+    name, framework = given.values["name"], given.values["framework"]
     try:
+        if given.values["definition"]:
+            definition = made_definitions.definition_for(context, user, given.values["definition"])
+            name, framework = definition.name, definition.framework
         least, most = given.training().bounds
-        lines = starting.lines(context, user, name=given.values["name"], min=least, max=most)
+        lines = starting.lines(
+            context, user, "" if framework == HOROVOD else framework, name=name, min=least, max=most
+        )
     except InvalidError as error:
         lines = [error.message]
     return templating.page(request, "preview.html", lines=lines)
+
+
+def _start(context: Context, user: UserRecord, experiment_id: str, key: str | None) -> None:
+    made.start(context, user, made.planned_runs(context, user, experiment_id, RunSpec()), key)
 
 
 def words(text: str) -> list[str]:

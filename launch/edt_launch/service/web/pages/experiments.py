@@ -31,7 +31,7 @@ from edt_launch.service.errors import (
 from edt_launch.service.project_spec import RUN_ID, DefinitionSpec, ProjectSpec, RunSpec
 from edt_launch.service.projects import project_for
 from edt_launch.service.web import templating
-from edt_launch.service.web.form_fields import Key, Value, new_key
+from edt_launch.service.web.form_fields import FormKey, Value, new_key
 from edt_launch.service.web.views import experiments as views
 from edt_launch.service.web.views.asking import overtaken
 from edt_launch.service.web.views.compared import AXES, Compared, compared, too_many
@@ -147,6 +147,8 @@ def set_member(
     role: Annotated[str, Form(pattern=f"^({'|'.join(Role)})?$")] = "",
 ) -> Response:
     """Add a member, give them another role, or remove them."""
+    if role or member != user.name:
+        project_for(context, user, project_id, Role.MANAGER)
     try:
         if role:
             projects.set_member(context, user, project_id, member, Role(role))
@@ -193,7 +195,7 @@ def ask_run(request: Request, context: ContextDep, user: CurrentUser, experiment
 
 @router.post("/{experiment_id}/run")
 async def run(
-    request: Request, context: ContextDep, user: CurrentUser, experiment_id: str, key: Key = ""
+    request: Request, context: ContextDep, user: CurrentUser, experiment_id: str, key: FormKey = ""
 ) -> Response:
     """Start it, or show the question again with what was wrong."""
     experiment = await run_in_threadpool(made.experiment_for, context, user, experiment_id)
@@ -222,7 +224,7 @@ def ask_again(request: Request, context: ContextDep, user: CurrentUser, run_id: 
 
 @router.post("/runs/{run_id}/again")
 async def run_again(
-    request: Request, context: ContextDep, user: CurrentUser, run_id: str, key: Key = ""
+    request: Request, context: ContextDep, user: CurrentUser, run_id: str, key: FormKey = ""
 ) -> Response:
     """Start it, or show the question again with what was wrong."""
     run = await run_in_threadpool(made.run_for, context, user, run_id)

@@ -26,7 +26,7 @@ from edt_launch.service.errors import (
 from edt_launch.service.experiments import run_fields
 from edt_launch.service.search_spec import SubmittedSearch
 from edt_launch.service.web import templating
-from edt_launch.service.web.form_fields import Value
+from edt_launch.service.web.form_fields import FormKey, Value, new_key
 from edt_launch.service.web.views import new_search as views
 
 router = APIRouter(prefix="/searches/new")
@@ -57,6 +57,7 @@ class Given:
         priority: Value = "0",
         parameter: Values = None,
         kind: Values = None,
+        key: FormKey = "",
         values: Values = None,
         low: Values = None,
         high: Values = None,
@@ -69,6 +70,7 @@ class Given:
             "seed": seed, "min": least, "max": most, "priority": priority,
         }  # fmt: skip
         self.definition = definition
+        self.key = key or None
         self.texts = {field: text.strip() for field, text in texts.items()}
         columns = [parameter or [], kind or [], values or [], low or [], high or [], step or []]
         if len({len(column) for column in columns}) > 1:
@@ -99,7 +101,7 @@ def ask(
             "min": str(found.min),
             "max": str(found.max),
         }
-    return templating.page(request, "new_search.html", view=views.new_search(given))
+    return templating.page(request, "new_search.html", view=views.new_search(new_key(), given))
 
 
 @router.post("")
@@ -127,21 +129,21 @@ def _again(
         definition = _definition(context, user, given.definition) if given.definition else None
     except (ForbiddenError, NotFoundError):  # that is the error which is told
         definition = None
-    view = views.new_search(given.texts, given.rows, wrong, definition)
+    view = views.new_search(new_key(), given.texts, given.rows, wrong, definition)
     return templating.page(request, "new_search.html", status=error.status, view=view)
 
 
 def _submit(context: Context, user: UserRecord, given: Given, code: UploadFile | None) -> SearchRecord:
     file = code.file if code is not None and code.filename else None  # without a file, browsers send none
     if not given.definition:
-        return searches.submit(context, user, _spec(given, {}), file)
+        return searches.submit(context, user, _spec(given, {}), file, given.key)
     definition = _definition(context, user, given.definition)
     source = data_folder.folder(context.settings.data_folder, given.texts["source"])
     spec = _spec(given, run_fields(definition.framework, source, {}))
     is_other = file is not None or spec.job.code_of is not None
     known = None if is_other else context.store.definitions.code(definition.id, definition.code)
     with definitions.opened(context, definition.id, known) as kept:
-        return searches.submit(context, user, spec, file or kept)
+        return searches.submit(context, user, spec, file or kept, given.key)
 
 
 def _definition(context: Context, user: UserRecord, definition_id: str) -> DefinitionRecord:
@@ -163,7 +165,7 @@ def _of_definition(
         for one in context.store.experiments.trainings(experiment.id):
             if one.definition == definition.id:
                 given |= {"min": str(one.least), "max": str(one.most)}
-    return views.new_search(given, definition=definition)
+    return views.new_search(new_key(), given, definition=definition)
 
 
 def _spec(given: Given, fields: dict[str, Any]) -> SubmittedSearch:

@@ -17,7 +17,7 @@ from edt_launch.service.specification import JobSpec
 from edt_launch.service.submission import Submission
 from edt_launch.service.web import preview as starting
 from edt_launch.service.web import templating
-from edt_launch.service.web.form_fields import Key, Value, new_key
+from edt_launch.service.web.form_fields import FormKey, Value, new_key
 from edt_launch.service.web.views.run_application import run_view
 
 router = APIRouter(prefix="/console/run")
@@ -44,7 +44,7 @@ async def run(
     least: Annotated[str, Form(alias="min", max_length=256)] = "",
     most: Annotated[str, Form(alias="max", max_length=256)] = "",
     priority: Value = "",
-    key: Key = "",
+    key: FormKey = "",
 ) -> Response:
     """Submit it, or show the form again with what was wrong."""
     given = {

@@ -12,6 +12,7 @@ from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.errors import ConflictError, ForbiddenError
 from edt_launch.service.names import MOST_NAME, OWNER, PLAIN
 from edt_launch.service.web import templating
+from edt_launch.service.web.form_fields import FormKey, new_key
 from edt_launch.service.web.views import searches as views
 
 router = APIRouter(prefix="/searches")
@@ -94,12 +95,17 @@ def ask(request: Request, context: ContextDep, user: CurrentUser, search_id: str
         )
     if action not in views.actions(search):
         raise ConflictError(f"{search['name']} is {search['state']}", "look at its page for what can be done")
-    return templating.page(request, "act.html", view=views.question(search, action))
+    return templating.page(request, "act.html", view=views.question(search, action, new_key()))
 
 
 @router.post("/{search_id}/{action}")
 def act(
-    context: ContextDep, user: CurrentUser, search_id: str, action: Action, afterwards: BackgroundTasks
+    context: ContextDep,
+    user: CurrentUser,
+    search_id: str,
+    action: Action,
+    afterwards: BackgroundTasks,
+    key: FormKey = "",
 ) -> Response:
     """Do it, and show what has come of it."""
     found: Mapping[str, Any] = {}
@@ -109,7 +115,7 @@ def act(
         case "restart":
             rest.restart(context, user, search_id, afterwards)
         case "run-best":
-            found = rest.run_best(context, user, search_id)
+            found = rest.run_best(context, user, search_id, key or None)
         case "delete":
             rest.delete(context, user, search_id, afterwards)
     goal = {"delete": "/searches", "run-best": f"/jobs/{found.get('id')}"}.get(

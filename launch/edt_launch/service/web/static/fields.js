@@ -16,11 +16,13 @@
     const shown = input.closest("label").nextElementSibling;
     const file = input.files[0];
     const isKnown = !file || input.accept.split(",").some((end) => file.name.toLowerCase().endsWith(end));
-    const isOne = isKnown && input.files.length < 2;
-    const problem = isKnown
-      ? `${input.files.length} files were dropped: pack them into one archive`
-      : `${file.name} is none of ${input.accept.replaceAll(",", ", ")}: choose another file`;
-    input.setCustomValidity(isOne ? "" : problem);
+    const most = Number(input.dataset.bytes);
+    let problem = "";
+    if (!isKnown) problem = `${file.name} is none of ${input.accept.replaceAll(",", ", ")}: choose another file`;
+    else if (input.files.length > 1) problem = `${input.files.length} files were dropped: pack them into one archive`;
+    else if (file?.size > most) problem = `${file.name} has ${file.size} bytes, and ${most} are allowed`;
+    const isOne = !problem;
+    input.setCustomValidity(problem);
     shown.hidden = !file;
     shown.querySelector("b").hidden = !isOne;
     shown.querySelector("bdi").textContent = isOne ? (file?.name ?? "") : input.validationMessage;
@@ -41,11 +43,13 @@
   for (const name of ["input", "change", "htmx:after:swap"]) document.addEventListener(name, check);
   window.addEventListener("pageshow", check);
   // A file may be dropped anywhere: beside its field, the browser would leave the form for it.
-  document.addEventListener("dragover", (event) => event.preventDefault());
+  const hasFiles = ({ dataTransfer }) => dataTransfer?.types.includes("Files");
+  document.addEventListener("dragover", (event) => hasFiles(event) && event.preventDefault());
   document.addEventListener("drop", (event) => {
+    if (!hasFiles(event)) return;
     event.preventDefault();
     const input = document.querySelector("input[type=file]");
-    if (!input || !event.dataTransfer.files.length) return;
+    if (!input) return;
     input.files = event.dataTransfer.files;
     input.dispatchEvent(new Event("change", { bubbles: true }));
   });

@@ -85,8 +85,11 @@ class Row:
                 return {"type": "int", **ends, **step}
             case "powers":
                 return {"type": "float", **ends, **step, "base": 10}
-            case _:
+            case "float":
                 return {"type": "float", **ends, **step}
+        raise InvalidError(
+            f"parameters: {self.name}: {self.kind!r} is no way to choose", f"use one of {', '.join(KINDS)}"
+        )
 
     def _number(self, field: str, text: str) -> float:
         value = _value(text)
@@ -131,9 +134,11 @@ def _value(text: str) -> float | str:
 class NewSearch:
     """The form: fields before the file, between it and the parameters, and after these.
 
-    `definition` is the training definition that trials are runs of, if they are.
+    `key` is of the search that it starts, `definition` the training definition that trials are runs of, if
+    they are.
     """
 
+    key: str
     before: Sequence[Field]
     job: Sequence[Field]
     search: Sequence[Field]
@@ -144,6 +149,7 @@ class NewSearch:
 
 
 def new_search(
+    key: str,
     given: Mapping[str, str],
     rows: Sequence[Row] = (),
     error: str = "",
@@ -162,6 +168,7 @@ def new_search(
     used = max((place for place, row in enumerate(rows, 1) if not row.is_empty), default=0)
     shown = min(max(ROWS, used + 1), MOST_ROWS)
     return NewSearch(
+        key,
         [fields.pop("name"), fields.pop("command"), *([source] if definition else [])],
         [fields.pop(name) for name in own],
         list(fields.values()),

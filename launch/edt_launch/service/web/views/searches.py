@@ -285,12 +285,15 @@ EFFECTS: Mapping[str, str] = {
 }
 
 
-def question(search: Json, action: str) -> Question:
-    """The question about an action."""
+def question(search: Json, action: str, key: str) -> Question:
+    """The question about an action; `key` is of what it starts."""
     back = f"/searches/{search['id']}"
     verb = "Run the best trial of" if action == "run-best" else VERBS[action]
     button = "Run again" if action == "run-best" else VERBS[action]
-    return Question(verb, search["name"], [EFFECTS[action]], f"{back}/{action}", back, button=button)
+    hidden = [("key", key)] if action == "run-best" else []
+    return Question(
+        verb, search["name"], [EFFECTS[action]], f"{back}/{action}", back, hidden=hidden, button=button
+    )
 
 
 def parameter_names(spec: Json, trials: Iterable[Any]) -> list[str]:

@@ -9,6 +9,7 @@ from browser import browser
 from edt_launch.service import runs
 from edt_launch.service.outcomes import Outcome
 from lab import Lab
+from records import write_run
 from world import World
 
 
@@ -35,7 +36,7 @@ def ended(lab: Lab, number: int, **values: float) -> str:
         told = {name: {"last": value + place} for name, value in ({"loss": 0.5} | values).items()}
         outcome = Outcome("succeeded", 0.5, 60.0, 1, told).stored()
         run = replace(one, id=id_("r", place), job=id_("j", place), name=f"run{place}", outcome=outcome)
-        assert store.add_run(run)
+        write_run(lab.world.store, run)
     return f"/experiments/{experiment}"
 
 

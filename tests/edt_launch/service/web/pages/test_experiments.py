@@ -94,7 +94,7 @@ def test_a_form_that_is_sent_twice_starts_once(lab: Lab, question: str) -> None:
         (run,) = lab.run(experiment)
         address = f"/experiments/runs/{run['id']}/again"
     elif question == "edit":
-        form = {"name": "first", "then": "run"}
+        form = {"name": "first", "description": "changed", "version": "1", "then": "run"}
     before = len(lab.world.store.jobs.live())
     (form["key"],) = re.findall('name="key" value="([^"]+)"', ann.get(address).text)
     for _ in range(2):
@@ -102,7 +102,9 @@ def test_a_form_that_is_sent_twice_starts_once(lab: Lab, question: str) -> None:
         assert answer.status_code == 303, answer.text
     assert len(lab.world.store.jobs.live()) == before + 1
     (other,) = re.findall('name="key" value="([^"]+)"', ann.get(address).text)
-    assert ann.post(address, data=form | {"key": other}).status_code == 303
+    version = str(lab.ann.get(f"/experiments/{experiment}").json()["version"])
+    answer = ann.post(address, data=form | {"key": other, "version": version})
+    assert answer.status_code == 303
     assert len(lab.world.store.jobs.live()) == before + 2
 
 
@@ -281,9 +283,30 @@ def test_only_elastic_trainings_have_a_least_number_of_nodes(lab: Lab) -> None:
     ann = browser(lab.world, "ann")
     page = f"/experiments/{lab.experiment()['id']}"
     given = {"definition": lab.definition()["id"], "distribution": "Distributed", "min": "1", "max": "4"}
-    assert "It starts at once with 4." in ann.post(f"{page}/preview", data=given).text
+    assert "net starts at once with 4." in ann.post(f"{page}/preview", data=given).text
     assert ann.post(f"{page}/add?tab=existing", data=given).status_code == 303
     assert "1 GPU on 4 nodes, Distributed" in ann.get(f"{page}/edit").text
+
+
+def test_what_is_foreseen_is_of_the_framework(lab: Lab) -> None:
+    page = f"/experiments/{lab.experiment()['id']}"
+    given = {"framework": "PyTorch", "distribution": "Elastic", "min": "1", "max": "4", "command": "main.py"}
+    ann = browser(lab.world, "ann")
+    told = "PyTorch needs all of its devices at once"
+    assert told in ann.post(f"{page}/preview", data=given).text
+    assert told in ann.post(f"{page}/add", data=given | {"name": "q"}).text
+
+
+def test_of_two_who_add_one_definition_the_second_is_told(lab: Lab) -> None:
+    lab.join("bob", "editor")
+    page = f"/experiments/{lab.experiment()['id']}/add?tab=existing"
+    definition = lab.definition()["id"]
+    ann = browser(lab.world, "ann")
+    (version,) = re.findall('name="version" value="([0-9]+)"', ann.get(page).text)
+    given = {"definition": definition, "distribution": "Elastic", "min": "2", "max": "3", "version": version}
+    assert browser(lab.world, "bob").post(page, data=given).status_code == 303
+    answer = ann.post(page, data=given | {"min": "1", "max": "1"})
+    shown_again(answer, 409, "bob changed &#39;first&#39;", "number of nodes, at most 3 (yours: 1)")
 
 
 def test_the_second_of_two_editors_is_told_who_came_first(lab: Lab) -> None:
@@ -331,13 +354,23 @@ def test_a_run_whose_folder_is_gone_is_told_in_its_question(lab: Lab) -> None:
     shown_again(ann.post(f"/experiments/{experiment}/run"), 422, "mnist", "cannot be read")
 
 
+def test_a_run_whose_folder_is_gone_is_not_run_again(lab: Lab) -> None:
+    folder = lab.world.settings.data_folder / "mnist"
+    folder.mkdir()
+    (run,) = lab.run(lab.experiment(lab.definition()["id"], source="mnist")["id"])
+    folder.rmdir()
+    address = f"/experiments/runs/{run['id']}/again"
+    shown_again(browser(lab.world, "ann").post(address), 409, "mnist&#39; is gone")
+
+
 def test_a_definition_that_cannot_be_taken_out_is_told_above_the_form(lab: Lab) -> None:
     lab.join("bob", "viewer")
     definition = lab.definition()["id"]
     experiment = lab.experiment(definition)["id"]
     given = {"name": "first", "then": f"remove:{definition}", "version": "1"}
     answer = browser(lab.world, "bob").post(f"/experiments/{experiment}/edit", data=given)
-    shown_again(answer, 403, "a viewer of the project")
+    assert (answer.status_code, "a viewer of the project" in answer.text) == (403, True)
+    assert "<form" not in answer.text.partition("<main")[2]
     assert len(lab.ann.get(f"/experiments/{experiment}").json()["trainings"]) == 1
 
 

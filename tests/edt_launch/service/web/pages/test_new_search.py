@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import pytest
@@ -143,6 +144,26 @@ def test_all_rows_that_were_written_are_shown_again_in_their_places(world: World
     columns["parameter"][63] = "z"
     text = client.post("/searches/new", data=FORM | columns, files=CODE).text
     assert text.count('name="parameter"') == 64
+
+
+def test_a_form_that_is_sent_twice_starts_one_search(world: World) -> None:
+    client = browser(world, "ann")
+    (key,) = re.findall('name="key" value="([^"]+)"', client.get("/searches/new").text)
+    form = FORM | {"name": "", "key": key}
+    first, second = (
+        client.post("/searches/new", data=form, files=CODE).headers["location"] for _ in range(2)
+    )
+    assert first == second
+    other = client.post("/searches/new", data=form | {"max_trials": "6"}, files=CODE)
+    shown_again(other, 409, "this form was sent before", first.removeprefix("/searches/"))
+    assert f'value="{key}"' not in other.text
+    assert len(world.ann.get("/searches").json()["searches"]) == 1
+
+
+def test_a_way_to_choose_that_there_is_not_is_refused(world: World) -> None:
+    kinds = ["surprise", *FORM["kind"][1:]]
+    answer = browser(world, "ann").post("/searches/new", data=FORM | {"kind": kinds}, files=CODE)
+    shown_again(answer, 422, "rate: &#39;surprise&#39; is no way to choose")
 
 
 def test_a_form_whose_definition_is_gone_keeps_its_input(world: World) -> None:
