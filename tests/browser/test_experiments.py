@@ -186,6 +186,10 @@ def test_a_chosen_file_is_accepted_and_taken_away_again(site: Site, path: str) -
         shown.get_by_text("net.doc is none of .zip, .tar, .gz, .tgz: choose another file").wait_for()
         assert not accepted.is_visible()
         assert page.locator("button[data-valid]").is_disabled()
+        assert file.get_attribute("data-bytes") == str(site.world.settings.max_upload)
+        file.evaluate("input => { input.dataset.bytes = 3; }")
+        file.set_input_files([{"name": "net.zip", "mimeType": "application/zip", "buffer": b"1234"}])
+        shown.get_by_text("net.zip has 4 bytes, and 3 are allowed").wait_for()
     assert site.errors == []
 
 

@@ -1,9 +1,8 @@
 """What has come of a job: the values that it has reported, and the devices that it took. Pure."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from edt_launch.core.events import Event, Progress
 from edt_launch.service.database.records import AllocationRecord
@@ -20,7 +19,7 @@ class Outcome:
     Attributes:
         state: of the job; "deleted" if nobody knows.
         hours: devices times hours.
-        seconds: from its start to its end.
+        seconds: from its first step to its end, or from its first device if it has made none.
         step: the last that it made.
         values: by name: `lowest`, `highest`, `last` and `missing`, as in `series.About`.
     """
@@ -68,9 +67,18 @@ class Values:
         return {name: asdict(about) for name, about in sorted(self._found.items())}
 
 
-def hours_of(changes: Iterable[AllocationRecord], now: float) -> dict[str, float]:
-    """Devices times hours that jobs had until now, by their ids; `changes` are all that they went through."""
-    found: defaultdict[str, float] = defaultdict(float)
+class Usage(NamedTuple):
+    """Devices times hours that a job had, and when it had its first one."""
+
+    hours: float
+    since: float
+
+
+def usage_of(changes: Iterable[AllocationRecord], now: float) -> dict[str, Usage]:
+    """What jobs have used until now, by their ids; `changes` are all that they went through."""
+    found: dict[str, Usage] = {}
     for bar in bars(changes, 0.0, now):
-        found[bar.job] += (bar.end - bar.start) / HOUR
+        known = found.get(bar.job, Usage(0.0, bar.start))
+        hours = known.hours + (bar.end - bar.start) / HOUR
+        found[bar.job] = Usage(hours, min(known.since, bar.start))
     return found

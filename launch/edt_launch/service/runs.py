@@ -11,7 +11,7 @@ from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.project_records import ExperimentRecord, RunRecord
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.errors import ForbiddenError
-from edt_launch.service.outcomes import Outcome, hours_of
+from edt_launch.service.outcomes import Outcome, Usage, usage_of
 from edt_launch.service.search_spec import Objective
 
 DELETED = "deleted"
@@ -125,11 +125,12 @@ def outcomes(context: Context, jobs: Iterable[JobRecord]) -> Mapping[str, Outcom
     if not known:
         return {}
     now = context.clock()
-    hours = hours_of(context.store.history.of_jobs([job.id for job in known]), now)
-    return {job.id: _outcome(context, job, hours.get(job.id, 0.0), now) for job in known}
+    used = usage_of(context.store.history.of_jobs([job.id for job in known]), now)
+    return {job.id: _outcome(context, job, used.get(job.id), now) for job in known}
 
 
-def _outcome(context: Context, job: JobRecord, hours: float, now: float) -> Outcome:
+def _outcome(context: Context, job: JobRecord, used: Usage | None, now: float) -> Outcome:
     values: Mapping[str, Any] = context.values.columns(context.home.job(job.id).output.events)
-    seconds = 0.0 if job.started is None else max(0.0, (job.ended or now) - job.started)
-    return Outcome(job.state, hours, seconds, job.step, values)
+    started = used.since if used is not None and job.started is None else job.started
+    seconds = 0.0 if started is None else max(0.0, (job.ended or now) - started)
+    return Outcome(job.state, 0.0 if used is None else used.hours, seconds, job.step, values)

@@ -2,7 +2,7 @@ import pytest
 
 from edt_launch.core.events import Progress
 from edt_launch.service.database.records import AllocationRecord, Held
-from edt_launch.service.outcomes import Outcome, Values, hours_of
+from edt_launch.service.outcomes import Outcome, Values, usage_of
 from edt_launch.service.series import MOST_NAMES
 
 
@@ -32,5 +32,7 @@ def test_hours_are_devices_times_hours() -> None:
         return AllocationRecord(job, "ann", time, 0, len(devices), held, "")
 
     changes = [change(0, "0"), change(3600, "0", "1"), change(3600, "2", job="k"), change(7200)]
-    assert hours_of(changes, 5400) == pytest.approx({"j": 2.0, "k": 0.5})
-    assert hours_of(changes, 9000) == pytest.approx({"j": 3.0, "k": 1.5})
+    for now, hours in ((5400, {"j": 2.0, "k": 0.5}), (9000, {"j": 3.0, "k": 1.5})):
+        used = usage_of(changes, now)
+        assert {job: one.hours for job, one in used.items()} == pytest.approx(hours)
+        assert {job: one.since for job, one in used.items()} == {"j": 0, "k": 3600}

@@ -163,6 +163,17 @@ def test_secrets_of_commands_are_hidden_where_runs_are_compared(lab: Lab) -> Non
     assert "hunter" not in text
 
 
+def test_a_run_without_a_step_has_lasted_as_long_as_it_had_devices(lab: Lab) -> None:
+    (run,) = lab.run(lab.experiment(lab.definition()["id"])["id"])
+    for time, devices in ((NOW, (("node1", ("0",)),)), (NOW + 60, ())):
+        lab.world.store.history.add([AllocationRecord(run["job"], "ann", time, 0, 1, devices, "")])
+    lab.world.clock.now += 60
+    lab.world.go(run["job"], State.STARTING, State.FAILED)
+    lab.world.store.jobs.record({run["job"]: {"started": None}})
+    shown = lab.ann.get(f"/runs/{run['id']}").json()
+    assert (shown["seconds"], shown["hours"]) == (60, 1 / 60)
+
+
 def test_a_run_outlives_its_job(lab: Lab) -> None:
     experiment = lab.experiment(lab.definition()["id"])["id"]
     (run,) = lab.run(experiment)
