@@ -258,9 +258,11 @@ def _code_of(context: Context, user: UserRecord, job_id: str) -> Iterator[Binary
     if run is not None and run.digest and context.store.definitions.get(run.definition) is not None:
         if not may(user, job):
             definition_for(context, user, run.definition, Role.EDITOR)
-        with _archive(context.home, run.definition, run.digest).open("rb") as file:
-            yield file
-        return
+        kept = context.store.definitions.code(run.definition, run.code)
+        with opened(context, run.definition, kept) as archive:
+            if archive is not None:
+                yield archive
+                return
     job = context.job_of(job_id, user)
     folder = context.home.job(job.id)
     submitted = submitted_files(folder)

@@ -29,6 +29,7 @@ PAGES = (
     "consumers",
     "definition_form",
     "deletions",
+    "adding",
     "experiment_form",
     "experiments",
     "job",

@@ -1,10 +1,20 @@
-"""What forms send."""
+"""What forms send, and what is made of it."""
 
 import secrets
-from typing import Annotated
+import shlex
+from typing import Annotated, Any
 
-from fastapi import Form
-from pydantic import AfterValidator
+from fastapi import Form, UploadFile
+from pydantic import AfterValidator, ValidationError
+
+from edt_launch.service.api import problems
+from edt_launch.service.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    TooLargeError,
+)
 
 MOST = 2**16
 """Characters of a field. What makes no sense is told by the form, which keeps what was written."""
@@ -19,6 +29,12 @@ Line = AfterValidator(_lines)
 Value = Annotated[str, Form(max_length=MOST), Line]
 """What is written in a field."""
 
+Version = Annotated[str, Form(pattern="^[0-9]{0,9}$")]
+"""The version that a form is about, as it was seen; empty: whichever."""
+
+WRONG = (InvalidError, ConflictError, ForbiddenError, NotFoundError, TooLargeError)
+"""What is told where a form was filled in."""
+
 FormKey = Annotated[str, Form(pattern="^[A-Za-z0-9_-]{0,64}$")]
 """What a form has that starts something: sent twice, it starts that once. Empty: it is not sent twice."""
 
@@ -26,3 +42,24 @@ FormKey = Annotated[str, Form(pattern="^[A-Za-z0-9_-]{0,64}$")]
 def new_key() -> str:
     """A key for one form that is shown."""
     return secrets.token_urlsafe(12)
+
+
+def words(text: str) -> list[str]:
+    """The words of a command; raises `InvalidError`."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise InvalidError(f"command: {error}", "close its quotes") from None
+
+
+def parsed(model: Any, values: dict[str, Any]) -> Any:
+    """What a form was sent with, as REST takes it; raises `InvalidError`."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise InvalidError(problems.invalid(error.errors()).detail) from None
+
+
+def chosen(code: UploadFile | None) -> UploadFile | None:
+    """The file that was chosen; browsers send an empty one without a name if none was."""
+    return code if code is not None and code.filename else None

@@ -1,6 +1,5 @@
 """Starting a job like another one, with what is to be different."""
 
-import shlex
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request, Response
@@ -17,7 +16,7 @@ from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.submission import Submission, like
 from edt_launch.service.web import templating
-from edt_launch.service.web.form_fields import Value
+from edt_launch.service.web.form_fields import Value, words
 from edt_launch.service.web.views.job import CLONED, clone_question
 
 router = APIRouter()
@@ -88,11 +87,9 @@ def _submission(
 ) -> Submission:
     job = context.job_of(job_id, user)
     values = {name: value.strip() for name, value in given.items() if name == "name" or value.strip()}
+    command = words(values.pop("command", ""))
     try:
-        words = shlex.split(values.pop("command", ""))
-        spec = like(job, **values, command=words, checkpoint=checkpoint or None)
+        spec = like(job, **values, command=command, checkpoint=checkpoint or None)
     except ValidationError as error:
         raise InvalidError(problems.invalid(error.errors()).detail) from None
-    except ValueError as error:
-        raise InvalidError(f"command: {error}", "close its quotes") from None
     return Submission(user, spec)

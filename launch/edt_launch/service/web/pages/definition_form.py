@@ -15,8 +15,9 @@ from edt_launch.service.database.project_records import Role
 from edt_launch.service.errors import ServiceError
 from edt_launch.service.project_spec import DefinitionChange, frameworks
 from edt_launch.service.web import templating
-from edt_launch.service.web.pages.experiment_form import DefinitionFields, words
-from edt_launch.service.web.pages.experiments import WRONG, Version, after_refusal, parsed
+from edt_launch.service.web.form_fields import WRONG, Version, chosen, parsed, words
+from edt_launch.service.web.pages.adding import DefinitionFields
+from edt_launch.service.web.pages.experiments import after_refusal
 from edt_launch.service.web.views import definition_form as views
 
 router = APIRouter(prefix="/experiments/definitions")
@@ -35,7 +36,7 @@ class Given:
     ) -> None:
         self.values = fields.values
         self.seen = int(version) if version else None
-        self.code = code if code is not None and code.filename else None  # browsers send an empty one
+        self.code = chosen(code)
 
     @property
     def code_name(self) -> str:

@@ -15,7 +15,7 @@ from edt_launch.service.database.project_records import (
     Role,
 )
 from edt_launch.service.web import templating
-from edt_launch.service.web.pages.experiments import WRONG
+from edt_launch.service.web.form_fields import WRONG
 from edt_launch.service.web.views.asking import Question
 from edt_launch.service.web.views.deletions import (
     MOST_NAMES,

@@ -1,48 +1,36 @@
-"""Making and changing an experiment, and adding training definitions to it."""
+"""Making and changing an experiment."""
 
-import shlex
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, File, Form, Query, Request, Response, UploadFile
+from fastapi import APIRouter, Depends, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from edt_launch.service import data_folder
-from edt_launch.service import definitions as made_definitions
 from edt_launch.service import experiments as made
 from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
-from edt_launch.service.database.project_records import Distribution, Role
+from edt_launch.service.database.project_records import Role
 from edt_launch.service.errors import InvalidError, ServiceError
 from edt_launch.service.home import DEFINITION_ID
 from edt_launch.service.project_spec import (
-    HOROVOD,
-    DefinitionSpec,
     ExperimentChange,
     ExperimentSpec,
     RunSpec,
     TrainingSpec,
-    frameworks,
 )
 from edt_launch.service.projects import project_for
-from edt_launch.service.web import preview as starting
 from edt_launch.service.web import templating
-from edt_launch.service.web.form_fields import FormKey, Value, new_key
+from edt_launch.service.web.form_fields import WRONG, FormKey, Value, Version, new_key, parsed, words
 from edt_launch.service.web.pages.experiments import (
-    WRONG,
-    Version,
     after_refusal,
     experiment_of,
-    parsed,
     project_of,
 )
 from edt_launch.service.web.views.experiment_form import (
-    ATTRIBUTES,
     LABELS,
     FormView,
-    add_view,
-    attributes,
     compared,
     draft,
     values_of,
@@ -54,13 +42,6 @@ Json = dict[str, Any]
 
 MOST_FOLDERS = 200
 """Folders that are offered as a source."""
-
-MOST_DEFINITIONS = 1000
-"""Training definitions that are offered, the newest ones."""
-
-UNKNOWN = "daaaaaaaa"
-"""Stands for the id of a definition that has not been made yet."""
-
 
 Then = Annotated[str, Form(pattern=f"^(add|run|save|(remove|attributes):{DEFINITION_ID})$")]
 """What is done once the form of an experiment is saved, and with which of its training definitions."""
@@ -100,49 +81,7 @@ class Given:
         return {**fields, "command": command, "objective": self.values["objective"] or None}
 
 
-class DefinitionFields:
-    """What a form was sent with that says what a training definition is."""
-
-    def __init__(
-        self, name: Value = "", description: Value = "", framework: Value = "", command: Value = ""
-    ) -> None:
-        self.values = {
-            "name": name.strip(), "description": description.strip(), "framework": framework,
-            "command": command.strip(),
-        }  # fmt: skip
-
-
-class Attributes:
-    """What the form was sent with that adds a training definition, or changes how one is run."""
-
-    def __init__(
-        self,
-        fields: Annotated[DefinitionFields, Depends()],
-        definition: Value = "",
-        distribution: Value = Distribution.ELASTIC,
-        version: Version = "",
-        least: Annotated[Value, Form(alias="min")] = "",
-        most: Annotated[Value, Form(alias="max")] = "1",
-    ) -> None:
-        self.values = {
-            **fields.values, "definition": definition, "distribution": distribution, "min": least.strip(),
-            "max": most.strip(),
-        }  # fmt: skip
-        self.seen = int(version) if version else None
-
-    def training(self, definition: str = UNKNOWN) -> TrainingSpec:
-        """How a definition is run; raises `InvalidError`."""
-        distribution = self.values["distribution"]
-        sizes = ("min", "max") if distribution == Distribution.ELASTIC else ("max",)
-        values = {name: self.values[name] or None for name in sizes}
-        given = {"definition": definition, "distribution": distribution, **values}
-        training: TrainingSpec = parsed(TrainingSpec, given)
-        return training
-
-
 GivenDep = Annotated[Given, Depends()]
-AttributesDep = Annotated[Attributes, Depends()]
-Tab = Annotated[str, Query(pattern="^(new|existing)$")]
 IsDraft = Annotated[bool, Query(alias="draft")]
 
 
@@ -209,7 +148,7 @@ async def change(
             return
         fields = given.fields()
         if given.then == "remove":
-            known = _trainings(experiment_of(context, user, experiment_id))
+            known = trainings_of(experiment_of(context, user, experiment_id))
             fields["trainings"] = tuple(one for one in known if one.definition != given.definition)
         changes = parsed(ExperimentChange, fields)
         given.seen = made.change(context, user, experiment_id, changes, given.seen).version
@@ -228,166 +167,18 @@ async def change(
     return RedirectResponse(f"/experiments/{experiment_id}{places[given.then]}", 303)
 
 
-@router.get("/{experiment_id}/add")
-def ask_definition(
-    request: Request,
-    context: ContextDep,
-    user: CurrentUser,
-    experiment_id: str,
-    tab: Tab = "new",
-    definition: Annotated[str, Query(max_length=16)] = "",
-    is_draft: IsDraft = False,
-) -> Response:
-    """The form by which a training definition is added, or one that is there is run in another way."""
-    made.experiment_for(context, user, experiment_id, Role.EDITOR)
-    experiment = experiment_of(context, user, experiment_id)
-    values = {"min": "1", "max": "1"} | attributes(experiment["trainings"], definition)
-    return _add(request, context, user, experiment, values, tab, is_draft, experiment["version"])
-
-
-@router.post("/{experiment_id}/add")
-async def add_definition(
-    request: Request,
-    context: ContextDep,
-    user: CurrentUser,
-    experiment_id: str,
-    given: AttributesDep,
-    code: Annotated[UploadFile | None, File()] = None,
-    tab: Tab = "new",
-    is_draft: IsDraft = False,
-) -> Response:
-    """Add it, or show the form again with what was wrong."""
-
-    def act() -> None:
-        experiment = experiment_of(context, user, experiment_id)
-        if tab == "existing":
-            _associate(context, user, experiment, given.training(given.values["definition"]), given.seen)
-            return
-        given.training()  # before anything is kept: does it make sense?
-        definition = _definition(context, user, experiment, given, code)
-        try:
-            _associate(context, user, experiment, given.training(definition))
-        except BaseException:
-            made_definitions.delete(context, user, definition)()
-            raise
-
-    await run_in_threadpool(made.experiment_for, context, user, experiment_id, Role.EDITOR)
-    try:
-        await context.uploads.run(user.name, act)
-    except WRONG as error:
-        experiment = experiment_of(context, user, experiment_id)
-        present = attributes(experiment["trainings"], given.values["definition"])
-        said, seen = after_refusal(
-            error,
-            given.seen,
-            experiment["version"],
-            ATTRIBUTES,
-            given.values,
-            dict.fromkeys(ATTRIBUTES, "") | present,
-        )
-        return _add(
-            request, context, user, experiment, given.values, tab, is_draft, seen, said, status=error.status
-        )
-    return RedirectResponse(f"/experiments/{experiment_id}/edit{draft(is_draft)}", 303)
-
-
-@router.post("/{experiment_id}/preview")
-def preview(
-    request: Request, context: ContextDep, user: CurrentUser, experiment_id: str, given: AttributesDep
-) -> Response:
-    """What starting a training definition would change, as lines."""
-    request.scope[SUBJECT] = None
-    made.experiment_for(context, user, experiment_id, Role.EDITOR)
-    name, framework = given.values["name"], given.values["framework"]
-    try:
-        if given.values["definition"]:
-            definition = made_definitions.definition_for(context, user, given.values["definition"])
-            name, framework = definition.name, definition.framework
-        least, most = given.training().bounds
-        lines = starting.lines(
-            context, user, "" if framework == HOROVOD else framework, name=name, min=least, max=most
-        )
-    except InvalidError as error:
-        lines = [error.message]
-    return templating.page(request, "preview.html", lines=lines)
-
-
 def _start(context: Context, user: UserRecord, experiment_id: str, key: str | None) -> None:
     made.start(context, user, made.planned_runs(context, user, experiment_id, RunSpec()), key)
 
 
-def words(text: str) -> list[str]:
-    """The words of a command; raises `InvalidError`."""
-    try:
-        return shlex.split(text)
-    except ValueError as error:
-        raise InvalidError(f"command: {error}", "close its quotes") from None
-
-
-def _definition(
-    context: Context, user: UserRecord, experiment: Json, given: Attributes, code: UploadFile | None
-) -> str:
-    values = {name: given.values[name] for name in ("name", "description", "framework")}
-    command = words(given.values["command"])
-    if not command and not experiment["command"]:
-        raise InvalidError("command: neither this nor the experiment has one", "give an execution command")
-    spec = parsed(DefinitionSpec, {**values, "project": experiment["project"], "command": command})
-    has_code = code is not None and code.filename  # without a file, browsers send an empty one
-    file, name = (code.file, code.filename or "") if code is not None and has_code else (None, "")
-    return made_definitions.create(context, user, spec, file, name).id
-
-
-def _associate(
-    context: Context, user: UserRecord, experiment: Json, training: TrainingSpec, seen: int | None = None
-) -> None:
-    """Have an experiment run a definition in that way, at the definition's place if it has it already.
-
-    `seen` is the version that was changed; None: the present one.
-    """
-    trainings = {one.definition: one for one in _trainings(experiment)} | {training.definition: training}
-    changes = parsed(ExperimentChange, {"trainings": tuple(trainings.values())})
-    made.change(context, user, experiment["id"], changes, experiment["version"] if seen is None else seen)
-
-
-def _trainings(experiment: Json) -> list[TrainingSpec]:
+def trainings_of(experiment: Json) -> list[TrainingSpec]:
+    """What an experiment does with training definitions, as it would be sent."""
     return [
         TrainingSpec(
             definition=one["definition"], distribution=one["distribution"], min=one["min"], max=one["max"]
         )
         for one in experiment["trainings"]
     ]
-
-
-def _add(
-    request: Request,
-    context: Context,
-    user: UserRecord,
-    experiment: Json,
-    values: dict[str, str],
-    tab: str,
-    is_draft: bool,
-    seen: int | None,
-    error: str = "",
-    *,
-    status: int = 200,
-) -> Response:
-    found = context.store.definitions.page(
-        None, experiment["project"], None, 0, MOST_DEFINITIONS + 1, newest=True
-    )
-    known = [vars(one) for one in found[:MOST_DEFINITIONS]]
-    is_new = tab == "new"
-    view = add_view(
-        experiment,
-        known,
-        frameworks(),
-        values,
-        is_new=is_new,
-        is_draft=is_draft,
-        seen=seen,
-        error=error,
-        are_all=len(found) <= MOST_DEFINITIONS,
-    )
-    return templating.page(request, "experiments/add.html", status=status, view=view)
 
 
 def _again(

@@ -5,14 +5,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
-from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from edt_launch.service import experiments as made
 from edt_launch.service import projects, runs
 from edt_launch.service.api import definitions as definitions_rest
 from edt_launch.service.api import experiments as rest
-from edt_launch.service.api import problems
 from edt_launch.service.api import projects as projects_rest
 from edt_launch.service.api import runs as runs_rest
 from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
@@ -22,16 +20,12 @@ from edt_launch.service.database.project_records import ExperimentRecord, Role, 
 from edt_launch.service.definitions import create as create_definition
 from edt_launch.service.errors import (
     ConflictError,
-    ForbiddenError,
-    InvalidError,
-    NotFoundError,
     ServiceError,
-    TooLargeError,
 )
 from edt_launch.service.project_spec import RUN_ID, DefinitionSpec, ProjectSpec, RunSpec
 from edt_launch.service.projects import project_for
 from edt_launch.service.web import templating
-from edt_launch.service.web.form_fields import FormKey, Value, new_key
+from edt_launch.service.web.form_fields import WRONG, FormKey, Value, new_key, parsed
 from edt_launch.service.web.views import experiments as views
 from edt_launch.service.web.views.asking import overtaken
 from edt_launch.service.web.views.compared import AXES, Compared, compared, too_many
@@ -39,14 +33,9 @@ from edt_launch.service.web.views.compared import AXES, Compared, compared, too_
 router = APIRouter(prefix="/experiments")
 
 Json = dict[str, Any]
-Version = Annotated[str, Form(pattern="^[0-9]{0,9}$")]
-"""The version that a form is about, as it was seen; empty: whichever."""
-
 Place = Annotated[int, Query(ge=0, le=2**53)]
 PAGE = 100
 """Projects, experiments or training definitions of a page."""
-WRONG = (InvalidError, ConflictError, ForbiddenError, NotFoundError, TooLargeError)
-"""What is told where a form was filled in."""
 
 
 @router.get("")
@@ -271,14 +260,6 @@ async def save(
         view = views.save_question(vars(run), name, back, error.message)
         return templating.page(request, "act.html", status=error.status, view=view)
     return RedirectResponse(f"/experiments/projects/{project}", 303)
-
-
-def parsed(model: Any, values: Json) -> Any:
-    """What a form was sent with, as REST takes it; raises `InvalidError`."""
-    try:
-        return model.model_validate(values)
-    except ValidationError as error:
-        raise InvalidError(problems.invalid(error.errors()).detail) from None
 
 
 def after_refusal(

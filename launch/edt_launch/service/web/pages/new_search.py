@@ -5,28 +5,24 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, File, Form, Query, Request, Response, UploadFile
 from fastapi.responses import RedirectResponse
-from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from edt_launch.service import data_folder, definitions, experiments, searches
-from edt_launch.service.api import problems
 from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.project_records import DefinitionRecord, Role
 from edt_launch.service.database.search_records import SearchRecord
 from edt_launch.service.errors import (
-    ConflictError,
     ForbiddenError,
     InvalidError,
     NotFoundError,
     ServiceError,
-    TooLargeError,
 )
 from edt_launch.service.experiments import run_fields
 from edt_launch.service.search_spec import SubmittedSearch
 from edt_launch.service.web import templating
-from edt_launch.service.web.form_fields import FormKey, Value, new_key
+from edt_launch.service.web.form_fields import WRONG, FormKey, Value, chosen, new_key, parsed, words
 from edt_launch.service.web.views import new_search as views
 
 router = APIRouter(prefix="/searches/new")
@@ -115,7 +111,7 @@ async def create(
     """Create it, or show the form again with what was wrong."""
     try:
         search = await context.uploads.run(user.name, lambda: _submit(context, user, given, code))
-    except (ConflictError, ForbiddenError, InvalidError, NotFoundError, TooLargeError) as error:
+    except WRONG as error:
         return await run_in_threadpool(_again, request, context, user, given, error)
     request.scope[SUBJECT] = search.id
     return RedirectResponse(f"/searches/{search.id}", 303)
@@ -134,7 +130,8 @@ def _again(
 
 
 def _submit(context: Context, user: UserRecord, given: Given, code: UploadFile | None) -> SearchRecord:
-    file = code.file if code is not None and code.filename else None  # without a file, browsers send none
+    sent = chosen(code)
+    file = None if sent is None else sent.file
     if not given.definition:
         return searches.submit(context, user, _spec(given, {}), file, given.key)
     definition = _definition(context, user, given.definition)
@@ -171,10 +168,7 @@ def _of_definition(
 def _spec(given: Given, fields: dict[str, Any]) -> SubmittedSearch:
     """The search as REST takes it; `fields` are more of its job. Raises `InvalidError`."""
     texts = {field: text for field, text in given.texts.items() if text and field != "source"}
-    try:
-        command = shlex.split(texts.pop("command", ""))
-    except ValueError as error:
-        raise InvalidError(f"command: {error}", "close its quotes") from None
+    command = words(texts.pop("command", ""))
     own: dict[str, Any] = {
         field: texts.pop(field) for field in ("code_of", "min", "max", "priority") if field in texts
     }
@@ -183,7 +177,5 @@ def _spec(given: Given, fields: dict[str, Any]) -> SubmittedSearch:
         "parameters": views.parameters(given.rows),
         "job": {**own, **fields, "command": command},
     }
-    try:
-        return SubmittedSearch.model_validate(search)
-    except ValidationError as error:
-        raise InvalidError(problems.invalid(error.errors()).detail) from None
+    submitted: SubmittedSearch = parsed(SubmittedSearch, search)
+    return submitted

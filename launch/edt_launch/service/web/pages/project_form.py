@@ -8,14 +8,8 @@ from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.database.project_records import Role
 from edt_launch.service.project_spec import ProjectChange
 from edt_launch.service.web import templating
-from edt_launch.service.web.form_fields import Value
-from edt_launch.service.web.pages.experiments import (
-    WRONG,
-    Version,
-    after_refusal,
-    parsed,
-    project_of,
-)
+from edt_launch.service.web.form_fields import WRONG, Value, Version, parsed
+from edt_launch.service.web.pages.experiments import after_refusal, project_of
 from edt_launch.service.web.views.project_form import LABELS, question, values
 
 router = APIRouter(prefix="/experiments/projects")

@@ -1,23 +1,19 @@
 """Running an application: a job whose code is sent, or is that of another job."""
 
-import shlex
 from typing import Annotated
 
 from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 from fastapi.responses import RedirectResponse
-from pydantic import ValidationError
 
-from edt_launch.service.api import problems
 from edt_launch.service.api.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.records import JobRecord
-from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, TooLargeError
 from edt_launch.service.specification import JobSpec
 from edt_launch.service.submission import Submission
 from edt_launch.service.web import preview as starting
 from edt_launch.service.web import templating
-from edt_launch.service.web.form_fields import FormKey, Value, new_key
+from edt_launch.service.web.form_fields import WRONG, FormKey, Value, chosen, new_key, parsed, words
 from edt_launch.service.web.views.run_application import run_view
 
 router = APIRouter(prefix="/console/run")
@@ -54,7 +50,7 @@ async def run(
     given = {field: value.strip() for field, value in given.items()}
     try:
         job = await context.uploads.run(user.name, lambda: _submit(context, user, given, code, key))
-    except (ConflictError, InvalidError, ForbiddenError, TooLargeError) as error:
+    except WRONG as error:
         wrong = error.message
         view = run_view(new_key(), given, wrong, is_admin=user.is_admin)
         return templating.page(request, "console/run.html", status=error.status, view=view)
@@ -83,14 +79,10 @@ def _submit(
     context: Context, user: UserRecord, given: dict[str, str], code: UploadFile | None, key: str
 ) -> JobRecord:
     values = {field: value for field, value in given.items() if value}
-    try:
-        words = shlex.split(values.pop("command", ""))
-        spec = JobSpec.model_validate({**values, "command": words})
-    except ValidationError as error:
-        raise InvalidError(problems.invalid(error.errors()).detail) from None
-    except ValueError as error:
-        raise InvalidError(f"command: {error}", "close its quotes") from None
-    file = code.file if code is not None and code.filename else None  # without a file, browsers send none
+    command = words(str(values.pop("command", "")))
+    spec = parsed(JobSpec, {**values, "command": command})
+    sent = chosen(code)
+    file = None if sent is None else sent.file
     job, _ = context.submitter.submit(Submission(user, spec, file, key or None), context.clock())
     context.changed()
     return job

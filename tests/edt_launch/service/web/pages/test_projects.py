@@ -5,7 +5,7 @@ import re
 import pytest
 
 from browser import browser
-from edt_launch.service.web.pages import experiment_form
+from edt_launch.service.web.pages import adding
 from edt_launch.service.web.pages import experiments as pages
 from lab import Lab, made
 from world import World
@@ -63,7 +63,7 @@ def test_the_newest_definitions_are_chosen_from(lab: Lab, monkeypatch: pytest.Mo
     text = ann.get(address).text
     assert re.findall(r">(net\d)</option>", text) == ["net2", "net1", "net0"]
     assert "the newest" not in text
-    monkeypatch.setattr(experiment_form, "MOST_DEFINITIONS", 2)
+    monkeypatch.setattr(adding, "MOST_DEFINITIONS", 2)
     text = ann.get(address).text
     assert re.findall(r">(net\d)</option>", text) == ["net2", "net1"]
     assert "Training definition (the newest 2)" in text
