@@ -31,28 +31,8 @@ def accumulate(gradient: Tensor, factor: float, total: Tensor, limit: float, lar
         TypeError: An argument is no tensor or has another dtype.
         ValueError: A shape, the memory layout, the device, the factor or the limit is not as described.
     """
-    from edt_hvd.reduction import fixed_point_triton
-
     fixed_point.check_sum(gradient, factor, total, limit)
-    if not (gradient.is_cuda or fixed_point_triton.INTERPRETED):
-        raise ValueError(
-            f"gradient and total are on {gradient.device}, and this function adds on a GPU: "
-            "move them there, or use edt_hvd.reduction.fixed_point.accumulate"
-        )
-    n = gradient.numel()
-    if n == 0:
-        return
-    with torch.cuda.device(gradient.get_device()):
-        fixed_point_triton.accumulate[(-(-n // _BLOCK),)](
-            gradient,
-            _bits(factor),
-            total,
-            limit,
-            largest.view(torch.int64),
-            n,
-            BLOCK=_BLOCK,
-            enable_fp_fusion=False,
-        )
+    _launch("accumulate", total, gradient, _bits(factor), total, limit, largest.view(torch.int64))
 
 
 def to_float(total: Tensor, scale: float, out: Tensor) -> None:
@@ -68,21 +48,25 @@ def to_float(total: Tensor, scale: float, out: Tensor) -> None:
         TypeError: An argument is no tensor or has another dtype.
         ValueError: A shape, the memory layout, the device or the scale is not as described.
     """
+    fixed_point.check_reading(total, scale, out)
+    _launch("to_float", total, total, _bits(scale), out)
+
+
+def _launch(name: str, total: Tensor, *arguments: Tensor | float) -> None:
+    """Put the kernel of that name on the current stream, for all elements of ``total``."""
     from edt_hvd.reduction import fixed_point_triton
 
-    fixed_point.check_reading(total, scale, out)
-    if not (out.is_cuda or fixed_point_triton.INTERPRETED):
+    if not (total.is_cuda or fixed_point_triton.INTERPRETED):
         raise ValueError(
-            f"total and out are on {out.device}, and this function reads on a GPU: "
-            "move them there, or use edt_hvd.reduction.fixed_point.to_float"
+            f"total is on {total.device}, and this function computes on a GPU: move all tensors there, "
+            f"or use edt_hvd.reduction.fixed_point.{name}"
         )
-    n = out.numel()
+    n = total.numel()
     if n == 0:
         return
-    with torch.cuda.device(out.get_device()):
-        fixed_point_triton.to_float[(-(-n // _BLOCK),)](
-            total, _bits(scale), out, n, BLOCK=_BLOCK, enable_fp_fusion=False
-        )
+    kernel = getattr(fixed_point_triton, name)
+    with torch.cuda.device(total.get_device()):
+        kernel[(-(-n // _BLOCK),)](*arguments, n, BLOCK=_BLOCK, enable_fp_fusion=False)
 
 
 def _bits(value: float) -> int:

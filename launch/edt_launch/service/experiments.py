@@ -1,6 +1,7 @@
 """Experiments: making, changing and running them. A run is an ordinary job."""
 
 import hashlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -199,8 +200,9 @@ def planned_again(context: Context, user: UserRecord, run_id: str) -> list[Plann
             f"the training definition {run.name!r} was deleted, and its code", "run another definition"
         )
     source = run.spec.get("data_dir") or run.spec["environment"].get(DATA_DIR)
-    if source and not Path(source).is_dir():
-        raise ConflictError(f"the folder {source!r} is gone", "run the experiment with another folder")
+    root = context.settings.data_folder
+    if source and Path(source).is_relative_to(root):  # a run may have named another place, on other hosts
+        data_folder.folder(root, os.path.relpath(source, root))
     return [Planned(experiment, run.definition, run.name, code, JobSpec.model_validate(run.spec))]
 
 

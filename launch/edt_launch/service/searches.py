@@ -25,7 +25,7 @@ from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.home import SEARCH_ID
 from edt_launch.service.names import MOST_NAME
 from edt_launch.service.search_spec import SearchSpec, SubmittedSearch
-from edt_launch.service.submission import Submission, id_of, like, new_id, remove_files
+from edt_launch.service.submission import Submission, digest, id_of, like, new_id, remove_files
 from edt_launch.service.trial_job import check_job, check_parameters
 
 Deletion = Callable[[], None]
@@ -50,10 +50,11 @@ def submit(
     search = record_of(user, spec, context.clock(), template=template, file_name=file_name)
     if key is not None:
         search = replace(search, id="h" + id_of(f"{user.name} {key}")[1:])
+        search = replace(search, name=spec.name or search.id)
         known = context.store.searches.get(search.id)
-        if known is not None and (known.definition, known.template) == (search.definition, search.template):
-            return known
         if known is not None:
+            if _is_same(context, known, search, code):
+                return known
             raise ConflictError(
                 f"this form was sent before, and made the search {known.name}", "stop that, or send it again"
             )
@@ -63,6 +64,17 @@ def submit(
     if added is None:
         raise ConflictError(f"name: there is a search {spec.name!r} already", "take another name")
     return added
+
+
+def _is_same(context: Context, known: SearchRecord, search: SearchRecord, code: BinaryIO | None) -> bool:
+    """Whether a search that is there is what is submitted, with the same code."""
+    fields = ("name", "definition", "template", "file_name")
+    if any(getattr(known, field) != getattr(search, field) for field in fields):
+        return False
+    if code is None:
+        return True
+    with context.home.search(known.id).open("rb") as kept:
+        return digest(kept) == digest(code)
 
 
 def record_of(user: UserRecord, spec: SearchSpec, now: float, **fields: Any) -> SearchRecord:

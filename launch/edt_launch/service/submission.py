@@ -73,12 +73,16 @@ def digest(code: BinaryIO) -> str:
 
 def new_id() -> str:
     """An id of a job that nobody can guess: `home.JOB_ID`."""
-    return "j" + base64.b32encode(secrets.token_bytes(5)).decode().lower()
+    return _id(secrets.token_bytes(5))
 
 
 def id_of(text: str) -> str:
     """An id as of `new_id` that is always the same for a text."""
-    return "j" + base64.b32encode(hashlib.sha256(text.encode()).digest()[:5]).decode().lower()
+    return _id(hashlib.sha256(text.encode()).digest()[:5])
+
+
+def _id(content: bytes) -> str:
+    return "j" + base64.b32encode(content).decode().lower()
 
 
 def record_of(submission: Submission, job_id: str, now: float) -> JobRecord:

@@ -142,13 +142,15 @@ def test_tensors_on_the_cpu_are_refused() -> None:
         "import torch; from edt_hvd.reduction import fixed_point_cuda as cuda\n"
         "zero = torch.zeros(1, dtype=torch.float64); cuda.accumulate(zero, 1.0, zero.long(), 8.0, zero)",
     )
-    assert "ValueError: gradient and total are on cpu, and this function adds on a GPU" in ended.stderr
+    assert "ValueError: total is on cpu, and this function computes on a GPU" in ended.stderr
+    assert "or use edt_hvd.reduction.fixed_point.accumulate" in ended.stderr
     ended = run_without(
         "TRITON_INTERPRET",
         "import torch; from edt_hvd.reduction import fixed_point_cuda as cuda\n"
         "zero = torch.zeros(1); cuda.to_float(zero.long(), 1.0, zero)",
     )
-    assert "ValueError: total and out are on cpu, and this function reads on a GPU" in ended.stderr
+    assert "ValueError: total is on cpu, and this function computes on a GPU" in ended.stderr
+    assert "or use edt_hvd.reduction.fixed_point.to_float" in ended.stderr
 
 
 def test_importing_needs_no_triton() -> None:

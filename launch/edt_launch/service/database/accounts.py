@@ -24,10 +24,14 @@ _USER = select(users.c.name, users.c.is_admin, users.c.created)
 """The columns of a `UserRecord`: the hash of the password is nobody else's business."""
 
 
-_OWNED = (jobs, searches, allocations, projects, definitions, codes, experiments, runs)
-"""The tables of what users own."""
-_CHANGED = (projects, definitions, experiments)
-"""The tables of what says who has changed it."""
+_NAMING = (
+    *(
+        table.c.owner
+        for table in (jobs, searches, allocations, projects, definitions, codes, experiments, runs)
+    ),
+    *(table.c.changed_by for table in (projects, definitions, experiments)),
+)
+"""The columns that name users who may be removed."""
 
 MOST_STEM = 52
 """Characters of a removed user's name that are kept, of 64 with its number."""
@@ -191,14 +195,12 @@ def _retire(connection: Connection, name: str) -> None:
     """Give what is left of a removed user to an owner of a new name."""
     stem = f"{name[:MOST_STEM]}~"
     numbers = [0]
-    for table in _OWNED:
-        query = select(table.c.owner).where(table.c.owner.startswith(stem, autoescape=True)).distinct()
+    for column in _NAMING:
+        query = select(column).where(column.startswith(stem, autoescape=True)).distinct()
         numbers += [int(owner[len(stem) :]) for owner in connection.execute(query).scalars()]
     retired = f"{stem}{max(numbers) + 1}"
-    for table in _OWNED:
-        connection.execute(update(table).where(table.c.owner == name).values(owner=retired))
-    for table in _CHANGED:
-        connection.execute(update(table).where(table.c.changed_by == name).values(changed_by=retired))
+    for column in _NAMING:
+        connection.execute(update(column.table).where(column == name).values({column: retired}))
 
 
 def _valid(now: float, *, is_once: bool = False) -> tuple[ColumnElement[bool], ...]:

@@ -86,6 +86,12 @@ def test_of_a_removed_user_nothing_stays_with_the_next_of_that_name(lab: Lab) ->
     assert lab.bob.patch(f"/definitions/{definition}", json={"description": "b"}).status_code == 200
     assert lab.admin.delete("/users/bob").status_code in (200, 204)
     assert lab.ann.get(f"/definitions/{definition}").json()["changed_by"] == "bob~1"
+    other = lab.definition(name="other")["id"]
+    bob = lab.world.client(lab.admin.post("/users", json={"name": "bob"}).json()["token"])
+    lab.join("bob", "editor")
+    assert bob.patch(f"/definitions/{other}", json={"description": "b"}).status_code == 200
+    assert lab.admin.delete("/users/bob").status_code in (200, 204)
+    assert lab.ann.get(f"/definitions/{other}").json()["changed_by"] == "bob~2"
 
 
 def test_code_that_came_second_is_not_kept(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

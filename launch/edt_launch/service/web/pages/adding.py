@@ -24,16 +24,8 @@ from edt_launch.service.web import preview as starting
 from edt_launch.service.web import templating
 from edt_launch.service.web.form_fields import WRONG, Value, Version, chosen, parsed, words
 from edt_launch.service.web.pages.experiment_form import IsDraft, trainings_of
-from edt_launch.service.web.pages.experiments import (
-    after_refusal,
-    experiment_of,
-)
-from edt_launch.service.web.views.experiment_form import (
-    ATTRIBUTES,
-    add_view,
-    attributes,
-    draft,
-)
+from edt_launch.service.web.pages.experiments import after_refusal, experiment_of
+from edt_launch.service.web.views.experiment_form import ATTRIBUTES, add_view, attributes, draft
 
 router = APIRouter(prefix="/experiments")
 

@@ -14,27 +14,12 @@ from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.project_records import Role
 from edt_launch.service.errors import InvalidError, ServiceError
 from edt_launch.service.home import DEFINITION_ID
-from edt_launch.service.project_spec import (
-    ExperimentChange,
-    ExperimentSpec,
-    RunSpec,
-    TrainingSpec,
-)
+from edt_launch.service.project_spec import ExperimentChange, ExperimentSpec, RunSpec, TrainingSpec
 from edt_launch.service.projects import project_for
 from edt_launch.service.web import templating
 from edt_launch.service.web.form_fields import WRONG, FormKey, Value, Version, new_key, parsed, words
-from edt_launch.service.web.pages.experiments import (
-    after_refusal,
-    experiment_of,
-    project_of,
-)
-from edt_launch.service.web.views.experiment_form import (
-    LABELS,
-    FormView,
-    compared,
-    draft,
-    values_of,
-)
+from edt_launch.service.web.pages.experiments import after_refusal, experiment_of, project_of
+from edt_launch.service.web.views.experiment_form import LABELS, FormView, compared, draft, values_of
 
 router = APIRouter(prefix="/experiments")
 

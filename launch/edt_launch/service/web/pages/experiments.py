@@ -18,10 +18,7 @@ from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.project_records import ExperimentRecord, Role, RunRecord
 from edt_launch.service.definitions import create as create_definition
-from edt_launch.service.errors import (
-    ConflictError,
-    ServiceError,
-)
+from edt_launch.service.errors import ConflictError, ServiceError
 from edt_launch.service.project_spec import RUN_ID, DefinitionSpec, ProjectSpec, RunSpec
 from edt_launch.service.projects import project_for
 from edt_launch.service.web import templating
@@ -147,7 +144,7 @@ def set_member(
         view = views.member_question(project_of(context, user, project_id), _names(context), error.message)
         return templating.page(request, "act.html", status=error.status, view=view)
     request.scope[SUBJECT] = f"{member} {role}".strip()
-    has_left = member == user.name and not user.is_admin
+    has_left = not role and member == user.name and not user.is_admin
     return RedirectResponse("/experiments" if has_left else f"/experiments/projects/{project_id}", 303)
 
 

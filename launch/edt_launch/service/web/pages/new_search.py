@@ -13,12 +13,7 @@ from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.project_records import DefinitionRecord, Role
 from edt_launch.service.database.search_records import SearchRecord
-from edt_launch.service.errors import (
-    ForbiddenError,
-    InvalidError,
-    NotFoundError,
-    ServiceError,
-)
+from edt_launch.service.errors import ForbiddenError, InvalidError, NotFoundError, ServiceError
 from edt_launch.service.experiments import run_fields
 from edt_launch.service.search_spec import SubmittedSearch
 from edt_launch.service.web import templating

@@ -79,7 +79,7 @@ def _submit(
     context: Context, user: UserRecord, given: dict[str, str], code: UploadFile | None, key: str
 ) -> JobRecord:
     values = {field: value for field, value in given.items() if value}
-    command = words(str(values.pop("command", "")))
+    command = words(values.pop("command", ""))
     spec = parsed(JobSpec, {**values, "command": command})
     sent = chosen(code)
     file = None if sent is None else sent.file

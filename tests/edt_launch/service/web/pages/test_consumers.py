@@ -3,6 +3,8 @@ import re
 import pytest
 
 from browser import browser, shown_again
+from edt_launch.service.api import shares
+from edt_launch.service.errors import ConflictError
 from edt_launch.service.states import State
 from world import World
 
@@ -23,10 +25,19 @@ def test_a_consumer_that_was_removed_meanwhile_does_not_come_back(world: World) 
     assert "lab" not in {node.name for node in world.store.shares.all()}
 
 
-def test_a_node_that_is_not_there_has_no_version_to_be_changed(world: World) -> None:
-    answer = browser(world, "admin").post("/console/consumers/gone", data=FORM | {"version": "1"})
-    assert answer.status_code in (404, 409)
-    shown_again(answer, answer.status_code, "gone", f'value="{FORM["weight"]}"')
+def test_a_consumer_that_goes_while_it_is_changed_is_told_in_the_form(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.admin.put("/shares/lab", json={"weight": 2})
+
+    def put_late(*_: object) -> None:
+        world.admin.delete("/shares/lab")
+        raise ConflictError("lab was changed by root, 1 s ago", "look at it")
+
+    monkeypatch.setattr(shares, "put", put_late)
+    data = FORM | {"weight": "7", "version": version(world, "lab")}
+    answer = browser(world, "admin").post("/console/consumers/lab", data=data)
+    shown_again(answer, 409, "lab was changed by root", 'value="7"')
 
 
 def version(world: World, name: str) -> str:

@@ -360,7 +360,13 @@ def test_a_run_whose_folder_is_gone_is_not_run_again(lab: Lab) -> None:
     (run,) = lab.run(lab.experiment(lab.definition()["id"], source="mnist")["id"])
     folder.rmdir()
     address = f"/experiments/runs/{run['id']}/again"
-    shown_again(browser(lab.world, "ann").post(address), 409, "mnist&#39; is gone")
+    shown_again(browser(lab.world, "ann").post(address), 422, "mnist", "cannot be read")
+
+
+def test_a_run_with_a_folder_of_other_hosts_is_run_again(lab: Lab) -> None:
+    (run,) = lab.run(lab.experiment(lab.definition()["id"])["id"], environment={"DATA_DIR": "/elsewhere"})
+    address = f"/experiments/runs/{run['id']}/again"
+    assert browser(lab.world, "ann").post(address).status_code == 303
 
 
 def test_a_definition_that_cannot_be_taken_out_is_told_above_the_form(lab: Lab) -> None:

@@ -157,6 +157,9 @@ def test_a_form_that_is_sent_twice_starts_one_search(world: World) -> None:
     other = client.post("/searches/new", data=form | {"max_trials": "6"}, files=CODE)
     shown_again(other, 409, "this form was sent before", first.removeprefix("/searches/"))
     assert f'value="{key}"' not in other.text
+    mended = {"code": ("code.tar.gz", tar({"train.py": b"print(2)"}))}
+    for change, code in (({}, mended), ({"name": "other"}, CODE)):
+        shown_again(client.post("/searches/new", data=form | change, files=code), 409, "was sent before")
     assert len(world.ann.get("/searches").json()["searches"]) == 1
 
 
