@@ -1,6 +1,6 @@
 """The pool, live, in a real browser."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -49,6 +49,26 @@ def test_a_resize_is_seen_without_a_reload(site: Site) -> None:
         page.get_by_role("cell", name="second").first.wait_for()
         page.locator(".cell.hue-2").first.click()
         page.wait_for_url("**/jobs/*")
+    assert site.errors == []
+
+
+def test_a_picture_is_drawn_at_most_every_five_seconds(site: Site) -> None:
+    with site.page("ann") as page:
+        page.clock.install()
+        page.goto("/pool")
+        page.clock.pause_at(datetime.now(UTC) + timedelta(hours=1))
+        page.evaluate("window.drawn = 0; window.change = edtPictures.gathered(() => { drawn += 1 })")
+
+        def drawn(milliseconds: int, changes: int) -> int:
+            page.evaluate("count => { for (let done = 0; done < count; done++) change() }", changes)
+            page.clock.run_for(milliseconds)
+            return int(page.evaluate("drawn"))
+
+        assert drawn(1, changes=3) == 1
+        assert drawn(4000, changes=3) == 1
+        assert drawn(1000, changes=0) == 2
+        assert drawn(20000, changes=0) == 2
+        assert drawn(1, changes=1) == 3
     assert site.errors == []
 
 

@@ -213,6 +213,6 @@
     place.dataset.bars = bars.length;
     place.dataset.bands = bands.length;
   };
-  keepDrawn(redraw, { changed: redraw });
+  keepDrawn(redraw);
   setInterval(() => document.hidden || redraw(), 30000); // time goes on
 })();

@@ -1,7 +1,7 @@
 // Keeps a page as the service is: one stream of all jobs, whose first event is the whole state.
 "use strict";
 (() => {
-  const GATHER = 500; // milliseconds for which changes are gathered before the page is fetched again
+  const GATHER = 500; // milliseconds for which changes are gathered
   const states = new Map();
   const light = document.getElementById("light");
   let source = null;
@@ -56,7 +56,7 @@
       document.body.dispatchEvent(new CustomEvent("edt:changed"));
     }, GATHER);
   };
-  // What changes without a job is looked at every 5 s.
+  // What changes without a job.
   setInterval(() => {
     if (!document.hidden && document.querySelector("[data-goes-on]")) refetch();
   }, 5000);

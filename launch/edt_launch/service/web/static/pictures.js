@@ -1,9 +1,9 @@
-// What all pictures have in common: their colours and options, and when they are drawn anew.
+// What pictures have in common: colours, options, and when they are drawn anew.
 "use strict";
 (() => {
-  const EVERY = 5000; // milliseconds between two looks at what goes on
+  const EVERY = 5000; // milliseconds from one drawing to the next, at least
 
-  // What the stylesheet makes of the colours of a class, light or dark, and not forced ones.
+  // The colours that the stylesheet gives a class, none of them forced.
   const colour = (name) => {
     const probe = Object.assign(document.createElement("span"), { className: `${name} unforced` });
     document.body.append(probe);
@@ -52,14 +52,16 @@
   };
   addEventListener("resize", () => charts.forEach((chart) => chart.resize()));
 
-  // Calls a function some time after it was asked to, however often, and not while nobody looks.
+  // Calls a function when asked to, but no more often than that, nor while nobody looks.
   const gathered = (call) => {
     let timer = null;
+    let next = 0;
     return () => {
       timer ??= setTimeout(() => {
         timer = null;
+        next = Date.now() + EVERY;
         if (!document.hidden) call();
-      }, EVERY);
+      }, next - Date.now());
     };
   };
   // Draws now, and again when the page or its colours may have changed.
