@@ -1,6 +1,7 @@
 import gc
 import os
 import signal
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -70,6 +71,7 @@ LONG = (
     "tests/edt_launch/tools/demo/test_plot.py",
 )
 """Other files that take long, the longest first."""
+BEGAN = time.monotonic()
 IGNORED_BY_PYTHON = {signal.SIGPIPE, signal.SIGXFSZ}
 
 # `--hypothesis-profile` chooses one. A busy machine is no reason to fail.
@@ -102,6 +104,18 @@ def _place(file: str) -> int:
     if file in APART:
         return -1
     return LONG.index(file) if file in LONG else len(LONG)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--begin-within", type=float, metavar="SECONDS", help="skip the tests that have not begun by then"
+    )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    limit: float | None = item.config.getoption("--begin-within")
+    if limit is not None and time.monotonic() - BEGAN > limit:
+        pytest.skip(f"not begun within {limit:g} seconds: make test-all runs it")
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LongestFirst:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import shutil
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -29,6 +30,9 @@ from edt_launch.service.specification import JobSpec, check_framework
 from edt_launch.service.submission import Submission, digest, new_id
 
 KIND = "training definition"
+
+_PLACING = threading.Lock()
+"""Held from when an archive is put in its place until it is known whether a definition has that code."""
 
 
 def definition_for(
@@ -71,12 +75,12 @@ def create(
             code = stack.enter_context(_code_of(context, user, spec.code_of))
             code_name = f"{spec.code_of}.tar.gz"
         _check(context, user, definition, code)
-        record = None if code is None else _keep(context, user, definition, code, code_name)
-    if record is not None:
-        definition = replace(definition, code=record.place)
-    if not context.store.definitions.add(definition, record):
-        delete_folder(context.home.definition(id_))
-        raise taken(KIND, spec.name)
+        record = None
+        if code is not None:
+            record = stack.enter_context(_kept(context, user, definition, code, code_name))
+            definition = replace(definition, code=record.place)
+        if not context.store.definitions.add(definition, record):
+            raise taken(KIND, spec.name)
     return definition
 
 
@@ -120,17 +124,15 @@ def set_code(
         return definition
     wanted = replace(definition, **values)
     _check(context, user, wanted, code)
-    record = _keep(context, user, definition, code, code_name)
     try:
-        done = context.store.definitions.set_code(record, definition.version, MOST_CODES, **values)
+        with _kept(context, user, definition, code, code_name) as record:
+            done = context.store.definitions.set_code(record, definition.version, MOST_CODES, **values)
     except TooManyError:
         raise ConflictError(
             f"{definition.name!r} has {MOST_CODES} versions of its code", "make another training definition"
         ) from None
     except TakenError:
         raise taken(KIND, wanted.name) from None
-    finally:
-        _drop_unknown(context, record)
     after = context.store.definitions.get(definition.id)
     return settled(done is not None, definition, after, None, KIND, now)
 
@@ -213,24 +215,29 @@ def _check_framework(framework: str, command: tuple[str, ...]) -> None:
         raise InvalidError(str(error), "name a script, or choose another framework") from None
 
 
-def _keep(
+@contextlib.contextmanager
+def _kept(
     context: Context, user: UserRecord, definition: DefinitionRecord, code: BinaryIO, name: str
-) -> CodeRecord:
-    """Put an archive where it is found by its digest."""
+) -> Iterator[CodeRecord]:
+    """An archive, found by its digest; it stays if a code of the definition is that one afterwards."""
     told = digest(code)
     path = _archive(context.home, definition.id, told)
-    path.parent.mkdir(exist_ok=True)
+    plain = "".join(letter for letter in name if letter.isprintable())[-MOST_NAME:]
     copy = context.home.incoming / f"{definition.id}.{new_id()}"
     try:
         code.seek(0)
         with copy.open("wb") as file:
             shutil.copyfileobj(code, file)
-        size = copy.stat().st_size
-        copy.rename(path)
+        record = CodeRecord(definition.id, 1, told, plain, copy.stat().st_size, user.name, context.clock())
+        with _PLACING:
+            path.parent.mkdir(exist_ok=True)
+            copy.rename(path)
+            try:
+                yield record
+            finally:
+                _drop_unknown(context, record)
     finally:
         copy.unlink(missing_ok=True)
-    plain = "".join(letter for letter in name if letter.isprintable())[-MOST_NAME:]
-    return CodeRecord(definition.id, 1, told, plain, size, user.name, context.clock())
 
 
 def _drop_unknown(context: Context, record: CodeRecord) -> None:

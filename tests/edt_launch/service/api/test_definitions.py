@@ -1,10 +1,12 @@
 import io
 import tarfile
+import threading
 from typing import Any
 
 import pytest
 
 from edt_launch.service import definitions
+from edt_launch.service.database.definitions import Definitions
 from edt_launch.service.submission import digest
 from lab import CODE, Lab, made, refused
 from world import World, member, tar, tar_of
@@ -115,6 +117,33 @@ def test_code_that_came_second_is_not_kept(lab: Lab, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(definitions, "_check", check_while_it_goes)
     refused(upload(lab, definition, OTHER), 404, "was deleted just now")
     assert list(lab.world.settings.paths.definitions.iterdir()) == []
+
+
+def test_code_that_two_send_at_once_is_kept(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    definition = lab.definition()["id"]
+    check, codes = definitions._check, Definitions.codes
+    second = threading.Thread(target=upload, args=(lab, definition, OTHER, lab.admin))
+
+    def check_slowly(*given: Any) -> None:
+        monkeypatch.setattr(definitions, "_check", check)
+        assert lab.admin.patch(f"/definitions/{definition}", json={"description": "d"}).status_code == 200
+        monkeypatch.setattr(Definitions, "codes", look_slowly)
+        check(*given)
+
+    def look_slowly(self: Definitions, of: str) -> Any:
+        monkeypatch.setattr(Definitions, "codes", codes)
+        known = codes(self, of)
+        second.start()
+        second.join(0.5)
+        return known
+
+    monkeypatch.setattr(definitions, "_check", check_slowly)
+    refused(upload(lab, definition, OTHER), 409, "admin changed 'net'")
+    second.join()
+    told = [code["digest"] for code in lab.ann.get(f"/definitions/{definition}").json()["codes"]]
+    folder = lab.world.settings.paths.definition(definition)
+    assert len(told) == 2
+    assert {path.name for path in folder.iterdir()} == set(told)
 
 
 def test_a_viewer_only_looks(lab: Lab) -> None:
