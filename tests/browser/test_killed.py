@@ -13,7 +13,6 @@ from serving import serving
 
 
 @pytest.mark.full
-@pytest.mark.timeout(300)
 def test_pages_heal_when_the_service_was_killed_and_started_again(tmp_path: Path, chromium: Browser) -> None:
     home = tmp_path / "home"
     with serving(home, "--slots", "2") as service:

@@ -18,7 +18,6 @@ BAD = {
 
 
 @pytest.mark.full
-@pytest.mark.timeout(240)
 def test_bad_files_are_reported_once_and_the_next_good_one_is_followed(job: ElasticJob) -> None:
     job.allocate(2)
     job.start(TRACED, job.results, "--epochs", 40, "--delay", 0.2)
@@ -40,7 +39,6 @@ def test_bad_files_are_reported_once_and_the_next_good_one_is_followed(job: Elas
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_workers_keep_their_devices_when_the_list_grows_and_loses_its_tail(job: ElasticJob) -> None:
     job.allocate(2, devices=" devices=5,3")
     job.start(TRACED, job.results, "--epochs", 40, "--delay", 0.3)

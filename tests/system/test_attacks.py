@@ -21,7 +21,7 @@ from attacked.service import Service, tar
 from bystander import Bystander, served
 from harness import PROGRAMS
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.full
 
 FILES = 300
 """Descriptors that the service may have where it is to run out of them."""

@@ -1,12 +1,9 @@
 """Hosts from a script that was written for Horovod."""
 
-import pytest
-
 from edt_launch.core.atomic import write_atomically
 from harness import TRACED, ElasticJob
 
 
-@pytest.mark.timeout(170)
 def test_a_job_follows_a_script_and_nothing_that_it_prints_wrongly(job: ElasticJob) -> None:
     shown = job.folder / "shown"
     script = job.folder / "discover.sh"

@@ -11,7 +11,7 @@ from attacked.service import Service
 from bystander import Bystander, served
 from edt_launch.core.atomic import write_atomically
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.full
 
 SHIMS = Path(__file__).parent / "shims"
 

@@ -166,7 +166,6 @@ def test_any_number_of_workers_trains_the_same_bits_over_mpi(
 # Numbers that change.
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("count", [2, full(10)])
 def test_resizes_at_random_steps_train_the_same_bits_over_gloo(
     job: ElasticJob, alone: Journals, count: int
@@ -183,7 +182,6 @@ def test_resizes_at_random_steps_train_the_same_bits_over_gloo(
 
 
 @pytest.mark.full
-@pytest.mark.timeout(600)
 def test_resizes_at_random_steps_train_the_same_bits_over_mpi(alone: Journals, tmp_path: Path) -> None:
     runs = random_runs(seed=0, start=4)
     found = train_under_mpirun(4, PROGRAMS / "mpi_schedules.py", tmp_path, json.dumps(runs))

@@ -19,7 +19,6 @@ def last_lines(job: ElasticJob, count: int = 40) -> str:
     return "\n".join(job.stderr.rstrip().splitlines()[-count:])
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     "how, code, words",
     [
@@ -42,7 +41,6 @@ def test_the_first_failure_is_the_last_thing_shown(job: ElasticJob, how: str, co
     assert job.survivors() == []
 
 
-@pytest.mark.timeout(120)
 def test_a_line_of_ten_megabytes_hides_no_failure(job: ElasticJob) -> None:
     job.allocate(1)
     job.start(FAILING, "chatters", job.results)
@@ -55,7 +53,6 @@ def test_a_line_of_ten_megabytes_hides_no_failure(job: ElasticJob) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("how", ["raise", "exit"])
 def test_the_others_go_on_without_a_worker_that_failed(job: ElasticJob, how: str) -> None:
     job.allocate(3)
@@ -70,7 +67,6 @@ def test_the_others_go_on_without_a_worker_that_failed(job: ElasticJob, how: str
     assert job.survivors() == []
 
 
-@pytest.mark.timeout(200)
 @pytest.mark.parametrize("rank", [0, full(2)])
 def test_a_killed_worker_costs_its_slot_for_a_while_and_nothing_else(job: ElasticJob, rank: int) -> None:
     job.allocate(3)
@@ -93,7 +89,6 @@ def test_a_killed_worker_costs_its_slot_for_a_while_and_nothing_else(job: Elasti
     assert len(steps) == 40 * 7
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("number, code", [full(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("how", ["none", full("stuck")])
 def test_a_signal_ends_the_whole_tree(job: ElasticJob, number: signal.Signals, code: int, how: str) -> None:
@@ -107,7 +102,6 @@ def test_a_signal_ends_the_whole_tree(job: ElasticJob, number: signal.Signals, c
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_a_worker_that_quits_is_lost_and_told(job: ElasticJob) -> None:
     job.allocate(2)
     job.start(FAILING, "quits", job.results)
@@ -119,7 +113,6 @@ def test_a_worker_that_quits_is_lost_and_told(job: ElasticJob) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_a_coordinator_that_is_lost_after_others_have_returned_is_no_success(job: ElasticJob) -> None:
     job.allocate(2)
     job.start(FAILING, "evaluates", job.results, options=("--max-restarts", "0"))
@@ -132,7 +125,6 @@ def test_a_coordinator_that_is_lost_after_others_have_returned_is_no_success(job
     assert job.survivors() == []
 
 
-@pytest.mark.timeout(120)
 def test_a_second_ctrl_c_leaves_no_shared_memory(job: ElasticJob) -> None:
     job.allocate(2)
     job.start(FAILING, "stuck", job.results)
@@ -150,7 +142,6 @@ def test_a_second_ctrl_c_leaves_no_shared_memory(job: ElasticJob) -> None:
     assert not [lock for lock in locks if lock.exists()]
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("victim", ["edt-launch", full("agent")])
 def test_nobody_outlives_a_killed_launcher(job: ElasticJob, victim: str) -> None:
     job.allocate(2)

@@ -116,7 +116,6 @@ def with_full(scripts: dict[str, list[str]], quick: str) -> list[Any]:
     ]
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("rows", [full(rows, id=name) for name, rows in DEATHS.items()])
 def test_deaths(job: ElasticJob, script: Path, undisturbed: Digests, rows: list[str]) -> None:
     disturb(job, script, 4, rows)
@@ -124,7 +123,6 @@ def test_deaths(job: ElasticJob, script: Path, undisturbed: Digests, rows: list[
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("point", ["after-reduction", "after-commit"])
 def test_the_death_of_the_coordinator_in_the_last_step(
     job: ElasticJob, script: Path, undisturbed: Digests, point: str
@@ -153,7 +151,6 @@ RESIZES = {
 }
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("rows", with_full(RESIZES, "newcomers"))
 def test_deaths_inside_resizes(job: ElasticJob, script: Path, undisturbed: Digests, rows: list[str]) -> None:
     disturb(job, script, 4, rows)
@@ -167,7 +164,6 @@ NOTICES = [
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_notices(job: ElasticJob, script: Path, undisturbed: Digests) -> None:
     disturb(job, script, 3, NOTICES)
     job.until_size(1)
@@ -183,7 +179,6 @@ HANGS = [
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_hangs(job: ElasticJob, script: Path, undisturbed: Digests) -> None:
     disturb(job, script, 4, HANGS, "--hang-timeout", "3")
     job.until(lambda: len(job.events("failed")) >= len(HANGS))
@@ -194,7 +189,6 @@ CHECKPOINTS = ("--checkpoint-interval", "0.2")
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_the_loss_of_all_workers_and_the_newest_checkpoint(
     job: ElasticJob, script: Path, undisturbed: Digests
 ) -> None:
@@ -221,7 +215,6 @@ def small_disk(job: ElasticJob) -> Iterator[None]:
     subprocess.run(["umount", folder], check=True)
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.usefixtures("small_disk")
 def test_a_full_disk(job: ElasticJob, script: Path, undisturbed: Digests) -> None:
     disturb(job, script, 2, ['{ checkpoint = 1, action = "fill-disk" }'], *CHECKPOINTS)

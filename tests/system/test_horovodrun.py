@@ -51,7 +51,6 @@ def plain(tmp_path: Path) -> Iterator[HorovodrunJob]:
     job.kill()
 
 
-@pytest.mark.timeout(240)
 def test_a_job_grows_and_shrinks(plain: HorovodrunJob, undisturbed: dict[str, Any]) -> None:
     plain.allocate(2)
     plain.start(2, "--epochs", EPOCHS, "--delay", DELAY)
@@ -64,7 +63,6 @@ def test_a_job_grows_and_shrinks(plain: HorovodrunJob, undisturbed: dict[str, An
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_a_change_before_rank_0_listens_counts(plain: HorovodrunJob, undisturbed: dict[str, Any]) -> None:
     """Horovod drops it: it comes when the workers have been started, and none of them has said so."""
     plain.allocate(1)
@@ -77,7 +75,6 @@ def test_a_change_before_rank_0_listens_counts(plain: HorovodrunJob, undisturbed
 
 
 @pytest.mark.full
-@pytest.mark.timeout(180)
 def test_a_worker_killed_on_another_host_costs_a_step(
     plain: HorovodrunJob, undisturbed: dict[str, Any]
 ) -> None:
@@ -99,7 +96,6 @@ exec env -i PATH="$PATH" sh -c "$last"
 
 
 @pytest.mark.full
-@pytest.mark.timeout(240)
 def test_strangers_can_neither_read_nor_write_the_rendezvous(
     plain: HorovodrunJob, undisturbed: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,7 +130,6 @@ def test_strangers_can_neither_read_nor_write_the_rendezvous(
 
 
 @pytest.mark.full
-@pytest.mark.timeout(300)
 def test_a_newcomer_gets_the_state_however_late_it_is(
     plain: HorovodrunJob, undisturbed: dict[str, Any]
 ) -> None:
@@ -152,7 +147,6 @@ def test_a_newcomer_gets_the_state_however_late_it_is(
 
 
 @pytest.mark.full
-@pytest.mark.timeout(300)
 def test_a_state_that_is_lost_ends_the_job(plain: HorovodrunJob, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EDT_JOIN_TIMEOUT", "5")
     plain.allocate(1)
@@ -168,7 +162,6 @@ def test_a_state_that_is_lost_ends_the_job(plain: HorovodrunJob, monkeypatch: py
 
 
 @pytest.mark.full
-@pytest.mark.timeout(240)
 def test_a_host_is_used_again_after_a_cooldown(plain: HorovodrunJob, undisturbed: dict[str, Any]) -> None:
     plain.allocate(2, 1)
     plain.start(3, "--epochs", EPOCHS, "--delay", DELAY, options=("--blacklist-cooldown-range", 4, 8))
@@ -182,7 +175,6 @@ def test_a_host_is_used_again_after_a_cooldown(plain: HorovodrunJob, undisturbed
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_a_worker_killed_on_the_last_host_ends_the_job(plain: HorovodrunJob) -> None:
     """As docs/horovodrun.md says, with Horovod's message."""
     plain.allocate(2)
@@ -196,7 +188,6 @@ def test_a_worker_killed_on_the_last_host_ends_the_job(plain: HorovodrunJob) -> 
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_hosts_that_are_all_replaced_end_the_job(plain: HorovodrunJob) -> None:
     """As docs/horovodrun.md says, with Horovod's message."""
     plain.allocate(1)
@@ -210,7 +201,6 @@ def test_hosts_that_are_all_replaced_end_the_job(plain: HorovodrunJob) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(240)
 def test_a_newcomer_that_fails_before_it_joins_costs_its_host(
     plain: HorovodrunJob, undisturbed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,7 +221,6 @@ def test_a_newcomer_that_fails_before_it_joins_costs_its_host(
 
 
 @pytest.mark.full
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("at_start", [True, False])
 def test_too_few_slots_for_too_long_end_the_job(at_start: bool, plain: HorovodrunJob) -> None:
     plain.allocate(1 if at_start else 2)
@@ -248,7 +237,6 @@ def test_too_few_slots_for_too_long_end_the_job(at_start: bool, plain: Horovodru
 
 
 @pytest.mark.full
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize(
     "spoiled",
     [None, "", "# edt allocation v1 generation=9\nlocalhost:3"],
@@ -275,7 +263,6 @@ def test_an_unusable_allocation_file_changes_nothing(
     assert {row["size"] for row in plain.trace()} == {1, 2}
 
 
-@pytest.mark.timeout(60)
 def test_a_job_without_an_allocation_file_does_not_start(plain: HorovodrunJob) -> None:
     plain.start(1)
     assert plain.process is not None
@@ -301,7 +288,6 @@ def check_going_on(
 
 
 @pytest.mark.full
-@pytest.mark.timeout(300)
 def test_a_job_that_has_ended_goes_on_from_its_newest_checkpoint(
     plain: HorovodrunJob,
     undisturbed: dict[str, Any],
@@ -334,7 +320,6 @@ def schedule(seed: int) -> list[tuple[int, int]]:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", range(20))
 def test_any_schedule(seed: int, plain: HorovodrunJob, undisturbed: dict[str, Any]) -> None:
     """On one host and on two, with short and long intervals, every fourth with a kill."""
@@ -365,7 +350,6 @@ def test_any_schedule(seed: int, plain: HorovodrunJob, undisturbed: dict[str, An
 # edt-launch --horovodrun
 
 
-@pytest.mark.timeout(240)
 def test_edt_launch_starts_it_and_tells_what_happens(job: ElasticJob, undisturbed: dict[str, Any]) -> None:
     job.allocate(2, devices=" devices=0,1")
     options = ("--horovodrun", "--verbose")
@@ -386,7 +370,6 @@ def test_edt_launch_starts_it_and_tells_what_happens(job: ElasticJob, undisturbe
     assert job.survivors() == []
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     "number, code", [full(signal.SIGTERM, 143), full(signal.SIGUSR1, 5), (signal.SIGKILL, -9)]
 )
@@ -403,7 +386,6 @@ def test_nothing_of_it_outlives_edt_launch(number: signal.Signals, code: int, jo
 
 
 @pytest.mark.full
-@pytest.mark.timeout(300)
 def test_a_paused_job_goes_on_from_its_newest_checkpoint(
     job: ElasticJob, undisturbed: dict[str, Any]
 ) -> None:
@@ -432,7 +414,6 @@ subprocess.Popen(["sh", "-c", "while :; do echo still there; sleep 1; done"], st
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_what_workers_leave_running_keeps_no_job_from_ending(job: ElasticJob) -> None:
     script = job.folder / "leaves.py"
     script.write_text(LEAVES_A_CHILD)
@@ -444,7 +425,6 @@ def test_what_workers_leave_running_keeps_no_job_from_ending(job: ElasticJob) ->
 
 
 @pytest.mark.full
-@pytest.mark.timeout(180)
 def test_a_script_for_plain_horovod_is_resized(job: ElasticJob) -> None:
     """hvd.elastic.run, Horovod's state and sampler: nothing of ours is in the workers."""
     job.allocate(1)
@@ -460,7 +440,6 @@ def test_a_script_for_plain_horovod_is_resized(job: ElasticJob) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(500)
 def test_the_service_runs_jobs_that_way(tmp_path: Path) -> None:
     """Two users share four slots; no slot is handed on before its worker is gone."""
     pool = Pool(tmp_path / "pool", horovodrun=True)

@@ -30,7 +30,6 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 @pytest.mark.parametrize("reduction", ["exact", "ring"])
 def test_fixed_size_launchers_train_the_same_model(
@@ -111,7 +110,6 @@ else:
 """
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("launcher", ["mpirun", full("horovodrun-gloo"), "edt-launch"])
 def test_values_are_gathered_and_broadcast(launcher: str, tmp_path: Path) -> None:
     script = tmp_path / "collectives.py"
@@ -125,7 +123,6 @@ def test_values_are_gathered_and_broadcast(launcher: str, tmp_path: Path) -> Non
     assert result.stdout.count(f"passed on {size}") == size
 
 
-@pytest.mark.timeout(200)
 def test_a_horovod_script_is_resized_unchanged(job: ElasticJob) -> None:
     job.allocate(2)
     job.start(PROGRAMS / "horovod_elastic.py", 40, job.results / "hurry")
@@ -141,7 +138,6 @@ def test_a_horovod_script_is_resized_unchanged(job: ElasticJob) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_an_elastic_horovodrun_of_its_own_runs_the_script(tmp_path: Path) -> None:
     """Without edt-launch, Horovod's own elastic mode is used."""
     script = tmp_path / "hosts.sh"

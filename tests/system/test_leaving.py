@@ -31,7 +31,6 @@ def released(job: ElasticJob) -> list[Any]:
     return [event["slot"] for event in job.events("released")]
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("rank", [full(0), 2])
 def test_a_worker_that_gets_sigterm_leaves_after_its_step(job: ElasticJob, rank: int) -> None:
     job.allocate(3)
@@ -50,7 +49,6 @@ def test_a_worker_that_gets_sigterm_leaves_after_its_step(job: ElasticJob, rank:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_a_worker_that_gets_sigterm_before_it_listens_has_left(job: ElasticJob) -> None:
     job.allocate(2)
     job.start(PROGRAMS / "failing.py", "waits", job.results)
@@ -66,7 +64,6 @@ def test_a_worker_that_gets_sigterm_before_it_listens_has_left(job: ElasticJob) 
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_too_few_that_stay_wait_for_another_slot(job: ElasticJob) -> None:
     job.sizes[1] = "2"
     job.allocate(2, devices=" devices=0,1")
@@ -86,7 +83,6 @@ def test_too_few_that_stay_wait_for_another_slot(job: ElasticJob) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("how, rank", [("stopped", 0), ("stopped", 1), ("hangs", 1)])
 def test_a_worker_that_hangs_is_named_and_killed(job: ElasticJob, how: str, rank: int) -> None:
     job.allocate(3)

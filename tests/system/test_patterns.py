@@ -50,7 +50,6 @@ NAMES = (
 QUICK = ("gan", "sharded")
 
 
-@pytest.mark.timeout(170)
 @pytest.mark.parametrize("pattern", [name if name in QUICK else full(name) for name in NAMES])
 def test_a_pattern_trains_the_same_bits_through_five_resizes(
     pattern: str, job: ElasticJob, tmp_path: Path
@@ -70,7 +69,6 @@ def test_a_pattern_trains_the_same_bits_through_five_resizes(
 
 
 @pytest.mark.full
-@pytest.mark.timeout(170)
 @pytest.mark.parametrize("pattern", NAMES)
 def test_a_pattern_trains_the_same_bits_in_any_fixed_world(
     pattern: str, job: ElasticJob, tmp_path: Path
@@ -87,7 +85,6 @@ def test_a_pattern_trains_the_same_bits_in_any_fixed_world(
         assert final(job.results)["sha"] == expected
 
 
-@pytest.mark.timeout(170)
 def test_a_worker_that_is_lost_between_two_epochs_changes_nothing(job: ElasticJob, tmp_path: Path) -> None:
     expected = run_alone("sam", tmp_path / "alone")
     job.allocate(3)

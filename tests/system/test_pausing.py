@@ -18,7 +18,6 @@ def start(job: ElasticJob) -> None:
     job.start(TRACED, job.results, "--epochs", EPOCHS, "--delay", 0.3, options=options)
 
 
-@pytest.mark.timeout(180)
 def test_a_paused_job_loses_no_step(job: ElasticJob) -> None:
     job.allocate(2, devices=" devices=4,7")
     start(job)
@@ -43,7 +42,6 @@ def test_a_paused_job_loses_no_step(job: ElasticJob) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_what_the_driver_follows_is_told(job: ElasticJob) -> None:
     job.allocate(2, devices=" devices=0,1")
     start(job)

@@ -96,7 +96,6 @@ def test_two_users_and_four_slots(pool: Pool) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(300)
 def test_a_job_is_paused_and_resumed_and_stopped(pool: Pool) -> None:
     job = pool.submit("ann", 1, 2, "--steps", 100_000)
     pool.until_training(job)
@@ -113,7 +112,6 @@ def test_a_job_is_paused_and_resumed_and_stopped(pool: Pool) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(300)
 def test_a_job_whose_launcher_is_killed_goes_on(pool: Pool) -> None:
     job = pool.submit("ann", 1, 2, "--steps", 100_000, checkpoint_interval=0.5)
     pool.until_training(job)

@@ -14,7 +14,6 @@ SECRET = "a value of the job's environment: 5ec2e7"
 SHELLS = {"sh", "bash", "dash", "env"}
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux alone")
 def test_a_local_job_of_two_workers_is_five_processes_that_keep_its_variables_to_themselves(
     job: ElasticJob, monkeypatch: pytest.MonkeyPatch
@@ -44,7 +43,6 @@ def test_a_local_job_of_two_workers_is_five_processes_that_keep_its_variables_to
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_an_agent_leaves_signals_to_workers(job: ElasticJob) -> None:
     job.allocate(1)
     job.start(TRACED, job.results, "--epochs", 40, "--delay", 0.3)
@@ -57,7 +55,6 @@ def test_an_agent_leaves_signals_to_workers(job: ElasticJob) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(200)
 def test_workers_behind_a_cut_link_are_lost_until_their_host_is_heard_of_again(
     job: ElasticJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

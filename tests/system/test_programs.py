@@ -15,7 +15,6 @@ def script(job: ElasticJob, text: str) -> Path:
     return path
 
 
-@pytest.mark.timeout(60)
 def test_a_script_gets_its_own_options(job: ElasticJob) -> None:
     own = ["--log", "x", "--n", "3", "--min", "1", "--network", "-H", "--", "it's"]
     job.start(script(job, "import sys; print(sys.argv[1:])"), *own, options=("-H", "localhost:1"))
@@ -24,7 +23,6 @@ def test_a_script_gets_its_own_options(job: ElasticJob) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(60)
 def test_a_program_that_is_not_elastic_runs_to_its_end_everywhere(job: ElasticJob) -> None:
     text = "import os, time; n = int(os.environ['EDT_WORKER']); time.sleep(n); print('bye', n)"
     job.start(script(job, text), options=("-H", "localhost:2"))
@@ -34,7 +32,6 @@ def test_a_program_that_is_not_elastic_runs_to_its_end_everywhere(job: ElasticJo
 
 
 @pytest.mark.full
-@pytest.mark.timeout(60)
 def test_any_bytes_may_be_printed(job: ElasticJob) -> None:
     text = "import os; os.write(1, b'\\xff\\xfe\\n'); os.write(1, b'and on')"
     job.start(script(job, text), options=("-H", "localhost:1"))
@@ -42,7 +39,6 @@ def test_any_bytes_may_be_printed(job: ElasticJob) -> None:
     assert job.stdout == "[0] \\xff\\xfe\n[0] and on\n"
 
 
-@pytest.mark.timeout(60)
 def test_a_horovod_script_that_was_not_ported_is_told_how(job: ElasticJob) -> None:
     job.start(UNPORTED, options=("-H", "localhost:2"))
     assert job.end() == 1
@@ -52,7 +48,6 @@ def test_a_horovod_script_that_was_not_ported_is_told_how(job: ElasticJob) -> No
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_a_worker_that_cannot_leave_does_not_outlive_the_job(job: ElasticJob) -> None:
     """Its interpreter waits for a thread; the job is ended meanwhile."""
     job.allocate(2)

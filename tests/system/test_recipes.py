@@ -18,7 +18,6 @@ def test_there_are_recipes() -> None:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(170)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recipe_trains_the_same_through_resizes(
     name: str, job: ElasticJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -59,7 +59,6 @@ def check_quiet(job: ElasticJob) -> None:
         assert "uncaught exception" not in log.read_text()
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("seed", [0, *(full(seed) for seed in (1, 2))])
 def test_resizes_at_random_steps_leave_no_trace(
     job: ElasticJob, undisturbed: dict[str, Any], seed: int
@@ -82,7 +81,6 @@ def test_resizes_at_random_steps_leave_no_trace(
 
 
 @pytest.mark.full
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_last_of_many_changes_is_always_reached(
     job: ElasticJob, undisturbed: dict[str, Any], seed: int
@@ -107,7 +105,6 @@ def test_the_last_of_many_changes_is_always_reached(
 
 
 @pytest.mark.full
-@pytest.mark.timeout(240)
 def test_a_storm_of_changes_is_coalesced(job: ElasticJob, undisturbed: dict[str, Any]) -> None:
     """Some sixty changes, several a second at times: training gets on, and the last one is reached."""
     generator = random.Random(7)
@@ -151,7 +148,6 @@ train(state)
 
 
 @pytest.mark.full
-@pytest.mark.timeout(240)
 def test_a_state_without_tensors_reaches_a_newcomer(job: ElasticJob, tmp_path: Path) -> None:
     script = tmp_path / "counting.py"
     script.write_text(COUNTING)

@@ -71,7 +71,6 @@ def samples_by_step(files: set[Path]) -> dict[tuple[int, int], Counter[int]]:
     return steps
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("victim", ["workers", full("agent")])
 def test_what_loses_all_workers_restarts_the_job(
     job: ElasticJob, undisturbed: dict[str, Any], victim: str
@@ -91,7 +90,6 @@ def test_what_loses_all_workers_restarts_the_job(
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_the_next_coordinator_writes_checkpoints(job: ElasticJob, undisturbed: dict[str, Any]) -> None:
     job.allocate(2)
     begin(job)
@@ -108,7 +106,6 @@ def test_the_next_coordinator_writes_checkpoints(job: ElasticJob, undisturbed: d
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("damage", ["none", "truncated"])
 def test_a_killed_launcher_goes_on_in_the_same_folder(
     job: ElasticJob, undisturbed: dict[str, Any], damage: str
@@ -147,7 +144,6 @@ def test_a_killed_launcher_goes_on_in_the_same_folder(
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_a_job_that_has_ended_has_nothing_left_to_do(job: ElasticJob, undisturbed: dict[str, Any]) -> None:
     job.allocate(1)
     begin(job, delay=0.0)

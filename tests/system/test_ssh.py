@@ -8,7 +8,6 @@ from elsewhere import ELSEWHERE, reach
 from harness import TRACED, ElasticJob
 
 
-@pytest.mark.timeout(120)
 def test_workers_are_started_over_ssh(
     job: ElasticJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

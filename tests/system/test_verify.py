@@ -52,7 +52,6 @@ def script(tmp_path: Path, text: str) -> Path:
     return path
 
 
-@pytest.mark.timeout(300)
 def test_a_script_keeps_its_bits_with_every_number_of_workers_and_when_resized(folder):
     result = verify("--np", 2, "--schedules", 1, "--steps", 3, VERIFIED, "none")
     assert result.returncode == 0, result.stdout + result.stderr
@@ -65,7 +64,6 @@ def test_a_script_keeps_its_bits_with_every_number_of_workers_and_when_resized(f
 
 
 @pytest.mark.full
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "flaw, cause, words",
     [
@@ -83,7 +81,6 @@ def test_a_script_that_does_not_repeat_itself_is_told_why(folder, flaw, cause, w
 
 
 @pytest.mark.full
-@pytest.mark.timeout(300)
 def test_what_newcomers_lack_is_state_outside_the_state(folder):
     verdict = found("--np", 2, "--schedules", 1, VERIFIED, "outside")
     assert verdict["runs"] == ["2 workers", "2 workers again", "1 → 2 workers"]
@@ -94,7 +91,6 @@ def test_what_newcomers_lack_is_state_outside_the_state(folder):
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_a_failing_script_has_the_last_word(folder, tmp_path):
     result = verify("--np", 1, script(tmp_path, "raise OSError('no data here')"))
     assert result.returncode == 3
@@ -104,7 +100,6 @@ def test_a_failing_script_has_the_last_word(folder, tmp_path):
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_a_script_without_a_state_is_told_what_verify_needs(folder, tmp_path):
     result = verify("--np", 1, script(tmp_path, "print('trained')"))
     assert result.returncode == 3
@@ -112,7 +107,6 @@ def test_a_script_without_a_state_is_told_what_verify_needs(folder, tmp_path):
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_a_script_that_hangs_is_ended(folder, marked, tmp_path):
     result = verify("--np", 1, "--timeout", 5, script(tmp_path, "import time; time.sleep(1000)"))
     assert result.returncode == 3
@@ -121,7 +115,6 @@ def test_a_script_that_hangs_is_ended(folder, marked, tmp_path):
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("number, exit_code", [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
 def test_ending_it_leaves_no_process_behind(folder, marked, tmp_path, number, exit_code):
     waiting = script(tmp_path, "import pathlib, time; pathlib.Path('ready').touch(); time.sleep(1000)")

@@ -30,7 +30,6 @@ def newcomers(job: ElasticJob) -> Iterator[dict[str, Any]]:
         yield next(event for event in job.events("ready") if event["worker"] == worker)
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux alone")
 def test_newcomers_are_forked(training: ElasticJob) -> None:
     training.start(TRACED, training.results, "--epochs", 40, "--delay", 0.3)
@@ -50,7 +49,6 @@ def test_newcomers_are_forked(training: ElasticJob) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux alone")
 def test_the_server_may_be_killed(training: ElasticJob) -> None:
     training.start(TRACED, training.results, "--epochs", 40, "--delay", 0.3)
@@ -65,7 +63,6 @@ def test_the_server_may_be_killed(training: ElasticJob) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_without_a_server(training: ElasticJob) -> None:
     training.start(TRACED, training.results, "--epochs", 40, "--delay", 0.3, options=("--no-warm-start",))
     grow(training)

@@ -17,8 +17,6 @@ from jupyter_client.manager import start_new_kernel
 
 from wmla_service import Service
 
-pytestmark = pytest.mark.timeout(400)
-
 PATIENCE = 300
 
 IMPORTS = """

@@ -42,7 +42,6 @@ def result_of(job: ElasticJob) -> ResultDir:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(180)
 def test_a_paused_job_runs_its_script_again_and_loses_no_step(job: ElasticJob) -> None:
     acts = ({"print": "once"}, training(job), {"answer": "check"}, {"print": "over"})
     job.allocate(2, devices=" devices=4,7")
@@ -67,7 +66,6 @@ def test_a_paused_job_runs_its_script_again_and_loses_no_step(job: ElasticJob) -
 
 
 @pytest.mark.full
-@pytest.mark.timeout(180)
 def test_a_training_that_is_cancelled_ends_and_the_script_goes_on(job: ElasticJob, tmp_path: Path) -> None:
     trained = tmp_path / "trained enough"
     cancel = {"ask": {"type": "cancel", "number": 1}}
@@ -84,7 +82,6 @@ def test_a_training_that_is_cancelled_ends_and_the_script_goes_on(job: ElasticJo
 
 
 @pytest.mark.full
-@pytest.mark.timeout(180)
 def test_workers_are_as_many_as_the_program_can_use(job: ElasticJob, tmp_path: Path) -> None:
     fewer = tmp_path / "fewer"
     limit = ({"wait_for": str(fewer)}, {"ask": {"type": "limit", "max_workers": 1}})
@@ -102,7 +99,6 @@ def test_workers_are_as_many_as_the_program_can_use(job: ElasticJob, tmp_path: P
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_each_worker_has_folders_and_files_of_its_own(job: ElasticJob) -> None:
     job.allocate(2)
     shows = [sys.executable, "-S", str(FAKE_WORKER), "folders"]
@@ -115,7 +111,6 @@ def test_each_worker_has_folders_and_files_of_its_own(job: ElasticJob) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("whom", ["the launcher", "the driver"])
 def test_nothing_is_left_of_a_job_that_loses_a_process(job: ElasticJob, tmp_path: Path, whom: str) -> None:
     child = tmp_path / "child"
@@ -136,7 +131,6 @@ def test_nothing_is_left_of_a_job_that_loses_a_process(job: ElasticJob, tmp_path
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_a_job_goes_on_with_fewer_workers_while_its_script_waits(job: ElasticJob) -> None:
     job.allocate(3)
     start(job, training(job), {"answer": "check"})
@@ -151,7 +145,6 @@ FABRIC = Path(__file__).parents[1] / "edt_hvd" / "wmla" / "programs" / "main.py"
 
 
 @pytest.mark.full
-@pytest.mark.timeout(180)
 def test_a_program_with_a_fabric_model_is_trained_by_executors(job: ElasticJob) -> None:
     job.allocate(2)
     job.start(FABRIC, "--", "--epochs", 1, "--again", options=("--wmla",))
@@ -169,7 +162,6 @@ def test_a_program_with_a_fabric_model_is_trained_by_executors(job: ElasticJob) 
 
 
 @pytest.mark.full
-@pytest.mark.timeout(180)
 def test_what_fails_in_an_executor_is_the_last_thing_told(job: ElasticJob) -> None:
     job.allocate(1)
     job.start(FABRIC, "--", "--fail", options=("--wmla",))
@@ -194,7 +186,6 @@ def printed(job: ElasticJob) -> list[list[str]]:
     return [path.read_text().splitlines() for path in paths]
 
 
-@pytest.mark.timeout(120)
 def test_a_gang_meets_and_an_early_end_leaves_the_others_alone(job: ElasticJob) -> None:
     job.allocate(3, devices=" devices=5,6,7")
     start_gang(job, "distPyTorch", "1", "later")
@@ -210,7 +201,6 @@ def test_a_gang_meets_and_an_early_end_leaves_the_others_alone(job: ElasticJob) 
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("how, said", [("3", "exit code 3"), ("kill", "killed by SIGKILL")])
 def test_a_gang_ends_with_the_first_that_fails(job: ElasticJob, how: str, said: str) -> None:
     job.allocate(3)
@@ -223,7 +213,6 @@ def test_a_gang_ends_with_the_first_that_fails(job: ElasticJob, how: str, said: 
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_a_gang_meets_across_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hosts, log = reach(tmp_path, monkeypatch)
     code = tmp_path / "gang"
@@ -240,7 +229,6 @@ def test_a_gang_meets_across_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_a_paused_gang_begins_anew(job: ElasticJob) -> None:
     job.allocate(3)
     start_gang(job, "distPyTorch", "0", "wait", "1", "wait", "2", "wait")
@@ -253,7 +241,6 @@ def test_a_paused_gang_begins_anew(job: ElasticJob) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(120)
 def test_a_single_process_has_all_devices(job: ElasticJob) -> None:
     job.allocate(3, devices=" devices=5,6,7")
     start_gang(job, "PyTorch")

@@ -12,7 +12,6 @@ NOTEBOOK = Path(__file__).parents[2] / "docs" / "wmla.ipynb"
 
 
 @pytest.mark.full
-@pytest.mark.timeout(300)
 def test_the_notebook_runs(service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     service.data.mkdir()
     service.start("Admin", options=["--tls-self-signed"])

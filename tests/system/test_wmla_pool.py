@@ -23,7 +23,6 @@ def pool(tmp_path: Path) -> Iterator[Pool]:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(300)
 def test_what_a_program_cannot_use_is_for_others(pool: Pool, tmp_path: Path) -> None:
     more = tmp_path / "more"
     program = ["python", *pool.pooled("--steps", 100_000)[1:]]
@@ -52,7 +51,6 @@ def test_what_a_program_cannot_use_is_for_others(pool: Pool, tmp_path: Path) -> 
 
 
 @pytest.mark.full
-@pytest.mark.timeout(300)
 def test_a_gang_starts_with_all_of_its_processes_and_keeps_them(pool: Pool) -> None:
     code = PROGRAMS / "wmla gang"
     command = ("main.py", "0", "wait", "1", "wait")

@@ -73,7 +73,6 @@ class Bob:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(300)
 def test_two_users_share_four_slots(service: Service, tmp_path: Path) -> None:
     alone = {
         "ann": train(tmp_path / "ann", PICTURES, 1, *PICTURES.arguments, "--numWorker", "4").log,

@@ -28,7 +28,7 @@ def with_processes(test: Callable[..., None]) -> Callable[..., None]:
     """Let a test fork loading processes, although torch wants more cores and Python fewer threads for it."""
     few_cores = pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
     threads = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
-    marked: Callable[..., None] = pytest.mark.timeout(60)(few_cores(threads(test)))
+    marked: Callable[..., None] = few_cores(threads(test))
     return marked
 
 

@@ -81,7 +81,6 @@ def test_the_first_connection_must_work(service: FakeService) -> None:
         list(output(client(service), "jzzzzzzzz", follow=True))
 
 
-@pytest.mark.timeout(30)
 @pytest.mark.parametrize("status", [None, 500])
 def test_a_service_that_never_answers_to_the_end_is_not_waited_for(
     service: FakeService, status: int | None
@@ -105,7 +104,6 @@ def test_a_service_that_never_answers_to_the_end_is_not_waited_for(
         is_over.set()
 
 
-@pytest.mark.timeout(30)
 def test_a_log_in_which_nothing_comes_for_long_is_waited_for(service: FakeService) -> None:
     is_late = threading.Event()
 

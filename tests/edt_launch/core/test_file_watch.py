@@ -3,11 +3,7 @@
 import select
 from pathlib import Path
 
-import pytest
-
 from edt_launch.core.file_watch import Watch
-
-pytestmark = pytest.mark.timeout(30)
 
 
 def wait(watch: Watch) -> None:

@@ -128,7 +128,6 @@ def job(edt: Edt, pair: Pair) -> Job:
     return Submitted(edt.folder, "notebook-1", TRAIN, Requests(pair[1]))
 
 
-@pytest.mark.timeout(60)
 def test_a_resize_that_is_refused_does_not_end_the_training(
     edt: Edt, job: Job, pair: Pair, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -139,7 +138,6 @@ def test_a_resize_that_is_refused_does_not_end_the_training(
     assert "job jaaaaaaaa keeps its size: edt set: edt: set failed" in capsys.readouterr().err
 
 
-@pytest.mark.timeout(60)
 def test_a_mistake_while_the_log_is_followed_does_not_wait_for_its_end(
     edt: Edt, job: Job, pair: Pair
 ) -> None:
@@ -149,7 +147,6 @@ def test_a_mistake_while_the_log_is_followed_does_not_wait_for_its_end(
     assert edt.asked[-1] == "stop"
 
 
-@pytest.mark.timeout(60)
 def test_a_job_whose_end_is_not_told_is_stopped(edt: Edt, job: Job) -> None:
     edt.ends(logs=[1])
     (edt.folder / "ended").touch()

@@ -29,7 +29,6 @@ def test_a_mistyped_option_is_not_taken_for_the_script(verify, word):
     assert result.stderr == f"edt verify: there is no option {word}; `edt verify --help` lists the options\n"
 
 
-@pytest.mark.timeout(120)
 def test_a_run_that_fails_is_an_object_in_json_too(verify, tmp_path):
     result = verify("--json", "--np", "1")
     assert result.returncode == 3
