@@ -46,10 +46,10 @@ test: lint ## lint, all unit and property tests, one end-to-end case for each pr
 test-all: lint ## lint, and every test, properties on up to ten times as many examples
 	$(IN_VENV) pytest -n 3 --hypothesis-profile=full --timeout=1200 $(ARGS)
 
-test-affected: setup ## of what only test-all runs: tests that cover the last change, for some 25 minutes
+test-affected: setup ## of what only test-all runs: tests that cover the last change, for a quarter of an hour
 	@files=$$($(IN_VENV) python tools/affected_tests.py) && \
 	if [ -n "$$files" ]; then \
-	  $(IN_VENV) pytest -n 3 -m full --begin-within=1500 $(ARGS) $$files || [ $$? = 5 ]; fi  # 5: none of theirs is left
+	  $(IN_VENV) pytest -n 3 -m full --begin-within=900 $(ARGS) $$files || [ $$? = 5 ]; fi  # 5: none of theirs is left
 
 format: setup ## let ruff rewrite the sources
 	$(IN_VENV) ruff check --fix .
