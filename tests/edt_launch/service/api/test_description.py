@@ -60,7 +60,7 @@ def test_the_interface_does_what_its_description_says(described: World) -> None:
         strategy = operation.as_strategy()
 
         @given(case=strategy, job=st.sampled_from(ids))
-        @fewer(1 / 10, database=None, suppress_health_check=list(HealthCheck))
+        @fewer(1 / 20, database=None, suppress_health_check=list(HealthCheck))
         def ask(case: schemathesis.Case, job: str) -> None:
             nonlocal asked
             if "job_id" in case.path_parameters and len(case.path_parameters["job_id"]) % 2:
