@@ -29,8 +29,6 @@ MNIST = Path(__file__).parents[2] / "examples" / "mnist.py"
 LONG = "python mnist.py --epochs 1000 --batch 64"
 SHORT = "python mnist.py --epochs 6 --batch 64"
 OTHER = "python mnist.py --epochs 6 --batch 64 --lr 0.1"
-SOON = 2.0
-"""Seconds in which the pool's page shows what the pool has given."""
 LEAST = 8_000
 """Bytes of a picture that shows something."""
 
@@ -158,8 +156,7 @@ def is_shown(story: Story, pool: Page, jobs: list[str], *sizes: int) -> None:
     story.pool.until(lambda: story.pool.sizes() == wanted)
     begin = time.monotonic()
     for job, size in zip(jobs, sizes, strict=True):
-        left = SOON - (time.monotonic() - begin)
-        expect(slots(pool, job)).to_have_count(size, timeout=max(1.0, 1000 * left))
+        expect(slots(pool, job)).to_have_count(size, timeout=1000 * PATIENCE)
     story.took.append(time.monotonic() - begin)
     story.pool.until_training(*wanted)
     pool.locator(".cell.starting").first.wait_for(state="detached")
