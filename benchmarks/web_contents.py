@@ -59,14 +59,13 @@ def _experiments(context: Any) -> None:
         id_ = f"jr{_letters(number)[::-1]}aaaaa"
         spec = {"command": [*command, "--rate", str(number)], "min": 1, "max": 4, "environment": {}}
         job = JobRecord(id_, "ann", tuple(spec["command"]), 1, 4, now - 9000, name=f"run {number}")
-        store.jobs.add(job)
+        run = RunRecord(f"r{id_[1:]}", EXPERIMENT, definition.id, "net", 0, "", id_, "ann", now, spec)
+        store.jobs.add(job, run)
         for state in (State.STARTING, State.RUNNING, State.SUCCEEDED)[: 2 if number % 10 == 0 else 3]:
             store.jobs.move(id_, state, "for the benchmark", now - 8000 + number)
         events = context.home.job(id_).output.events
         events.parent.mkdir(parents=True)
         events.write_text("".join(_report(now, number, step) for step in range(1, STEPS + 1)))
-        run = RunRecord(f"r{id_[1:]}", EXPERIMENT, definition.id, "net", 0, "", id_, "ann", now, spec)
-        store.experiments.add_run(run)
 
 
 def _report(now: float, number: int, step: int) -> str:

@@ -56,7 +56,7 @@
       document.body.dispatchEvent(new CustomEvent("edt:changed"));
     }, GATHER);
   };
-  // What changes without a job.
+  // Some parts change while no job does.
   setInterval(() => {
     if (!document.hidden && document.querySelector("[data-goes-on]")) refetch();
   }, 5000);
