@@ -118,10 +118,12 @@ def test_what_is_there_is_edited(site: Site) -> None:
         dialog.get_by_role("button", name="Save").click()
         page.get_by_text("about digits").wait_for()
         by_keyboard(page, "link", "Edit net")
+        source = page.get_by_label("New training source code")
+        source.wait_for()
         site.check_access(page)
         page.get_by_label("Description").fill("one layer")
         code = {"name": "new.tar.gz", "mimeType": "application/gzip", "buffer": tar({"train.py": b""})}
-        page.get_by_label("New training source code").set_input_files([code])  # type: ignore[list-item]
+        source.set_input_files([code])  # type: ignore[list-item]
         by_keyboard(page, "button", "Save")
         page.locator("tr", has_text="net").get_by_role("cell", name="2", exact=True).wait_for()
         page.goto(f"/experiments/{experiment}/edit")

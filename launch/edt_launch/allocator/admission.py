@@ -9,8 +9,9 @@ backfilling; Lifka, 1995). With a time quantum that nobody loses, and an order i
 back, every job gets its turn.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil, inf
+from operator import add
 
 from edt_launch.allocator.model import Job, Policy, Preemption
 from edt_launch.allocator.shares import hold_back
@@ -72,7 +73,7 @@ def admit(work: Work, tier: int, members: Sequence[int], entered: Mapping[str, f
 
 def _take_turns(work: Work, candidates: Sequence[int], entered: Mapping[str, float]) -> list[int]:
     """Admit in order; as long as somebody has waited for too long, put it first and try again."""
-    fixed = {node.name: node.fixed for node in work.nodes}
+    fixed = [node.fixed for node in work.nodes]
     inherited, last = work.reserved, work.last_reserved
     first = [index for index in candidates if work.jobs[index].id == last and not work.runs[index]]
     while True:
@@ -116,15 +117,13 @@ def longest_wait(work: Work, index: int) -> float:
 
 def _crowding(work: Work) -> dict[str, int]:
     """How many times the minimums below each owner fill what it may have, rounded up, by its name."""
-    needed = {node.name: 0.0 for node in work.nodes}
-    for home, least in zip(work.homes, work.low, strict=True):
-        needed[home.name] += least
+    needed: list[float] = [*work.sums(work.low)]
     crowding = {}
     for node in reversed(work.nodes):
-        need = needed[node.name]
+        need = needed[node.position]
         crowding[node.name] = max(1, ceil(need / max(1.0, node.limit)))
         if node.parent is not None:
-            needed[node.parent.name] += min(need, node.limit)
+            needed[node.parent.position] += min(need, node.limit)
     return crowding
 
 
@@ -226,37 +225,37 @@ def _seniority(work: Work) -> Callable[[int], Rank]:
 def _keep_unlent(work: Work) -> None:
     if all(node.lends for node in work.nodes):
         return
-    wanted = {node.name: 0 for node in work.nodes}
-    for index, node in enumerate(work.homes):
-        wanted[node.name] += work.high[index]
+    wanted = work.sums(work.high)
     free = work.nodes[0].limit
     for node in reversed(work.nodes):
         if not node.lends:
-            node.unlent = int(max(0, min(node.guarantee - wanted[node.name], free)))
+            node.unlent = int(max(0, min(node.guarantee - wanted[node.position], free)))
             free -= node.unlent
         if node.parent is not None:
-            wanted[node.parent.name] += wanted[node.name] + node.unlent
+            wanted[node.parent.position] += wanted[node.position] + node.unlent
 
 
 def _fit(work: Work) -> bool:
     """Whether the minimums of all jobs of all tiers fit, beside what is guaranteed."""
-    fixed = _needed(work, "unlent", range(len(work.low)))
+    fixed = _beside(_unlent(work), work.sums(work.low))
     claims = {node.name: node.guarantee for node in work.nodes if node.guarantee}
     return Room(work, fixed, claims).fits(work.nodes)
 
 
 def _is_short(work: Work, candidates: Sequence[int]) -> bool:
-    return not Room(work, _needed(work, "fixed", candidates), work.claims).fits(work.nodes)
+    fixed = [node.fixed for node in work.nodes]
+    return not Room(work, _beside(fixed, work.sums(work.low, candidates)), work.claims).fits(work.nodes)
 
 
-def _pinned(work: Work) -> dict[str, int]:
-    return _needed(work, "unlent", [index for index, is_pinned in enumerate(work.is_pinned) if is_pinned])
+def _pinned(work: Work) -> list[int]:
+    """The minimums of pinned jobs right below each node, beside its unlent GPUs."""
+    members = [index for index, is_pinned in enumerate(work.is_pinned) if is_pinned]
+    return _beside(_unlent(work), work.sums(work.low, members))
 
 
-def _needed(work: Work, beside: str, members: Iterable[int]) -> dict[str, int]:
-    """The minimums of jobs right below each node, beside GPUs of the node's own, by its name."""
-    needed: dict[str, int] = {node.name: getattr(node, beside) for node in work.nodes}
-    homes, low = work.homes, work.low
-    for index in members:
-        needed[homes[index].name] += low[index]
-    return needed
+def _unlent(work: Work) -> list[int]:
+    return [node.unlent for node in work.nodes]
+
+
+def _beside(fixed: Sequence[int], needed: Sequence[int]) -> list[int]:
+    return list(map(add, fixed, needed))

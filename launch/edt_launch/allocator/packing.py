@@ -43,13 +43,14 @@ def is_quiet(work: Work, sizes: Sequence[int]) -> bool:
 def pack(work: Work) -> Packed:
     """Moves that are worth it now, in a cluster in which nothing else is to change."""
     packed = Packed()
-    scattered = [job for job in work.jobs if len(job.held) > 1]
+    scattered = [(job, size) for job, size in zip(work.jobs, work.held, strict=True) if len(job.held) > 1]
     if not scattered:
         return packed
     room = {host.name: len(host.devices) for host in work.cluster.hosts}
+    largest = max(room.values())
     moving = []
-    for job in scattered:
-        onto = [part for part in job.held if room[part.host] >= job.size]
+    for job, size in scattered:
+        onto = [part for part in job.held if room[part.host] >= size] if size <= largest else []
         if onto and _is_worth(work, packed, job.resize_cost, job):
             moving.append((job, sorted(onto, key=lambda part: -len(part.devices))))
     if not moving:

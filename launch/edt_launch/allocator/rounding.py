@@ -9,8 +9,11 @@ floor or the ceiling of its share (controlled rounding on a tree; Cox, 1987).
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 
-from edt_launch.allocator.filling import SLACK
+import numpy as np
+
+from edt_launch.allocator.filling import SLACK, Floats, Ints
 from edt_launch.allocator.model import Job
+from edt_launch.allocator.shares import members
 from edt_launch.allocator.speedup import best_division
 from edt_launch.allocator.tree import Node
 from edt_launch.allocator.work import Room, Work, next_usable, usable
@@ -20,30 +23,32 @@ Tie = tuple[float, str]
 
 def round_down_the_tree(work: Work) -> None:
     """Fill in the whole number of every node and job of the pass whose real shares are there."""
-    share, last, target, jobs = work.share, work.last, work.target, work.jobs
-    root = work.nodes[0]
-    root.target = round(root.share)
-    for node in work.nodes:
-        children, members = node.children, node.jobs
-        if not children and not members:
-            continue
-        shares, before = [share[index] for index in members], [last[index] for index in members]
-        is_one = goes_by_speedup(work, members)
-        if is_one:
-            shares, before = [sum(shares)], [sum(before)]
-        if children:
-            shares = [child.share for child in children] + shares
-            before = [child.last for child in children] + before
-        floors = [int(part + SLACK) for part in shares]
-        missing = node.target - node.fixed - sum(floors)
-        if missing > 0:
-            _raise_some(floors, missing, shares, before, _ties(children, members, jobs))
-        for child, whole in zip(children, floors, strict=False):
-            child.target = whole
-        if is_one:
-            floors[-1:] = _division(work, members, floors[-1])
-        for position, index in enumerate(members, len(children)):
-            target[index] = floors[position]
+    share, last = np.array(work.share), np.array(work.last, dtype=np.float64)
+    target = np.array(work.target, dtype=np.int64)
+    work.nodes[0].target = round(work.nodes[0].share)
+    for layer in work.layers:
+        # What a node has is rounded in parts: its children, and its jobs, each of them or all together.
+        children, homes = layer.children, layer.parents[len(layer.children) :]
+        together = [node for node in layer.nodes if goes_by_speedup(work, node.jobs)]
+        positions = np.array([node.position for node in together], dtype=np.int64)
+        is_apart = np.ones(len(work.nodes), dtype=np.bool_)
+        is_apart[positions] = False
+        is_alone, count = is_apart[homes], len(children)
+        jobs = layer.jobs[is_alone]
+        parents = np.concatenate([layer.parents[:count], positions, homes[is_alone]])
+        sums = ([figures[node.jobs].sum() for node in together] for figures in (share, last))
+        shares = np.concatenate([[child.share for child in children], next(sums), share[jobs]])
+        before = np.concatenate([[child.last for child in children], next(sums), last[jobs]])
+        totals = np.zeros(len(work.nodes), dtype=np.int64)
+        totals[layer.span] = [node.target - node.fixed for node in layer.nodes]
+        first = [node.jobs[0] for node in together] + jobs.tolist()
+        whole = _rounded(totals, parents, shares, before, _ties(children, first, work.jobs))
+        for child, number in zip(children, whole, strict=False):
+            child.target = number
+        for node, number in zip(together, whole[count:], strict=False):
+            target[node.jobs] = _division(work, node.jobs, number)
+        target[jobs] = whole[count + len(together) :]
+    work.target = target.tolist()
 
 
 def goes_by_speedup(work: Work, members: Sequence[int]) -> bool:
@@ -70,35 +75,39 @@ def quantized(work: Work) -> dict[int, int]:
 
 
 def _ties(children: Sequence[Node], members: Sequence[int], jobs: Sequence[Job]) -> Callable[[int], Tie]:
-    """What decides between equals, by position: owners by name, then jobs by submit time."""
+    """What decides between equals, by place: owners by name, then jobs by submit time."""
     count = len(children)
 
-    def tie(position: int) -> Tie:
-        if position < count:
-            return -inf, children[position].name
-        job = jobs[members[position - count]]
+    def tie(place: int) -> Tie:
+        if place < count:
+            return -inf, children[place].name
+        job = jobs[members[place - count]]
         return job.submitted, job.id
 
     return tie
 
 
-def _raise_some(
-    floors: list[int], missing: int, shares: Sequence[float], before: Sequence[int], tie: Callable[[int], Tie]
-) -> None:
-    """Raise `missing` of the floors by one: of those who had more before, then of the furthest behind."""
-    broken = [position for position, part in enumerate(shares) if part - floors[position] > SLACK]
-    keeping = [position for position in broken if before[position] > floors[position]]
-    if len(keeping) != missing:
-        broken.sort(
-            key=lambda position: (
-                before[position] <= floors[position],
-                round(before[position] - shares[position], 6),
-                tie(position),
-            )
-        )
-        keeping = broken[:missing]
-    for position in keeping:
-        floors[position] += 1
+def _rounded(
+    totals: Ints, parents: Ints, shares: Floats, before: Floats, tie: Callable[[int], Tie]
+) -> list[int]:
+    """Floors of the shares, as many of each parent's raised by one as its total takes.
+
+    Raised are those who had more before, then those furthest behind.
+    """
+    floors = np.floor(shares + SLACK)
+    is_broken = shares - floors > SLACK
+    is_kept = is_broken & (before > floors)
+    missing = totals - np.bincount(parents, floors, len(totals))
+    is_exact = np.bincount(parents, is_kept, len(totals)) == missing
+    is_raised = is_kept & is_exact[parents]
+    behind = np.round(before - shares, 6)
+    unclear = np.flatnonzero((missing > 0) & ~is_exact)
+    for position, own in zip(unclear, members(parents, unclear), strict=True):
+        broken = own[is_broken[own]].tolist()
+        broken.sort(key=lambda place: (not is_kept[place], behind[place], tie(place)))
+        is_raised[broken[: int(missing[position])]] = True
+    whole: list[int] = (floors + is_raised).astype(np.int64).tolist()
+    return whole
 
 
 def _division(work: Work, members: Sequence[int], total: int) -> list[int]:
@@ -125,10 +134,8 @@ def top_up(work: Work, members: Sequence[int], claims: Mapping[str, int]) -> Non
     behind = [index for index in members if 0 < work.target[index] < work.high[index]]
     if not behind:
         return
-    taken = {node.name: node.unlent for node in work.nodes}
-    for home, target, kept in zip(work.homes, work.target, work.kept, strict=True):
-        taken[home.name] += target or kept
-    room = Room(work, taken, claims)
+    own = work.sums([target or kept for target, kept in zip(work.target, work.kept, strict=True)])
+    room = Room(work, [node.unlent + own[node.position] for node in work.nodes], claims)
 
     def rank(index: int) -> tuple[int, bool, bool, float, Tie]:
         job: Job = work.jobs[index]

@@ -8,29 +8,29 @@ depends on the sums below it alone.
 
 from collections.abc import Callable, Sequence
 
-from edt_launch.allocator.filling import SLACK, divide, fill
+import numpy as np
+
+from edt_launch.allocator.filling import SLACK, Bools, Floats, Ints, divide, fill
 from edt_launch.allocator.model import Policy
-from edt_launch.allocator.tree import Node
+from edt_launch.allocator.tree import Layer, Node
 from edt_launch.allocator.work import Work
 
-Weigh = Callable[[Node, float, list[Node], list[int]], list[float]]
-"""(node, what its children share, owners, jobs) -> their weights."""
+Weigh = Callable[[Layer, Floats, Bools], Floats]
+"""(layer, what each node divides, whether it does so by weight) -> weights of its children and jobs."""
 
 
 def sum_up(work: Work, tier: int, members: Sequence[int]) -> None:
     """Bounds of every node for a pass over the jobs `members` of one tier, which are all in."""
-    nodes, low, high, last = work.nodes, work.low, work.high, work.last
     lower = hold_back(work, tier)
     homes = work.homes
     for index in members:
         homes[index].jobs.append(index)
-    for node in reversed(nodes):
-        jobs, least = node.jobs, node.fixed
-        most, own = float(least), least
-        if jobs:
-            least += sum([low[index] for index in jobs])
-            most += sum([high[index] for index in jobs])
-            own += sum([last[index] for index in jobs])
+    work.layers = _layers(work)
+    lows, highs, lasts = (work.sums(values, members) for values in (work.low, work.high, work.last))
+    for node in reversed(work.nodes):
+        least = node.fixed + lows[node.position]
+        most = float(node.fixed + highs[node.position])
+        own = node.fixed + lasts[node.position]
         floor = float(least)
         for child in node.children:
             least += child.least
@@ -45,6 +45,23 @@ def sum_up(work: Work, tier: int, members: Sequence[int]) -> None:
         node.least, node.last = least, own
         node.low = max(least, min(floor, node.limit))
         node.high = max(node.low, min(most, node.limit))
+
+
+def _layers(work: Work) -> list[Layer]:
+    """Who divides what among whom in the pass, from the root down."""
+    members = np.array([index for node in work.nodes for index in node.jobs], dtype=np.int64)
+    homes = work.places[members]
+    layers, nodes = list[Layer](), work.nodes[:1]
+    while nodes:
+        children = [child for node in nodes for child in node.children]
+        above = np.array([node.position for node in nodes for _ in node.children], dtype=np.int64)
+        first, last = nodes[0].position, nodes[-1].position
+        is_here = (first <= homes) & (homes <= last)
+        parents = np.concatenate([above, homes[is_here]])
+        if len(parents):
+            layers.append(Layer(nodes, slice(first, last + 1), children, members[is_here], parents))
+        nodes = children
+    return layers
 
 
 def hold_back(work: Work, tier: int) -> dict[str, tuple[int, int]]:
@@ -72,38 +89,55 @@ def hold_back(work: Work, tier: int) -> dict[str, tuple[int, int]]:
     return lower
 
 
+def members(parents: Ints, positions: Ints) -> list[Ints]:
+    """Which of those with these parents are below each of some nodes."""
+    if not len(positions):
+        return []
+    order = np.argsort(parents, kind="stable")
+    begins, ends = (np.searchsorted(parents[order], positions, side) for side in ("left", "right"))
+    return [order[begin:end] for begin, end in zip(begins, ends, strict=True)]
+
+
 def pour(work: Work, weigh: Weigh) -> None:
     """Fill in the real share of every node and job of the pass that `sum_up` has prepared."""
-    low, high, share = work.low, work.high, work.share
-    root = work.nodes[0]
+    low, high, share = (np.array(values, dtype=np.float64) for values in (work.low, work.high, work.share))
+    is_fair = np.array([node.policy is Policy.FAIR for node in work.nodes])
+    root, count = work.nodes[0], len(work.nodes)
     root.share = min(root.limit, root.high)
-    for node in work.nodes:
-        children, jobs = node.children, node.jobs
-        if not children and not jobs:
-            continue
-        total = node.share - node.fixed
-        lows = [child.low for child in children] + [low[index] for index in jobs]
-        highs = [child.high for child in children] + [high[index] for index in jobs]
-        if total >= sum(highs) - SLACK / 2:
-            shares: Sequence[float] = highs
-        elif total <= (least := sum(lows)) + SLACK / 2:
-            shares = lows if total >= least - SLACK / 2 else _squeeze(total, node, lows, low)
-        elif node.policy is Policy.FAIR:
-            shares = divide(total, weigh(node, total, children, jobs), lows, highs)
-        else:
-            shares = _in_order(total, _order(work, node), lows, highs)
-        count = len(children)
-        for child, part in zip(children, shares, strict=False):
+    for layer in work.layers:
+        children, jobs, parents = layer.children, layer.jobs, layer.parents
+        lows = np.concatenate([[child.low for child in children], low[jobs]])
+        highs = np.concatenate([[child.high for child in children], high[jobs]])
+        totals = np.zeros(count)
+        totals[layer.span] = [node.share - node.fixed for node in layer.nodes]
+        least, most = np.bincount(parents, lows, count), np.bincount(parents, highs, count)
+        is_full = totals >= most - SLACK / 2
+        is_between = ~is_full & (totals > least + SLACK / 2)
+        is_squeezed = ~is_full & (totals < least - SLACK / 2)
+        parts = np.where(is_full[parents], highs, lows)
+        if (by_weight := is_between & is_fair).any():
+            weights = weigh(layer, totals, by_weight)
+            parts = np.where(by_weight[parents], divide(totals, parents, weights, lows, highs), parts)
+        others = np.flatnonzero(is_squeezed | is_between & ~is_fair)
+        for position, own in zip(others, members(parents, others), strict=True):
+            node, total = work.nodes[position], float(totals[position])
+            bounds = lows[own].tolist(), highs[own].tolist()
+            if is_squeezed[position]:
+                parts[own] = _squeeze(total, node, bounds[0], work.low)
+            else:
+                parts[own] = _in_order(total, _order(work, node), *bounds)
+        share[jobs] = parts[len(children) :]
+        for child, part in zip(children, parts.tolist(), strict=False):
             child.share = part
-        for index, part in zip(jobs, shares[count:] if count else shares, strict=True):
-            share[index] = part
+    work.share = share.tolist()
 
 
 def plain(work: Work) -> Weigh:
     """Weights as they were given."""
+    of_jobs = np.array([job.weight for job in work.jobs], dtype=np.float64)
 
-    def weigh(node: Node, total: float, children: list[Node], jobs: list[int]) -> list[float]:
-        return [child.weight for child in children] + [work.jobs[index].weight for index in jobs]
+    def weigh(layer: Layer, totals: Floats, is_divided: Bools) -> Floats:
+        return np.concatenate([[child.weight for child in layer.children], of_jobs[layer.jobs]])
 
     return weigh
 
@@ -122,7 +156,7 @@ def _order(work: Work, node: Node) -> list[list[int]]:
         submitted = [_first(work, child) for child in node.children]
         submitted += [(work.jobs[index].submitted, work.jobs[index].id) for index in node.jobs]
         return [[position] for position in sorted(range(len(submitted)), key=submitted.__getitem__)]
-    weights = plain(work)(node, 0.0, node.children, node.jobs)
+    weights = [child.weight for child in node.children] + [work.jobs[index].weight for index in node.jobs]
     return [
         [position for position in range(count + len(node.jobs)) if weights[position] == weight]
         for weight in sorted(set(weights), reverse=True)

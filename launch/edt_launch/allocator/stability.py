@@ -93,9 +93,8 @@ def patience(options: Options, resize_cost: float) -> float:
 
 def _totals(work: Work, sizes: Sequence[int]) -> dict[str, int]:
     """What the jobs below each node have together, unlent GPUs included, by its name."""
-    sums = {node.name: node.unlent for node in work.nodes}
-    for index, size in enumerate(sizes):
-        sums[work.homes[index].name] += size
+    own = work.sums(sizes)
+    sums = {node.name: node.unlent + own[node.position] for node in work.nodes}
     for node in reversed(work.nodes):
         if node.parent is not None:
             sums[node.parent.name] += sums[node.name]

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import floor, inf
 
+from edt_launch.allocator.filling import Ints
 from edt_launch.allocator.model import Owner, Policy, Usage
 
 
@@ -16,6 +17,7 @@ class Node:
     """An owner, with the sums over everything below it that one pass computes.
 
     Attributes:
+        position: of the node among all of them.
         path: the node itself and all above it, the root last.
         jobs: indices of the jobs right below it that take part in the pass.
         fixed: GPUs right below it that the pass may not move: of higher tiers, kept by lower ones, unlent.
@@ -36,6 +38,7 @@ class Node:
     policy: Policy
     usage: Usage
     children: list["Node"] = field(default_factory=list)
+    position: int = 0
     path: tuple["Node", ...] = ()
     jobs: list[int] = field(default_factory=list)
     fixed: int = 0
@@ -48,8 +51,27 @@ class Node:
     last: int = 0
 
 
+@dataclass(slots=True, eq=False)
+class Layer:
+    """The nodes of one depth, and those among whom each divides what it has: owners, then jobs.
+
+    Attributes:
+        nodes: of that depth.
+        span: their positions.
+        children: the nodes right below them.
+        jobs: the jobs of the pass right below them.
+        parents: positions of the nodes that the children and jobs are right below.
+    """
+
+    nodes: list[Node]
+    span: slice
+    children: list[Node]
+    jobs: Ints
+    parents: Ints
+
+
 def grow(owners: Sequence[Owner], strangers: Iterable[str], capacity: int) -> list[Node]:
-    """All nodes, the root first and each parent before its children.
+    """All nodes, those nearer to the root first, and each node's children one after the other.
 
     Args:
         owners: with or without the root.
@@ -84,7 +106,8 @@ def grow(owners: Sequence[Owner], strangers: Iterable[str], capacity: int) -> li
     root.limit = min(root.limit, capacity)
     root.path = (root,)
     ordered = [root]
-    for node in ordered:
+    for position, node in enumerate(ordered):
+        node.position = position
         node.children.sort(key=lambda child: child.name)
         for child in node.children:
             child.path = (child, *node.path)

@@ -12,9 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf, log
 
+import numpy as np
+
+from edt_launch.allocator.filling import Bools, Floats
 from edt_launch.allocator.model import Cluster, Job, Owner, Plan, Usage
 from edt_launch.allocator.shares import Weigh, plain, pour, sum_up
-from edt_launch.allocator.tree import Node
+from edt_launch.allocator.tree import Layer
 from edt_launch.allocator.work import Work, gather
 
 STEPS = 4
@@ -25,41 +28,36 @@ HYSTERESIS = 0.75
 
 def balanced(work: Work) -> Weigh:
     """Weights, raised or lowered by remembered use in quarters of a power of two; notes the steps."""
-    memory, settling, ids = work.cluster.memory, work.cluster.options.settling, work.ids
-    factors = [2 ** (step / STEPS) for step in range(-STEPS, STEPS + 1)]
+    memory, settling = work.cluster.memory, work.cluster.options.settling
+    factors = 2.0 ** (np.arange(-STEPS, STEPS + 1) / STEPS)
     usages, given = [job.usage for job in work.jobs], plain(work)
-    last = [memory.job_steps.get(job, 0) for job in ids] if memory.job_steps else [0] * len(ids)
+    due_to_jobs = np.array([usage.entitlement for usage in usages], dtype=np.float64)
+    served_to_jobs = np.array([usage.service for usage in usages], dtype=np.float64)
+    steps_of_jobs = np.array([memory.job_steps.get(job, 0) for job in work.ids], dtype=np.int64)
 
-    def weigh(node: Node, total: float, children: list[Node], jobs: list[int]) -> list[float]:
-        weights = given(node, total, children, jobs)
-        scale = settling * max(total, 1.0) / sum(weights)
-        for position, child in enumerate(children):
-            step = work.owner_steps.get(child.name)  # the same for all tiers
-            if step is None:
-                before = memory.owner_steps.get(child.name, 0)
-                step = work.owner_steps[child.name] = _step(before, child.usage, scale * weights[position])
-            weights[position] *= factors[step + STEPS]
-        now = work.job_steps
-        for position, index in enumerate(jobs, len(children)):  # `_step` again, in place: jobs are many
-            usage, step, weight = usages[index], last[index], weights[position]
-            due, served = usage.entitlement, usage.service
-            wanted = STEPS * (due - served) / (due + served + scale * weight)
-            if not -HYSTERESIS <= wanted - step <= HYSTERESIS:
-                step = round(wanted)
-            if step:
-                now[ids[index]] = step
-                weights[position] = weight * factors[step + STEPS]
-        return weights
+    def weigh(layer: Layer, totals: Floats, is_divided: Bools) -> Floats:
+        children, jobs, parents = layer.children, layer.jobs, layer.parents
+        weights = given(layer, totals, is_divided)
+        scale = settling * np.maximum(totals, 1.0)[parents] / np.bincount(parents, weights)[parents]
+        due = np.concatenate([[child.usage.entitlement for child in children], due_to_jobs[jobs]])
+        served = np.concatenate([[child.usage.service for child in children], served_to_jobs[jobs]])
+        before = np.concatenate(
+            [[memory.owner_steps.get(child.name, 0) for child in children], steps_of_jobs[jobs]]
+        )
+        wanted = STEPS * (due - served) / (due + served + scale * weights)
+        steps = np.where(np.abs(wanted - before) <= HYSTERESIS, before, np.rint(wanted)).astype(np.int64)
+        steps[~is_divided[parents]] = 0
+        for place, child in enumerate(children):
+            if is_divided[parents[place]]:  # the same for all tiers
+                steps[place] = work.owner_steps.setdefault(child.name, int(steps[place]))
+        own = steps[len(children) :]
+        is_off = own != 0
+        work.job_steps.update(
+            zip(map(work.ids.__getitem__, jobs[is_off].tolist()), own[is_off].tolist(), strict=True)
+        )
+        return weights * factors[steps + STEPS]
 
     return weigh
-
-
-def _step(previous: int, usage: Usage, settling: float) -> int:
-    due, served = usage.entitlement, usage.service
-    wanted = STEPS * (due - served) / (due + served + settling)
-    if -HYSTERESIS <= wanted - previous <= HYSTERESIS:
-        return previous
-    return round(wanted)
 
 
 def enter(work: Work) -> Mapping[str, float]:
@@ -106,17 +104,16 @@ def remember(
     """
     work = gather(now, cluster, jobs)
     _entitle(work)
-    used = {node.name: 0.0 for node in work.nodes}
-    for index, node in enumerate(work.homes):
-        used[node.name] += work.held[index]
+    used = work.sums(work.held)
     for node in reversed(work.nodes):
         if node.parent is not None:
-            used[node.parent.name] += used[node.name]
-    due = {node.name: node.share for node in work.nodes}
+            used[node.parent.position] += used[node.position]
+    nodes = {node.name: node for node in work.nodes}
     owners = []
     for owner in cluster.owners:
         before = owner.usage if owner.usage.at else replace(owner.usage, at=now)
-        usage = advance(before, now, used[owner.name], due[owner.name], owner.half_life)
+        node = nodes[owner.name]
+        usage = advance(before, now, used[node.position], node.share, owner.half_life)
         owners.append(replace(owner, usage=usage))
     known = []
     for job, held, share in zip(jobs, work.held, work.share, strict=True):

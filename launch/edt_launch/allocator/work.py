@@ -5,9 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import gt
 
+import numpy as np
+import numpy.typing as npt
+
 from edt_launch.allocator.model import Cluster, Job
-from edt_launch.allocator.tree import Node, grow
+from edt_launch.allocator.tree import Layer, Node, grow
 from edt_launch.allocator.useful import useful
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(slots=True, eq=False)
@@ -18,6 +24,7 @@ class Work:
         nodes: the owners' tree, the root first.
         ids: of the jobs.
         homes: the node that each job is right below.
+        places: the positions of these nodes.
         is_whole: whether all hosts are up, and none is draining.
         held: workers that each job has on hosts that are up.
         soon: the same once hand-overs under way are done.
@@ -30,6 +37,7 @@ class Work:
         tiers: (tier, jobs of it), the highest first.
         is_stepwise: whether some job can run with some numbers of workers only.
         has_speedups: whether some owner's jobs divide what they have by their speed-ups.
+        layers: who divides what among whom in the pass over one tier, from the root down.
         share: real share.
         target: whole number by fairness alone, whatever it holds.
         is_admitted: whether it is to run.
@@ -48,6 +56,7 @@ class Work:
     nodes: list[Node]
     ids: list[str]
     homes: list[Node]
+    places: Ints
     is_whole: bool
     held: list[int]
     soon: list[int]
@@ -61,6 +70,7 @@ class Work:
     is_stepwise: bool
     has_speedups: bool
     share: list[float]
+    layers: list[Layer] = field(default_factory=list)
     target: list[int] = field(default_factory=list)
     is_admitted: list[bool] = field(default_factory=list)
     kept: list[int] = field(default_factory=list)
@@ -72,6 +82,15 @@ class Work:
     owner_steps: dict[str, int] = field(default_factory=dict)
     job_steps: dict[str, int] = field(default_factory=dict)
 
+    def sums(self, values: Sequence[int], members: Sequence[int] | None = None) -> list[int]:
+        """Sums of the values of all jobs, or of some, right below each node, by the nodes' positions."""
+        places, numbers = self.places, np.array(values, dtype=np.int64)
+        if members is not None:
+            chosen = np.array(members, dtype=np.int64)
+            places, numbers = places[chosen], numbers[chosen]
+        sums: list[int] = np.bincount(places, numbers, len(self.nodes)).astype(np.int64).tolist()
+        return sums
+
 
 def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
     """The figures at the start of a decision.
@@ -81,7 +100,8 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
     """
     ids, owners = [job.id for job in jobs], [job.owner for job in jobs]
     nodes = grow(cluster.owners, owners, cluster.size)
-    by_name = {node.name: node for node in nodes}
+    positions = {node.name: node.position for node in nodes}
+    places = [positions[owner] for owner in owners]
     pending, due = cluster.memory.pending, cluster.memory.due
     is_whole = all(host.is_up and not host.is_draining for host in cluster.hosts)
     held = _held(cluster, jobs, is_whole)
@@ -100,7 +120,8 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
         jobs=jobs,
         nodes=nodes,
         ids=ids,
-        homes=[by_name[owner] for owner in owners],
+        homes=[nodes[place] for place in places],
+        places=np.array(places, dtype=np.int64),
         is_whole=is_whole,
         held=held,
         soon=soon,
@@ -128,8 +149,11 @@ def _held(cluster: Cluster, jobs: Sequence[Job], is_whole: bool) -> list[int]:
 
 
 def _by_tier(jobs: Sequence[Job]) -> list[tuple[int, list[int]]]:
+    tiers = [job.tier for job in jobs]
+    if len(set(tiers)) == 1:
+        return [(tiers[0], list(range(len(jobs))))]
     members: dict[int, list[int]] = {}
-    for index, tier in enumerate([job.tier for job in jobs]):
+    for index, tier in enumerate(tiers):
         members.setdefault(tier, []).append(index)
     return sorted(members.items(), reverse=True)
 
@@ -177,14 +201,14 @@ class Room:
     What owners are guaranteed, and can use, counts as taken by them.
     """
 
-    def __init__(self, work: Work, fixed: Mapping[str, int], claims: Mapping[str, int]) -> None:
-        """Start with what is taken right below each node, and what it may claim, both by its name."""
+    def __init__(self, work: Work, fixed: Sequence[int], claims: Mapping[str, int]) -> None:
+        """Start with what is taken right below each node, by position, and what it may claim, by name."""
         self._homes = work.homes
         self._claims = claims
-        self._used = {node.name: fixed.get(node.name, 0) for node in work.nodes}
+        self._used = [*fixed]
         for node in reversed(work.nodes):
             if node.parent is not None:
-                self._used[node.parent.name] += max(self._used[node.name], claims.get(node.name, 0))
+                self._used[node.parent.position] += max(self._used[node.position], claims.get(node.name, 0))
 
     def lacking(self, index: int, count: int) -> Node | None:
         """The node, nearest first, that has no room for `count` more GPUs of a job."""
@@ -197,7 +221,7 @@ class Room:
 
     def is_guaranteed(self, index: int, count: int) -> bool:
         """Whether some node above a job has that much left of its guarantee."""
-        return any(self._used[node.name] + count <= node.guarantee for node in self._homes[index].path)
+        return any(self._used[node.position] + count <= node.guarantee for node in self._homes[index].path)
 
     def fits(self, nodes: Sequence[Node]) -> bool:
         """Whether what is taken and claimed keeps all limits."""
@@ -207,9 +231,9 @@ class Room:
         """Count GPUs as taken by a job."""
         for node in self._homes[index].path:
             before, after = self._step(node, count)
-            self._used[node.name] += count
+            self._used[node.position] += count
             count = after - before
 
     def _step(self, node: Node, count: int) -> tuple[int, int]:
-        claim, used = self._claims.get(node.name, 0), self._used[node.name]
+        claim, used = self._claims.get(node.name, 0), self._used[node.position]
         return max(claim, used), max(claim, used + count)
