@@ -47,8 +47,8 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
     entered = enter(work)
     target(work, entered)
     settled = settle(work)
-    packed = Packed()
-    if is_quiet(work, settled.sizes):
+    packed, is_busy = Packed(), not is_quiet(work, settled.sizes)
+    if not is_busy:
         packed = pack(work)
         assignments = {job.id: job.held for job in jobs}
         assignments.update(packed.parts)
@@ -66,6 +66,7 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
         due=_due(work, settled.sizes),
         suspended=_suspended(work, settled.sizes),
         packing=_packing(work, settled.sizes, packed),
+        busy_at=now if is_busy else cluster.memory.busy_at,
     )
     targets = dict(zip(work.ids, settled.sizes, strict=True))
     if len(targets) < len(jobs):

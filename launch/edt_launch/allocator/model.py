@@ -190,6 +190,7 @@ class Memory:
         due: whole numbers by fairness of jobs that are to keep another size for now, by their ids.
         suspended: when jobs were suspended for others, by their ids, while they rest.
         packing: hosts onto which jobs are moving that were on several, by the jobs' ids.
+        busy_at: when something but the hosts of such jobs was last to change; None if nothing ever was.
     """
 
     imbalanced_since: Mapping[str, float] = field(default_factory=dict)
@@ -203,6 +204,7 @@ class Memory:
     due: Mapping[str, int] = field(default_factory=dict)
     suspended: Mapping[str, float] = field(default_factory=dict)
     packing: Mapping[str, str] = field(default_factory=dict)
+    busy_at: float | None = None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 Workers of one host reach each other faster than through the network, so such a job is taken to get faster by
 `GAIN` once it lies on one, and its devices to stay what they are for as long again as they have been so.
-The move is made as soon as it brings more than it costs, in a moment in which nothing else changes: onto that
+The move is made as soon as it brings more than it costs, once nothing else has changed for a while: onto that
 of its hosts where it has most, if there is room, or else in exchange with another job, which then has as many
 devices where the first one had them, and lies on no more hosts than before.
 
@@ -72,7 +72,10 @@ def _since(job: Job) -> float:
 
 def _is_worth(work: Work, packed: Packed, cost: float, *jobs: Job) -> bool:
     """Whether the devices of the jobs have been theirs for so long that a move brings what it costs."""
-    worth_at = max(map(_since, jobs)) + max(work.cluster.options.resize_interval, cost / GAIN)
+    pause, busy_at = work.cluster.options.resize_interval, work.cluster.memory.busy_at
+    worth_at = max(map(_since, jobs)) + max(pause, cost / GAIN)
+    if busy_at is not None:
+        worth_at = max(worth_at, busy_at + pause)
     if worth_at > work.now:
         packed.again_at.append(worth_at)
     return worth_at <= work.now

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from edt_launch.allocator.decide import decide
-from edt_launch.allocator.model import Cluster, Host, HostDevices, Job
+from edt_launch.allocator.model import Cluster, Host, HostDevices, Job, Options
 from edt_launch.allocator.packing import GAIN
 from pools import NOW, Pool, applied, pools, settled
 
@@ -40,6 +40,16 @@ def test_not_before_that_has_cost_as_much_as_a_move():
 def test_not_while_something_else_changes(change):
     hosts = (*HOSTS, replace(Host("c", ("0",)), **change))
     assert Pool(Cluster(hosts), (SCATTERED,)).plan.assignments["j"] == SCATTERED.held
+
+
+def test_not_right_after_something_else_has_changed():
+    waiting = Job("k", "", 1, 1, NOW, waiting_since=NOW)
+    pool = Pool(Cluster((Host("c", ("0",)), *HOSTS)), (SCATTERED, waiting))
+    started = applied(pool)
+    assert started.job("k").held == (HostDevices("c", ("0",)),)
+    assert started.job("j").held == started.plan.assignments["j"] == SCATTERED.held
+    assert started.plan.again_at == NOW + Options().resize_interval
+    assert len(replace(started, now=started.plan.again_at).plan.assignments["j"]) == 1
 
 
 def test_not_where_no_host_is_large_enough():
@@ -77,6 +87,6 @@ def test_not_where_the_other_would_be_on_more_hosts():
 def test_moves_come_to_an_end_and_leave_fewer_hosts(pool):
     before = settled(pool)
     jobs = tuple(replace(job, started=job.started and 0.0, resized=None) for job in before.jobs)
-    after = settled(replace(before, jobs=jobs))
+    after = settled(replace(before, jobs=jobs, now=before.now + before.cluster.options.resize_interval))
     if [job.size for job in after.jobs] == [job.size for job in jobs]:
         assert sum(len(job.held) for job in after.jobs) <= sum(len(job.held) for job in jobs)
