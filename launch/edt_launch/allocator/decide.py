@@ -126,12 +126,15 @@ def target(work: Work, entered: Mapping[str, float]) -> None:
     """Fill in who is admitted, and real and whole shares, whatever jobs hold now.
 
     Where tiers meet guarantees, a job that starts may change what is kept for whom. So with several tiers
-    it is decided again as if everybody had its due, until the next decision would find nothing to change.
+    it is decided again as if everybody had its due, until the next decision would find nothing to change;
+    that begins with what everybody is due by this one.
     """
-    _fill_in(work, entered)
     if len(work.tiers) <= 1:
+        _fill_in(work, entered)
         return
     soon, runs = work.soon, work.runs
+    work.soon = work.last
+    _fill_in(work, entered)
     for _ in range(MOST_ROUNDS):
         whole = work.target
         work.soon = work.last = whole

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from edt_launch.allocator.admission import longest_wait
 from edt_launch.allocator.decide import target
 from edt_launch.allocator.filling import SLACK
-from edt_launch.allocator.model import Cluster, Host, Job, Options, Owner, Preemption, Usage
+from edt_launch.allocator.model import Cluster, Host, HostDevices, Job, Options, Owner, Preemption, Usage
 from edt_launch.allocator.speedup import gain
 from edt_launch.allocator.usage import enter
 from edt_launch.allocator.work import Work, bounds, gather
@@ -96,6 +96,24 @@ def test_deciding_again_changes_nothing(pool):
     done = applied(applied(pool, plan))
     assert done.plan.targets == plan.targets
     assert {job.id: size(job.held) for job in done.jobs} == plan.targets
+
+
+def test_a_job_of_a_lower_tier_that_has_started_takes_nothing_from_a_higher_one():
+    owners = (Owner("", None), *(Owner(name, guarantee=2) for name in "abc"), Owner("d"))
+    options = Options(preemption=Preemption.NONE)
+
+    def running(name: str, owner: str, devices: str) -> Job:
+        return Job(name, owner, 1, 9, 0.0, held=(HostDevices("h", tuple(devices)),), started=0.0)
+
+    high = replace(running("high", "a", "01"), tier=1, started=NOW - 10.0, resize_cost=60.0)
+    odd = replace(running("odd", "c", "5"), allowed=(1, 4))
+    new = Job("new", "d", 1, 1, NOW, waiting_since=NOW)
+    cluster = Cluster((Host("h", tuple("012345678")),), owners, options)
+    pool = Pool(cluster, (high, running("low", "b", "234"), odd, new))
+    assert pool.plan.targets == {"high": 2, "low": 3, "odd": 1, "new": 1}
+    assert pool.plan.memory.due == {"high": 4}
+    after = applied(pool)
+    assert after.plan.targets == pool.plan.targets
 
 
 @given(pools("drain"))
