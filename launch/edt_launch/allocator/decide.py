@@ -48,7 +48,7 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
     target(work, entered)
     settled = settle(work)
     packed, is_busy = Packed(), not is_quiet(work, settled.sizes)
-    if not is_busy:
+    if work.is_whole and not is_busy:
         packed = pack(work)
         assignments = {job.id: job.held for job in jobs}
         assignments.update(packed.parts)

@@ -36,8 +36,8 @@ class Packed:
 
 
 def is_quiet(work: Work, sizes: Sequence[int]) -> bool:
-    """Whether no job is to have another size, none is being resized, and no host is down or draining."""
-    return work.is_whole and work.held == sizes and not any(job.leaving for job in work.jobs)
+    """Whether no job is to have another size, and none is being resized."""
+    return work.held == sizes and not any(job.leaving for job in work.jobs)
 
 
 def pack(work: Work) -> Packed:
