@@ -194,7 +194,7 @@ def seconds_unseen(page: Any, seconds: float) -> float:
     """The most seconds from when a resize is written down until the pool's page shows the new size."""
     begin = time.time()
     page.evaluate(WATCHED)
-    page.wait_for_timeout(1000 * seconds)
+    page.wait_for_timeout(1000 * max(seconds, 3 * EVERY))
     until = time.time() - EVERY  # later ones may still be on their way
     watched = page.evaluate("window.seen")
     resizes = page.request.get(f"/api/v1/allocations?since={begin}").json()["allocations"]

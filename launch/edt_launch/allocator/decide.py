@@ -47,8 +47,8 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
     entered = enter(work)
     target(work, entered)
     settled = settle(work)
-    packed, is_busy = Packed(), not is_quiet(work, settled.sizes)
-    if work.is_whole and not is_busy:
+    packed, is_calm = Packed(), is_quiet(work, settled.sizes)
+    if is_calm:
         packed = pack(work)
         assignments = {job.id: job.held for job in jobs}
         assignments.update(packed.parts)
@@ -66,7 +66,7 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
         due=_due(work, settled.sizes),
         suspended=_suspended(work, settled.sizes),
         packing=_packing(work, settled.sizes, packed),
-        busy_at=now if is_busy else cluster.memory.busy_at,
+        busy_at=cluster.memory.busy_at if is_calm else now,
     )
     targets = dict(zip(work.ids, settled.sizes, strict=True))
     if len(targets) < len(jobs):

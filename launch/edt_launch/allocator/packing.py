@@ -36,8 +36,11 @@ class Packed:
 
 
 def is_quiet(work: Work, sizes: Sequence[int]) -> bool:
-    """Whether no job is to have another size, and none is being resized."""
-    return work.held == sizes and not any(job.leaving for job in work.jobs)
+    """Whether no job is to have another size, is being resized, or is on a host that is down or draining."""
+    if work.held != sizes or any(job.leaving for job in work.jobs):
+        return False
+    usable = {host.name for host in work.cluster.hosts if host.is_up and not host.is_draining}
+    return work.is_whole or all(part.host in usable for job in work.jobs for part in job.held)
 
 
 def pack(work: Work) -> Packed:

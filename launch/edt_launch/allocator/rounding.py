@@ -13,7 +13,7 @@ import numpy as np
 
 from edt_launch.allocator.filling import SLACK, Floats, Ints
 from edt_launch.allocator.model import Job
-from edt_launch.allocator.shares import members
+from edt_launch.allocator.shares import entries_below
 from edt_launch.allocator.speedup import best_division
 from edt_launch.allocator.tree import Node
 from edt_launch.allocator.work import Room, Work, next_usable, usable
@@ -102,7 +102,7 @@ def _rounded(
     is_raised = is_kept & is_exact[parents]
     behind = np.round(before - shares, 6)
     unclear = np.flatnonzero((missing > 0) & ~is_exact)
-    for position, own in zip(unclear, members(parents, unclear), strict=True):
+    for position, own in zip(unclear, entries_below(parents, unclear), strict=True):
         broken = own[is_broken[own]].tolist()
         broken.sort(key=lambda place: (not is_kept[place], behind[place], tie(place)))
         is_raised[broken[: int(missing[position])]] = True

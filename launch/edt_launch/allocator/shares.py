@@ -50,7 +50,7 @@ def sum_up(work: Work, tier: int, members: Sequence[int]) -> None:
 def _layers(work: Work) -> list[Layer]:
     """Who divides what among whom in the pass, from the root down."""
     members = np.array([index for node in work.nodes for index in node.jobs], dtype=np.int64)
-    homes = work.places[members]
+    homes = work.positions[members]
     layers, nodes = list[Layer](), work.nodes[:1]
     while nodes:
         children = [child for node in nodes for child in node.children]
@@ -89,8 +89,8 @@ def hold_back(work: Work, tier: int) -> dict[str, tuple[int, int]]:
     return lower
 
 
-def members(parents: Ints, positions: Ints) -> list[Ints]:
-    """Which of those with these parents are below each of some nodes."""
+def entries_below(parents: Ints, positions: Ints) -> list[Ints]:
+    """Indices in `parents`, as in those of a layer, of what is right below each of some nodes."""
     if not len(positions):
         return []
     order = np.argsort(parents, kind="stable")
@@ -119,7 +119,7 @@ def pour(work: Work, weigh: Weigh) -> None:
             weights = weigh(layer, totals, by_weight)
             parts = np.where(by_weight[parents], divide(totals, parents, weights, lows, highs), parts)
         others = np.flatnonzero(is_squeezed | is_between & ~is_fair)
-        for position, own in zip(others, members(parents, others), strict=True):
+        for position, own in zip(others, entries_below(parents, others), strict=True):
             node, total = work.nodes[position], float(totals[position])
             bounds = lows[own].tolist(), highs[own].tolist()
             if is_squeezed[position]:

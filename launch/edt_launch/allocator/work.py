@@ -24,7 +24,7 @@ class Work:
         nodes: the owners' tree, the root first.
         ids: of the jobs.
         homes: the node that each job is right below.
-        places: the positions of these nodes.
+        positions: of these nodes among all.
         is_whole: whether all hosts are up, and none is draining.
         held: workers that each job has on hosts that are up.
         soon: the same once hand-overs under way are done.
@@ -48,6 +48,8 @@ class Work:
         crowding: how many times the minimums below each owner fill what it may have, rounded up, by its name;
             empty where they fit.
         reserved: the job that devices are being kept for, and the node that lacks them.
+        owner_steps, job_steps: quarters of a power of two by which weights are raised, by owners' names and
+            jobs' ids.
     """
 
     now: float
@@ -56,7 +58,7 @@ class Work:
     nodes: list[Node]
     ids: list[str]
     homes: list[Node]
-    places: Ints
+    positions: Ints
     is_whole: bool
     held: list[int]
     soon: list[int]
@@ -84,11 +86,11 @@ class Work:
 
     def sums(self, values: Sequence[int], members: Sequence[int] | None = None) -> list[int]:
         """Sums of the values of all jobs, or of some, right below each node, by the nodes' positions."""
-        places, numbers = self.places, np.array(values, dtype=np.int64)
+        above, numbers = self.positions, np.array(values, dtype=np.int64)
         if members is not None:
             chosen = np.array(members, dtype=np.int64)
-            places, numbers = places[chosen], numbers[chosen]
-        sums: list[int] = np.bincount(places, numbers, len(self.nodes)).astype(np.int64).tolist()
+            above, numbers = above[chosen], numbers[chosen]
+        sums: list[int] = np.bincount(above, numbers, len(self.nodes)).astype(np.int64).tolist()
         return sums
 
 
@@ -100,8 +102,8 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
     """
     ids, owners = [job.id for job in jobs], [job.owner for job in jobs]
     nodes = grow(cluster.owners, owners, cluster.size)
-    positions = {node.name: node.position for node in nodes}
-    places = [positions[owner] for owner in owners]
+    by_name = {node.name: node.position for node in nodes}
+    positions = [by_name[owner] for owner in owners]
     pending, due = cluster.memory.pending, cluster.memory.due
     is_whole = all(host.is_up and not host.is_draining for host in cluster.hosts)
     held = _held(cluster, jobs, is_whole)
@@ -120,8 +122,8 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
         jobs=jobs,
         nodes=nodes,
         ids=ids,
-        homes=[nodes[place] for place in places],
-        places=np.array(places, dtype=np.int64),
+        homes=[nodes[position] for position in positions],
+        positions=np.array(positions, dtype=np.int64),
         is_whole=is_whole,
         held=held,
         soon=soon,

@@ -38,8 +38,10 @@ def test_not_before_that_has_cost_as_much_as_a_move():
 
 @pytest.mark.parametrize("change", [{"is_draining": True}, {"is_up": False}], ids=str)
 def test_not_while_something_else_changes(change):
-    hosts = (*HOSTS, replace(Host("c", ("0",)), **change))
-    assert Pool(Cluster(hosts), (SCATTERED,)).plan.assignments["j"] == SCATTERED.held
+    cluster = Cluster((*HOSTS, replace(Host("c", ("0", "1")), **change)))
+    other = Job("k", "", 2, 2, 0.0, held=(HostDevices("c", ("0", "1")),), started=0.0)
+    assert Pool(cluster, (SCATTERED, other)).plan.assignments["j"] == SCATTERED.held
+    assert len(Pool(cluster, (SCATTERED,)).plan.assignments["j"]) == 1  # nobody is on that host
 
 
 def test_not_right_after_something_else_has_changed():

@@ -24,8 +24,8 @@ from edt_launch.tools.simulate.runtime import Interpolated, Linear, Measured, Ru
 COMMON = ("job_id", "submit_time_s", "user", "gpus_requested", "gpus_min", "gpus_max")
 FIXED_BATCH, ADAPTIVE_BATCH = "apps_fixed_batch.json", "apps_adaptive_batch.json"
 THROUGHPUT = "throughput_tacc.json"
-MOST_WORKERS = 2**20
-"""Workers that a job may ask for."""
+LARGEST = 10**9
+"""What a whole number may be: workers, or a priority."""
 
 LONGEST = 1e9
 """Seconds that a time may be: beyond it, it is no time of a trace (a unix time, or other units)."""
@@ -104,15 +104,15 @@ class _Row:
             raise self.error(column, "a number above 0")
         return value
 
-    def whole(self, column: str, least: int, most: int = MOST_WORKERS) -> int:
+    def whole(self, column: str, least: int) -> int:
         try:
             value = int(self.values[column])
         except ValueError:
             raise self.error(column, "a whole number") from None
         if value < least:
             raise self.error(column, f"at least {least}")
-        if value > most:
-            raise self.error(column, f"at most {most}")
+        if value > LARGEST:
+            raise self.error(column, f"at most {LARGEST}")
         return value
 
 

@@ -84,7 +84,7 @@ def test_all_traces_can_be_read():
         ("a,1,ada,1.5,1,2,50", "gpus_requested=1.5", "a whole number"),
         ("a,1,ada,1,0,2,50", "gpus_min=0", "at least 1"),
         ("a,1,ada,1,3,2,50", "gpus_max=2", "at least 3"),
-        ("a,1,ada,1,1,99999999999999999999,50", "gpus_max=99999999999999999999", "at most 1048576"),
+        ("a,1,ada,1,1,99999999999999999999,50", "gpus_max=99999999999999999999", "at most 1000000000"),
         ("a,1,ada,1,1,2,0", "service_gpu_s=0", "above 0"),
         ("a,1,ada,1,1,2,1e300", "service_gpu_s=1e300", "at most 1e+09"),
         ("a,1e15,ada,1,1,2,50", "submit_time_s=1e15", "after the first submission"),
