@@ -69,9 +69,8 @@ def run(case: Case) -> Result:
     if case.weights:
         trace = replace(trace, jobs=tuple(replace(job, weight=job.requested) for job in trace.jobs))
     hosts = machines(case.gpus, PER_HOST)
-    cost = case.timing.resize_cost
     policy = {
-        "EDT": lambda: FairShare(trace, hosts, cost, by_user=False),
+        "EDT": lambda: FairShare(trace, hosts, case.timing, by_user=False),
         "FIFO": lambda: Fifo(hosts),
         "Tiresias": lambda: Tiresias(hosts),
     }[case.policy]()

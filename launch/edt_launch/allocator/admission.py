@@ -9,13 +9,13 @@ backfilling; Lifka, 1995). With a time quantum that nobody loses, and an order i
 back, every job gets its turn.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from math import ceil, inf
+from collections.abc import Callable, Container, Mapping, Sequence
+from math import inf
 from operator import add
 
-from edt_launch.allocator.model import Job, Policy, Preemption
+from edt_launch.allocator.model import Policy, Preemption
 from edt_launch.allocator.shares import hold_back
-from edt_launch.allocator.usage import virtual_times
+from edt_launch.allocator.turns import Turns, is_protected, is_resting
 from edt_launch.allocator.work import Room, Work, usable
 
 Rank = tuple[object, ...]
@@ -58,80 +58,50 @@ def release_unused(work: Work) -> bool:
     return True
 
 
-def admit(work: Work, tier: int, members: Sequence[int], entered: Mapping[str, float]) -> list[int]:
+def admit(work: Work, tier: int, members: Sequence[int], turns: Turns) -> list[int]:
     """Those jobs of one tier that run, given what higher tiers have."""
     hold_back(work, tier)
     candidates = [index for index in members if work.high[index]]
     chosen = candidates
     if work.reserved is not None or _is_short(work, candidates):
-        work.crowding = work.crowding or _crowding(work)
-        chosen = _take_turns(work, candidates, entered)
+        chosen = _take_turns(work, candidates, turns)
     for index in chosen:
         work.is_admitted[index] = True
     return chosen
 
 
-def _take_turns(work: Work, candidates: Sequence[int], entered: Mapping[str, float]) -> list[int]:
-    """Admit in order; as long as somebody has waited for too long, put it first and try again."""
-    fixed = [node.fixed for node in work.nodes]
-    inherited, last = work.reserved, work.last_reserved
-    first = [index for index in candidates if work.jobs[index].id == last and not work.runs[index]]
-    while True:
-        work.reserved = inherited
-        rank = _rank(work, candidates, entered, first)
-        room = Room(work, fixed, work.claims)
-        chosen = _choose(work, sorted(candidates, key=rank), room)
-        if work.reserved is inherited or work.reserved is None or work.reserved[0] in first:
-            return chosen
-        first.append(work.reserved[0])
-
-
-def _choose(work: Work, order: Sequence[int], room: Room) -> list[int]:
+def _take_turns(work: Work, candidates: Sequence[int], turns: Turns) -> list[int]:
+    """Admit in order; the first that has waited for too long and does not fit gets a reservation."""
+    overdue = {index for index in candidates if _has_waited(work, turns, index)}
+    rank = _rank(work, candidates, turns, overdue)
+    room = Room(work, [node.fixed for node in work.nodes], work.claims)
     chosen = []
-    for index in order:
-        need, runs = work.low[index], work.runs[index]
-        is_new = not runs and not work.is_pinned[index]
+    for index in sorted(candidates, key=rank):
+        need, is_new = work.low[index], not work.runs[index] and not work.is_pinned[index]
         if is_new and work.reserved is not None and work.reserved[1] in work.homes[index].path:
             continue
         lacking = None if work.is_pinned[index] else room.lacking(index, need)  # pinned: kept by all tiers
         if lacking is None:
             room.take(index, need)
             chosen.append(index)
-        elif work.reserved is None and not runs and _has_waited(work, index):
+        elif work.reserved is None and index in overdue:
             work.reserved = index, lacking
     return chosen
 
 
-def _has_waited(work: Work, index: int) -> bool:
+def _has_waited(work: Work, turns: Turns, index: int) -> bool:
     """Whether a job has waited for too long, and could ever run."""
     since, need = work.jobs[index].waiting_since, work.low[index]
-    is_long = since is not None and work.now - since >= longest_wait(work, index)
-    return is_long and all(need <= node.limit - node.unlent for node in work.homes[index].path)
-
-
-def longest_wait(work: Work, index: int) -> float:
-    """Seconds after which a waiting job gets a reservation."""
-    crowding = max([work.crowding.get(node.name, 1) for node in work.homes[index].path])
-    return crowding * work.cluster.options.longest_wait
-
-
-def _crowding(work: Work) -> dict[str, int]:
-    """How many times the minimums below each owner fill what it may have, rounded up, by its name."""
-    needed: list[float] = [*work.sums(work.low)]
-    crowding = {}
-    for node in reversed(work.nodes):
-        need = needed[node.position]
-        crowding[node.name] = max(1, ceil(need / max(1.0, node.limit)))
-        if node.parent is not None:
-            needed[node.parent.position] += min(need, node.limit)
-    return crowding
+    if work.runs[index] or since is None or work.now - since < turns.longest_wait(index):
+        return False
+    return all(need <= node.limit - node.unlent for node in work.homes[index].path)
 
 
 def _rank(
-    work: Work, candidates: Sequence[int], entered: Mapping[str, float], first: Sequence[int]
+    work: Work, candidates: Sequence[int], turns: Turns, overdue: Container[int]
 ) -> Callable[[int], Rank]:
-    """Sort key of admission: a class, and the order in it; `first` have waited for too long."""
-    places = _places(work, candidates, entered)
+    """Sort key of admission: a class, and the order in it; those overdue have waited for too long."""
+    order = _order(work, candidates, turns)
 
     def rank(index: int) -> Rank:
         job = work.jobs[index]
@@ -139,34 +109,51 @@ def _rank(
             return 0, job.submitted, job.id
         if is_protected(work, index):
             return 1, -inf if job.started is None else job.started, job.submitted, job.id
-        if index in first:
-            return 2, first.index(index)
-        return 4 if is_resting(work, job) else 3, *places[index]
+        if index in overdue:
+            return 2, job.id != work.last_reserved, *order[index]
+        return 4 if is_resting(work, job) else 3, *order[index]
 
     return rank
 
 
-def _places(work: Work, candidates: Sequence[int], entered: Mapping[str, float]) -> dict[int, Rank]:
-    """Places in the order of virtual time.
+def _order(work: Work, candidates: Sequence[int], turns: Turns) -> dict[int, Rank]:
+    """The order of virtual time, with a turn's advantage for those that run; those that never have go first.
 
-    The jobs of an owner that serves them in an order of its own have the places of them all in that order,
+    What the jobs of an owner that serves them in an order of its own have of it, they have in that order,
     whatever their class: whoever is admitted for another reason leaves its place to nobody.
     """
-    times, turn = virtual_times(work, entered), work.cluster.options.turn
-    places: dict[int, Rank] = {}
+    times = {index: turns.virtual_time(index) for index in candidates}
+    ahead = {index: time - turns.turn(index) * work.runs[index] for index, time in times.items()}
+    least = min([ahead[index] for index in candidates if work.runs[index]], default=inf)
+    order: dict[int, Rank] = {}
     ordered: dict[str, list[int]] = {}
     for index in candidates:
         job, home = work.jobs[index], work.homes[index]
-        is_preferred = (work.runs[index] or not job.usage.service) and home.policy is Policy.FAIR
-        ahead = times[index] - (turn if is_preferred else 0.0)
-        places[index] = round(ahead, 6), not work.runs[index], job.submitted, job.id
         if home.policy is not Policy.FAIR:
             ordered.setdefault(home.name, []).append(index)
+        has_run = turns.has_run(index)
+        time = ahead[index] if has_run else min(times[index] - turns.turn(index), least)
+        order[index] = round(time, 6), has_run, not work.runs[index], job.submitted, job.id
     for members in ordered.values():
-        spots = sorted(places[index] for index in members)
-        members.sort(key=lambda index: _own_place(work, index))
-        places.update(zip(members, spots, strict=True))
-    return places
+        order.update(_in_own_order(work, members, times))
+    return order
+
+
+def _in_own_order(work: Work, members: list[int], times: Mapping[int, float]) -> dict[int, Rank]:
+    """The virtual times of an owner's jobs, given out in its own order; as many as run have an advantage.
+
+    It depends on how many run, and not on which: else whoever takes another's place would change the times.
+    """
+    options, jobs = work.cluster.options, work.jobs
+    turn = max(options.turn, options.turn_costs * max([jobs[index].start_cost for index in members]))
+    count = sum([work.runs[index] for index in members])
+    sorted_times = sorted([times[index] for index in members])
+    members.sort(key=lambda index: _own_place(work, index))
+    order: dict[int, Rank] = {}
+    for spot, (index, time) in enumerate(zip(members, sorted_times, strict=True)):
+        ahead = time - turn if spot < count else time
+        order[index] = round(ahead, 6), True, spot >= count, jobs[index].submitted, jobs[index].id
+    return order
 
 
 def _own_place(work: Work, index: int) -> Rank:
@@ -174,18 +161,6 @@ def _own_place(work: Work, index: int) -> Rank:
     job = work.jobs[index]
     by_weight = work.homes[index].policy is Policy.PRIORITY
     return -job.weight if by_weight else 0.0, job.submitted, job.id
-
-
-def is_protected(work: Work, index: int) -> bool:
-    """Whether a job keeps its minimum because it has started a short time ago."""
-    job = work.jobs[index]
-    return work.runs[index] and (job.started is None or work.now - job.started < job.protected)
-
-
-def is_resting(work: Work, job: Job) -> bool:
-    """Whether a job was suspended so short a time ago that none is suspended for it."""
-    since = work.cluster.memory.suspended.get(job.id)
-    return since is not None and work.now - since < job.protected
 
 
 def _pin(work: Work) -> None:

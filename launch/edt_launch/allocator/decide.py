@@ -11,14 +11,7 @@ Each step is described in its module: `admission`, `shares`, `rounding`, `stabil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from edt_launch.allocator.admission import (
-    admit,
-    is_protected,
-    is_resting,
-    longest_wait,
-    release_unused,
-    set_aside,
-)
+from edt_launch.allocator.admission import admit, release_unused, set_aside
 from edt_launch.allocator.model import Cluster, HostDevices, Job, Memory, Plan, Reason
 from edt_launch.allocator.packing import Packed, is_quiet, pack
 from edt_launch.allocator.placement import place
@@ -26,7 +19,8 @@ from edt_launch.allocator.reasons import Reasons
 from edt_launch.allocator.rounding import quantized, round_down_the_tree, top_up
 from edt_launch.allocator.shares import Weigh, pour, sum_up
 from edt_launch.allocator.stability import Settled, settle
-from edt_launch.allocator.usage import balanced, enter
+from edt_launch.allocator.turns import Turns, is_protected, is_resting, protected
+from edt_launch.allocator.usage import balanced
 from edt_launch.allocator.work import Work, gather
 
 MOST_ROUNDS = 5
@@ -44,8 +38,8 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
         ValueError: two jobs have one id.
     """
     work = gather(now, cluster, jobs)
-    entered = enter(work)
-    target(work, entered)
+    turns = Turns(work)
+    target(work, turns)
     settled = settle(work)
     packed, is_calm = Packed(), is_quiet(work, settled.sizes)
     if is_calm:
@@ -57,7 +51,7 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
     memory = Memory(
         imbalanced_since=settled.imbalanced_since,
         behind_since=settled.behind_since,
-        entered=entered,
+        entered=turns.entered,
         reserved=_reserved(work),
         pinned=_pinned(work),
         owner_steps={name: step for name, step in work.owner_steps.items() if step},
@@ -72,7 +66,7 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
     if len(targets) < len(jobs):
         repeated = Counter(job.id for job in jobs).most_common(1)[0][0]
         raise ValueError(f"two jobs have the id {repeated!r}: ids have to be unique")
-    plan = Plan(assignments, targets, memory, _again_at(work, settled, packed))
+    plan = Plan(assignments, targets, memory, _again_at(work, turns, settled, packed))
     return plan, Reasons(work, plan)
 
 
@@ -122,7 +116,7 @@ def _suspended(work: Work, sizes: Sequence[int]) -> dict[str, float]:
     }
 
 
-def target(work: Work, entered: Mapping[str, float]) -> None:
+def target(work: Work, turns: Turns) -> None:
     """Fill in who is admitted, and real and whole shares, whatever jobs hold now.
 
     Where tiers meet guarantees, a job that starts may change what is kept for whom. So with several tiers
@@ -130,28 +124,28 @@ def target(work: Work, entered: Mapping[str, float]) -> None:
     that begins with what everybody is due by this one.
     """
     if len(work.tiers) <= 1:
-        _fill_in(work, entered)
+        _fill_in(work, turns)
         return
     soon, runs = work.soon, work.runs
     work.soon = work.last
-    _fill_in(work, entered)
+    _fill_in(work, turns)
     for _ in range(MOST_ROUNDS):
         whole = work.target
         work.soon = work.last = whole
         work.runs = [size > 0 for size in whole]
         work.last_pinned = {job: place for place, job in enumerate(_pinned(work))}
         work.last_reserved = _reserved(work)
-        _fill_in(work, entered)
+        _fill_in(work, turns)
         if work.target == whole:
             break
     work.soon, work.runs = soon, runs
 
 
-def _fill_in(work: Work, entered: Mapping[str, float]) -> None:
+def _fill_in(work: Work, turns: Turns) -> None:
     set_aside(work)
-    _pass(work, entered)
+    _pass(work, turns)
     while release_unused(work):
-        _pass(work, entered)
+        _pass(work, turns)
 
 
 def _pinned(work: Work) -> tuple[str, ...]:
@@ -162,7 +156,7 @@ def _reserved(work: Work) -> str | None:
     return None if work.reserved is None else work.jobs[work.reserved[0]].id
 
 
-def _pass(work: Work, entered: Mapping[str, float]) -> None:
+def _pass(work: Work, turns: Turns) -> None:
     """Tier by tier, each on what higher ones have left, and lower ones keep."""
     weigh = balanced(work)
     work.reserved = None
@@ -170,7 +164,7 @@ def _pass(work: Work, entered: Mapping[str, float]) -> None:
     work.is_admitted = [False] * len(work.jobs)
     work.target = [0] * len(work.jobs)
     for tier, members in work.tiers or [(0, [])]:
-        chosen = admit(work, tier, members, entered)
+        chosen = admit(work, tier, members, turns)
         sum_up(work, tier, chosen)
         pour(work, weigh)
         fair = _give_back(work, tier, chosen, weigh) if work.is_stepwise else {}
@@ -200,21 +194,21 @@ def _give_back(work: Work, tier: int, chosen: Sequence[int], weigh: Weigh) -> di
     return shares
 
 
-def _again_at(work: Work, settled: Settled, packed: Packed) -> float | None:
+def _again_at(work: Work, turns: Turns, settled: Settled, packed: Packed) -> float | None:
     """When time alone may change the decision."""
     times = [*settled.again_at, *packed.again_at]
     waiting = [index for index, size in enumerate(settled.sizes) if size == 0 and work.high[index]]
     if waiting:
         times += [
-            (job.started or work.now) + job.protected
+            (job.started or work.now) + protected(work, job)
             for index, job in enumerate(work.jobs)
             if is_protected(work, index)
         ]
         times += [
-            since + longest_wait(work, index)
+            since + turns.longest_wait(index)
             for index in waiting
             if (since := work.jobs[index].waiting_since) is not None
         ]
         known = work.cluster.memory.suspended
-        times += [known[job.id] + job.protected for job in work.jobs if job.id in known]
+        times += [known[job.id] + protected(work, job) for job in work.jobs if job.id in known]
     return min((time for time in times if time > work.now), default=None)

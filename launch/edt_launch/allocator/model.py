@@ -100,6 +100,7 @@ class Job:
         tier: priority tier; higher ones are served first.
         allowed: the numbers of workers that it can run with, ascending; None for every one from min to max.
         resize_cost: seconds of its time that a resize costs.
+        start_cost: the same of a start.
         speedup: points (workers, speed) relative to one worker, ascending; empty for linear.
         step_time: seconds of a step with one worker, as far as is known; None while it is not.
         protected: seconds for which it keeps its minimum once it has started, and for which no other job is
@@ -121,6 +122,7 @@ class Job:
     tier: int = 0
     allowed: tuple[int, ...] | None = None
     resize_cost: float = 5.0
+    start_cost: float = 5.0
     speedup: tuple[tuple[int, float], ...] = ()
     step_time: float | None = None
     protected: float = 300.0
@@ -143,10 +145,13 @@ class Options:
 
     Attributes:
         preemption: what a tier may take from lower ones.
-        turn: seconds of its minimum by which a waiting job has to be behind a running one to take its place.
-        longest_wait: seconds after which the first waiting job gets a reservation, where all minimums fit; as
-            many times that as they fill what there is.
-        grace: seconds within which reclaimed devices must be free.
+        turn: seconds of its minimum by which a running job has to be ahead of a suspended one, at least, to
+            give it its place.
+        turn_costs: the same in multiples of what a start costs.
+        turn_growth: the same as part of what the running job has had of its minimum.
+        protected_costs: multiple of what a start costs for which a started job keeps its minimum at least.
+        longest_wait: seconds after which the first waiting job gets a reservation, where all minimums fit; if
+            it has run, twice its turn where that is longer; as many times that as they fill what there is.
         imbalance: GPUs that an owner's quota may be off by.
         imbalance_time: seconds for which it may.
         least_change: part of a job's size by which an optional resize must change it.
@@ -160,9 +165,11 @@ class Options:
     """
 
     preemption: Preemption = Preemption.TO_MIN
-    turn: float = 600.0
+    turn: float = 900.0
+    turn_costs: float = 20.0
+    turn_growth: float = 1 / 3
+    protected_costs: float = 10.0
     longest_wait: float = 600.0
-    grace: float = 30.0
     imbalance: float = 1.0
     imbalance_time: float = 3.0
     least_change: float = 0.25

@@ -16,6 +16,7 @@ that has lasted for many times what a resize costs.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from heapq import heapify, heappop
 from math import ceil, floor
 
 from edt_launch.allocator.filling import SLACK
@@ -136,6 +137,7 @@ class _Moves:
         self.have, self.due, self.ripe = have, due, ripe
         self.again_at: list[float] = []
         self.lowest: int | None = None
+        self._bands: dict[int, tuple[int, int]] = {}
         self.is_left = False
         differing = [
             index for index, (size, due) in enumerate(zip(before, work.target, strict=True)) if size != due
@@ -168,7 +170,7 @@ class _Moves:
         if not self._pays(index, work.target[index]):
             return False
         is_short = any(self.have[node.name] < self.due[node.name] for node in work.homes[index].path[:-1])
-        if is_short or size < band(work, index)[0]:
+        if is_short or size < self._band(index)[0]:
             return True
         since = work.cluster.memory.behind_since.get(job.id, work.now)
         return is_behind(work, index, size) and work.now - since >= patience(self.options, job.resize_cost)
@@ -186,12 +188,17 @@ class _Moves:
                 self._set(index, work.target[index])
 
     @cached_property
-    def _members(self) -> Mapping[str, Sequence[int]]:
-        """The jobs right below each owner, by its name."""
-        members: dict[str, list[int]] = {node.name: [] for node in self.work.nodes}
-        for index, home in enumerate(self.work.homes):
-            members[home.name].append(index)
+    def _members(self) -> Mapping[tuple[str, int], Sequence[int]]:
+        """The jobs of each tier right below each owner, by its name and the tier."""
+        members: dict[tuple[str, int], list[int]] = {}
+        for index, (home, job) in enumerate(zip(self.work.homes, self.work.jobs, strict=True)):
+            members.setdefault((home.name, job.tier), []).append(index)
         return members
+
+    def _band(self, index: int) -> tuple[int, int]:
+        if (known := self._bands.get(index)) is None:
+            known = self._bands[index] = band(self.work, index)
+        return known
 
     def _free(self) -> int:
         return self.due[""] - self.have[""]
@@ -275,22 +282,28 @@ class _Moves:
         """
         work, gifts = self.work, dict[int, int]()
         home, tier = work.homes[index], work.jobs[index].tier
-        siblings = {other for other in self._members[home.name] if work.jobs[other].tier == tier} - {index}
-        givers = sorted(self.above | siblings, key=lambda other: self._expendable(other, home))
-        givers = [other for other in givers if is_forced or self._is_due(other)]
-        for limit in range(3):
-            for other in givers:
-                due, (low, high) = work.target[other], band(work, other)
+        siblings = self._members[home.name, tier]
+        least_of = {other: work.target[other] for other in self.above}
+        if is_forced:
+            least_of.update((other, self._band(other)[0]) for other in siblings if other != index)
+        givers = [
+            other
+            for other, least in least_of.items()
+            if self.sizes[other] > least and (is_forced or self._is_due(other))
+        ]
+        beyond = {other: high for other in givers if self.sizes[other] > (high := self._band(other)[1])}
+        above = {other: least_of[other] for other in givers if other in self.above}
+        for limits in beyond, above, least_of:
+            able = () if missing <= 0 else givers if limits is least_of else limits
+            order = [(self._expendable(other, home), other) for other in able]
+            heapify(order)  # mostly the first will do
+            while order and missing > 0:
+                other = heappop(order)[1]
                 size = gifts.get(other, self.sizes[other])
-                if limit == 1 and self.sizes[other] <= due:
-                    continue
-                least = high if limit == 0 else low if other in siblings and is_forced else due
-                smaller = self._shrunk(other, size, missing, least)
+                smaller = self._shrunk(other, size, missing, limits[other])
                 if smaller < size:
                     gifts[other] = smaller
                     missing -= size - smaller
-                if missing <= 0:
-                    return gifts
         return gifts
 
     def _cover(self) -> None:
@@ -308,7 +321,7 @@ class _Moves:
         taking = [index for index in behind if self._may_take(index)]
         for index in taking:
             room = min([self.due[node.name] - self.have[node.name] for node in work.homes[index].path])
-            self._take(index, min(band(work, index)[1], self.sizes[index] + max(0, room)))
+            self._take(index, min(self._band(index)[1], self.sizes[index] + max(0, room)))
         for index in taking:
             self._take(index, work.target[index])
         self.is_left = len(taking) < len(behind)

@@ -68,30 +68,30 @@ def enter(work: Work) -> Mapping[str, float]:
         return entered
     now = {job: entered[job] for job in work.ids if job in entered}
     if newcomers:
-        served = _served(work)
-        times = [entered.get(job, inf) + so_far for job, so_far in zip(work.ids, served, strict=True)]
+        had = served(work)
+        times = [entered.get(job, inf) + so_far for job, so_far in zip(work.ids, had, strict=True)]
         running = min([time for time, runs in zip(times, work.runs, strict=True) if runs], default=inf)
         entry = running if running < inf else min(times)
         for index in newcomers:
-            now[work.ids[index]] = (entry if entry < inf else 0.0) - served[index]
+            now[work.ids[index]] = (entry if entry < inf else 0.0) - had[index]
     return now
 
 
-def virtual_times(work: Work, entered: Mapping[str, float]) -> list[float]:
-    """GPU-seconds served to each job for each GPU of its minimum, since the clock of all jobs began.
+def served(work: Work) -> list[float]:
+    """GPU-seconds served to each job for each GPU that it needs at least.
 
-    The clock of a job that weighs twice as much as its owner's jobs do on average is half as fast, so that it
-    gets twice as many turns; the owner's jobs together get no more than with equal weights.
+    That and when it has entered make its virtual time. The clock of a job that weighs twice as much as its
+    owner's jobs do on average is half as fast, so that it gets twice as many turns; the owner's jobs together
+    get no more than with equal weights.
     """
-    return [entered[job] + so_far for job, so_far in zip(work.ids, _served(work), strict=True)]
-
-
-def _served(work: Work) -> list[float]:
     weights: dict[str, list[float]] = {}
     for job in work.jobs:
         weights.setdefault(job.owner, []).append(job.weight)
     means = {owner: sum(of_jobs) / len(of_jobs) for owner, of_jobs in weights.items()}
-    return [job.usage.service / max(1, job.min) * means[job.owner] / job.weight for job in work.jobs]
+    return [
+        job.usage.service / max(1, least) * means[job.owner] / job.weight
+        for job, least in zip(work.jobs, work.low, strict=True)
+    ]
 
 
 def remember(

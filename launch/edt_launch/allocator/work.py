@@ -45,8 +45,6 @@ class Work:
         is_pinned: whether it is admitted before all others, within a guarantee of an owner above it.
         pinned: those jobs, in the order in which room was found for them.
         claims: what owners may claim of their guarantees, by their names.
-        crowding: how many times the minimums below each owner fill what it may have, rounded up, by its name;
-            empty where they fit.
         reserved: the job that devices are being kept for, and the node that lacks them.
         owner_steps, job_steps: quarters of a power of two by which weights are raised, by owners' names and
             jobs' ids.
@@ -79,7 +77,6 @@ class Work:
     is_pinned: list[bool] = field(default_factory=list)
     pinned: list[int] = field(default_factory=list)
     claims: dict[str, int] = field(default_factory=dict)
-    crowding: dict[str, int] = field(default_factory=dict)
     reserved: tuple[int, Node] | None = None
     owner_steps: dict[str, int] = field(default_factory=dict)
     job_steps: dict[str, int] = field(default_factory=dict)

@@ -239,6 +239,7 @@ def progress(job: ObservedJob) -> dict[str, Any]:
         "throughput": _rounded(progress.throughput),
         "restarts": progress.restarts + int(job.record.notes.get("lost", 0)),
         "resize_cost": _rounded(progress.resize_cost),
+        "start_cost": _rounded(progress.start_cost),
         "launcher_pid": run.pid if run is not None else None,
         "launcher_started": run.started if run is not None else None,
     }

@@ -12,7 +12,7 @@ from edt_launch.core import events
 from edt_launch.core.events import Event
 
 PAUSES = 10
-"""Pauses that count for the cost of a resize."""
+"""Pauses that count for the cost of a resize, and starts for that of a start."""
 
 MEMORY_STEPS = 1000
 """Steps at one size after which older ones count less and less for the pace there."""
@@ -24,7 +24,12 @@ MOST_LOSSES = 10**6
 """Failures of workers that are counted."""
 
 PRIOR_COST = 5.0
-"""Seconds that a resize is taken to cost; counts like one resize that was seen."""
+"""Seconds that a resize, and a start, are taken to cost; counts like one that was seen."""
+
+MOST_START_COST = 600.0
+"""Seconds that a start is taken to cost at most. The longer it takes, the longer are a job's turns, and a job
+itself says how long it took.
+"""
 
 SETTLED_STEPS = 10
 SETTLED_SECONDS = 30.0
@@ -96,6 +101,8 @@ class JobProgress:
         step, total_steps, loss: as reported last.
         paces: of each size, ascending.
         pauses: the latest ones, seconds.
+        starts: seconds from the start of a launcher to the first report of a step, of the latest ones.
+        begun: when the launcher started, unix seconds, if nothing has been reported since.
         resizes: worlds that were formed of another number of workers than the one before.
         restarts: how often a launcher has started its workers again.
         losses: workers that have failed.
@@ -109,6 +116,8 @@ class JobProgress:
     loss: Annotated[float, Field(gt=-1e300, lt=1e300)] | None = None
     paces: tuple[Pace, ...] = ()
     pauses: Annotated[tuple[Seconds, ...], Field(max_length=PAUSES)] = ()
+    starts: Annotated[tuple[Seconds, ...], Field(max_length=PAUSES)] = ()
+    begun: Seconds | None = None
     resizes: Number = 0
     restarts: Number = 0
     losses: Number = 0
@@ -144,6 +153,11 @@ class JobProgress:
     def resize_cost(self) -> float:
         """Seconds of its time that a resize costs the job: the mean of its latest pauses and the prior."""
         return (PRIOR_COST + sum(self.pauses)) / (1 + len(self.pauses))
+
+    @property
+    def start_cost(self) -> float:
+        """Seconds of its time that a start costs the job: the mean of its latest starts and the prior."""
+        return min(MOST_START_COST, (PRIOR_COST + sum(self.starts)) / (1 + len(self.starts)))
 
     @property
     def speedup(self) -> tuple[tuple[int, float], ...]:
@@ -212,7 +226,7 @@ class _Fold:
                 self._run = LauncherRun(pid, started, low, high)
                 self._forget_workers()
                 self._suspended.clear()
-                self._now = replace(now, reported=None)
+                self._now = replace(now, reported=None, begun=event.time)
             case events.Restarting():
                 self._now = replace(now, restarts=now.restarts + 1, reported=None)
             case events.Failed():
@@ -224,6 +238,7 @@ class _Fold:
                 self._run = self._after(self._run, event)
 
     def _report(self, report: events.Progress) -> None:
+        self._end_start(report.time)
         before, step, size = self._now, report.step, report.size
         total = report.number("total_steps")
         loss = report.number("loss") if "loss" in report.values else before.loss  # None after inf and nan
@@ -242,6 +257,12 @@ class _Fold:
         known = self._paces.get(size, Pace(size, 0.0, 0.0))
         kept = min(1.0, MEMORY_STEPS / (known.steps + steps))
         self._paces[size] = Pace(size, known.steps * kept + steps, known.seconds * kept + seconds)
+
+    def _end_start(self, now: float) -> None:
+        """The first report of a launcher's workers: what it took to start is known."""
+        begun, starts = self._now.begun, self._now.starts
+        if begun is not None:
+            self._now = replace(self._now, begun=None, starts=(*starts, max(0.0, now - begun))[-PAUSES:])
 
     def _after(self, run: LauncherRun, event: Event) -> LauncherRun:
         match event:

@@ -268,6 +268,7 @@ def as_job(job: ObservedJob, protected: float) -> Job:
     known = replace(
         mapping.job(record, protected),
         resize_cost=job.progress.resize_cost,
+        start_cost=job.progress.start_cost,
         speedup=job.progress.speedup,
         step_time=job.progress.step_time,
         held=(),

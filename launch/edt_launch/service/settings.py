@@ -16,6 +16,7 @@ from pydantic_settings import (
 )
 from sqlalchemy.engine import URL
 
+from edt_launch.allocator.model import Options
 from edt_launch.service.database.engine import parse_url, sqlite_url
 from edt_launch.service.home import Home
 
@@ -120,13 +121,12 @@ class Settings(BaseSettings):
     ] = "to min"
     turn: Annotated[
         Seconds,
-        Field(description="By how much of its minimum a waiting job is behind one whose place it takes."),
-    ] = 600.0
+        Field(description="By how much of its minimum a suspended job is behind one whose place it takes."),
+    ] = Options.turn
     longest_wait: Annotated[
         Seconds,
         Field(description="When the first waiting job gets a reservation, if all minimums would fit."),
-    ] = 600.0
-    grace: Annotated[Seconds, Field(description="Time within which reclaimed devices must be free.")] = 30.0
+    ] = Options.longest_wait
     protected: Annotated[Seconds, Field(description="How long a started job keeps its minimum.")] = 300.0
 
     @classmethod

@@ -19,6 +19,7 @@ from edt_launch.allocator.model import (
     Preemption,
     Usage,
 )
+from edt_launch.allocator.usage import remember
 
 NOW = 10_000.0
 
@@ -166,6 +167,13 @@ def settled(pool: Pool, rounds: int = 30) -> Pool:
             return after
         pool = after
     raise AssertionError(f"still changing after {rounds} rounds: {pool}")
+
+
+def waited(pool: Pool, seconds: float) -> Pool:
+    """The pool after some time in which its jobs have run as they do now."""
+    now = pool.now + seconds
+    owners, jobs = remember(now, pool.cluster, pool.jobs, pool.plan)
+    return Pool(replace(pool.cluster, owners=owners), jobs, now)
 
 
 def size(parts: Sequence[HostDevices]) -> int:

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from edt_launch.allocator.admission import longest_wait
 from edt_launch.allocator.decide import target
 from edt_launch.allocator.filling import SLACK
 from edt_launch.allocator.model import Cluster, Host, HostDevices, Job, Options, Owner, Preemption, Usage
 from edt_launch.allocator.speedup import gain
-from edt_launch.allocator.usage import enter
+from edt_launch.allocator.turns import Turns
 from edt_launch.allocator.work import Work, bounds, gather
 from pools import NOW, Pool, Tree, applied, pairs, pools, settled, size
 
@@ -21,7 +20,7 @@ from pools import NOW, Pool, Tree, applied, pairs, pools, settled, size
 def fair(pool: Pool) -> Work:
     """Shares and whole numbers by fairness alone."""
     work = gather(pool.now, pool.cluster, pool.jobs)
-    target(work, enter(work))
+    target(work, Turns(work))
     return work
 
 
@@ -318,9 +317,9 @@ def test_a_reservation_lets_a_large_job_in():
     cluster = Cluster((Host("h", tuple("0123")),))
     small = tuple(Job(f"s{number}", "", 1, 1, 0.0) for number in range(4))
     pool = replace(settled(Pool(cluster, small)), now=NOW + 301)
-    large = Job("large", "", 4, 4, 1.0, usage=Usage(1e9, 1e9, NOW))
+    large = Job("large", "", 4, 4, 1.0, usage=Usage(1.0, 1.0, NOW))
     fresh = replace(small[0], id="fresh", waiting_since=NOW)
-    longest = 3 * pool.cluster.options.longest_wait  # the minimums, 9, fill the pool more than twice
+    longest = 3 * 2 * pool.cluster.options.turn  # the minimums, 9, fill the pool more than twice
     for wait, workers in (longest - 1, 0), (longest, 4):
         waiting = replace(large, waiting_since=pool.now - wait)
         assert settled(replace(pool, jobs=(*pool.jobs, waiting, fresh))).job("large").size == workers
@@ -331,7 +330,8 @@ def test_how_long_is_too_long_follows_from_the_fullest_owner_above():
     cluster = Cluster((Host("h", tuple("0123")),), owners)
     small = tuple(Job(f"a{number}", "ann", 1, 1, float(number)) for number in range(3))
     work = fair(Pool(cluster, (*small, Job("b", "", 4, 4, 0.0))))
-    assert [longest_wait(work, index) for index in (0, 3)] == [1800.0, 1200.0]
+    turns = Turns(work)
+    assert [turns.longest_wait(index) for index in (0, 3)] == [1800.0, 1200.0]
 
 
 def test_two_jobs_with_one_id_are_refused():

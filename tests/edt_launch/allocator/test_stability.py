@@ -8,7 +8,7 @@ from hypothesis import given
 from edt_launch.allocator.decide import decide, target
 from edt_launch.allocator.model import Cluster, Host, Job, Owner
 from edt_launch.allocator.stability import band, patience
-from edt_launch.allocator.usage import enter
+from edt_launch.allocator.turns import Turns
 from edt_launch.allocator.work import gather
 from pools import NOW, Pool, applied, pools, settled
 
@@ -70,7 +70,7 @@ def test_who_has_just_been_resized_leaves_what_is_free_to_others():
 def test_what_is_left_idle_is_taken_at_the_time_that_was_said(pool):
     free = sum(len(host.devices) for host in pool.cluster.hosts if host.is_up)
     work = gather(pool.now, pool.cluster, pool.jobs)
-    target(work, enter(work))
+    target(work, Turns(work))
     left = sum(work.target) - sum(pool.plan.targets.values())
     assert left <= free
     if left > 0:
@@ -79,7 +79,7 @@ def test_what_is_left_idle_is_taken_at_the_time_that_was_said(pool):
         while left > 0 and times[-1] is not None:
             pool = settled(replace(pool, now=times[-1]))
             work = gather(pool.now, pool.cluster, pool.jobs)
-            target(work, enter(work))
+            target(work, Turns(work))
             left = sum(work.target) - sum(pool.plan.targets.values())
             times.append(pool.plan.again_at)
             assert len(times) < 20
@@ -121,7 +121,7 @@ def test_an_owner_whose_weight_is_raised_does_not_wait():
 @given(pools("history", never=["drain"]))
 def test_no_resize_leaves_a_job_below_its_band(pool):
     work = gather(pool.now, pool.cluster, pool.jobs)
-    target(work, enter(work))
+    target(work, Turns(work))
     targets = pool.plan.targets
     for index, job in enumerate(pool.jobs):
         if work.is_admitted[index]:

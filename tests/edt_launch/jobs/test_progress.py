@@ -25,7 +25,7 @@ from edt_launch.core.events import (
     Usable,
     World,
 )
-from edt_launch.jobs.progress import PRIOR_COST, JobProgress, LauncherRun, Pace
+from edt_launch.jobs.progress import MOST_START_COST, PRIOR_COST, JobProgress, LauncherRun, Pace
 from edt_messages.records import Value
 
 BEGUN = Begun(7, 0.5, 1, 4)
@@ -186,6 +186,8 @@ def test_what_no_job_of_its_size_can_have_changes_nothing() -> None:
         {"loss": float("inf")},
         {"resizes": 2**31},
         {"pauses": [1.0] * 11},
+        {"starts": [1.0] * 11},
+        {"begun": -1.0},
         {"paces": [{"size": 2**31, "steps": 1.0, "seconds": 1.0}]},
         {"run": {"pid": 2**31}},
         {"run": {"exit_code": -1}},
@@ -201,6 +203,20 @@ def test_progress_that_no_events_can_lead_to_is_refused(change: dict[str, object
 def test_the_cost_of_a_resize_starts_with_the_prior() -> None:
     assert JobProgress().resize_cost == PRIOR_COST
     assert JobProgress(pauses=(1.0, 1.0, 1.0)).resize_cost == (PRIOR_COST + 3) / 4
+
+
+def test_the_cost_of_a_start_is_the_time_until_the_first_step() -> None:
+    begun = replace(BEGUN, time=100.0)
+    job = after(begun, world(1), progress(120, 1, 1), progress(180, 2, 1))
+    assert (job.starts, job.begun) == ((20.0,), None)
+    assert job.start_cost == (PRIOR_COST + 20.0) / 2
+    assert job.after([begun])[0].start_cost == job.start_cost  # not started yet
+    assert after(begun, progress(90, 1, 1)).starts == (0.0,)  # the clock was set back
+
+
+def test_a_start_costs_ten_minutes_at_most() -> None:
+    assert JobProgress().start_cost == PRIOR_COST
+    assert JobProgress(starts=(1e9,)).start_cost == MOST_START_COST
 
 
 def test_speed_is_relative_to_one_worker() -> None:

@@ -242,6 +242,8 @@ def test_one_that_runs_holds_what_its_file_says_and_what_it_has_not_left() -> No
     assert (asked.held, asked.leaving) == (HELD, LEFT)
     assert (asked.min, asked.max, asked.tier, asked.weight, asked.started) == (2, 4, 3, 2.0, 150.0)
     assert (asked.protected, asked.waiting_since, asked.resize_cost) == (300.0, None, 5.0)
+    slow = replace(job(State.RUNNING), progress=JobProgress(starts=(35.0,)))
+    assert as_job(slow, protected=300.0).start_cost == 20.0
 
 
 def test_one_that_waits_holds_nothing() -> None:

@@ -24,8 +24,6 @@ class Constants(Protocol):
     def turn(self) -> float: ...  # noqa: D102
     @property
     def longest_wait(self) -> float: ...  # noqa: D102
-    @property
-    def grace(self) -> float: ...  # noqa: D102
 
 
 def options(settings: Constants) -> Options:
@@ -34,7 +32,6 @@ def options(settings: Constants) -> Options:
         preemption=Preemption(settings.preemption),
         turn=settings.turn,
         longest_wait=settings.longest_wait,
-        grace=settings.grace,
     )
 
 
@@ -81,6 +78,7 @@ def job(record: JobRecord, protected: float) -> Job:
         tier=record.priority,
         allowed=record.allowed,
         resize_cost=record.resize_cost,
+        start_cost=record.start_cost,
         speedup=record.speedup,
         protected=protected,
         held=held(record.held),

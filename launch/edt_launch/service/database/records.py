@@ -35,7 +35,7 @@ SUSPENDED = "suspended"
 """Which of a job's notes has devices whose workers have failed, and when they are tried again."""
 
 RESIZE_COST = 5.0
-"""Seconds that a resize is taken to cost while a job has not been resized."""
+"""Seconds that a resize, and a start, are taken to cost while nothing is known of a job's own."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class JobRecord:
         launcher_pid, launcher_started: process number and start time of its `edt-launch`.
         throughput: optimizer steps a second, at its present size.
         service, entitlement, usage_at: remembered usage.
-        resize_cost: seconds that a resize costs, as learned.
+        resize_cost, start_cost: seconds that a resize and a start cost, as learned.
         speedup: points (workers, speed), as learned.
         notes: what the loop remembers of it, for its own eyes.
     """
@@ -184,6 +184,7 @@ class JobRecord:
     entitlement: float = 0.0
     usage_at: float = 0.0
     resize_cost: float = RESIZE_COST
+    start_cost: float = RESIZE_COST
     speedup: tuple[tuple[int, float], ...] = ()
     notes: Mapping[str, Any] = field(default_factory=dict)
 
@@ -249,7 +250,7 @@ OBSERVED = frozenset(
         *("resized", "size", "target", "share", "generation", "held", "leaving"),
         *("launcher_pid", "launcher_started", "restarts", "resizes", "losses"),
         *("step", "total_steps", "loss", "throughput"),
-        *("service", "entitlement", "usage_at", "resize_cost", "speedup", "notes"),
+        *("service", "entitlement", "usage_at", "resize_cost", "start_cost", "speedup", "notes"),
     }
 )
 """Fields of a job that the loop may write; `state` changes by `Jobs.move` alone."""

@@ -109,7 +109,7 @@ def simulate(
         raise MistakenError(str(error)) from None
     _check_sizes(jobs, gpus, choices)
     drawn = None if as_json and output is None else _writable(output or Path(f"{jobs.name}.png"))
-    policies, notes = choose(jobs, choices, hosts, timing.resize_cost, by_user=not flat)
+    policies, notes = choose(jobs, choices, hosts, timing, by_user=not flat)
     try:
         with _bars(len(jobs.jobs), shown=not as_json) as bar:
             outcomes = [replay(jobs, hosts, each, timing, bar(each.name)) for each in policies]
@@ -154,7 +154,7 @@ def _writable(path: Path) -> Path:
 
 
 def choose(
-    trace: Trace, choices: Sequence[Choice], hosts: tuple[Host, ...], resize_cost: float, by_user: bool = True
+    trace: Trace, choices: Sequence[Choice], hosts: tuple[Host, ...], timing: Timing, by_user: bool = True
 ) -> tuple[list[Policy], list[str]]:
     """The chosen policies, and what is assumed or made up about the trace, for people."""
     notes = list(trace.notes)
@@ -171,7 +171,7 @@ def choose(
         return classes.get(entry.job.user, entry.job.priority)
 
     made: dict[Choice, Callable[[], Policy]] = {
-        Choice.EDT: lambda: FairShare(trace, hosts, resize_cost, by_user=by_user),
+        Choice.EDT: lambda: FairShare(trace, hosts, timing, by_user=by_user),
         Choice.FIFO: lambda: Fifo(hosts),
         Choice.PRIORITY: lambda: StrictPriority(hosts, priority),
         Choice.TIRESIAS: lambda: Tiresias(hosts),

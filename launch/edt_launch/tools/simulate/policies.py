@@ -13,7 +13,7 @@ from edt_launch.allocator.model import Cluster, Host, HostDevices, Job, Options,
 from edt_launch.allocator.speedup import hull
 from edt_launch.allocator.usage import remember
 from edt_launch.allocator.useful import useful
-from edt_launch.tools.simulate.replay import Live
+from edt_launch.tools.simulate.replay import Live, Timing
 from edt_launch.tools.simulate.runtime import speedup
 from edt_launch.tools.simulate.trace import Trace, TraceJob
 
@@ -26,7 +26,7 @@ class FairShare:
     Args:
         trace: whose jobs will come: their speed-ups are worked out once.
         hosts: the cluster.
-        resize_cost: what the allocator takes a resize to cost, in seconds.
+        timing: what the allocator takes a resize, and a start, to cost.
         options: its constants.
         knows_speed: whether it has learned the jobs' speed-ups (on packed hosts), or takes them to be linear.
         by_user: whether users share the cluster and jobs their user's part, or all jobs the cluster directly.
@@ -38,7 +38,7 @@ class FairShare:
         self,
         trace: Trace,
         hosts: tuple[Host, ...],
-        resize_cost: float,
+        timing: Timing,
         options: Options | None = None,
         knows_speed: bool = True,
         by_user: bool = True,
@@ -57,7 +57,8 @@ class FairShare:
                 submitted=job.submitted,
                 weight=job.weight,
                 tier=job.priority,
-                resize_cost=resize_cost,
+                resize_cost=timing.resize_cost,
+                start_cost=timing.cost_of_start,
                 speedup=_learned(job, min(job.max, gpus), per_host) if knows_speed else (),
             )
             for job in trace.jobs

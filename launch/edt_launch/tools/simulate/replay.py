@@ -44,6 +44,11 @@ class Timing:
     start_cost: float | None = None
     hand_over: float = 0.0
 
+    @property
+    def cost_of_start(self) -> float:
+        """Seconds without progress of a job that starts."""
+        return self.resize_cost if self.start_cost is None else self.start_cost
+
 
 ROUNDS = Timing(interval=60.0, coalesce=None, resize_cost=30.0)
 """As the simulators of Pollux and Tiresias time their decisions, with their cost of a re-allocation."""
@@ -285,13 +290,11 @@ class _Engine:
             state.speed, state.started, state.waiting_since = 0.0, None, now
             state.suspensions += 1
             return
-        cost = self._timing.resize_cost
         if before:
             state.resizes += 1
-            state.resized = now
+            state.resized, cost = now, self._timing.resize_cost
         else:
-            state.started, state.waiting_since = now, None
-            cost = cost if self._timing.start_cost is None else self._timing.start_cost
+            state.started, state.waiting_since, cost = now, None, self._timing.cost_of_start
         state.speed = 1 / state.job.run_time.seconds(state.size, len(state.held))
         state.paused_until = now + cost
         end = state.paused_until + max(0.0, state.left) / state.speed

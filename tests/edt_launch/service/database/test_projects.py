@@ -180,6 +180,7 @@ def test_a_database_of_the_version_before_has_its_jobs_and_gets_the_tables(datab
         for column in ("scope", "used"):
             connection.execute(text(f"ALTER TABLE tokens DROP COLUMN {column}"))
         connection.execute(text("ALTER TABLE jobs DROP COLUMN code_digest"))
+        connection.execute(text("ALTER TABLE jobs DROP COLUMN start_cost"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0011'"))
     assert migrate(database)
     assert store.projects.add(PROJECT)

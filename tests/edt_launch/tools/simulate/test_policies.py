@@ -125,7 +125,7 @@ TIMING = Timing(interval=5.0, coalesce=0.5, resize_cost=2.0)
 
 
 def fair(jobs, hosts=HOSTS, **options):
-    return FairShare(jobs, hosts, 2.0, **options)
+    return FairShare(jobs, hosts, TIMING, **options)
 
 
 def sizes_at(runs, time):
@@ -162,11 +162,16 @@ def test_priorities_of_the_trace_are_tiers():
     assert sizes_at(runs, 100) == {"low": 1, "high": 7}
 
 
+BEHIND = 1.6
+"""By how much more one of two may have had when it gives its place to the other: half as much again."""
+
+
 def turns(*jobs):
     """GPU-seconds that jobs on one GPU, which they take in turns, have had when the first of them ends."""
     hosts = machines(1, 1)
     listed = trace(*jobs)
-    runs = replay(listed, hosts, FairShare(listed, hosts, 0.0), Timing(interval=30.0, resize_cost=0.0)).runs
+    timing = Timing(interval=30.0, resize_cost=0.0)
+    runs = replay(listed, hosts, FairShare(listed, hosts, timing), timing).runs
     end = min(run.ended for run in runs)
     return {
         run.job.id: sum(n * (min(b, end) - min(a, end)) for (a, n), (b, _) in pairwise(run.sizes))
@@ -176,12 +181,12 @@ def turns(*jobs):
 
 def test_when_not_all_fit_a_job_of_twice_the_weight_has_twice_the_turns():
     served = turns(job("heavy", gpu_seconds=30000, weight=2.0), job("light", gpu_seconds=30000))
-    assert served["heavy"] / served["light"] == pytest.approx(2, rel=0.1)
+    assert 2 / BEHIND <= served["heavy"] / served["light"] <= 2 * BEHIND
 
 
 def test_a_weight_gives_no_turns_of_other_users():
     served = turns(job("heavy", gpu_seconds=30000, weight=9.0), job("b", gpu_seconds=30000, user="bob"))
-    assert served["heavy"] / served["b"] == pytest.approx(1, rel=0.05)
+    assert 1 / BEHIND <= served["heavy"] / served["b"] <= BEHIND
 
 
 @dataclass
@@ -245,7 +250,7 @@ def test_all_jobs_end_and_no_device_is_in_two_jobs(rows, hand_over, by_user):
 def test_in_the_same_rounds_elastic_jobs_end_sooner_and_more_evenly_than_under_tiresias():
     hosts = machines(64, 4)
     jobs = read(TRACES / "pollux" / "tuned-2.csv")
-    policy = FairShare(jobs, hosts, ROUNDS.resize_cost, by_user=False)
+    policy = FairShare(jobs, hosts, ROUNDS, by_user=False)
     figures = judge(replay(jobs, hosts, policy, ROUNDS), by_user=False)
     assert figures.mean_jct < 5145.0  # published for Tiresias, as is a rho of 63.46
     assert figures.worst_rho < 3.5

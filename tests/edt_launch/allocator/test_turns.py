@@ -1,0 +1,102 @@
+"""Turns, where not all minimums fit: how long they are, and what they cost."""
+
+from dataclasses import replace
+from itertools import groupby
+
+import pytest
+
+from edt_launch.allocator.model import Cluster, Host, Job, Options, Owner, Policy, Usage
+from edt_launch.allocator.turns import Turns
+from edt_launch.allocator.work import gather
+from pools import NOW, Pool, settled, waited
+
+TICK = 60.0
+OPTIONS = Options()
+
+
+def pool(*jobs: Job, devices: int = 1, owners: tuple[Owner, ...] = (Owner("", None),)) -> Pool:
+    """Jobs that have been running, as far as they fit, since this moment."""
+    host = Host("h", tuple(str(device) for device in range(devices)))
+    return settled(Pool(Cluster((host,), owners), jobs))
+
+
+def runs(start: Pool, seconds: float) -> list[tuple[str, float]]:
+    """Which one of the jobs ran, and for how long, one turn after the other."""
+    turns = []
+    for _ in range(int(seconds / TICK)):
+        start = settled(waited(start, TICK))
+        turns.append(next(job.id for job in start.jobs if job.held))
+    return [(name, len(list(of_one)) * TICK) for name, of_one in groupby(turns)]
+
+
+def test_two_jobs_take_turns_that_grow():
+    """The first ends when the newcomer may start, two when one is ahead by a turn, then by half as much."""
+    turn, first = OPTIONS.turn, 300.0
+    lengths = [length for _, length in runs(pool(Job("a", "", 1, 1, NOW), Job("b", "", 1, 1, NOW)), 7200)]
+    had = [first, first + turn, 2 * turn + first]
+    expected = [first, had[1], had[2] - first, 1.5 * had[2] - had[1]]
+    assert lengths[:4] == [pytest.approx(length, abs=3 * TICK) for length in expected]
+
+
+def test_who_runs_ten_times_as_long_is_suspended_a_few_times_more():
+    start = pool(Job("a", "", 1, 1, NOW), Job("b", "", 1, 1, NOW))
+    counts = [len(runs(start, hours * 3600)) for hours in (5, 50)]
+    assert counts[0] <= 8
+    assert counts[1] <= counts[0] + 7
+
+
+@pytest.mark.parametrize("cost", [5.0, 60.0, 600.0])
+def test_what_suspensions_cost_is_a_small_part_of_the_time(cost):
+    jobs = [Job(name, "", 1, 1, NOW, start_cost=cost, waiting_since=NOW) for name in "abc"]
+    seconds = 100 * cost + 3600
+    assert len(runs(pool(*jobs), seconds)) * cost <= seconds / OPTIONS.protected_costs
+
+
+def test_turns_grow_with_what_a_start_costs_and_with_what_a_job_has_had():
+    jobs = (
+        Job("cheap", "", 1, 1, 0.0),
+        Job("dear", "", 1, 1, 0.0, start_cost=100.0),
+        Job("long", "", 2, 2, 0.0, usage=Usage(2 * 9000.0, 0.0, NOW)),
+    )
+    turns = Turns(gather(NOW, Cluster((Host("h", tuple("01")),)), jobs))
+    assert [turns.turn(index) for index in range(3)] == [900.0, 2000.0, 3000.0]
+    assert [turns.longest_wait(index) for index in range(3)] == [1200.0, 1200.0, 12000.0]  # minimums: 4 of 2
+
+
+def test_who_can_run_with_some_numbers_only_has_turns_by_the_smallest_of_these():
+    four = tuple(Job(name, "", least, 4, NOW, allowed=(4,)) for name, least in (("a", 1), ("b", 4)))
+    lengths = runs(pool(*four, devices=4), 6 * 3600)
+    had = {name: sum(length for other, length in lengths if other == name) for name in "ab"}
+    assert had["a"] == pytest.approx(had["b"], rel=0.5)
+
+
+def test_a_newcomer_need_not_be_behind():
+    start = pool(Job("a", "", 1, 1, 0.0))
+    newcomer = Job("b", "", 1, 1, NOW, waiting_since=NOW)
+    later = waited(settled(replace(start, jobs=(*start.jobs, newcomer))), newcomer.protected - 1)
+    assert settled(later).job("b").size == 0
+    assert settled(waited(later, 2.0)).job("b").size == 1
+
+
+def test_a_newcomer_starts_soon_however_long_the_turns_of_others_have_become():
+    start = waited(pool(Job("a", "", 1, 1, 0.0)), 100_000)
+    newcomer = Job("b", "", 1, 1, start.now, waiting_since=start.now)
+    both = settled(replace(start, jobs=(*start.jobs, newcomer)))
+    assert settled(waited(both, 1.0)).job("b").size == 1
+
+
+def test_owners_that_serve_in_an_order_of_their_own_pay_for_suspensions_too():
+    owners = (Owner("", None), *(Owner(name, policy=Policy.FIFO) for name in ("ann", "bob")))
+    start = pool(Job("a", "ann", 1, 1, NOW), Job("b", "bob", 1, 1, NOW), owners=owners)
+    _, *turns = runs(start, 12 * 3600)
+    assert min(length for _, length in turns[:-1]) >= OPTIONS.turn
+
+
+def test_all_who_have_waited_too_long_get_a_place_before_those_that_run():
+    running = tuple(Job(f"r{number}", "", 1, 1, 0.0) for number in range(4))
+    start = waited(pool(*running, devices=4), 5000)
+    waiting = tuple(
+        Job(f"w{number}", "", 1, 1, 1.0, usage=Usage(1e6), waiting_since=-1e7) for number in range(9)
+    )
+    after = settled(replace(start, jobs=(*start.jobs, *waiting)))
+    assert [job.id for job in after.jobs if job.held] == ["w0", "w1", "w2", "w3"]
