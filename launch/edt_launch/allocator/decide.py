@@ -1,6 +1,7 @@
 """The decision: what each job's allocation file is to say, and why.
 
-Pure: the same arguments give the same answer, and the order of jobs, hosts and owners does not matter.
+Pure: the same arguments give the same answer. The order of jobs and owners does not matter; of hosts that are
+as good as each other, the first one is taken.
 
     admission -> real shares -> whole numbers        tier by tier, the highest first
     -> what is worth changing -> devices -> reasons
@@ -35,7 +36,7 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
 
     Raises:
         TreeError: the owners do not form a tree, or a figure of theirs is out of range.
-        ValueError: two jobs have one id.
+        ValueError: two jobs have one id, or a figure of a job is out of range.
     """
     work = gather(now, cluster, jobs)
     turns = Turns(work)

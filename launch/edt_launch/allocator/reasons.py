@@ -93,7 +93,7 @@ def _not_admitted(work: Work, index: int) -> tuple[Binding, str, str]:
     if higher and root.limit - higher < need:
         return (
             Binding.TIER,
-            f"waits: jobs of a higher priority have {higher} of {int(root.limit)}",
+            f"waits: {higher} of {int(root.limit)} GPUs are for jobs of a higher priority",
             "It starts when they need less, or with a higher priority.",
         )
     if work.reserved is not None and work.reserved[0] != index:
@@ -147,7 +147,9 @@ def _by_speed(job: Job, size: int) -> tuple[Binding, str, str]:
     (best, speed), (larger, other) = found
     relation = "slower" if other < speed else "no faster"
     text = f"has {size}: {larger} GPUs are {relation} than {best} for this job"
-    if job.step_time is not None:
+    if best < size:
+        text = f"has {size} to find out whether that is faster than {best}, which {larger} GPUs were not"
+    elif job.step_time is not None:
         text += f", measured {job.step_time / other:.3g} s against {job.step_time / speed:.3g} s a step"
     return Binding.SPEED, text, f"A --min above {size} gives it more all the same."
 
@@ -171,7 +173,7 @@ def _by_share(work: Work, index: int, size: int) -> tuple[Binding, str, str]:
     if higher := _of_higher_tiers(work, index):
         return (
             Binding.TIER,
-            f"has {size} of what {higher} GPUs for jobs of a higher priority leave",
+            f"has {size}: {higher} of {int(path[-1].limit)} GPUs are for jobs of a higher priority",
             "It grows when they need less, or with a higher priority.",
         )
     if size == work.low[index] and work.share[index] <= size + SLACK:

@@ -7,6 +7,7 @@ depends on the sums below it alone.
 """
 
 from collections.abc import Callable, Sequence
+from math import inf
 
 import numpy as np
 
@@ -164,9 +165,12 @@ def _order(work: Work, node: Node) -> list[list[int]]:
 
 
 def _first(work: Work, node: Node) -> tuple[float, str]:
-    times = [work.jobs[index].submitted for index in node.jobs]
-    times += [_first(work, child)[0] for child in node.children]
-    return min(times, default=float("inf")), node.name
+    times, nodes = list[float](), [node]
+    while nodes:
+        below = nodes.pop()
+        times += [work.jobs[index].submitted for index in below.jobs]
+        nodes += below.children
+    return min(times, default=inf), node.name
 
 
 def _in_order(

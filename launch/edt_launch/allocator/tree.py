@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from math import floor, inf
+from math import floor, inf, isfinite
 
 from edt_launch.allocator.filling import Ints
 from edt_launch.allocator.model import Owner, Policy, Usage
@@ -127,11 +127,15 @@ def _node(owner: Owner) -> Node:
 
 def _check(owner: Owner) -> None:
     if not 0 < owner.weight < inf:
-        name, value, least = "weight", owner.weight, "above 0"
+        name, value, least = "weight", owner.weight, "above 0, and finite"
     elif not 0 <= owner.guarantee < inf:
-        name, value, least = "guarantee", owner.guarantee, "0 or more"
+        name, value, least = "guarantee", owner.guarantee, "0 or more, and finite"
     elif not owner.limit >= 0:
         name, value, least = "limit", owner.limit, "0 or more"
+    elif not owner.half_life > 0:
+        name, value, least = "half-life", owner.half_life, "above 0"
+    elif not isfinite(owner.usage.service + owner.usage.entitlement):
+        name, value, least = "remembered usage", owner.usage.service + owner.usage.entitlement, "finite"
     else:
         return
     raise TreeError(f"owner {owner.name!r} has {name} {value:g}: it has to be {least}")

@@ -1,8 +1,9 @@
 """How many workers a job makes use of, from the speeds that were measured with some numbers of them.
 
-More workers can make a job slower, on a second host for instance. So it is offered no more than the smallest
-number than which no larger one was measured to be faster. Numbers that were not measured may be better: as
-long as the next larger measured one is more than twice as large, half of that may be tried.
+More workers can make a job slower, on a second host for instance. So it is offered the fewest that were as
+fast as any. Numbers between these and the next larger measured one may be better: half of the larger one is
+tried while that leaves more than the fewest. Of a job that can run with some numbers only, the next one is
+tried, too, if it is twice the fewest or more.
 """
 
 from collections.abc import Sequence
@@ -14,17 +15,23 @@ UNCERTAINTY = 0.02
 """Part by which measured speeds have to differ for one to be the faster: less is an error of measurement."""
 
 
-def useful(points: Sequence[Point], most: int) -> int:
-    """Most workers, up to `most`, that a job is offered."""
+def useful(points: Sequence[Point], most: int, allowed: Sequence[int] | None = None) -> int:
+    """Most workers, up to `most`, that a job is offered; `allowed`: the numbers that it can run with."""
     found = peak(points, most)
     if found is None:
         return most
     (best, _), (larger, _) = found
-    return max(best, larger // 2)
+    if allowed is None:
+        return max(best, larger // 2)
+    between = [number for number in allowed if best < number < larger]
+    untried = [number for number in between if number <= larger // 2] or [
+        number for number in between[:1] if number >= 2 * best
+    ]
+    return max(untried, default=best)
 
 
 def peak(points: Sequence[Point], most: int) -> tuple[Point, Point] | None:
-    """The smallest number up to `most` than which no larger one is faster, and the next larger one.
+    """The fewest workers up to `most` that were as fast as any, and the next larger measured number.
 
     None if no larger one was measured.
     """
@@ -32,5 +39,5 @@ def peak(points: Sequence[Point], most: int) -> tuple[Point, Point] | None:
     if not known:
         return None
     least = max([speed for _, speed in known]) * (1 - UNCERTAINTY)
-    place = next(place for place, (_, speed) in enumerate(known) if speed >= least)
-    return (known[place], known[place + 1]) if place + 1 < len(known) else None
+    at = next(at for at, (_, speed) in enumerate(known) if speed >= least)
+    return (known[at], known[at + 1]) if at + 1 < len(known) else None

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf, isfinite
 from operator import gt
 
 import numpy as np
@@ -14,6 +15,9 @@ from edt_launch.allocator.useful import useful
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+
+MOST = 2**31 - 1
+"""Workers of a job."""
 
 
 @dataclass(slots=True, eq=False)
@@ -95,8 +99,10 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
     """The figures at the start of a decision.
 
     Raises:
-        TreeError: the owners do not form a tree.
+        TreeError: the owners do not form a tree, or a figure of theirs is out of range.
+        ValueError: a figure of a job is out of range.
     """
+    _check(jobs)
     ids, owners = [job.id for job in jobs], [job.owner for job in jobs]
     nodes = grow(cluster.owners, owners, cluster.size)
     by_name = {node.name: node.position for node in nodes}
@@ -137,6 +143,21 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
     )
 
 
+def _check(jobs: Sequence[Job]) -> None:
+    """Refuse figures that nothing can be worked out from; sums find them fast, as they are rare."""
+    weights, most = [job.weight for job in jobs], [job.max for job in jobs]
+    used = [job.usage.service + job.usage.entitlement for job in jobs]
+    if min(weights, default=1.0) > 0 and max(most, default=0) <= MOST and isfinite(sum(weights) + sum(used)):
+        return
+    for job in jobs:
+        if not 0 < job.weight < inf:
+            raise ValueError(f"job {job.id!r} has weight {job.weight:g}: it has to be above 0, and finite")
+        if job.max > MOST:
+            raise ValueError(f"job {job.id!r} has max {job.max}: it has to be {MOST} at most")
+        if not isfinite(job.usage.service + job.usage.entitlement):
+            raise ValueError(f"job {job.id!r} has {job.usage}: its figures have to be finite")
+
+
 def _held(cluster: Cluster, jobs: Sequence[Job], is_whole: bool) -> list[int]:
     if is_whole:
         return [
@@ -159,7 +180,7 @@ def _by_tier(jobs: Sequence[Job]) -> list[tuple[int, list[int]]]:
 
 def _useful(job: Job, most: int) -> int:
     """Most workers that a job makes use of, 0 where its minimum is more than that."""
-    return usable(job, useful(job.speedup, most)) if job.speedup else most
+    return usable(job, useful(job.speedup, most, job.allowed)) if job.speedup else most
 
 
 def bounds(job: Job) -> tuple[int, int]:

@@ -83,4 +83,4 @@ def test_a_job_beside_others_of_a_higher_tier_is_told_so():
     pool = settled(replace(pool, jobs=(*pool.jobs, jobs[1])))
     _, reasons = decide(pool.now, pool.cluster, pool.jobs)
     assert reasons["j"].binding is Binding.TIER
-    assert reasons["j"].text == "has 1 of what 3 GPUs for jobs of a higher priority leave"
+    assert reasons["j"].text == "has 1: 3 of 4 GPUs are for jobs of a higher priority"

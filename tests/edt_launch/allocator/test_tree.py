@@ -1,6 +1,8 @@
+from math import inf, nan
+
 import pytest
 
-from edt_launch.allocator.model import Owner
+from edt_launch.allocator.model import Owner, Usage
 from edt_launch.allocator.tree import TreeError, grow
 
 
@@ -13,6 +15,9 @@ from edt_launch.allocator.tree import TreeError, grow
         ([Owner("a", weight=0)], "weight 0: it has to be above 0"),
         ([Owner("a", guarantee=-1)], "guarantee -1: it has to be 0 or more"),
         ([Owner("a", limit=-1)], "limit -1: it has to be 0 or more"),
+        ([Owner("a", weight=inf)], "weight inf: it has to be above 0, and finite"),
+        ([Owner("a", half_life=0)], "half-life 0: it has to be above 0"),
+        ([Owner("a", usage=Usage(nan))], "remembered usage nan: it has to be finite"),
     ],
 )
 def test_an_impossible_tree_is_refused(owners, message):

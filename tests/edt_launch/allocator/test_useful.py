@@ -30,6 +30,19 @@ def test_the_smallest_number_that_no_larger_one_is_faster_than(points, limit):
     assert useful(points, 16) == limit
 
 
+@pytest.mark.parametrize(
+    "points,limit",
+    [
+        (((4, 4.0), (16, 2.0)), 12),
+        (((4, 4.0), (12, 3.0), (16, 2.0)), 4),
+        (((4, 4.0), (12, 5.0), (16, 2.0)), 12),
+        (((12, 4.0), (16, 2.0)), 12),
+    ],
+)
+def test_a_number_that_a_job_can_run_with_is_tried_though_it_is_no_half_of_a_slower_one(points, limit):
+    assert useful(points, 16, allowed=(4, 12, 16)) == limit
+
+
 @given(st.lists(st.floats(0.5, 2), min_size=1, max_size=64), st.integers(1, 64))
 def test_untried_numbers_are_tried_until_the_next_slower_one_is_within_twice_the_best(curve, first):
     speeds = dict(enumerate(curve, 1))

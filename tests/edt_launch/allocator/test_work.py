@@ -1,0 +1,44 @@
+"""What a decision begins with."""
+
+from dataclasses import replace
+from math import inf, nan
+
+import pytest
+
+from edt_launch.allocator.model import Cluster, Host, Job, Usage
+from edt_launch.allocator.work import bounds, gather, next_usable, usable
+from pools import NOW
+
+JOB = Job("j", "ann", 2, 8, 0.0)
+
+
+@pytest.mark.parametrize(
+    "change,message",
+    [
+        ({"weight": 0.0}, "weight 0: it has to be above 0, and finite"),
+        ({"weight": inf}, "weight inf: it has to be above 0, and finite"),
+        ({"weight": nan}, "weight nan: it has to be above 0, and finite"),
+        ({"max": 2**63}, "max 9223372036854775808: it has to be 2147483647 at most"),
+        ({"usage": Usage(nan)}, "its figures have to be finite"),
+    ],
+)
+def test_a_job_with_an_impossible_figure_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        gather(NOW, Cluster((Host("h", ("0",)),)), (Job("a", "", 1, 1, 0.0), replace(JOB, **change)))
+
+
+@pytest.mark.parametrize("allowed,sizes", [(None, [0, 2, 5, 8, 8]), ((1, 3, 4, 20), [0, 0, 4, 4, 4])])
+def test_a_job_uses_the_most_that_it_can_run_with(allowed, sizes):
+    job = replace(JOB, allowed=allowed)
+    assert [usable(job, count) for count in (1, 2, 5, 8, 9)] == sizes
+
+
+@pytest.mark.parametrize("allowed,sizes", [(None, [2, 6, None]), ((3, 4, 20), [3, None, None])])
+def test_a_job_grows_to_the_next_number_that_it_can_run_with(allowed, sizes):
+    job = replace(JOB, allowed=allowed)
+    assert [next_usable(job, count) for count in (0, 5, 8)] == sizes
+
+
+def test_a_job_that_can_run_with_no_number_has_no_bounds():
+    assert bounds(replace(JOB, allowed=(1, 9))) == (0, 0)
+    assert bounds(replace(JOB, min=9)) == (0, 0)
