@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from edt_launch.allocator.admission import admit, release_unused, set_aside
-from edt_launch.allocator.model import Cluster, HostDevices, Job, Memory, Plan, Reason
+from edt_launch.allocator.model import Cluster, HostDevices, Job, Memory, Move, Plan, Reason
 from edt_launch.allocator.packing import Packed, is_quiet, pack
 from edt_launch.allocator.placement import place
 from edt_launch.allocator.reasons import Reasons
@@ -60,7 +60,7 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
         pending=_pending(work, settled.sizes, assignments, packed.parts),
         due=_due(work, settled.sizes),
         suspended=_suspended(work, settled.sizes),
-        packing=_packing(work, settled.sizes, packed),
+        moves=_moves(work, settled.sizes, packed),
         busy_at=cluster.memory.busy_at if is_calm else now,
     )
     targets = dict(zip(work.ids, settled.sizes, strict=True))
@@ -95,14 +95,14 @@ def _pending(
     }
 
 
-def _packing(work: Work, sizes: Sequence[int], packed: Packed) -> dict[str, str]:
-    """Hosts onto which jobs are to move, by their ids, until they have got there."""
-    known = work.cluster.memory.packing
+def _moves(work: Work, sizes: Sequence[int], packed: Packed) -> dict[str, Move]:
+    """Jobs that move onto fewer hosts, by their ids, until they have got there."""
+    known = work.cluster.memory.moves
     if not known:
-        return packed.hosts
+        return packed.moves
     figures = zip(work.ids, work.held, sizes, strict=True)
     under_way = {job: known[job] for job, held, size in figures if job in known and held != size}
-    return under_way | packed.hosts
+    return under_way | packed.moves
 
 
 def _suspended(work: Work, sizes: Sequence[int]) -> dict[str, float]:

@@ -181,6 +181,21 @@ class Options:
     by_speedup: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A job moves onto fewer hosts.
+
+    Attributes:
+        hosts: onto which.
+        cost: seconds of jobs' time that it costs.
+        partner: id of the job that it exchanges devices with, if any.
+    """
+
+    hosts: tuple[str, ...]
+    cost: float
+    partner: str | None = None
+
+
 @dataclass(frozen=True)
 class Memory:
     """What one decision leaves for the next: a value that callers keep and hand back, and look not into.
@@ -196,7 +211,7 @@ class Memory:
         behind_since: since when a job has been behind its share, by its id.
         due: whole numbers by fairness of jobs that are to keep another size for now, by their ids.
         suspended: when jobs were suspended for others, by their ids, while they rest.
-        packing: hosts onto which jobs are moving that were on several, by the jobs' ids.
+        moves: jobs that are moving onto fewer hosts, by their ids.
         busy_at: when something but the hosts of such jobs was last to change; None if nothing ever was.
     """
 
@@ -210,7 +225,7 @@ class Memory:
     behind_since: Mapping[str, float] = field(default_factory=dict)
     due: Mapping[str, int] = field(default_factory=dict)
     suspended: Mapping[str, float] = field(default_factory=dict)
-    packing: Mapping[str, str] = field(default_factory=dict)
+    moves: Mapping[str, Move] = field(default_factory=dict)
     busy_at: float | None = None
 
 
@@ -299,4 +314,7 @@ def load(values: Mapping[str, Any]) -> Memory:
     """The memory that `dump` has made values of; what is unknown is left out, what is missing is empty."""
     known = {field.name for field in fields(Memory)}
     memory = Memory(**{name: value for name, value in values.items() if name in known})
-    return replace(memory, pinned=tuple(memory.pinned))  # JSON knows lists only
+    moves = {
+        job: Move(**{**move, "hosts": tuple(move["hosts"])}) for job, move in values.get("moves", {}).items()
+    }
+    return replace(memory, pinned=tuple(memory.pinned), moves=moves)  # JSON knows lists only

@@ -1,23 +1,26 @@
-"""Moving jobs onto one host that lie on several though they fit one.
+"""Moving jobs onto fewer hosts.
 
-Workers of one host reach each other faster than through the network, so such a job is taken to get faster by
-`GAIN` once it lies on one, and its devices to stay what they are for as long again as they have been so.
-The move is made as soon as it brings more than it costs, once nothing else has changed for a while: onto that
-of its hosts where it has most, if there is room, or else in exchange with another job, which then has as many
-devices where the first one had them, and lies on no more hosts than before.
+Workers of one host reach each other faster than through the network. So a job that could lie on fewer hosts
+is taken to get faster by `GAIN` there, and its devices to stay what they are for as long again as they have
+been so. The move is made as soon as it brings more than it costs, once nothing else has changed for a while.
+It goes onto hosts that have room, one of the job's own among them, as somebody has to stay. A job that fits
+on one of its own, which has no room, exchanges devices with another, which then has as many where the first
+one had them, and lies on no more hosts than before.
 
-An exchange is two resizes of both: first they give devices up, then they get those of the other.
+An exchange is two resizes of both: first they give devices up, then they get those of the other. So both have
+to be able to run with fewer workers.
 """
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import nlargest
 
-from edt_launch.allocator.model import HostDevices, Job
+from edt_launch.allocator.model import HostDevices, Job, Move
 from edt_launch.allocator.placement import Free, Parts, grown, shrunk, survey
 from edt_launch.allocator.work import Work, usable
 
 GAIN = 0.1
-"""By how much of its speed a job is taken to get faster on one host."""
+"""By how much of its speed a job is taken to get faster on fewer hosts."""
 
 
 @dataclass(slots=True, eq=False)
@@ -26,12 +29,12 @@ class Packed:
 
     Attributes:
         parts: what the allocation files of jobs that move are to say now, by their ids.
-        hosts: host onto which each job moves, by the ids of those that are to lie on one.
+        moves: of each job that is to lie on fewer hosts, by its id.
         again_at: times at which a move becomes worth it.
     """
 
     parts: dict[str, Parts] = field(default_factory=dict)
-    hosts: dict[str, str] = field(default_factory=dict)
+    moves: dict[str, Move] = field(default_factory=dict)
     again_at: list[float] = field(default_factory=list)
 
 
@@ -46,25 +49,26 @@ def is_quiet(work: Work, sizes: Sequence[int]) -> bool:
 def pack(work: Work) -> Packed:
     """Moves that are worth it now, in a cluster in which nothing else is to change."""
     packed = Packed()
-    scattered = [(job, size) for job, size in zip(work.jobs, work.held, strict=True) if len(job.held) > 1]
-    if not scattered:
-        return packed
     room = {host.name: len(host.devices) for host in work.cluster.hosts}
-    largest = max(room.values())
-    moving = []
-    for job, size in scattered:
-        onto = [part for part in job.held if room[part.host] >= size] if size <= largest else []
-        if onto and _is_worth(work, packed, job.resize_cost, job):
-            moving.append((job, sorted(onto, key=lambda part: -len(part.devices))))
+    largest = max(room.values(), default=1)
+    moving = [
+        job
+        for job, size in zip(work.jobs, work.held, strict=True)
+        if len(job.held) > 1
+        and len(job.held) > -(-size // largest)
+        and _is_worth(work, packed, job.resize_cost, job)
+    ]
     if not moving:
         return packed
-    goals = {part.host for _, onto in moving for part in onto}
-    hosts = [host for host in work.cluster.hosts if host.name in goals]
-    site = survey(hosts, work.jobs, {job.id: job.held for job in work.jobs})
-    neighbours = _by_host(work.jobs, goals)
-    for job, onto in sorted(moving, key=lambda move: (_since(move[0]), move[0].id)):
-        if job.id not in packed.parts and not any(_move(job, part, site.free, packed) for part in onto):
-            _exchange(work, job, onto, neighbours, packed)
+    free = survey(work.cluster.hosts, work.jobs, {job.id: job.held for job in work.jobs}).free
+    most = max([len(job.held) for job in moving])
+    roomy = nlargest(most, free.hosts, key=lambda host: len(free[host]))
+    neighbours = _by_host(work.jobs, {part.host for job in moving for part in job.held})
+    for job in sorted(moving, key=lambda job: (_since(job), job.id)):
+        if job.id in packed.parts or _move(job, free, roomy, packed):
+            continue
+        onto = [part for part in job.held if room[part.host] >= job.size]
+        _exchange(work, job, sorted(onto, key=lambda part: -len(part.devices)), neighbours, packed)
     return packed
 
 
@@ -84,13 +88,40 @@ def _is_worth(work: Work, packed: Packed, cost: float, *jobs: Job) -> bool:
     return worth_at <= work.now
 
 
-def _move(job: Job, onto: HostDevices, free: Free, packed: Packed) -> bool:
-    missing = job.size - len(onto.devices)
-    if len(free[onto.host]) < missing:
+def _move(job: Job, free: Free, roomy: Sequence[str], packed: Packed) -> bool:
+    """Move a job onto fewer hosts that have room, its own and `roomy` ones; whether there are such."""
+    own = {part.host: part.devices for part in job.held}
+    chosen, missing = list[str](), job.size
+    while missing > 0 and len(chosen) < len(own) - 1:
+        chosen.append(_next_host(own, free, roomy, chosen, missing))
+        missing -= len(own.get(chosen[-1], ())) + len(free[chosen[-1]])
+    if missing > 0:
         return False
-    packed.parts[job.id] = (HostDevices(onto.host, (*onto.devices, *free.take(onto.host, missing))),)
-    packed.hosts[job.id] = onto.host
+    parts = {host: devices for host, devices in own.items() if host in chosen}
+    missing = job.size - sum(map(len, parts.values()))
+    for host in [*parts, *(host for host in chosen if host not in own)]:
+        if taken := free.take(host, missing) if missing and free[host] else []:
+            parts[host] = (*parts.get(host, ()), *taken)
+            missing -= len(taken)
+    packed.parts[job.id] = tuple(HostDevices(host, devices) for host, devices in parts.items())
+    packed.moves[job.id] = Move(tuple(parts), job.resize_cost)
     return True
+
+
+def _next_host(
+    own: Mapping[str, Sequence[str]], free: Free, roomy: Sequence[str], chosen: Sequence[str], missing: int
+) -> str:
+    """The host for the rest of a job where it has most and that has room for it, else the one with most room.
+
+    The first one is its own: somebody has to stay.
+    """
+    hosts = {**dict.fromkeys(roomy if chosen else (), ()), **own}
+    has = {host: len(own.get(host, ())) for host in hosts if host not in chosen}
+    room = {host: count + len(free[host]) for host, count in has.items()}
+    fitting = [host for host in room if room[host] >= missing]
+    if fitting:
+        return max(fitting, key=lambda host: (has[host], -room[host]))
+    return max(room, key=lambda host: (room[host], has[host]))
 
 
 def _by_host(jobs: Sequence[Job], hosts: Container[str]) -> dict[str, list[Job]]:
@@ -104,7 +135,11 @@ def _by_host(jobs: Sequence[Job], hosts: Container[str]) -> dict[str, list[Job]]
 
 
 def _exchange(
-    work: Work, job: Job, hosts: Sequence[HostDevices], neighbours: dict[str, list[Job]], packed: Packed
+    work: Work,
+    job: Job,
+    hosts: Sequence[HostDevices],
+    neighbours: Mapping[str, Sequence[Job]],
+    packed: Packed,
 ) -> None:
     for onto in hosts:
         left = len(onto.devices)
@@ -112,18 +147,17 @@ def _exchange(
             continue
         elsewhere = tuple(part for part in job.held if part.host != onto.host)
         for other in _partners(job, onto, elsewhere, neighbours):
-            if other.id in packed.parts or not _is_worth(
-                work, packed, 2 * (job.resize_cost + other.resize_cost), job, other
-            ):
+            cost = 2 * (job.resize_cost + other.resize_cost)
+            if other.id in packed.parts or not _is_worth(work, packed, cost, job, other):
                 continue
             packed.parts[job.id] = (onto,)
             packed.parts[other.id] = _without(other.held, onto.host, job.size - left)
-            packed.hosts[job.id] = onto.host
+            packed.moves[job.id] = Move((onto.host,), cost, other.id)
             return
 
 
 def _partners(
-    job: Job, onto: HostDevices, elsewhere: Parts, neighbours: dict[str, list[Job]]
+    job: Job, onto: HostDevices, elsewhere: Parts, neighbours: Mapping[str, Sequence[Job]]
 ) -> Iterator[Job]:
     """Jobs that have what another one lacks on a host, and are no worse off with what it has elsewhere."""
     count = job.size - len(onto.devices)

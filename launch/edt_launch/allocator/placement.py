@@ -34,6 +34,11 @@ class Free:
             heapify(hosts)
         self.count = sum(len(names) for names in self._devices.values())
 
+    @property
+    def hosts(self) -> Iterable[str]:
+        """Those on which something was free, in order."""
+        return self._devices
+
     def __getitem__(self, host: str) -> Sequence[str]:
         """What is free on a host."""
         return self._devices.get(host, ())
@@ -170,7 +175,7 @@ def _gives_up(job: Job, parts: Parts, hosts: Container[str]) -> bool:
 def _turn(work: Work, index: int, size: int) -> tuple[object, ...]:
     """Who gets free devices first: what is below its minimum, higher tiers, bigger pieces."""
     job, held = work.jobs[index], work.held[index]
-    is_packed = job.id in work.cluster.memory.packing
+    is_packed = job.id in work.cluster.memory.moves
     return not is_packed, held >= work.low[index], -job.tier, held - size, job.submitted, job.id
 
 

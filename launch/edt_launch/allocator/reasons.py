@@ -1,9 +1,9 @@
 """Why each job has the size it has, in words for people."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from edt_launch.allocator.filling import SLACK
-from edt_launch.allocator.model import Binding, Job, Plan, Reason
+from edt_launch.allocator.model import Binding, Job, Move, Plan, Reason
 from edt_launch.allocator.packing import GAIN
 from edt_launch.allocator.useful import peak
 from edt_launch.allocator.work import Work, bounds, next_usable
@@ -49,8 +49,11 @@ def _binding(work: Work, plan: Plan, index: int, size: int) -> tuple[Binding, st
         return _not_admitted(work, index)
     job = work.jobs[index]
     now = sum(len(part.devices) for part in plan.assignments[job.id])
-    if job.id in plan.memory.packing:
-        return _moves(job, now, size, plan.memory.packing[job.id])
+    moves = plan.memory.moves
+    if job.id in moves:
+        return _moves(moves[job.id], now, size)
+    if mover := next((id_ for id_, move in moves.items() if move.partner == job.id), None):
+        return _exchanges(mover, moves[mover])
     if now != size:
         return _on_the_way(now, size)
     if size != work.target[index]:
@@ -120,14 +123,24 @@ def _on_the_way(now: int, size: int) -> tuple[Binding, str, str]:
     return Binding.HAND_OVER, text, "Nothing needs to be done: it takes seconds."
 
 
-def _moves(job: Job, now: int, size: int, host: str) -> tuple[Binding, str, str]:
+def _moves(move: Move, now: int, size: int) -> tuple[Binding, str, str]:
     when = "" if now == size else " as soon as devices have been handed over"
-    return (
-        Binding.HAND_OVER,
-        f"moves its {size} workers onto {host}{when}: on one host they are taken to be {GAIN:.0%} faster, "
-        f"which pays what a resize costs, {job.resize_cost:.3g} s".replace("%", " %"),
-        "Nothing needs to be done: it takes seconds.",
-    )
+    hosts = "one host" if len(move.hosts) == 1 else "fewer hosts"
+    price = "a resize costs" if move.partner is None else "two resizes of both jobs cost"
+    gained = f"on {hosts} they are taken to be {100 * GAIN:.0f} % faster"
+    text = f"moves its {size} workers onto {_listed(move.hosts)}{when}: {gained}, which pays what {price}"
+    return Binding.HAND_OVER, f"{text}, {move.cost:.3g} s", "Nothing needs to be done: it takes seconds."
+
+
+def _exchanges(mover: str, move: Move) -> tuple[Binding, str, str]:
+    where = _listed(move.hosts)
+    text = f"gives {mover} devices on {where}, so that this is on one host, and gets as many elsewhere"
+    return Binding.HAND_OVER, text, "Nothing needs to be done: it takes seconds."
+
+
+def _listed(hosts: Sequence[str]) -> str:
+    *others, last = hosts
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _postponed(work: Work, index: int, size: int) -> tuple[Binding, str, str]:
