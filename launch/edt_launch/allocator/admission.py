@@ -1,12 +1,12 @@
 """Which jobs run, when not all of their minimums fit.
 
 Of one tier first those that an owner's guarantee has room for; then running jobs within their protected time;
-then everybody by virtual time, with a turn's advantage for those that run or never have; last those that were
-suspended a short time ago: else they would come back at once in place of the next one, and that one likewise.
-What does not fit is skipped, until the first that waits has done so for too long: then it goes before all
-that are not protected, and nothing new starts where it lacks devices until it runs (a reservation, as in EASY
-backfilling; Lifka, 1995). With a time quantum that nobody loses, and an order in which whoever runs falls
-back, every job gets its turn.
+then those that have waited for too long; then everybody by virtual time, with a turn's advantage for those
+that run (see `turns`), and those that never have before these; last those that were suspended a short time
+ago: else they would come back at once instead of the next one, and that one likewise. What does not fit is
+skipped. Of those that have waited for too long the first that does not fit gets a reservation: where it lacks
+devices nothing new starts until it runs (as in EASY backfilling; Lifka, 1995). With a time quantum that
+nobody loses, and an order in which whoever runs falls back, every job gets its turn.
 """
 
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -120,7 +120,7 @@ def _order(work: Work, candidates: Sequence[int], turns: Turns) -> dict[int, Ran
     """The order of virtual time, with a turn's advantage for those that run; those that never have go first.
 
     What the jobs of an owner that serves them in an order of its own have of it, they have in that order,
-    whatever their class: whoever is admitted for another reason leaves its place to nobody.
+    whatever their class: whoever is admitted for another reason leaves its rank to nobody.
     """
     times = {index: turns.virtual_time(index) for index in candidates}
     ahead = {index: time - turns.turn(index) * work.runs[index] for index, time in times.items()}
@@ -142,22 +142,22 @@ def _order(work: Work, candidates: Sequence[int], turns: Turns) -> dict[int, Ran
 def _in_own_order(work: Work, members: list[int], times: Mapping[int, float]) -> dict[int, Rank]:
     """The virtual times of an owner's jobs, given out in its own order; as many as run have an advantage.
 
-    It depends on how many run, and not on which: else whoever takes another's place would change the times.
+    That depends on how many run, and not on which: else they would change when one runs instead of another.
     """
     options, jobs = work.cluster.options, work.jobs
     turn = max(options.turn, options.turn_costs * max([jobs[index].start_cost for index in members]))
     count = sum([work.runs[index] for index in members])
     sorted_times = sorted([times[index] for index in members])
-    members.sort(key=lambda index: _own_place(work, index))
+    members.sort(key=lambda index: _own_rank(work, index))
     order: dict[int, Rank] = {}
-    for spot, (index, time) in enumerate(zip(members, sorted_times, strict=True)):
-        ahead = time - turn if spot < count else time
-        order[index] = round(ahead, 6), True, spot >= count, jobs[index].submitted, jobs[index].id
+    for number, (index, time) in enumerate(zip(members, sorted_times, strict=True)):
+        ahead = time - turn if number < count else time
+        order[index] = round(ahead, 6), True, number >= count, jobs[index].submitted, jobs[index].id
     return order
 
 
-def _own_place(work: Work, index: int) -> Rank:
-    """Place among the jobs of an owner that serves them by weight, or as they were submitted."""
+def _own_rank(work: Work, index: int) -> Rank:
+    """Rank among the jobs of an owner that serves them by weight, or as they were submitted."""
     job = work.jobs[index]
     by_weight = work.homes[index].policy is Policy.PRIORITY
     return -job.weight if by_weight else 0.0, job.submitted, job.id

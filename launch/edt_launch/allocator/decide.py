@@ -134,7 +134,7 @@ def target(work: Work, turns: Turns) -> None:
         whole = work.target
         work.soon = work.last = whole
         work.runs = [size > 0 for size in whole]
-        work.last_pinned = {job: place for place, job in enumerate(_pinned(work))}
+        work.last_pinned = {job: number for number, job in enumerate(_pinned(work))}
         work.last_reserved = _reserved(work)
         _fill_in(work, turns)
         if work.target == whole:

@@ -141,7 +141,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Options:
-    """The allocator's constants; see shared definitions in the modules that use them.
+    """The allocator's constants; each is defined in the module that uses it.
 
     Attributes:
         preemption: what a tier may take from lower ones.
@@ -198,7 +198,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Memory:
-    """What one decision leaves for the next: a value that callers keep and hand back, and look not into.
+    """What one decision leaves for the next: callers keep it and hand it back as it is.
 
     Attributes:
         imbalanced_since: since when an owner has had another number than its due, by its name.

@@ -25,7 +25,7 @@ class Free:
 
     def __init__(self, devices: Mapping[str, Sequence[str]]) -> None:
         self._devices = {host: list(names) for host, names in devices.items() if names}
-        self._order = {host: place for place, host in enumerate(self._devices)}
+        self._order = {host: position for position, host in enumerate(self._devices)}
         # Heaps; hosts that have changed are dropped late.
         self._by_count: dict[int, list[tuple[int, str]]] = {}
         for host, names in self._devices.items():
@@ -121,13 +121,13 @@ def shrunk(parts: Parts, count: int, draining: set[str]) -> Parts:
     left = [list(part.devices) for part in parts]
     order = sorted(
         range(len(parts)),
-        key=lambda place: (parts[place].host not in draining, place == 0, len(left[place]), -place),
+        key=lambda at: (parts[at].host not in draining, at == 0, len(left[at]), -at),
     )
-    for place in order:
+    for at in order:
         if count <= 0 or not left:
             break
-        cut = min(count, len(left[place]))
-        del left[place][len(left[place]) - cut :]
+        cut = min(count, len(left[at]))
+        del left[at][len(left[at]) - cut :]
         count -= cut
     return tuple(
         HostDevices(part.host, tuple(devices)) for part, devices in zip(parts, left, strict=True) if devices

@@ -75,13 +75,13 @@ def quantized(work: Work) -> dict[int, int]:
 
 
 def _ties(children: Sequence[Node], members: Sequence[int], jobs: Sequence[Job]) -> Callable[[int], Tie]:
-    """What decides between equals, by place: owners by name, then jobs by submit time."""
+    """What decides between equals, by position: owners by name, then jobs by submit time."""
     count = len(children)
 
-    def tie(place: int) -> Tie:
-        if place < count:
-            return -inf, children[place].name
-        job = jobs[members[place - count]]
+    def tie(at: int) -> Tie:
+        if at < count:
+            return -inf, children[at].name
+        job = jobs[members[at - count]]
         return job.submitted, job.id
 
     return tie
@@ -104,7 +104,7 @@ def _rounded(
     unclear = np.flatnonzero((missing > 0) & ~is_exact)
     for position, own in zip(unclear, entries_below(parents, unclear), strict=True):
         broken = own[is_broken[own]].tolist()
-        broken.sort(key=lambda place: (not is_kept[place], behind[place], tie(place)))
+        broken.sort(key=lambda at: (not is_kept[at], behind[at], tie(at)))
         is_raised[broken[: int(missing[position])]] = True
     whole: list[int] = (floors + is_raised).astype(np.int64).tolist()
     return whole

@@ -47,9 +47,9 @@ def balanced(work: Work) -> Weigh:
         wanted = STEPS * (due - served) / (due + served + scale * weights)
         steps = np.where(np.abs(wanted - before) <= HYSTERESIS, before, np.rint(wanted)).astype(np.int64)
         steps[~is_divided[parents]] = 0
-        for place, child in enumerate(children):
-            if is_divided[parents[place]]:  # the same for all tiers
-                steps[place] = work.owner_steps.setdefault(child.name, int(steps[place]))
+        for at, child in enumerate(children):
+            if is_divided[parents[at]]:  # the same for all tiers
+                steps[at] = work.owner_steps.setdefault(child.name, int(steps[at]))
         own = steps[len(children) :]
         is_off = own != 0
         work.job_steps.update(

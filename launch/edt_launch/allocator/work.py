@@ -33,7 +33,7 @@ class Work:
         held: workers that each job has on hosts that are up.
         soon: the same once hand-overs under way are done.
         last: the whole numbers that the last decision came to, which this one keeps where it may.
-        last_pinned: places of the jobs that it found room for in guarantees, by their ids.
+        last_pinned: the jobs that it found room for in guarantees, numbered in that order, by their ids.
         last_reserved: id of the job that it kept devices for, if any.
         runs: whether it holds something, or is about to.
         low, high: fewest and most workers that it can run with, and makes use of; both 0 if there is no such
@@ -131,7 +131,7 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
         held=held,
         soon=soon,
         last=last,
-        last_pinned={job: place for place, job in enumerate(cluster.memory.pinned)},
+        last_pinned={job: number for number, job in enumerate(cluster.memory.pinned)},
         last_reserved=cluster.memory.reserved,
         runs=[before > 0 or size > 0 for before, size in zip(held, soon, strict=True)],
         low=low,
