@@ -1,8 +1,10 @@
 """How long a decision takes: `python benchmarks/decisions.py`.
 
 A pool of three levels (departments, users, jobs) is decided on until nothing moves; then, in turns, nothing
-has happened since (`steady`), or one job has ended and another has come (`event`). Every decision sees newly
-made jobs, so that nothing can be kept from one to the next but the plan's memory.
+has happened since (`steady`), or one job has ended and another has come (`event`), or a tenth of all jobs
+comes at once (`rush`). The same jobs on an eighth of the GPUs take turns, most of them having waited for too
+long (`crowd`). Every decision sees newly made jobs, so that nothing can be kept from one to the next but the
+plan's memory.
 """
 
 import argparse
@@ -10,17 +12,21 @@ import gc
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import log
 from random import Random
 from statistics import median
+
+import machine
 
 from edt_launch.allocator.decide import decide
 from edt_launch.allocator.model import Cluster, Host, Job, Owner, Plan, Usage
 
 SIZES = ((1_000, 200), (10_000, 2_000), (100_000, 20_000))
 """GPUs and jobs."""
+
+KINDS = ("steady", "event", "rush", "crowd")
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,8 @@ class Figures:
     jobs: int
     steady: tuple[float, ...]
     event: tuple[float, ...]
+    rush: tuple[float, ...]
+    crowd: tuple[float, ...]
 
 
 def pool(gpus: int, jobs: int, random: Random) -> tuple[Cluster, list[Job]]:
@@ -63,20 +71,25 @@ def _job(number: int, users: int, random: Random) -> Job:
 
 
 def after(plan: Plan, jobs: Sequence[Job], now: float) -> list[Job]:
-    """The jobs, made anew, once the plan has been carried out."""
+    """The jobs, made anew, once the plan has been carried out; those that wait have always done so."""
     return [
-        replace(job, held=held, started=(job.started or now) if held else None)
+        replace(
+            job,
+            held=held,
+            started=(job.started or now) if held else None,
+            waiting_since=None if held else job.submitted,
+        )
         for job in jobs
         for held in [plan.assignments[job.id]]
     ]
 
 
 def measure(gpus: int, jobs: int, rounds: int) -> Figures:
-    """Time `rounds` decisions of each kind."""
+    """Time `rounds` decisions of each kind, a quarter as many of a rush and of a crowd."""
     random = Random(f"{gpus} {jobs}")
     cluster, running = pool(gpus, jobs, random)
     now, users = 1000.0, jobs // 10
-    steady, event = [], []
+    steady, event = list[float](), list[float]()
     for number in range(-3, rounds):
         for times in (event, steady):
             now += 20.0
@@ -90,7 +103,20 @@ def measure(gpus: int, jobs: int, rounds: int) -> Figures:
                 cluster = replace(cluster, memory=plan.memory)
                 running = after(plan, running, now)
                 plan, _ = decide(now, cluster, running)
-    return Figures(gpus, jobs, tuple(steady), tuple(event))
+    few = range(max(1, rounds // 4))
+    rushing = [*running, *(_job(2 * jobs + number, users, random) for number in range(jobs // 10))]
+    rush = [_timed(now + 20.0, cluster, rushing)[1] for _ in few]
+    return Figures(gpus, jobs, tuple(steady), tuple(event), tuple(rush), tuple(_crowd(gpus // 8, jobs, few)))
+
+
+def _crowd(gpus: int, jobs: int, rounds: Iterable[int]) -> Iterator[float]:
+    cluster, waiting = pool(gpus, jobs, Random(f"{gpus} {jobs}"))
+    now = 1e6
+    for _ in rounds:
+        now += 400.0
+        plan, seconds = _timed(now, cluster, waiting)
+        cluster, waiting = replace(cluster, memory=plan.memory), after(plan, waiting, now)
+        yield seconds
 
 
 def _timed(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, float]:
@@ -118,15 +144,12 @@ def main(arguments: Sequence[str]) -> None:
     if options.json:
         print(json.dumps([figures.__dict__ for figures in all_figures]))
         return
-    print(f"{'GPUs':>8} {'jobs':>7}   {'steady: median':>14} {'max':>9}   {'event: median':>14} {'max':>9}")
+    print(machine.speed())
+    print(f"{'GPUs':>8} {'jobs':>7}" + "".join(f"{kind:>12}: median  max" for kind in KINDS))
     for figures in all_figures:
-        columns = [
-            1e3 * value for kind in (figures.steady, figures.event) for value in (median(kind), max(kind))
-        ]
-        print(
-            f"{figures.gpus:>8,} {figures.jobs:>7,}   {columns[0]:>11.2f} ms {columns[1]:>6.2f} ms"
-            f"   {columns[2]:>11.2f} ms {columns[3]:>6.2f} ms"
-        )
+        kinds = [getattr(figures, kind) for kind in KINDS]
+        columns = [f"{1e3 * median(times):>16.1f} {1e3 * max(times):>6.1f} ms" for times in kinds]
+        print(f"{figures.gpus:>8,} {figures.jobs:>7,}" + "".join(columns))
     if len(all_figures) > 1:
         print(f"time grows with jobs to the power of {growth(all_figures):.2f}")
 

@@ -24,13 +24,13 @@ import sys
 import tempfile
 import threading
 import time
-import timeit
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import machine
 import psutil
 import web_contents
 
@@ -100,16 +100,11 @@ def main() -> int:
         found |= in_a_browser(Path(folder), options.chromium, options.seconds)
     found["assets of a page without ECharts: kB gzipped"] = assets()
     is_kept = True
-    print(f"this machine: {machine_speed():.1f} million additions of Python a second")
+    print(machine.speed())
     for name, most in BUDGETS.items():
         is_kept &= found[name] <= most
         print(f"{name:45} {found[name]:8.3f}  of {most:g}{'' if found[name] <= most else '  EXCEEDED'}")
     return 0 if is_kept else 1
-
-
-def machine_speed() -> float:
-    """Million additions a second, without which seconds of two machines cannot be compared."""
-    return 10 / timeit.timeit("i = 0\nwhile i < 10_000_000: i += 1", number=1)
 
 
 def page_costs(port: int, token: str, service: psutil.Process) -> dict[str, float]:
