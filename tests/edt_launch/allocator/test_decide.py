@@ -280,18 +280,6 @@ def test_the_order_of_events_is_irrelevant(pool, random):
     assert shuffled.again_at == plan.again_at
 
 
-@pytest.mark.parametrize(
-    "preemption,left",
-    [(Preemption.NONE, 4), (Preemption.TO_MIN, 2), (Preemption.TO_ZERO, 0)],
-    ids=str,
-)
-def test_a_higher_tier_takes_what_it_may(preemption, left):
-    cluster = Cluster((Host("h", tuple("01234567")),), options=Options(preemption=preemption))
-    pool = settled(Pool(cluster, (Job("low", "", 2, 4, 0.0),)))
-    pool = replace(pool, jobs=(*pool.jobs, Job("high", "", 1, 8, 1.0, tier=1)))
-    assert pool.plan.targets == {"low": left, "high": 8 - left}
-
-
 def test_what_a_lost_host_took_is_replaced():
     hosts = (Host("a", tuple("01")), Host("b", tuple("01")), Host("c", tuple("01")))
     pool = settled(Pool(Cluster(hosts), (Job("j", "", 1, 4, 0.0),)))
@@ -311,27 +299,6 @@ def test_remembered_use_weighs_the_same_whatever_the_scale_of_weights(scale):
     cluster = Cluster((Host("h", tuple("0123456789")),), owners)
     pool = Pool(cluster, (Job("a", "ann", 1, 10, 0.0), Job("b", "bob", 1, 10, 0.0)))
     assert pool.plan.targets == {"a": 8, "b": 2}
-
-
-def test_a_reservation_lets_a_large_job_in():
-    cluster = Cluster((Host("h", tuple("0123")),))
-    small = tuple(Job(f"s{number}", "", 1, 1, 0.0) for number in range(4))
-    pool = replace(settled(Pool(cluster, small)), now=NOW + 301)
-    large = Job("large", "", 4, 4, 1.0, usage=Usage(1.0, 1.0, NOW))
-    fresh = replace(small[0], id="fresh", waiting_since=NOW)
-    longest = 3 * 2 * pool.cluster.options.turn  # the minimums, 9, fill the pool more than twice
-    for wait, workers in (longest - 1, 0), (longest, 4):
-        waiting = replace(large, waiting_since=pool.now - wait)
-        assert settled(replace(pool, jobs=(*pool.jobs, waiting, fresh))).job("large").size == workers
-
-
-def test_how_long_is_too_long_follows_from_the_fullest_owner_above():
-    owners = (Owner("", None), Owner("ann", limit=1.0))
-    cluster = Cluster((Host("h", tuple("0123")),), owners)
-    small = tuple(Job(f"a{number}", "ann", 1, 1, float(number)) for number in range(3))
-    work = fair(Pool(cluster, (*small, Job("b", "", 4, 4, 0.0))))
-    turns = Turns(work)
-    assert [turns.longest_wait(index) for index in (0, 3)] == [1800.0, 1200.0]
 
 
 def test_two_jobs_with_one_id_are_refused():

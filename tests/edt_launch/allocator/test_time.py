@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edt_launch.allocator.decide import decide
-from edt_launch.allocator.model import Cluster, Host, HostDevices, Job, Options, Owner
+from edt_launch.allocator.model import Cluster, Host, HostDevices, Job, Owner
 from examples import fewer
 from pools import FEATURES, Pool, applied, build, pools, settled, waited
 
@@ -57,32 +57,6 @@ def test_no_job_goes_back_and_forth_without_an_event(pool):
     for sizes in changed.values():
         running = [size for size in sizes if size]
         assert len(set(running)) == len(running)
-
-
-def test_a_suspended_job_does_not_come_back_at_once_in_place_of_another():
-    """Else what it leaves goes to and fro: an elastic job gets a GPU of it, and has to give it back."""
-    cluster = Cluster((Host("h", tuple("012345")),))
-    elastic, *others = Job("a", "", 1, 4, 0.0), Job("b", "", 2, 2, 0.0), Job("c", "", 3, 3, 0.0)
-    pool = waited(settled(Pool(cluster, (elastic, *others))), 1000)
-    newcomer = Job("d", "", 2, 2, pool.now, waiting_since=pool.now)
-    pool = settled(replace(pool, jobs=(*pool.jobs, newcomer)))
-    sizes = []
-    for _ in range(63):
-        pool = settled(waited(pool, 15.0))
-        sizes.append(tuple(job.size for job in pool.jobs))
-    assert sizes == [(2, 2, 0, 2)] * 60 + [(1, 2, 3, 0)] * 3
-
-
-def test_no_other_is_suspended_for_a_job_that_rests():
-    options = Options(turn=0.0, turn_growth=0.0, turn_costs=0.0)
-    cluster = Cluster((Host("h", tuple("012345")),), options=options)
-    jobs = Job("a", "", 1, 4, 0.0), Job("b", "", 2, 2, 0.0), Job("c", "", 3, 3, 0.0)
-    pool = waited(settled(Pool(cluster, jobs)), 1000)
-    newcomer = Job("d", "", 2, 2, pool.now, waiting_since=pool.now)
-    pool = settled(replace(pool, jobs=(*pool.jobs, newcomer)))
-    rest = newcomer.protected
-    assert settled(waited(pool, rest - 1)).job("c").size == 0
-    assert settled(waited(pool, rest + 1)).job("c").size == 3
 
 
 def test_one_gpu_more_hardly_ever_shrinks_anyone():

@@ -100,3 +100,11 @@ def test_all_who_have_waited_too_long_get_a_place_before_those_that_run():
     )
     after = settled(replace(start, jobs=(*start.jobs, *waiting)))
     assert [job.id for job in after.jobs if job.held] == ["w0", "w1", "w2", "w3"]
+
+
+def test_how_long_is_too_long_follows_from_the_fullest_owner_above():
+    owners = (Owner("", None), Owner("ann", limit=1.0))
+    cluster = Cluster((Host("h", tuple("0123")),), owners)
+    small = tuple(Job(f"a{number}", "ann", 1, 1, float(number)) for number in range(3))
+    turns = Turns(gather(NOW, cluster, (*small, Job("b", "", 4, 4, 0.0))))
+    assert [turns.longest_wait(index) for index in (0, 3)] == [1800.0, 1200.0]

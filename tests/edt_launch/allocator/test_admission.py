@@ -1,0 +1,58 @@
+"""Which jobs run, when not all of their minimums fit."""
+
+from dataclasses import replace
+
+import pytest
+
+from edt_launch.allocator.model import Cluster, Host, Job, Options, Preemption, Usage
+from pools import NOW, Pool, settled, waited
+
+
+@pytest.mark.parametrize(
+    "preemption,left",
+    [(Preemption.NONE, 4), (Preemption.TO_MIN, 2), (Preemption.TO_ZERO, 0)],
+    ids=str,
+)
+def test_a_higher_tier_takes_what_it_may(preemption, left):
+    cluster = Cluster((Host("h", tuple("01234567")),), options=Options(preemption=preemption))
+    pool = settled(Pool(cluster, (Job("low", "", 2, 4, 0.0),)))
+    pool = replace(pool, jobs=(*pool.jobs, Job("high", "", 1, 8, 1.0, tier=1)))
+    assert pool.plan.targets == {"low": left, "high": 8 - left}
+
+
+def test_a_reservation_lets_a_large_job_in():
+    cluster = Cluster((Host("h", tuple("0123")),))
+    small = tuple(Job(f"s{number}", "", 1, 1, 0.0) for number in range(4))
+    pool = replace(settled(Pool(cluster, small)), now=NOW + 301)
+    large = Job("large", "", 4, 4, 1.0, usage=Usage(1.0, 1.0, NOW))
+    fresh = replace(small[0], id="fresh", waiting_since=NOW)
+    longest = 3 * 2 * pool.cluster.options.turn  # the minimums, 9, fill the pool more than twice
+    for wait, workers in (longest - 1, 0), (longest, 4):
+        waiting = replace(large, waiting_since=pool.now - wait)
+        assert settled(replace(pool, jobs=(*pool.jobs, waiting, fresh))).job("large").size == workers
+
+
+def test_a_suspended_job_does_not_come_back_at_once_in_place_of_another():
+    """Else what it leaves goes to and fro: an elastic job gets a GPU of it, and has to give it back."""
+    cluster = Cluster((Host("h", tuple("012345")),))
+    elastic, *others = Job("a", "", 1, 4, 0.0), Job("b", "", 2, 2, 0.0), Job("c", "", 3, 3, 0.0)
+    pool = waited(settled(Pool(cluster, (elastic, *others))), 1000)
+    newcomer = Job("d", "", 2, 2, pool.now, waiting_since=pool.now)
+    pool = settled(replace(pool, jobs=(*pool.jobs, newcomer)))
+    sizes = []
+    for _ in range(63):
+        pool = settled(waited(pool, 15.0))
+        sizes.append(tuple(job.size for job in pool.jobs))
+    assert sizes == [(2, 2, 0, 2)] * 60 + [(1, 2, 3, 0)] * 3
+
+
+def test_no_other_is_suspended_for_a_job_that_rests():
+    options = Options(turn=0.0, turn_growth=0.0, turn_costs=0.0)
+    cluster = Cluster((Host("h", tuple("012345")),), options=options)
+    jobs = Job("a", "", 1, 4, 0.0), Job("b", "", 2, 2, 0.0), Job("c", "", 3, 3, 0.0)
+    pool = waited(settled(Pool(cluster, jobs)), 1000)
+    newcomer = Job("d", "", 2, 2, pool.now, waiting_since=pool.now)
+    pool = settled(replace(pool, jobs=(*pool.jobs, newcomer)))
+    rest = newcomer.protected
+    assert settled(waited(pool, rest - 1)).job("c").size == 0
+    assert settled(waited(pool, rest + 1)).job("c").size == 3
