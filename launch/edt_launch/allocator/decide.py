@@ -53,6 +53,7 @@ def decide(now: float, cluster: Cluster, jobs: Sequence[Job]) -> tuple[Plan, Map
         imbalanced_since=settled.imbalanced_since,
         behind_since=settled.behind_since,
         entered=turns.entered,
+        clock=turns.clock,
         reserved=_reserved(work),
         pinned=_pinned(work),
         owner_steps={name: step for name, step in work.owner_steps.items() if step},

@@ -203,6 +203,7 @@ class Memory:
     Attributes:
         imbalanced_since: since when an owner has had another number than its due, by its name.
         entered: virtual time at which each job has entered, by its id.
+        clock: the latest of these times, also of jobs that have ended.
         reserved: id of the job that devices are being kept for, if any.
         pinned: ids of the jobs that owners' guarantees had room for, in the order in which it was found.
         owner_steps: by how many quarters of a power of two an owner's weight is raised, by its name.
@@ -217,6 +218,7 @@ class Memory:
 
     imbalanced_since: Mapping[str, float] = field(default_factory=dict)
     entered: Mapping[str, float] = field(default_factory=dict)
+    clock: float = 0.0
     reserved: str | None = None
     pinned: tuple[str, ...] = ()
     owner_steps: Mapping[str, int] = field(default_factory=dict)

@@ -20,11 +20,12 @@ class Turns:
 
     Attributes:
         entered: virtual time at which each job has entered, by its id.
+        clock: the latest of these times, also of jobs that have ended.
     """
 
     def __init__(self, work: Work) -> None:
         self._work = work
-        self.entered = enter(work)
+        self.entered, self.clock = enter(work)
 
     @cached_property
     def _served(self) -> list[float]:

@@ -3,9 +3,9 @@
 Owners and jobs remember GPU-seconds served and due. An owner's memory halves every half-life; a job's lasts
 as long as it does. Two things follow. Whoever had less than its due gets more of the surplus now, up to twice
 its weight, and whoever had more gets less; due is only what was asked for, so an idle owner banks nothing.
-And when not all jobs fit, they take turns by virtual time, GPU-seconds served for each GPU of their minimum,
-which a newcomer enters at the smallest of those that run (start-time fair queueing; Goyal, Vin and Cheng,
-1996): no stream of newcomers starves anyone, and nobody gains by waiting.
+And when not all jobs fit, they take turns by virtual time, GPU-seconds served for each GPU of their minimum.
+A newcomer enters at the smallest of those that run, or when the one before it has (start-time fair queueing;
+Goyal, Vin and Cheng, 1996): no stream of newcomers starves anyone, and nobody gains by waiting.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,21 +60,25 @@ def balanced(work: Work) -> Weigh:
     return weigh
 
 
-def enter(work: Work) -> Mapping[str, float]:
-    """At which virtual time each job has entered, by its id; newcomers enter now."""
-    entered = work.cluster.memory.entered
+def enter(work: Work) -> tuple[Mapping[str, float], float]:
+    """At which virtual time each job has entered, by its id, and the latest one at which any has.
+
+    Newcomers enter now: at the smallest virtual time of those that run, and not before earlier ones. Else a
+    job that has had its turn could be overtaken for ever.
+    """
+    memory = work.cluster.memory
+    entered, clock = memory.entered, memory.clock
     newcomers = [index for index, job in enumerate(work.ids) if job not in entered]
     if not newcomers and len(entered) == len(work.ids):
-        return entered
+        return entered, clock
     now = {job: entered[job] for job in work.ids if job in entered}
     if newcomers:
         had = served(work)
         times = [entered.get(job, inf) + so_far for job, so_far in zip(work.ids, had, strict=True)]
         running = min([time for time, runs in zip(times, work.runs, strict=True) if runs], default=inf)
-        entry = running if running < inf else min(times)
-        for index in newcomers:
-            now[work.ids[index]] = (entry if entry < inf else 0.0) - had[index]
-    return now
+        clock = max(clock, running) if running < inf else clock
+        now.update((work.ids[index], clock - had[index]) for index in newcomers)
+    return now, clock
 
 
 def served(work: Work) -> list[float]:
