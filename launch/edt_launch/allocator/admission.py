@@ -9,9 +9,10 @@ devices nothing new starts until it runs (as in EASY backfilling; Lifka, 1995). 
 nobody loses, and an order in which whoever runs falls back, every job gets its turn.
 """
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Sequence
 from math import inf
 from operator import add
+from statistics import fmean
 
 from edt_launch.allocator.model import Policy, Preemption
 from edt_launch.allocator.shares import hold_back
@@ -119,8 +120,8 @@ def _rank(
 def _order(work: Work, candidates: Sequence[int], turns: Turns) -> dict[int, Rank]:
     """The order of virtual time, with a turn's advantage for those that run; those that never have go first.
 
-    What the jobs of an owner that serves them in an order of its own have of it, they have in that order,
-    whatever their class: whoever is admitted for another reason leaves its rank to nobody.
+    The jobs of an owner that serves them in an order of its own have their ranks in that order, whatever
+    their class: whoever is admitted for another reason leaves its rank to nobody.
     """
     times = {index: turns.virtual_time(index) for index in candidates}
     ahead = {index: time - turns.turn(index) * work.runs[index] for index, time in times.items()}
@@ -135,24 +136,23 @@ def _order(work: Work, candidates: Sequence[int], turns: Turns) -> dict[int, Ran
         time = ahead[index] if has_run else min(times[index] - turns.turn(index), least)
         order[index] = round(time, 6), has_run, not work.runs[index], job.submitted, job.id
     for members in ordered.values():
-        order.update(_in_own_order(work, members, times))
+        order.update(_in_own_order(work, members, turns))
     return order
 
 
-def _in_own_order(work: Work, members: list[int], times: Mapping[int, float]) -> dict[int, Rank]:
-    """The virtual times of an owner's jobs, given out in its own order; as many as run have an advantage.
+def _in_own_order(work: Work, members: list[int], turns: Turns) -> dict[int, Rank]:
+    """Ranks of an owner's jobs in its own order: all at their mean time, as many as run ahead by a mean turn.
 
-    That depends on how many run, and not on which: else they would change when one runs instead of another.
+    That depends on how many run, and not on which: else it would change when one runs instead of another.
     """
-    options, jobs = work.cluster.options, work.jobs
-    turn = max(options.turn, options.turn_costs * max([jobs[index].start_cost for index in members]))
-    count = sum([work.runs[index] for index in members])
-    sorted_times = sorted([times[index] for index in members])
+    jobs, count = work.jobs, sum([work.runs[index] for index in members])
+    mean = fmean([turns.virtual_time(index) for index in members])
+    ahead = mean - fmean([turns.turn(index) for index in members])
+    ties = sorted([(jobs[index].submitted, jobs[index].id) for index in members])
     members.sort(key=lambda index: _own_rank(work, index))
     order: dict[int, Rank] = {}
-    for number, (index, time) in enumerate(zip(members, sorted_times, strict=True)):
-        ahead = time - turn if number < count else time
-        order[index] = round(ahead, 6), True, number >= count, jobs[index].submitted, jobs[index].id
+    for number, (index, tie) in enumerate(zip(members, ties, strict=True)):
+        order[index] = round(ahead if number < count else mean, 6), True, number >= count, *tie
     return order
 
 

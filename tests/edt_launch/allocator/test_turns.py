@@ -105,6 +105,20 @@ def test_owners_that_serve_in_an_order_of_their_own_pay_for_suspensions_too():
     assert min(length for _, length in turns[:-1]) >= OPTIONS.turn
 
 
+@pytest.mark.parametrize("policy", [Policy.FIFO, Policy.PRIORITY], ids=str)
+def test_an_order_of_its_own_gives_an_owner_no_more_turns(policy):
+    owners = (Owner("", None), Owner("ann", policy=policy), Owner("bob"))
+    jobs = (
+        Job("a", "ann", 1, 1, NOW, weight=2.0),
+        Job("b", "ann", 1, 1, NOW + 1),
+        *(Job(name, "bob", 1, 1, NOW) for name in "cd"),
+    )
+    turns = runs(pool(*jobs, owners=owners), 24 * 3600)
+    of_ann = sum(length for name, length in turns if name in "ab")
+    assert of_ann == pytest.approx(12 * 3600, rel=0.3)
+    assert sum(length for name, length in turns if name == "a") > 0.8 * of_ann
+
+
 def test_all_who_have_waited_too_long_get_a_place_before_those_that_run():
     running = tuple(Job(f"r{number}", "", 1, 1, 0.0) for number in range(4))
     start = waited(pool(*running, devices=4), 5000)
