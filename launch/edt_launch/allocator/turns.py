@@ -41,7 +41,8 @@ class Turns:
 
     def has_run(self, index: int) -> bool:
         """Whether a job runs, or ever has."""
-        return self._work.runs[index] or self._work.jobs[index].usage.service > 0
+        job = self._work.jobs[index]
+        return job.started is not None or job.usage.service > 0
 
     def turn(self, index: int) -> float:
         """Seconds of its minimum by which a job has to be ahead of a suspended one to give it its place."""

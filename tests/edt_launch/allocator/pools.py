@@ -127,7 +127,7 @@ def _lived(random: Random, pool: Pool) -> Pool:
     early = tuple(job for job in pool.jobs if random.random() < 0.7)
     hosts = tuple(replace(host, is_up=random.random() < 0.8) for host in pool.cluster.hosts)
     past = Pool(replace(pool.cluster, hosts=hosts), early, NOW - random.choice([5, 20, 100, 1000]))
-    past = settled(past)
+    past = waited(settled(past), NOW - past.now)
     others = tuple(job for job in pool.jobs if job not in early)
     running = tuple(job for job in past.jobs if random.random() < 0.9)
     hosts = tuple(replace(host, is_up=random.random() < 0.9) for host in pool.cluster.hosts)
