@@ -91,6 +91,9 @@ def _is_worth(work: Work, packed: Packed, cost: float, *jobs: Job) -> bool:
 def _move(job: Job, free: Free, roomy: Sequence[str], packed: Packed) -> bool:
     """Move a job onto fewer hosts that have room, its own and `roomy` ones; whether there are such."""
     own = {part.host: part.devices for part in job.held}
+    room = [len(own.get(host, ())) + len(free[host]) for host in {*own, *roomy}]
+    if sum(nlargest(len(own) - 1, room)) < job.size:
+        return False
     chosen, missing = list[str](), job.size
     while missing > 0 and len(chosen) < len(own) - 1:
         chosen.append(_next_host(own, free, roomy, chosen, missing))

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-from edt_launch.allocator.model import Host, HostDevices, Job
+from edt_launch.allocator.model import Host, HostDevices, Job, Move
 from edt_launch.allocator.work import Work, bounds, next_usable, usable
 
 Parts = tuple[HostDevices, ...]
@@ -82,10 +82,11 @@ class Free:
 
 @dataclass(slots=True, eq=False)
 class Site:
-    """Where devices are free, and whether jobs are giving up more."""
+    """Where devices are free, whether jobs are giving up more, and on which hosts."""
 
     free: Free
     is_more_coming: bool
+    coming: Container[str] = ()
 
 
 def place(work: Work, sizes: Sequence[int]) -> dict[str, Parts]:
@@ -109,10 +110,13 @@ def place(work: Work, sizes: Sequence[int]) -> dict[str, Parts]:
             moving.append(index)
     if growing or moving:
         site = survey(work.cluster.hosts, jobs, assigned)
-        for index in sorted(growing, key=lambda index: _turn(work, index, sizes[index])):
-            assigned[jobs[index].id] = _grow(jobs[index], assigned[jobs[index].id], sizes[index], site)
+        for index in sorted(growing, key=lambda index: _growth_order(work, index, sizes[index])):
+            job = jobs[index]
+            move = work.cluster.memory.moves.get(job.id)
+            joined = None if move is None else _join(assigned[job.id], sizes[index], move, site)
+            assigned[job.id] = joined or _grow(job, assigned[job.id], sizes[index], site)
         for index in sorted(moving, key=lambda index: jobs[index].id):
-            assigned[jobs[index].id] = _move(jobs[index], assigned[jobs[index].id], draining, site)
+            assigned[jobs[index].id] = _leave(jobs[index], assigned[jobs[index].id], draining, site)
     return assigned
 
 
@@ -150,20 +154,23 @@ def survey(hosts: Sequence[Host], jobs: Sequence[Job], assigned: Mapping[str, Pa
     used: dict[str, tuple[str, ...]] = {
         host.name: () for host in hosts if host.is_up and not host.is_draining
     }
-    is_more_coming = False
+    is_more_coming, coming = False, set[str]()
     for job in jobs:
         parts, held, leaving = assigned[job.id], job.held, job.leaving
         for part in (*held, *leaving) if leaving else held:
             if part.host in used:
                 used[part.host] += part.devices
-        if (leaving or parts is not held) and not is_more_coming:
-            is_more_coming = _gives_up(job, parts, used)
+        if leaving or parts is not held:
+            is_more_coming = is_more_coming or _gives_up(job, parts, used)
+            kept = {part.host: len(part.devices) for part in parts}
+            coming.update(part.host for part in held if len(part.devices) > kept.get(part.host, 0))
+            coming.update(part.host for part in leaving)
     free: dict[str, list[str]] = {}
     for host in hosts:
         if used.get(host.name, host.devices) != host.devices:
             left = {*host.devices}.difference(used[host.name])
             free[host.name] = [name for name in host.devices if name in left]
-    return Site(Free(free), is_more_coming)
+    return Site(Free(free), is_more_coming, coming)
 
 
 def _gives_up(job: Job, parts: Parts, hosts: Container[str]) -> bool:
@@ -172,11 +179,11 @@ def _gives_up(job: Job, parts: Parts, hosts: Container[str]) -> bool:
     return now > sum(len(part.devices) for part in parts if part.host in hosts)
 
 
-def _turn(work: Work, index: int, size: int) -> tuple[object, ...]:
+def _growth_order(work: Work, index: int, size: int) -> tuple[object, ...]:
     """Who gets free devices first: what is below its minimum, higher tiers, bigger pieces."""
     job, held = work.jobs[index], work.held[index]
-    is_packed = job.id in work.cluster.memory.moves
-    return not is_packed, held >= work.low[index], -job.tier, held - size, job.submitted, job.id
+    is_moving = job.id in work.cluster.memory.moves
+    return not is_moving, held >= work.low[index], -job.tier, held - size, job.submitted, job.id
 
 
 def _grow(job: Job, parts: Parts, size: int, site: Site) -> Parts:
@@ -190,7 +197,20 @@ def _grow(job: Job, parts: Parts, size: int, site: Site) -> Parts:
     return grown(parts, size - held, site.free)
 
 
-def _move(job: Job, parts: Parts, draining: set[str], site: Site) -> Parts:
+def _join(parts: Parts, size: int, move: Move, site: Site) -> Parts | None:
+    """The parts of a job that moves onto hosts, as it is until there is room; None if none is coming."""
+    missing = size - sum(len(part.devices) for part in parts)
+    if sum(len(site.free[host]) for host in move.hosts) < missing:
+        return parts if any(host in site.coming for host in move.hosts) else None
+    left = {part.host: part.devices for part in parts}
+    for host in move.hosts:
+        taken = site.free.take(host, missing) if missing and site.free[host] else []
+        left[host] = (*left.get(host, ()), *taken)
+        missing -= len(taken)
+    return tuple(HostDevices(host, devices) for host, devices in left.items() if devices)
+
+
+def _leave(job: Job, parts: Parts, draining: set[str], site: Site) -> Parts:
     """Replace devices of draining hosts by free ones, as far as there are any; somebody always stays."""
     staying = tuple(part for part in parts if part.host not in draining)
     size = sum(len(part.devices) for part in parts)

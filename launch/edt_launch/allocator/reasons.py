@@ -15,12 +15,12 @@ class Reasons(Mapping[str, Reason]):
     def __init__(self, work: Work, plan: Plan) -> None:
         self._work = work
         self._plan = plan
-        self._places: dict[str, int] | None = None
+        self._positions: dict[str, int] | None = None
 
     def __getitem__(self, job: str) -> Reason:
-        if self._places is None:
-            self._places = {job.id: index for index, job in enumerate(self._work.jobs)}
-        return reason(self._work, self._plan, self._places[job])
+        if self._positions is None:
+            self._positions = {job.id: index for index, job in enumerate(self._work.jobs)}
+        return reason(self._work, self._plan, self._positions[job])
 
     def __iter__(self) -> Iterator[str]:
         return (job.id for job in self._work.jobs)
@@ -162,7 +162,7 @@ def _by_speed(job: Job, size: int) -> tuple[Binding, str, str]:
     text = f"has {size}: {larger} GPUs are {relation} than {best} for this job"
     if best < size:
         text = f"has {size} to find out whether that is faster than {best}, which {larger} GPUs were not"
-    elif job.step_time is not None:
+    elif job.step_time is not None and other > 0:
         text += f", measured {job.step_time / other:.3g} s against {job.step_time / speed:.3g} s a step"
     return Binding.SPEED, text, f"A --min above {size} gives it more all the same."
 

@@ -53,18 +53,18 @@ def settle(work: Work) -> Settled:
     known = work.cluster.memory.imbalanced_since
     since = {name: known.get(name, now) for name in _imbalanced(work, have, due)}
     ripe = {name for name, start in since.items() if now - start >= options.imbalance_time}
-    moves = _Moves(work, before, have, due, ripe)
-    moves.decide()
-    settled = Settled(moves.sizes)
-    settled.imbalanced_since = {name: since.get(name, now) for name in _imbalanced(work, moves.have, due)}
-    settled.behind_since = _behind(work, settled.sizes, moves.below)
+    resizes = _Resizes(work, before, have, due, ripe)
+    resizes.decide()
+    settled = Settled(resizes.sizes)
+    settled.imbalanced_since = {name: since.get(name, now) for name in _imbalanced(work, resizes.have, due)}
+    settled.behind_since = _behind(work, settled.sizes, resizes.below)
     behind = settled.behind_since
     settled.again_at = [
-        *moves.again_at,
+        *resizes.again_at,
         *(start + options.imbalance_time for start in settled.imbalanced_since.values()),
         *(
             behind[job.id] + patience(options, job.resize_cost)
-            for job in map(work.jobs.__getitem__, moves.below)
+            for job in map(work.jobs.__getitem__, resizes.below)
             if job.id in behind
         ),
     ]
@@ -117,7 +117,7 @@ def _behind(work: Work, sizes: Sequence[int], below: Iterable[int]) -> dict[str,
     }
 
 
-class _Moves:
+class _Resizes:
     """One search for sizes between those that jobs have, or are about to, and those due.
 
     Attributes:

@@ -7,6 +7,9 @@ from math import floor, inf, isfinite
 from edt_launch.allocator.filling import Ints
 from edt_launch.allocator.model import Owner, Policy, Usage
 
+WEIGHTS = 1e-9, 1e9
+"""Between which weights are, of owners and of jobs."""
+
 
 class TreeError(ValueError):
     """The owners do not form a tree with sensible figures."""
@@ -126,8 +129,8 @@ def _node(owner: Owner) -> Node:
 
 
 def _check(owner: Owner) -> None:
-    if not 0 < owner.weight < inf:
-        name, value, least = "weight", owner.weight, "above 0, and finite"
+    if not WEIGHTS[0] <= owner.weight <= WEIGHTS[1]:
+        name, value, least = "weight", owner.weight, "from {:g} to {:g}".format(*WEIGHTS)
     elif not 0 <= owner.guarantee < inf:
         name, value, least = "guarantee", owner.guarantee, "0 or more, and finite"
     elif not owner.limit >= 0:

@@ -1,10 +1,10 @@
 """How long jobs run, and wait, where not all of their minimums fit and they take turns.
 
 A suspension costs a start. So a turn is many times as long as a start takes, and it gets longer with what the
-job has had: it gives its place to a suspended one once it has had half as much again. A job that needs ten
-times as long is thus suspended a few times more, where turns of one length would suspend it ten times as
-often, and nobody has to know how long it needs (as with the queues of Tiresias; Gu et al., NSDI 2019). In
-the same way a job may be kept waiting for longer, the longer it has run.
+job has had: it gives its place to a suspended one once it has had half as much again as that. A job that
+needs ten times as long is thus suspended a few times more, where turns of one length would suspend it ten
+times as often, and nobody has to know how long it needs (as with the queues of Tiresias; Gu et al., NSDI
+2019). In the same way a job may be kept waiting for longer, the longer it has run.
 """
 
 from functools import cached_property

@@ -3,14 +3,14 @@
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, isfinite
+from math import isfinite
 from operator import gt
 
 import numpy as np
 import numpy.typing as npt
 
 from edt_launch.allocator.model import Cluster, Job
-from edt_launch.allocator.tree import Layer, Node, grow
+from edt_launch.allocator.tree import WEIGHTS, Layer, Node, grow
 from edt_launch.allocator.useful import useful
 
 Ints = npt.NDArray[np.int64]
@@ -18,6 +18,9 @@ Floats = npt.NDArray[np.float64]
 
 MOST = 2**31 - 1
 """Workers of a job."""
+
+MOST_USAGE = 1e18
+"""GPU-seconds that are remembered of a job, service and entitlement together."""
 
 
 @dataclass(slots=True, eq=False)
@@ -147,15 +150,22 @@ def _check(jobs: Sequence[Job]) -> None:
     """Refuse figures that nothing can be worked out from; sums find them fast, as they are rare."""
     weights, most = [job.weight for job in jobs], [job.max for job in jobs]
     used = [job.usage.service + job.usage.entitlement for job in jobs]
-    if min(weights, default=1.0) > 0 and max(most, default=0) <= MOST and isfinite(sum(weights) + sum(used)):
+    is_known = isfinite(sum(weights) + sum(used)) and min(used, default=0.0) >= 0
+    lightest, heaviest = WEIGHTS
+    is_weighed = min(weights, default=1.0) >= lightest and max(weights, default=1.0) <= heaviest
+    if is_known and is_weighed and max(most, default=0) <= MOST and max(used, default=0.0) <= MOST_USAGE:
         return
-    for job in jobs:
-        if not 0 < job.weight < inf:
-            raise ValueError(f"job {job.id!r} has weight {job.weight:g}: it has to be above 0, and finite")
+    for job, use in zip(jobs, used, strict=True):
+        if not lightest <= job.weight <= heaviest:
+            raise ValueError(
+                f"job {job.id!r} has weight {job.weight:g}: it has to be from {lightest:g} to {heaviest:g}"
+            )
         if job.max > MOST:
             raise ValueError(f"job {job.id!r} has max {job.max}: it has to be {MOST} at most")
-        if not isfinite(job.usage.service + job.usage.entitlement):
-            raise ValueError(f"job {job.id!r} has {job.usage}: its figures have to be finite")
+        if not 0 <= use <= MOST_USAGE:
+            raise ValueError(
+                f"job {job.id!r} has {job.usage}: its figures have to be from 0 to {MOST_USAGE:g}"
+            )
 
 
 def _held(cluster: Cluster, jobs: Sequence[Job], is_whole: bool) -> list[int]:

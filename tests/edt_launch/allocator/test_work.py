@@ -15,11 +15,14 @@ JOB = Job("j", "ann", 2, 8, 0.0)
 @pytest.mark.parametrize(
     "change,message",
     [
-        ({"weight": 0.0}, "weight 0: it has to be above 0, and finite"),
-        ({"weight": inf}, "weight inf: it has to be above 0, and finite"),
-        ({"weight": nan}, "weight nan: it has to be above 0, and finite"),
+        ({"weight": 0.0}, "weight 0: it has to be from 1e-09 to 1e\\+09"),
+        ({"weight": inf}, "weight inf: it has to be from"),
+        ({"weight": nan}, "weight nan: it has to be from"),
         ({"max": 2**63}, "max 9223372036854775808: it has to be 2147483647 at most"),
-        ({"usage": Usage(nan)}, "its figures have to be finite"),
+        ({"weight": 1e308}, "weight 1e\\+308: it has to be from"),
+        ({"usage": Usage(nan)}, "its figures have to be from 0 to 1e\\+18"),
+        ({"usage": Usage(1e308, 1e308)}, "its figures have to be from 0"),
+        ({"usage": Usage(-1.0)}, "its figures have to be from 0"),
     ],
 )
 def test_a_job_with_an_impossible_figure_is_refused(change, message):
