@@ -9,11 +9,14 @@ devices nothing new starts until it runs (as in EASY backfilling; Lifka, 1995). 
 nobody loses, and an order in which whoever runs falls back, every job gets its turn.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Container, Sequence
+from itertools import accumulate
 from math import inf
 from operator import add
 from statistics import fmean
 
+from edt_launch.allocator.filling import SLACK
 from edt_launch.allocator.model import Policy, Preemption
 from edt_launch.allocator.shares import hold_back
 from edt_launch.allocator.turns import Turns, is_protected, is_resting
@@ -118,14 +121,17 @@ def _rank(
 
 
 def _order(work: Work, candidates: Sequence[int], turns: Turns) -> dict[int, Rank]:
-    """The order of virtual time, with a turn's advantage for those that run; those that never have go first.
+    """The order of virtual time, with a turn's advantage for those that run.
+
+    Those that never have go before those that run, but not before one whose virtual time is behind the one at
+    which they have entered: it is owed its turn.
 
     The jobs of an owner that serves them in an order of its own have their ranks in that order, whatever
     their class: whoever is admitted for another reason leaves its rank to nobody.
     """
     times = {index: turns.virtual_time(index) for index in candidates}
     ahead = {index: time - turns.turn(index) * work.runs[index] for index, time in times.items()}
-    least = min([ahead[index] for index in candidates if work.runs[index]], default=inf)
+    passed = _passed([(times[index], ahead[index]) for index in candidates if work.runs[index]])
     order: dict[int, Rank] = {}
     ordered: dict[str, list[int]] = {}
     for index in candidates:
@@ -133,11 +139,23 @@ def _order(work: Work, candidates: Sequence[int], turns: Turns) -> dict[int, Ran
         if home.policy is not Policy.FAIR:
             ordered.setdefault(home.name, []).append(index)
         has_run = turns.has_run(index)
-        time = ahead[index] if has_run else min(times[index] - turns.turn(index), least)
+        time = ahead[index] if has_run else min(times[index] - turns.turn(index), passed(times[index]))
         order[index] = round(time, 6), has_run, not work.runs[index], job.submitted, job.id
     for members in ordered.values():
         order.update(_in_own_order(work, members, turns))
     return order
+
+
+def _passed(running: Sequence[tuple[float, float]]) -> Callable[[float], float]:
+    """Of jobs that run, by their times and ranks: the first rank of those that have come to a time."""
+    latest_first = sorted(running, reverse=True)
+    ranks = list(accumulate((rank for _, rank in latest_first), min))
+
+    def first(time: float) -> float:
+        count = bisect_right(latest_first, -time, key=lambda one: -one[0] - SLACK)
+        return ranks[count - 1] if count else inf
+
+    return first
 
 
 def _in_own_order(work: Work, members: list[int], turns: Turns) -> dict[int, Rank]:

@@ -298,7 +298,8 @@ class Plan:
             device that another job holds or that a leaving worker may still use.
         targets: workers of each job when all hand-overs are done.
         memory: for the next decision.
-        again_at: when to decide again at the latest though nothing has happened; None: not for that.
+        again_at: when to decide again at the latest though nothing has happened; None: not for that. Where
+            jobs wait for the turns of others to end, decide every few seconds besides.
     """
 
     assignments: Mapping[str, tuple[HostDevices, ...]]

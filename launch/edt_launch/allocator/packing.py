@@ -30,11 +30,13 @@ class Packed:
     Attributes:
         parts: what the allocation files of jobs that move are to say now, by their ids.
         moves: of each job that is to lie on fewer hosts, by its id.
+        hosts: on which a job that moves was, or will be; others exchange nothing there before that is done.
         again_at: times at which a move becomes worth it.
     """
 
     parts: dict[str, Parts] = field(default_factory=dict)
     moves: dict[str, Move] = field(default_factory=dict)
+    hosts: set[str] = field(default_factory=set)
     again_at: list[float] = field(default_factory=list)
 
 
@@ -108,6 +110,7 @@ def _move(job: Job, free: Free, roomy: Sequence[str], packed: Packed) -> bool:
             missing -= len(taken)
     packed.parts[job.id] = tuple(HostDevices(host, devices) for host, devices in parts.items())
     packed.moves[job.id] = Move(tuple(parts), job.resize_cost)
+    packed.hosts.update(own, parts)
     return True
 
 
@@ -140,19 +143,21 @@ def _by_host(jobs: Sequence[Job], hosts: Container[str]) -> dict[str, list[Job]]
 def _exchange(
     work: Work,
     job: Job,
-    hosts: Sequence[HostDevices],
+    onto_one: Sequence[HostDevices],
     neighbours: Mapping[str, Sequence[Job]],
     packed: Packed,
 ) -> None:
-    for onto in hosts:
+    for onto in onto_one:
         left = len(onto.devices)
         if left < job.min or usable(job, left) != left:
             continue
         elsewhere = tuple(part for part in job.held if part.host != onto.host)
         for other in _partners(job, onto, elsewhere, neighbours):
             cost = 2 * (job.resize_cost + other.resize_cost)
-            if other.id in packed.parts or not _is_worth(work, packed, cost, job, other):
+            hosts = {part.host for part in (*job.held, *other.held)}
+            if not packed.hosts.isdisjoint(hosts) or not _is_worth(work, packed, cost, job, other):
                 continue
+            packed.hosts.update(hosts)
             packed.parts[job.id] = (onto,)
             packed.parts[other.id] = _without(other.held, onto.host, job.size - left)
             packed.moves[job.id] = Move((onto.host,), cost, other.id)
