@@ -103,8 +103,8 @@ class Job:
         start_cost: the same of a start.
         speedup: points (workers, speed) relative to one worker, ascending; empty for linear.
         step_time: seconds of a step with one worker, as far as is known; None while it is not.
-        protected: seconds for which it keeps its minimum once it has started, and for which no other job is
-            suspended for it once it was suspended itself.
+        protected: seconds for which it keeps its minimum at least once it has started, and for which no other
+            job is suspended for it once it was suspended itself.
         held: what its allocation file says now, the host of the coordinator first; empty unless it runs.
         leaving: devices whose workers have been told to leave and are not known to be gone.
         started: since when it has run without a break; None unless it runs.
@@ -203,7 +203,7 @@ class Memory:
     Attributes:
         imbalanced_since: since when an owner has had another number than its due, by its name.
         entered: virtual time at which each job has entered, by its id.
-        clock: the latest of these times, also of jobs that have ended.
+        clock: virtual time at which newcomers enter, which never goes back.
         reserved: id of the job that devices are being kept for, if any.
         pinned: ids of the jobs that owners' guarantees had room for, in the order in which it was found.
         owner_steps: by how many quarters of a power of two an owner's weight is raised, by its name.

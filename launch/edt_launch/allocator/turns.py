@@ -20,7 +20,7 @@ class Turns:
 
     Attributes:
         entered: virtual time at which each job has entered, by its id.
-        clock: the latest of these times, also of jobs that have ended.
+        clock: the one at which newcomers enter.
     """
 
     def __init__(self, work: Work) -> None:

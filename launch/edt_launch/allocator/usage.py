@@ -4,7 +4,7 @@ Owners and jobs remember GPU-seconds served and due. An owner's memory halves ev
 as long as it does. Two things follow. Whoever had less than its due gets more of the surplus now, up to twice
 its weight, and whoever had more gets less; due is only what was asked for, so an idle owner banks nothing.
 And when not all jobs fit, they take turns by virtual time, GPU-seconds served for each GPU of their minimum.
-A newcomer enters at the smallest of those that run, or when the one before it has (start-time fair queueing;
+A newcomer enters at the smallest of those that run, which is not let go back (start-time fair queueing;
 Goyal, Vin and Cheng, 1996): no stream of newcomers starves anyone, and nobody gains by waiting.
 """
 
@@ -61,23 +61,23 @@ def balanced(work: Work) -> Weigh:
 
 
 def enter(work: Work) -> tuple[Mapping[str, float], float]:
-    """At which virtual time each job has entered, by its id, and the latest one at which any has.
+    """At which virtual time each job has entered, by its id, and the one at which newcomers enter.
 
-    Newcomers enter now: at the smallest virtual time of those that run, and not before earlier ones. Else a
-    job that has had its turn could be overtaken for ever.
+    That is the smallest virtual time of those that run, and never less than it was. Else a job that has had
+    its turn could be overtaken for ever.
     """
-    memory = work.cluster.memory
-    entered, clock = memory.entered, memory.clock
+    entered, clock = work.cluster.memory.entered, work.cluster.memory.clock
     newcomers = [index for index, job in enumerate(work.ids) if job not in entered]
-    if not newcomers and len(entered) == len(work.ids):
+    if not newcomers and len(entered) == len(work.ids) and all(work.runs):
         return entered, clock
-    now = {job: entered[job] for job in work.ids if job in entered}
-    if newcomers:
-        had = served(work)
-        times = [entered.get(job, inf) + so_far for job, so_far in zip(work.ids, had, strict=True)]
-        running = min([time for time, runs in zip(times, work.runs, strict=True) if runs], default=inf)
-        clock = max(clock, running) if running < inf else clock
-        now.update((work.ids[index], clock - had[index]) for index in newcomers)
+    now, had = {job: entered[job] for job in work.ids if job in entered}, served(work)
+    running = [
+        now[job] + so_far
+        for job, so_far, runs in zip(work.ids, had, work.runs, strict=True)
+        if runs and job in now
+    ]
+    clock = max(clock, min(running, default=clock))
+    now.update((work.ids[index], clock - had[index]) for index in newcomers)
     return now, clock
 
 
