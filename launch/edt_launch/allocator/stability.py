@@ -13,16 +13,14 @@ stays within a factor of its share; whoever is behind by as much as makes a resi
 that has lasted for many times what a resize costs.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from heapq import heapify, heappop
+from heapq import heapify, heappop, heappush
 from math import ceil, floor
 
 from edt_launch.allocator.filling import SLACK
 from edt_launch.allocator.model import Job, Options
 from edt_launch.allocator.speedup import gain
-from edt_launch.allocator.tree import Node
 from edt_launch.allocator.work import Work, usable
 
 
@@ -146,23 +144,22 @@ class _Resizes:
         self.below = {*differing} - self.above
 
     def decide(self) -> None:
-        work, target = self.work, self.work.target
+        work = self.work
         self._shrink_what_must()
         self.lowest = min([work.jobs[index].tier for index in self.above], default=None)
-        due = [index for index in self.below if self._is_wanting(index) and self._is_due(index)]
+        wanting = [index for index in self.below if self._is_wanting(index) and self._is_due(index)]
         served: set[int] = set()
         while forced := [index for index in self.below if index not in served and self._must_grow(index)]:
-            for index in sorted(forced, key=self._urgency):  # may leave others that have to grow then
-                self._serve(index, is_forced=True)
+            self._serve(forced, self.above, is_forced=True)  # may leave others that have to grow then
             served.update(forced)
-        for index in sorted(due, key=self._urgency):
-            if self.sizes[index] < target[index]:
-                self._serve(index, is_forced=False)
-        self._cover()
+        if wanting := [index for index in wanting if index in self.below]:
+            self._serve(wanting, [index for index in self.above if self._is_due(index)], is_forced=False)
+        if self._free() < 0:
+            self._cover(self.above)
         self._hand_out()
         if not self._is_sound():
             for index in [*self.above, *self.below]:
-                self._set(index, target[index])
+                self._set(index, work.target[index])
 
     def _is_wanting(self, index: int) -> bool:
         """Whether others should give to a job: its owner lacks something, or it is far or long behind."""
@@ -186,14 +183,6 @@ class _Resizes:
                 or (over and not over.isdisjoint(work.homes[index].path))
             ):
                 self._set(index, work.target[index])
-
-    @cached_property
-    def _members(self) -> Mapping[tuple[str, int], Sequence[int]]:
-        """The jobs of each tier right below each owner, by its name and the tier."""
-        members: dict[tuple[str, int], list[int]] = {}
-        for index, (home, job) in enumerate(zip(self.work.homes, self.work.jobs, strict=True)):
-            members.setdefault((home.name, job.tier), []).append(index)
-        return members
 
     def _band(self, index: int) -> tuple[int, int]:
         if (known := self._bands.get(index)) is None:
@@ -260,57 +249,42 @@ class _Resizes:
             return False
         return True
 
-    def _serve(self, index: int, *, is_forced: bool) -> None:
-        """Grow a job to its due, with what others give if need be."""
-        work = self.work
-        missing = work.target[index] - self.sizes[index] - self._free()
-        gifts = self._gifts(index, missing, is_forced=is_forced) if missing > 0 else {}
-        missing -= sum([self.sizes[other] - size for other, size in gifts.items()])
-        reach = usable(work.jobs[index], work.target[index] - max(0, missing))
-        if not is_forced and not self._pays(index, reach):
-            return
-        for other, size in gifts.items():
-            self._set(other, size)
-        self._take(index, work.target[index])
+    def _serve(self, takers: Iterable[int], givers: Collection[int], *, is_forced: bool) -> None:
+        """Grow jobs to their due, as far as what is free and what others have above theirs reaches."""
+        target = self.work.target
+        left = self._free() + sum([self.sizes[other] - target[other] for other in givers])
+        for index in sorted(takers, key=self._urgency):
+            size = self.sizes[index]
+            reach = usable(self.work.jobs[index], min(target[index], size + max(0, left)))
+            if reach > size and (is_forced or self._pays(index, reach)):
+                left -= reach - size
+                self._set(index, reach)
+        if self._free() < 0:
+            self._cover(givers, is_forced=is_forced)
 
-    def _gifts(self, index: int, missing: int, *, is_forced: bool) -> dict[int, int]:
-        """Sizes of few others that leave a job what it misses.
+    def _cover(self, givers: Iterable[int], *, is_forced: bool = False) -> None:
+        """Shrink few of those above their due by as much as more has been given out than there is.
 
-        First those beyond their band give what they have beyond it, then those above their due what they
-        have above it, then siblings down to the lower end of their band if the job has to grow: to put one
-        right, no other is put wrong.
+        First they give what they have beyond their band, then what they have above their due; for jobs that
+        have to grow an owner takes what it has above its own due from few of them, within their bands.
         """
-        work, gifts = self.work, dict[int, int]()
-        home, tier = work.homes[index], work.jobs[index].tier
-        siblings = self._members[home.name, tier]
-        least_of = {other: work.target[other] for other in self.above}
-        if is_forced:
-            least_of.update((other, self._band(other)[0]) for other in siblings if other != index)
-        givers = [
-            other
-            for other, least in least_of.items()
-            if self.sizes[other] > least and (is_forced or self._is_due(other))
-        ]
-        beyond = {other: high for other in givers if self.sizes[other] > (high := self._band(other)[1])}
-        above = {other: least_of[other] for other in givers if other in self.above}
-        for limits in beyond, above, least_of:
-            able = () if missing <= 0 else givers if limits is least_of else limits
-            order = [(self._expendable(other, home), other) for other in able]
-            heapify(order)  # mostly the first will do
-            while order and missing > 0:
-                other = heappop(order)[1]
-                size = gifts.get(other, self.sizes[other])
-                smaller = self._shrunk(other, size, missing, limits[other])
-                if smaller < size:
-                    gifts[other] = smaller
-                    missing -= size - smaller
-        return gifts
-
-    def _cover(self) -> None:
-        for index in sorted(self.above, key=self._expendable) if self._free() < 0 else ():
-            self._set(index, self._shrunk(index, self.sizes[index], -self._free(), self.work.target[index]))
-            if self._free() >= 0:
-                return
+        givers = [*givers]
+        for is_beyond in True, False:
+            most = {other: self._band(other)[1] if is_beyond else self.work.target[other] for other in givers}
+            order = [(self._expendable(other), other) for other in givers if self.sizes[other] > most[other]]
+            heapify(order)
+            while order and (missing := -self._free()) > 0:
+                rank, other = heappop(order)
+                if (now := self._expendable(other)) != rank:  # its owner has given, and is at its due by now
+                    heappush(order, (now, other))
+                    continue
+                home, least = self.work.homes[other].name, most[other]
+                excess = self.have[home] - self.due[home]
+                if is_forced and not is_beyond and excess > 0:
+                    missing, least = min(missing, excess), self._band(other)[0]
+                self._set(other, self._shrunk(other, self.sizes[other], missing, least))
+                if self.sizes[other] > most[other]:
+                    heappush(order, (self._expendable(other), other))
 
     def _hand_out(self) -> None:
         """Give what is free to few jobs, those furthest behind first."""
@@ -356,18 +330,15 @@ class _Resizes:
             job.id,
         )
 
-    def _expendable(self, index: int, home: Node | None = None) -> tuple[object, ...]:
-        """Who shrinks first, for a job of `home`: lower tiers; siblings if their owner lacks nothing, then
-        owners above their due; whoever has most of its share; what costs least; the youngest.
+    def _expendable(self, index: int) -> tuple[object, ...]:
+        """Who shrinks first: lower tiers; owners above their due; whoever has most of its share; what costs
+        least; the youngest.
         """
-        work = self.work
-        job, size, node = work.jobs[index], self.sizes[index], work.homes[index]
-        have, due = self.have[node.name], self.due[node.name]
-        is_near = have >= due if node is home else have > due
+        job, size, home = self.work.jobs[index], self.sizes[index], self.work.homes[index].name
         return (
             job.tier,
-            (0 if node is home else 1) if is_near else (1 if node is home else 2),
-            -round(size / max(work.share[index], 1e-9), 6),
+            self.have[home] <= self.due[home],
+            -round(size / max(self.work.share[index], 1e-9), 6),
             job.resize_cost,
             -(job.started or 0.0),
             job.id,
