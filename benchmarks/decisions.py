@@ -66,7 +66,7 @@ def _job(number: int, users: int, random: Random) -> Job:
         least * random.choice([1, 2, 4, 8, 16]),
         float(number % 1000),
         weight=random.choice([1.0, 1.0, 2.0]),
-        usage=Usage(random.uniform(1e3, 1e5), random.uniform(1e3, 1e5), 1000.0),
+        usage=Usage(random.uniform(1e3, 1e5), random.uniform(1e3, 1e5), 1000.0, random.uniform(1e3, 1e5)),
     )
 
 

@@ -10,8 +10,8 @@ nobody loses, and an order in which whoever runs falls back, every job gets its 
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Container, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Container, Mapping, Sequence
+from itertools import accumulate, takewhile
 from math import inf
 from operator import add
 from statistics import fmean
@@ -35,7 +35,7 @@ def set_aside(work: Work) -> None:
     preemption = work.cluster.options.preemption
     if len(work.tiers) == 1:
         return
-    room = Room(work, _pinned(work), work.claims)
+    room = Room(work, _pinned_minimums(work), work.claims)
     for _, members in work.tiers:
         for index in sorted(members, key=_seniority(work)):
             if preemption is Preemption.TO_ZERO or not work.runs[index] or not work.low[index]:
@@ -76,8 +76,9 @@ def admit(work: Work, tier: int, members: Sequence[int], turns: Turns) -> list[i
 
 def _take_turns(work: Work, candidates: Sequence[int], turns: Turns) -> list[int]:
     """Admit in order; the first that has waited for too long and does not fit gets a reservation."""
-    overdue = {index for index in candidates if _has_waited(work, turns, index)}
-    rank = _rank(work, candidates, turns, overdue)
+    queues = _queues(work, candidates)
+    overdue, before = _overdue(work, candidates, turns, queues)
+    rank = _rank(work, overdue, before, _order(work, candidates, turns, queues))
     room = Room(work, [node.fixed for node in work.nodes], work.claims)
     chosen = []
     for index in sorted(candidates, key=rank):
@@ -93,25 +94,63 @@ def _take_turns(work: Work, candidates: Sequence[int], turns: Turns) -> list[int
     return chosen
 
 
-def _has_waited(work: Work, turns: Turns, index: int) -> bool:
-    """Whether a job has waited for too long, and could ever run."""
-    since, need = work.jobs[index].waiting_since, work.low[index]
+def _queues(work: Work, candidates: Sequence[int]) -> list[list[int]]:
+    """The jobs of each owner that serves them in an order of its own, in that order."""
+    queues: dict[str, list[int]] = {}
+    for index in candidates:
+        home = work.homes[index]
+        if home.policy is not Policy.FAIR:
+            queues.setdefault(home.name, []).append(index)
+    return [sorted(members, key=lambda index: _own_rank(work, index)) for members in queues.values()]
+
+
+def _overdue(
+    work: Work, candidates: Sequence[int], turns: Turns, queues: Sequence[Sequence[int]]
+) -> tuple[set[int], set[int]]:
+    """Jobs that have waited for too long and could run, and those that run before one of them in its queue.
+
+    In a queue that is at most the first that waits and could run, and only if there is room for it beside
+    those before it: it takes nothing from these.
+    """
+    before, late = dict[int, Sequence[int]](), {*candidates}
+    for queue in queues:
+        late.difference_update(queue)
+        able = [index for index in queue if _could_run(work, index)]
+        running = [*takewhile(work.runs.__getitem__, able)]
+        if len(running) < len(able):
+            before[able[len(running)]] = running
+    late.update(before)
+    overdue = {index for index in late if _has_waited(work, turns, index, before.get(index, ()))}
+    return overdue, {other for index in overdue for other in before.get(index, ())}
+
+
+def _has_waited(work: Work, turns: Turns, index: int, before: Sequence[int]) -> bool:
+    """Whether a job has waited for too long, and could run beside those before it."""
+    since = work.jobs[index].waiting_since
     if work.runs[index] or since is None or work.now - since < turns.longest_wait(index):
         return False
+    return _could_run(work, index, sum([work.low[other] for other in before]))
+
+
+def _could_run(work: Work, index: int, used: int = 0) -> bool:
+    """Whether limits have room for a job, beside what others of its owner use."""
+    need = work.low[index] + used
     return all(need <= node.limit - node.unlent for node in work.homes[index].path)
 
 
 def _rank(
-    work: Work, candidates: Sequence[int], turns: Turns, overdue: Container[int]
+    work: Work, overdue: Container[int], before: Container[int], order: Mapping[int, Rank]
 ) -> Callable[[int], Rank]:
-    """Sort key of admission: a class, and the order in it; those overdue have waited for too long."""
-    order = _order(work, candidates, turns)
+    """Sort key of admission: a class, and the order in it.
+
+    Those overdue have waited for too long; those `before` one of them keep their places.
+    """
 
     def rank(index: int) -> Rank:
         job = work.jobs[index]
         if work.is_pinned[index]:
             return 0, job.submitted, job.id
-        if is_protected(work, index):
+        if index in before or is_protected(work, index):
             return 1, -inf if job.started is None else job.started, job.submitted, job.id
         if index in overdue:
             return 2, job.id != work.last_reserved, *order[index]
@@ -120,29 +159,27 @@ def _rank(
     return rank
 
 
-def _order(work: Work, candidates: Sequence[int], turns: Turns) -> dict[int, Rank]:
+def _order(
+    work: Work, candidates: Sequence[int], turns: Turns, queues: Sequence[Sequence[int]]
+) -> dict[int, Rank]:
     """The order of virtual time, with a turn's advantage for those that run.
 
     Those that never have go before those that run, but not before one whose virtual time is behind the one at
     which they have entered: it is owed its turn.
 
-    The jobs of an owner that serves them in an order of its own have their ranks in that order, whatever
-    their class: whoever is admitted for another reason leaves its rank to nobody.
+    The jobs of an owner that serves them in an order of its own have their ranks in that order. A job has
+    the same rank there whether or not it is admitted for another reason.
     """
     times = {index: turns.virtual_time(index) for index in candidates}
     ahead = {index: time - turns.turn(index) * work.runs[index] for index, time in times.items()}
     passed = _passed([(times[index], ahead[index]) for index in candidates if work.runs[index]])
     order: dict[int, Rank] = {}
-    ordered: dict[str, list[int]] = {}
     for index in candidates:
-        job, home = work.jobs[index], work.homes[index]
-        if home.policy is not Policy.FAIR:
-            ordered.setdefault(home.name, []).append(index)
-        has_run = turns.has_run(index)
+        job, has_run = work.jobs[index], turns.has_run(index)
         time = ahead[index] if has_run else min(times[index] - turns.turn(index), passed(times[index]))
         order[index] = round(time, 6), has_run, not work.runs[index], job.submitted, job.id
-    for members in ordered.values():
-        order.update(_in_own_order(work, members, turns))
+    for queue in queues:
+        order.update(_in_own_order(work, queue, turns))
     return order
 
 
@@ -158,18 +195,17 @@ def _passed(running: Sequence[tuple[float, float]]) -> Callable[[float], float]:
     return first
 
 
-def _in_own_order(work: Work, members: list[int], turns: Turns) -> dict[int, Rank]:
-    """Ranks of an owner's jobs in its own order: all at their mean time, as many as run ahead by a mean turn.
+def _in_own_order(work: Work, queue: Sequence[int], turns: Turns) -> dict[int, Rank]:
+    """Ranks of the jobs of a queue: all at their mean time, as many as run ahead by a mean turn.
 
     That depends on how many run, and not on which: else it would change when one runs instead of another.
     """
-    jobs, count = work.jobs, sum([work.runs[index] for index in members])
-    mean = fmean([turns.virtual_time(index) for index in members])
-    ahead = mean - fmean([turns.turn(index) for index in members])
-    ties = sorted([(jobs[index].submitted, jobs[index].id) for index in members])
-    members.sort(key=lambda index: _own_rank(work, index))
+    jobs, count = work.jobs, sum([work.runs[index] for index in queue])
+    mean = fmean([turns.virtual_time(index) for index in queue])
+    ahead = mean - fmean([turns.turn(index) for index in queue])
+    ties = sorted([(jobs[index].submitted, jobs[index].id) for index in queue])
     order: dict[int, Rank] = {}
-    for number, (index, tie) in enumerate(zip(members, ties, strict=True)):
+    for number, (index, tie) in enumerate(zip(queue, ties, strict=True)):
         order[index] = round(ahead if number < count else mean, 6), True, number >= count, *tie
     return order
 
@@ -183,7 +219,7 @@ def _own_rank(work: Work, index: int) -> Rank:
 
 def _pin(work: Work) -> None:
     """Admit what fits into guarantees, and let owners claim the rest of these, if there is enough."""
-    room = Room(work, _pinned(work), {})
+    room = Room(work, _pinned_minimums(work), {})
     wanted = {node.name: 0 for node in work.nodes if node.guarantee}
     for node in work.nodes:
         for above in node.path if node.unlent else ():
@@ -202,7 +238,7 @@ def _pin(work: Work) -> None:
                         wanted[node.name] += work.high[index]
     owners = [node for node in work.nodes if node.guarantee]
     claims = {node.name: int(min(node.guarantee, node.limit, wanted[node.name])) for node in owners}
-    if Room(work, _pinned(work), claims).fits(work.nodes):
+    if Room(work, _pinned_minimums(work), claims).fits(work.nodes):
         work.claims = claims
 
 
@@ -240,7 +276,7 @@ def _is_short(work: Work, candidates: Sequence[int]) -> bool:
     return not Room(work, _beside(fixed, work.sums(work.low, candidates)), work.claims).fits(work.nodes)
 
 
-def _pinned(work: Work) -> list[int]:
+def _pinned_minimums(work: Work) -> list[int]:
     """The minimums of pinned jobs right below each node, beside its unlent GPUs."""
     members = [index for index, is_pinned in enumerate(work.is_pinned) if is_pinned]
     return _beside(_unlent(work), work.sums(work.low, members))

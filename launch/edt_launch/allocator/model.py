@@ -45,11 +45,19 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Remembered use, decayed up to `at`: GPU-seconds served, and that would have been due."""
+    """Remembered use.
+
+    Attributes:
+        service, entitlement: GPU-seconds served, and that would have been due, decayed up to `at`.
+        at: up to when.
+        attained: seconds for which a job has had its minimum, by which jobs take turns; the more it weighs,
+            the more slowly they pass (see `usage.remember`).
+    """
 
     service: float = 0.0
     entitlement: float = 0.0
     at: float = 0.0
+    attained: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -150,8 +158,8 @@ class Options:
         turn_costs: the same in multiples of what a start costs.
         turn_growth: the same as part of what the running job has had of its minimum.
         protected_costs: multiple of what a start costs for which a started job keeps its minimum at least.
-        longest_wait: seconds after which the first waiting job gets a reservation, where all minimums fit; if
-            it has run, twice its turn where that is longer; as many times that as they fill what there is.
+        longest_wait: seconds after which a waiting job gets a reservation, where the minimums of others fit;
+            if it has run, twice its turn where that is longer; as many times that as they fill what there is.
         imbalance: GPUs that an owner's quota may be off by.
         imbalance_time: seconds for which it may.
         least_change: part of a job's size by which an optional resize must change it.

@@ -122,9 +122,8 @@ def _division(work: Work, members: Sequence[int], total: int) -> list[int]:
 def top_up(work: Work, members: Sequence[int], claims: Mapping[str, int]) -> None:
     """Give out what no share has taken, a step to each job in turn, as long as somebody can use it.
 
-    Of one tier first whoever is below its share, of those who holds more already, then the furthest below.
-    Who holds what this has given gets the same again: whoever got nothing of a turn finds no more room when
-    those that did go before it.
+    Of one tier those below their shares come first; then those that the last decision gave more, which so
+    keep what this gave them then; then those furthest below their shares.
 
     Args:
         work: the decision; jobs without a target have what is kept for them.

@@ -1,17 +1,18 @@
 """How long jobs run, and wait, where not all of their minimums fit and they take turns.
 
 A suspension costs a start. So a turn is many times as long as a start takes, and it gets longer with what the
-job has had: it gives its place to a suspended one once it has had half as much again as that. A job that
-needs ten times as long is thus suspended a few times more, where turns of one length would suspend it ten
-times as often, and nobody has to know how long it needs (as with the queues of Tiresias; Gu et al., NSDI
-2019). In the same way a job may be kept waiting for longer, the longer it has run.
+job has had: by a third of that, with which the job gives its place to one that came at the same time as soon
+as it has had one and a half times as much. A job that needs ten times as long is thus suspended a few times
+more, where turns of one length would suspend it ten times as often, and nobody has to know how long it needs
+(as with the queues of Tiresias; Gu et al., NSDI 2019). In the same way a job may be kept waiting for longer,
+the longer it has run.
 """
 
 from functools import cached_property
 from math import ceil
 
 from edt_launch.allocator.model import Job
-from edt_launch.allocator.usage import enter, served
+from edt_launch.allocator.usage import enter
 from edt_launch.allocator.work import Work
 
 
@@ -28,34 +29,40 @@ class Turns:
         self.entered, self.clock = enter(work)
 
     @cached_property
-    def _served(self) -> list[float]:
-        return served(self._work)
-
-    @cached_property
-    def _crowding(self) -> dict[str, int]:
-        return crowding(self._work)
+    def _needed(self) -> list[float]:
+        return needed(self._work)
 
     def virtual_time(self, index: int) -> float:
         """Seconds of its minimum that a job has had, since the clock of all jobs began."""
-        return self.entered[self._work.ids[index]] + self._served[index]
+        return self.entered[self._work.ids[index]] + self._work.jobs[index].usage.attained
 
     def has_run(self, index: int) -> bool:
         """Whether a job runs, or ever has."""
         job = self._work.jobs[index]
-        return job.started is not None or job.usage.service > 0
+        return job.started is not None or job.usage.attained > 0
 
     def turn(self, index: int) -> float:
         """Seconds of its minimum by which a job has to be ahead of a suspended one to give it its place."""
         options, job = self._work.cluster.options, self._work.jobs[index]
         return max(
-            options.turn, options.turn_costs * job.start_cost, options.turn_growth * self._served[index]
+            options.turn, options.turn_costs * job.start_cost, options.turn_growth * job.usage.attained
         )
 
     def longest_wait(self, index: int) -> float:
         """Seconds after which a waiting job gets a reservation: twice its turn at least if it has run."""
-        times = max([self._crowding[node.name] for node in self._work.homes[index].path])
         longest = self._work.cluster.options.longest_wait
-        return times * (max(longest, 2 * self.turn(index)) if self.has_run(index) else longest)
+        return self._crowding(index) * (
+            max(longest, 2 * self.turn(index)) if self.has_run(index) else longest
+        )
+
+    def _crowding(self, index: int) -> int:
+        """How many times the minimums of others fill what an owner above a job may have, rounded up."""
+        times, own = 1, float(self._work.low[index])
+        for node in self._work.homes[index].path:
+            need = self._needed[node.position]
+            times = max(times, ceil((need - own) / max(1.0, node.limit)))
+            own = min(need, node.limit) - min(need - own, node.limit)
+        return times
 
 
 def protected(work: Work, job: Job) -> float:
@@ -75,13 +82,10 @@ def is_resting(work: Work, job: Job) -> bool:
     return since is not None and work.now - since < protected(work, job)
 
 
-def crowding(work: Work) -> dict[str, int]:
-    """How many times the minimums below each owner fill what it may have, rounded up, by its name."""
-    needed: list[float] = [*work.sums(work.low)]
-    times = {}
+def needed(work: Work) -> list[float]:
+    """The minimums below each owner, of each child no more than it may have, by the nodes' positions."""
+    sums: list[float] = [*work.sums(work.low)]
     for node in reversed(work.nodes):
-        need = needed[node.position]
-        times[node.name] = max(1, ceil(need / max(1.0, node.limit)))
         if node.parent is not None:
-            needed[node.parent.position] += min(need, node.limit)
-    return times
+            sums[node.parent.position] += min(sums[node.position], node.limit)
+    return sums

@@ -3,9 +3,10 @@
 Owners and jobs remember GPU-seconds served and due. An owner's memory halves every half-life; a job's lasts
 as long as it does. Two things follow. Whoever had less than its due gets more of the surplus now, up to twice
 its weight, and whoever had more gets less; due is only what was asked for, so an idle owner banks nothing.
-And when not all jobs fit, they take turns by virtual time, GPU-seconds served for each GPU of their minimum.
-A newcomer enters at the smallest of those that run, which is not let go back (start-time fair queueing;
-Goyal, Vin and Cheng, 1996): no stream of newcomers starves anyone, and nobody gains by waiting.
+And when not all jobs fit, they take turns by virtual time: the service that they have attained for each GPU
+of their minimum, counted from the virtual time at which they have entered. A newcomer enters at the smallest
+of those that run, which is not let go back (start-time fair queueing; Goyal, Vin and Cheng, 1996): no stream
+of newcomers starves anyone, and nobody gains by waiting.
 """
 
 from collections.abc import Mapping, Sequence
@@ -70,32 +71,15 @@ def enter(work: Work) -> tuple[Mapping[str, float], float]:
     newcomers = [index for index, job in enumerate(work.ids) if job not in entered]
     if not newcomers and len(entered) == len(work.ids) and all(work.runs):
         return entered, clock
-    now, had = {job: entered[job] for job in work.ids if job in entered}, served(work)
+    now = {job: entered[job] for job in work.ids if job in entered}
     running = [
-        now[job] + so_far
-        for job, so_far, runs in zip(work.ids, had, work.runs, strict=True)
-        if runs and job in now
+        now[job.id] + job.usage.attained
+        for job, runs in zip(work.jobs, work.runs, strict=True)
+        if runs and job.id in now
     ]
     clock = max(clock, min(running, default=clock))
-    now.update((work.ids[index], clock - had[index]) for index in newcomers)
+    now.update((work.ids[index], clock - work.jobs[index].usage.attained) for index in newcomers)
     return now, clock
-
-
-def served(work: Work) -> list[float]:
-    """GPU-seconds served to each job for each GPU that it needs at least.
-
-    That and when it has entered make its virtual time. The clock of a job that weighs twice as much as its
-    owner's jobs do on average is half as fast, so that it gets twice as many turns; the owner's jobs together
-    get no more than with equal weights.
-    """
-    weights: dict[str, list[float]] = {}
-    for job in work.jobs:
-        weights.setdefault(job.owner, []).append(job.weight)
-    means = {owner: sum(of_jobs) / len(of_jobs) for owner, of_jobs in weights.items()}
-    return [
-        job.usage.service / max(1, least) * means[job.owner] / job.weight
-        for job, least in zip(work.jobs, work.low, strict=True)
-    ]
 
 
 def remember(
@@ -105,8 +89,13 @@ def remember(
 
     Call it before whatever changes sizes, with the jobs as they were since the last call, which have used the
     sizes that they hold. What was due is the real share of everybody who wanted to run, by plain weights.
+
+    For a job that weighs twice as much as its owner's jobs do on average attained service grows half as fast,
+    so that it gets twice as many turns; the owner's jobs together get no more than with equal weights. What
+    has been attained is kept when weights or minimums change.
     """
     work = gather(now, cluster, jobs)
+    paces = _paces(work)
     _entitle(work)
     used = work.sums(work.held)
     for node in reversed(work.nodes):
@@ -120,10 +109,21 @@ def remember(
         usage = advance(before, now, used[node.position], node.share, owner.half_life)
         owners.append(replace(owner, usage=usage))
     known = []
-    for job, held, share in zip(jobs, work.held, work.share, strict=True):
+    for job, held, share, pace in zip(jobs, work.held, work.share, paces, strict=True):
         before = replace(job.usage, at=max(job.usage.at, job.submitted))
-        known.append(replace(job, usage=advance(before, now, held, share, inf)))
+        known.append(replace(job, usage=advance(before, now, held, share, inf, pace)))
     return tuple(owners), tuple(known)
+
+
+def _paces(work: Work) -> list[float]:
+    """Attained service of each job for a GPU-second."""
+    weights: dict[str, list[float]] = {}
+    for job in work.jobs:
+        weights.setdefault(job.owner, []).append(job.weight)
+    means = {owner: sum(of_jobs) / len(of_jobs) for owner, of_jobs in weights.items()}
+    return [
+        means[job.owner] / job.weight / max(1, least) for job, least in zip(work.jobs, work.low, strict=True)
+    ]
 
 
 def _entitle(work: Work) -> None:
@@ -135,8 +135,17 @@ def _entitle(work: Work) -> None:
     pour(work, plain(work))
 
 
-def advance(usage: Usage, now: float, used: float, due: float, half_life: float) -> Usage:
-    """Usage after a time in which `used` GPUs were used and `due` were due, older use fading."""
+def advance(usage: Usage, now: float, used: float, due: float, half_life: float, pace: float = 0.0) -> Usage:
+    """Usage after a time in which `used` GPUs were used and `due` were due, older use fading.
+
+    Args:
+        usage: up to now.
+        now: the end of that time.
+        used: GPUs.
+        due: GPUs.
+        half_life: seconds.
+        pace: service attained for a GPU-second.
+    """
     passed = now - usage.at
     if passed <= 0:
         return usage
@@ -145,4 +154,9 @@ def advance(usage: Usage, now: float, used: float, due: float, half_life: float)
         weight = half_life / log(2) * (1 - kept)
     else:
         kept, weight = 1.0, passed
-    return Usage(usage.service * kept + used * weight, usage.entitlement * kept + due * weight, now)
+    return Usage(
+        usage.service * kept + used * weight,
+        usage.entitlement * kept + due * weight,
+        now,
+        usage.attained + used * pace * passed,
+    )

@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf, isfinite, isnan
 from operator import gt
 
 import numpy as np
@@ -18,6 +18,9 @@ Floats = npt.NDArray[np.float64]
 
 MOST = 2**31 - 1
 """Workers of a job."""
+
+SECONDS = ("resize_cost", "start_cost", "protected", "submitted", "started", "resized", "waiting_since")
+"""Times and costs of a job."""
 
 MOST_USAGE = 1e18
 """GPU-seconds that are remembered of a job, service and entitlement together."""
@@ -147,13 +150,29 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
 
 
 def _check(jobs: Sequence[Job]) -> None:
-    """Refuse figures that nothing can be worked out from; sums find them fast, as they are rare."""
+    """Refuse figures that nothing can be worked out from; sums find them fast, as they are rare.
+
+    A sum of times and costs is not a number only if one of these is not, as none is negatively infinite.
+    """
     weights, most = [job.weight for job in jobs], [job.max for job in jobs]
-    used = [job.usage.service + job.usage.entitlement for job in jobs]
+    used = [job.usage.service + job.usage.entitlement + job.usage.attained for job in jobs]
     is_known = isfinite(sum(weights) + sum(used)) and min(used, default=0.0) >= 0
     lightest, heaviest = WEIGHTS
     is_weighed = min(weights, default=1.0) >= lightest and max(weights, default=1.0) <= heaviest
-    if is_known and is_weighed and max(most, default=0) <= MOST and max(used, default=0.0) <= MOST_USAGE:
+    is_within = max(most, default=0) <= MOST and max(used, default=0.0) <= MOST_USAGE
+    seconds = [
+        job.resize_cost
+        + job.start_cost
+        + job.protected
+        + job.submitted
+        + (job.started or 0.0)
+        + (job.resized or 0.0)
+        + (job.waiting_since or 0.0)
+        for job in jobs
+    ]
+    speeds = [speed for job in jobs if job.speedup for _, speed in job.speedup]
+    are_speeds = min(speeds, default=1.0) > 0 and isfinite(sum(speeds))
+    if is_known and is_weighed and is_within and are_speeds and not isnan(sum(seconds)):
         return
     for job, use in zip(jobs, used, strict=True):
         if not lightest <= job.weight <= heaviest:
@@ -165,6 +184,13 @@ def _check(jobs: Sequence[Job]) -> None:
         if not 0 <= use <= MOST_USAGE:
             raise ValueError(
                 f"job {job.id!r} has {job.usage}: its figures have to be from 0 to {MOST_USAGE:g}"
+            )
+        for name in SECONDS:
+            if (value := getattr(job, name)) is not None and isnan(value):
+                raise ValueError(f"job {job.id!r} has {name} {value}: it has to be a number")
+        if not all(0 < speed < inf for _, speed in job.speedup):
+            raise ValueError(
+                f"job {job.id!r} has speedup {job.speedup}: its speeds have to be above 0, and finite"
             )
 
 

@@ -322,12 +322,16 @@ class Pool:
         if self._last is None:
             return
         owners = {owner.name: owner.usage for owner in self._last.cluster.owners}
-        jobs = {job.id: job.usage for job in self._last.jobs}
         self._store.shares.remember({name: (u.service, u.entitlement, u.at) for name, u in owners.items()})
         self._store.jobs.record(
             {
-                id_: {"service": u.service, "entitlement": u.entitlement, "usage_at": u.at}
-                for id_, u in jobs.items()
+                job.id: {
+                    "service": job.usage.service,
+                    "entitlement": job.usage.entitlement,
+                    "usage_at": job.usage.at,
+                    "attained": job.usage.attained,
+                }
+                for job in self._last.jobs
             }
         )
 

@@ -118,7 +118,8 @@ def _job(random: Random, name: str, owner: str, size: int, features: set[str]) -
         speed = random.uniform(0.3, 1)
         job = replace(job, speedup=tuple((count, count**speed) for count in (1, 2, 4)))
     if "usage" in features:
-        job = replace(job, usage=Usage(random.uniform(0, 1e4), random.uniform(0, 1e4), NOW))
+        service = random.uniform(0, 1e4)
+        job = replace(job, usage=Usage(service, random.uniform(0, 1e4), NOW, service / least))
     return replace(job, resize_cost=random.choice([1.0, 5.0, 60.0]))
 
 

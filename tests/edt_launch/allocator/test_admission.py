@@ -24,9 +24,9 @@ def test_a_reservation_lets_a_large_job_in():
     cluster = Cluster((Host("h", tuple("0123")),))
     small = tuple(Job(f"s{number}", "", 1, 1, 0.0) for number in range(4))
     pool = replace(settled(Pool(cluster, small)), now=NOW + 301)
-    large = Job("large", "", 4, 4, 1.0, usage=Usage(1.0, 1.0, NOW))
+    large = Job("large", "", 4, 4, 1.0, usage=Usage(1.0, 1.0, NOW, 0.25))
     fresh = replace(small[0], id="fresh", waiting_since=NOW)
-    longest = 3 * 2 * pool.cluster.options.turn  # the minimums, 9, fill the pool more than twice
+    longest = 2 * 2 * pool.cluster.options.turn  # the minimums of others, 5, fill the pool more than once
     for wait, workers in (longest - 1, 0), (longest, 4):
         waiting = replace(large, waiting_since=pool.now - wait)
         assert settled(replace(pool, jobs=(*pool.jobs, waiting, fresh))).job("large").size == workers

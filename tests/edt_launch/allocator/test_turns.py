@@ -56,11 +56,15 @@ def test_turns_grow_with_what_a_start_costs_and_with_what_a_job_has_had():
     jobs = (
         Job("cheap", "", 1, 1, 0.0),
         Job("dear", "", 1, 1, 0.0, start_cost=100.0),
-        Job("long", "", 2, 2, 0.0, usage=Usage(2 * 9000.0, 0.0, NOW)),
+        Job("long", "", 2, 2, 0.0, usage=Usage(attained=9000.0)),
     )
     turns = Turns(gather(NOW, Cluster((Host("h", tuple("01")),)), jobs))
     assert [turns.turn(index) for index in range(3)] == [900.0, 2000.0, 3000.0]
-    assert [turns.longest_wait(index) for index in range(3)] == [1200.0, 1200.0, 12000.0]  # minimums: 4 of 2
+    assert [turns.longest_wait(index) for index in range(3)] == [
+        1200.0,
+        1200.0,
+        6000.0,
+    ]  # of others: 3, 3, 2 of 2
 
 
 def test_who_can_run_with_some_numbers_only_has_turns_by_the_smallest_of_these():
@@ -88,7 +92,7 @@ def test_a_newcomer_starts_soon_however_long_the_turns_of_others_have_become():
 @pytest.mark.parametrize("gap,had", [(250.0, 0.0), (300.0, 36000.0)])
 def test_a_stream_of_newcomers_starves_nobody(gap, had):
     """Each of them needs 300 seconds. The long one has as much of the time as each that waits."""
-    now, came, most = pool(Job("long", "", 1, 1, NOW, usage=Usage(had, had, NOW))), 0, 0
+    now, came, most = pool(Job("long", "", 1, 1, NOW, usage=Usage(had, had, NOW, had))), 0, 0
     for tick in range(20 * 60):
         if tick * TICK >= came * gap:
             newcomer = Job(f"n{came:03}", "", 1, 1, now.now, waiting_since=now.now)
@@ -120,11 +124,28 @@ def test_an_order_of_its_own_gives_an_owner_no_more_turns(policy):
     assert sum(length for name, length in turns if name == "a") > 0.8 * of_ann
 
 
+@pytest.mark.parametrize("policy", [Policy.FIFO, Policy.PRIORITY], ids=str)
+def test_nobody_overtakes_another_in_the_order_of_its_owner_however_long_it_waits(policy):
+    owners = (Owner("", None), Owner("ann", policy=policy))
+    jobs = (Job("a", "ann", 1, 1, NOW), Job("b", "ann", 1, 1, NOW + 1, waiting_since=NOW))
+    assert {name for name, _ in runs(pool(*jobs, owners=owners), 12 * 3600)} == {"a"}
+
+
+def test_the_next_in_the_order_of_its_owner_gets_a_reservation_that_takes_nothing_from_those_before_it():
+    owners = (Owner("", None), Owner("ann", policy=Policy.FIFO), Owner("bob"))
+    first, next_ = Job("a", "ann", 1, 1, NOW), Job("b", "ann", 3, 3, NOW + 1, waiting_since=NOW)
+    never = Job("never", "ann", 5, 5, NOW, waiting_since=NOW)
+    small = tuple(Job(f"b{number}", "bob", 1, 1, NOW + 2) for number in range(3))
+    start = pool(first, *small, devices=4, owners=owners)
+    late = settled(waited(replace(start, jobs=(*start.jobs, never, next_)), 3 * OPTIONS.longest_wait))
+    assert {job.id for job in late.jobs if job.held} == {"a", "b"}
+
+
 def test_all_who_have_waited_too_long_get_a_place_before_those_that_run():
     running = tuple(Job(f"r{number}", "", 1, 1, 0.0) for number in range(4))
     start = waited(pool(*running, devices=4), 5000)
     waiting = tuple(
-        Job(f"w{number}", "", 1, 1, 1.0, usage=Usage(1e6), waiting_since=-1e7) for number in range(9)
+        Job(f"w{number}", "", 1, 1, 1.0, usage=Usage(attained=1e6), waiting_since=-1e7) for number in range(9)
     )
     after = settled(replace(start, jobs=(*start.jobs, *waiting)))
     assert [job.id for job in after.jobs if job.held] == ["w0", "w1", "w2", "w3"]
@@ -135,4 +156,4 @@ def test_how_long_is_too_long_follows_from_the_fullest_owner_above():
     cluster = Cluster((Host("h", tuple("0123")),), owners)
     small = tuple(Job(f"a{number}", "ann", 1, 1, float(number)) for number in range(3))
     turns = Turns(gather(NOW, cluster, (*small, Job("b", "", 4, 4, 0.0))))
-    assert [turns.longest_wait(index) for index in (0, 3)] == [1800.0, 1200.0]
+    assert [turns.longest_wait(index) for index in (0, 3)] == [1200.0, 600.0]

@@ -22,6 +22,13 @@ JOB = Job("j", "ann", 2, 8, 0.0)
         ({"weight": 1e308}, "weight 1e\\+308: it has to be from"),
         ({"usage": Usage(nan)}, "its figures have to be from 0 to 1e\\+18"),
         ({"usage": Usage(1e308, 1e308)}, "its figures have to be from 0"),
+        ({"usage": Usage(attained=nan)}, "its figures have to be from 0 to 1e\\+18"),
+        ({"resize_cost": nan}, "resize_cost nan: it has to be a number"),
+        ({"protected": nan}, "protected nan: it has to be a number"),
+        ({"started": nan}, "started nan: it has to be a number"),
+        ({"waiting_since": nan}, "waiting_since nan: it has to be a number"),
+        ({"speedup": ((2, nan),)}, r"speedup \(\(2, nan\),\): its speeds have to be above 0, and finite"),
+        ({"speedup": ((2, -1.0),)}, "its speeds have to be above 0"),
         ({"usage": Usage(-1.0)}, "its figures have to be from 0"),
     ],
 )

@@ -86,7 +86,7 @@ def job(record: JobRecord, protected: float) -> Job:
         started=record.running_since if record.size else None,
         resized=record.resized,
         waiting_since=None if record.size else record.waiting_since or record.submitted,
-        usage=Usage(record.service, record.entitlement, record.usage_at),
+        usage=Usage(record.service, record.entitlement, record.usage_at, record.attained),
     )
 
 

@@ -129,6 +129,7 @@ class JobRecord:
         launcher_pid, launcher_started: process number and start time of its `edt-launch`.
         throughput: optimizer steps a second, at its present size.
         service, entitlement, usage_at: remembered usage.
+        attained: seconds of its minimum that it has had, by which it takes turns.
         resize_cost, start_cost: seconds that a resize and a start cost, as learned.
         speedup: points (workers, speed), as learned.
         notes: what the loop remembers of it, for its own eyes.
@@ -183,6 +184,7 @@ class JobRecord:
     service: float = 0.0
     entitlement: float = 0.0
     usage_at: float = 0.0
+    attained: float = 0.0
     resize_cost: float = RESIZE_COST
     start_cost: float = RESIZE_COST
     speedup: tuple[tuple[int, float], ...] = ()
@@ -250,7 +252,8 @@ OBSERVED = frozenset(
         *("resized", "size", "target", "share", "generation", "held", "leaving"),
         *("launcher_pid", "launcher_started", "restarts", "resizes", "losses"),
         *("step", "total_steps", "loss", "throughput"),
-        *("service", "entitlement", "usage_at", "resize_cost", "start_cost", "speedup", "notes"),
+        *("service", "entitlement", "usage_at", "attained"),
+        *("resize_cost", "start_cost", "speedup", "notes"),
     }
 )
 """Fields of a job that the loop may write; `state` changes by `Jobs.move` alone."""

@@ -27,7 +27,7 @@ def test_migrations_lead_to_the_tables(database_url: str) -> None:
 
 NEW = ("kind", "template", "total")
 NEWEST = ("idle_until", "is_once", "scope", "used")
-LATEST = {"allocations": ("leaving", "lost"), "jobs": ("losses", "code_digest", "start_cost")}
+LATEST = {"allocations": ("leaving", "lost"), "jobs": ("losses", "code_digest", "start_cost", "attained")}
 
 
 def go_back(connection: Connection, version: str, columns: Mapping[str, Sequence[str]]) -> None:

@@ -179,8 +179,8 @@ def test_a_database_of_the_version_before_has_its_jobs_and_gets_the_tables(datab
             connection.execute(text(f"DROP TABLE {table}"))
         for column in ("scope", "used"):
             connection.execute(text(f"ALTER TABLE tokens DROP COLUMN {column}"))
-        connection.execute(text("ALTER TABLE jobs DROP COLUMN code_digest"))
-        connection.execute(text("ALTER TABLE jobs DROP COLUMN start_cost"))
+        for column in ("code_digest", "start_cost", "attained"):
+            connection.execute(text(f"ALTER TABLE jobs DROP COLUMN {column}"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0011'"))
     assert migrate(database)
     assert store.projects.add(PROJECT)
