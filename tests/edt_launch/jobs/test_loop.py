@@ -467,6 +467,20 @@ def test_a_stopped_launcher_holds_up_nobody_and_is_killed_in_the_end(service: Se
     service.until(lambda: service.job(FIRST).state is State.STOPPED)
 
 
+def test_what_jobs_have_used_is_known_to_the_next_service(service: Service) -> None:
+    service.submit(FIRST, "ann", low=2)
+    service.until(lambda: service.is_running((FIRST, 4)))
+    service.later = 1000.0
+    service.step()
+    service.start()
+    service.later = 1100.0
+    service.step()
+    job = service.job(FIRST)
+    assert job.service == pytest.approx(4 * 1100.0, rel=0.05)
+    assert job.entitlement == pytest.approx(4 * 1100.0, rel=0.05)
+    assert job.attained == pytest.approx(2 * 1100.0, rel=0.05)
+
+
 def test_what_a_service_has_asked_for_the_next_one_asks_for_again(service: Service) -> None:
     pid = both_running(service)
     os.kill(pid, signal.SIGSTOP)
