@@ -20,7 +20,7 @@ from edt_launch.allocator.filling import SLACK
 from edt_launch.allocator.model import Policy, Preemption
 from edt_launch.allocator.shares import hold_back
 from edt_launch.allocator.turns import Turns, is_protected, is_resting
-from edt_launch.allocator.work import Room, Work, usable
+from edt_launch.allocator.work import Room, Work, could_run, usable
 
 Rank = tuple[object, ...]
 
@@ -95,11 +95,11 @@ def _take_turns(work: Work, candidates: Sequence[int], turns: Turns) -> list[int
 
 
 def _queues(work: Work, candidates: Sequence[int]) -> list[list[int]]:
-    """The jobs of each owner that serves them in an order of its own, in that order."""
+    """The jobs of each owner that serves them in an order of its own, in that order, if they could run."""
     queues: dict[str, list[int]] = {}
     for index in candidates:
         home = work.homes[index]
-        if home.policy is not Policy.FAIR:
+        if home.policy is not Policy.FAIR and could_run(work, index):
             queues.setdefault(home.name, []).append(index)
     return [sorted(members, key=lambda index: _own_rank(work, index)) for members in queues.values()]
 
@@ -109,16 +109,15 @@ def _overdue(
 ) -> tuple[set[int], set[int]]:
     """Jobs that have waited for too long and could run, and those that run before one of them in its queue.
 
-    In a queue that is at most the first that waits and could run, and only if there is room for it beside
-    those before it: it takes nothing from these.
+    In a queue that is at most the first that waits, and only if there is room for it beside those before it:
+    it takes nothing from these.
     """
     before, late = dict[int, Sequence[int]](), {*candidates}
     for queue in queues:
         late.difference_update(queue)
-        able = [index for index in queue if _could_run(work, index)]
-        running = [*takewhile(work.runs.__getitem__, able)]
-        if len(running) < len(able):
-            before[able[len(running)]] = running
+        running = [*takewhile(work.runs.__getitem__, queue)]
+        if len(running) < len(queue):
+            before[queue[len(running)]] = running
     late.update(before)
     overdue = {index for index in late if _has_waited(work, turns, index, before.get(index, ()))}
     return overdue, {other for index in overdue for other in before.get(index, ())}
@@ -129,13 +128,7 @@ def _has_waited(work: Work, turns: Turns, index: int, before: Sequence[int]) -> 
     since = work.jobs[index].waiting_since
     if work.runs[index] or since is None or work.now - since < turns.longest_wait(index):
         return False
-    return _could_run(work, index, sum([work.low[other] for other in before]))
-
-
-def _could_run(work: Work, index: int, used: int = 0) -> bool:
-    """Whether limits have room for a job, beside what others of its owner use."""
-    need = work.low[index] + used
-    return all(need <= node.limit - node.unlent for node in work.homes[index].path)
+    return could_run(work, index, sum([work.low[other] for other in before]))
 
 
 def _rank(
@@ -262,6 +255,8 @@ def _keep_unlent(work: Work) -> None:
             free -= node.unlent
         if node.parent is not None:
             wanted[node.parent.position] += wanted[node.position] + node.unlent
+    for node in reversed(work.nodes):
+        node.unlent_below = node.unlent + sum([child.unlent_below for child in node.children])
 
 
 def _fit(work: Work) -> bool:

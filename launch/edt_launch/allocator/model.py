@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import Enum
 from math import inf
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T", "Memory", "Move")
 
 
 class Policy(Enum):
@@ -323,9 +325,13 @@ def dump(memory: Memory) -> dict[str, Any]:
 
 def load(values: Mapping[str, Any]) -> Memory:
     """The memory that `dump` has made values of; what is unknown is left out, what is missing is empty."""
-    known = {field.name for field in fields(Memory)}
-    memory = Memory(**{name: value for name, value in values.items() if name in known})
-    moves = {
-        job: Move(**{**move, "hosts": tuple(move["hosts"])}) for job, move in values.get("moves", {}).items()
-    }
+    memory = _known(Memory, values)
+    moves = {job: _known(Move, move) for job, move in values.get("moves", {}).items()}
+    moves = {job: replace(move, hosts=tuple(move.hosts)) for job, move in moves.items()}
     return replace(memory, pinned=tuple(memory.pinned), moves=moves)  # JSON knows lists only
+
+
+def _known(kind: type[T], values: Mapping[str, Any]) -> T:
+    """One of a kind of dataclass from those values that are fields of it."""
+    names = {field.name for field in fields(kind)}
+    return kind(**{name: value for name, value in values.items() if name in names})

@@ -6,7 +6,7 @@ from edt_launch.allocator.filling import SLACK
 from edt_launch.allocator.model import Binding, Job, Move, Plan, Reason
 from edt_launch.allocator.packing import GAIN
 from edt_launch.allocator.useful import peak
-from edt_launch.allocator.work import Work, bounds, next_usable
+from edt_launch.allocator.work import Room, Work, bounds, next_usable
 
 
 class Reasons(Mapping[str, Reason]):
@@ -59,7 +59,7 @@ def _binding(work: Work, plan: Plan, index: int, size: int) -> tuple[Binding, st
     if size != work.target[index]:
         return _postponed(work, index, size)
     if size == work.high[index] < bounds(job)[1]:
-        return _by_speed(job, size)
+        return _by_speed(job, size, work.low[index])
     if size == work.high[index]:
         return Binding.MAX, f"has {size}, the most that it can use", "A higher --max would let it grow."
     return _by_share(work, index, size)
@@ -71,7 +71,8 @@ def _of_higher_tiers(work: Work, index: int) -> int:
 
 
 def _not_admitted(work: Work, index: int) -> tuple[Binding, str, str]:
-    job, need = work.jobs[index], work.low[index]
+    job = work.jobs[index]
+    need, _ = bounds(job)
     if not need:
         return (
             Binding.MIN,
@@ -106,9 +107,27 @@ def _not_admitted(work: Work, index: int) -> tuple[Binding, str, str]:
             f"waits: devices are being kept for {holder.id}, which has waited longest",
             "It starts when enough is free beside that, or with a lower minimum.",
         )
+    return _waits_its_turn(work, index, need)
+
+
+def _waits_its_turn(work: Work, index: int, need: int) -> tuple[Binding, str, str]:
+    """Of a job that does not fit beside the minimums of those that were admitted."""
+    admitted = [other for other, is_in in enumerate(work.is_admitted) if is_in]
+    room = Room(
+        work, [a + b.unlent for a, b in zip(work.sums(work.low, admitted), work.nodes, strict=True)], {}
+    )
+    node = room.lacking(index, need) or work.nodes[0]
+    beside = node.unlent_below
+    if node.limit - beside < need:
+        return (
+            Binding.ADMISSION,
+            f"waits: it needs {need}, and {beside} of {int(node.limit)} GPUs are not lent by their owners",
+            "It starts when these lend what they are guaranteed, or with a lower minimum.",
+        )
+    where = f"reach the limit of {node.name}, {int(node.limit)}" if node.name else "fill the pool"
     return (
-        Binding.ADMISSION,
-        f"waits its turn: it needs {need} at once, and the minimums of the jobs before it fill the pool",
+        Binding.LIMIT if node.name else Binding.ADMISSION,
+        f"waits its turn: it needs {need} at once, and the minimums of the jobs before it {where}",
         "It starts when a job ends, or has had its turn; a lower minimum starts earlier.",
     )
 
@@ -145,6 +164,12 @@ def _listed(hosts: Sequence[str]) -> str:
 
 def _postponed(work: Work, index: int, size: int) -> tuple[Binding, str, str]:
     due = work.target[index]
+    if size > work.high[index]:
+        return (
+            Binding.STABILITY,
+            f"has {size}: {due} are as fast for this job, but to shrink now would cost more than it brings",
+            "It will shrink when others need the rest, or when this has lasted for long enough.",
+        )
     verb = "grow" if due > size else "shrink"
     return (
         Binding.STABILITY,
@@ -153,14 +178,16 @@ def _postponed(work: Work, index: int, size: int) -> tuple[Binding, str, str]:
     )
 
 
-def _by_speed(job: Job, size: int) -> tuple[Binding, str, str]:
+def _by_speed(job: Job, size: int, least: int) -> tuple[Binding, str, str]:
     """Of a job that has as many workers as it makes use of."""
     found = peak(job.speedup, bounds(job)[1])
     assert found is not None
     (best, speed), (larger, other) = found
     relation = "slower" if other < speed else "no faster"
     text = f"has {size}: {larger} GPUs are {relation} than {best} for this job"
-    if best < size:
+    if best < size == least:
+        text = f"has its minimum of {size}: {larger} GPUs are {relation} than {best} for this job"
+    elif best < size:
         text = f"has {size} to find out whether that is faster than {best}, which {larger} GPUs were not"
     elif job.step_time is not None and other > 0:
         text += f", measured {job.step_time / other:.3g} s against {job.step_time / speed:.3g} s a step"
@@ -220,11 +247,11 @@ def explain(job: Job, reason: Reason, name: str | None = None) -> tuple[str, ...
     """The lines of `edt why`: what a job asks for, its share, what binds, what would change it."""
     workers = "1 worker" if job.size == 1 else f"{job.size} workers"
     lines = [f"{name or job.id} has {workers} and asks for {_asked(job)}.", f"It {reason.text}."]
-    if reason.path and reason.share:
+    if reason.path and reason.share and job.allowed is None:  # else its owner's is without what it cannot use
         (_, whole), *owners = reason.path
         parts = [(f"{owner}'s", share) for owner, share in owners] + [("this job's", reason.share)]
         shares = ", ".join(f"{whose} is {_shown(share)}" for whose, share in parts)
-        lines.append(f"Fair shares of the pool's {_shown(whole)} devices: {shares}.")
+        lines.append(f"Fair shares of the {_shown(whole)} devices that jobs can use: {shares}.")
     return (*lines, reason.change) if reason.change else tuple(lines)
 
 

@@ -7,6 +7,7 @@ depends on the sums below it alone.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from math import inf
 
 import numpy as np
@@ -152,16 +153,13 @@ def _squeeze(total: float, node: Node, lows: Sequence[float], low: Sequence[int]
 
 def _order(work: Work, node: Node) -> list[list[int]]:
     """Positions of the node's children in the order in which they are served; those of one list share."""
-    count = len(node.children)
     if node.policy is Policy.FIFO:
         submitted = [_first(work, child) for child in node.children]
         submitted += [(work.jobs[index].submitted, work.jobs[index].id) for index in node.jobs]
         return [[position] for position in sorted(range(len(submitted)), key=submitted.__getitem__)]
     weights = [child.weight for child in node.children] + [work.jobs[index].weight for index in node.jobs]
-    return [
-        [position for position in range(count + len(node.jobs)) if weights[position] == weight]
-        for weight in sorted(set(weights), reverse=True)
-    ]
+    heaviest_first = sorted(range(len(weights)), key=lambda position: -weights[position])
+    return [[*positions] for _, positions in groupby(heaviest_first, key=weights.__getitem__)]
 
 
 def _first(work: Work, node: Node) -> tuple[float, str]:

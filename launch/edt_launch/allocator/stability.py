@@ -21,7 +21,8 @@ from math import ceil, floor
 from edt_launch.allocator.filling import SLACK
 from edt_launch.allocator.model import Job, Options
 from edt_launch.allocator.speedup import gain
-from edt_launch.allocator.work import Work, usable
+from edt_launch.allocator.useful import gain_by_shrinking
+from edt_launch.allocator.work import Work, bounds, usable
 
 
 @dataclass(slots=True, eq=False)
@@ -178,11 +179,16 @@ class _Resizes:
         for index in [*self.above]:
             size = self.sizes[index]
             if (
-                size > work.high[index]
+                (size > work.high[index] and self._is_better_smaller(index))
                 or usable(work.jobs[index], size) != size
                 or (over and not over.isdisjoint(work.homes[index].path))
             ):
                 self._set(index, work.target[index])
+
+    def _is_better_smaller(self, index: int) -> bool:
+        """Whether a job that has more than helps it would get faster by what a resize costs."""
+        job, size = self.work.jobs[index], self.sizes[index]
+        return size > bounds(job)[1] or self._is_paid(index, gain_by_shrinking(job.speedup, size))
 
     def _band(self, index: int) -> tuple[int, int]:
         if (known := self._bands.get(index)) is None:
@@ -190,7 +196,7 @@ class _Resizes:
         return known
 
     def _free(self) -> int:
-        return self.due[""] - self.have[""]
+        return int(self.work.nodes[0].limit) - self.have[""]
 
     def _set(self, index: int, size: int) -> None:
         step = size - self.sizes[index]
@@ -230,9 +236,15 @@ class _Resizes:
         is_resized_anyway = before != self.work.soon[index] or job.size != self.work.held[index]
         if job.started is None or is_resized_anyway:
             return True
-        gained = gain(job, before, size)
+        return self._is_paid(index, gain(job, before, size))
+
+    def _is_paid(self, index: int, gained: float) -> bool:
+        """Whether a gain brings what a resize costs, over as long as a job has had its size."""
+        job = self.work.jobs[index]
         if gained <= 0:
             return False
+        if job.started is None:
+            return True
         pays_at = max(job.started, job.resized or job.started) + job.resize_cost / gained
         if pays_at > self.work.now:
             self.again_at.append(pays_at)
@@ -348,7 +360,7 @@ class _Resizes:
         """Whether no GPU idles that is not left to a job, no limit is exceeded, and every size can be run."""
         work = self.work
         return (
-            (self._free() == 0 or (self.is_left and self._free() > 0))
+            (self.is_left or self.have[""] >= self.due[""])
             and all(self.have[node.name] <= node.limit for node in work.nodes)
             and all(
                 usable(work.jobs[index], size) == size

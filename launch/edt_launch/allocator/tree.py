@@ -25,6 +25,7 @@ class Node:
         jobs: indices of the jobs right below it that take part in the pass.
         fixed: GPUs right below it that the pass may not move: of higher tiers, kept by lower ones, unlent.
         unlent: GPUs that it does not use and keeps from others.
+        unlent_below: those of it and of all below it.
         least: what its admitted jobs need at least, fixed ones included.
         low, high: between which its share lies; `low` counts guarantees, too.
         share: real share.
@@ -46,6 +47,7 @@ class Node:
     jobs: list[int] = field(default_factory=list)
     fixed: int = 0
     unlent: int = 0
+    unlent_below: int = 0
     least: int = 0
     low: float = 0.0
     high: float = 0.0
@@ -137,8 +139,12 @@ def _check(owner: Owner) -> None:
         name, value, least = "limit", owner.limit, "0 or more"
     elif not owner.half_life > 0:
         name, value, least = "half-life", owner.half_life, "above 0"
-    elif not isfinite(owner.usage.service + owner.usage.entitlement):
-        name, value, least = "remembered usage", owner.usage.service + owner.usage.entitlement, "finite"
+    elif not 0 <= owner.usage.service < inf:
+        name, value, least = "remembered service", owner.usage.service, "0 or more, and finite"
+    elif not 0 <= owner.usage.entitlement < inf:
+        name, value, least = "remembered entitlement", owner.usage.entitlement, "0 or more, and finite"
+    elif not isfinite(owner.usage.at):
+        name, value, least = "usage remembered up to", owner.usage.at, "finite"
     else:
         return
     raise TreeError(f"owner {owner.name!r} has {name} {value:g}: it has to be {least}")

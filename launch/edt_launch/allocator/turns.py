@@ -13,7 +13,7 @@ from math import ceil
 
 from edt_launch.allocator.model import Job
 from edt_launch.allocator.usage import enter
-from edt_launch.allocator.work import Work
+from edt_launch.allocator.work import Work, could_run
 
 
 class Turns:
@@ -83,8 +83,12 @@ def is_resting(work: Work, job: Job) -> bool:
 
 
 def needed(work: Work) -> list[float]:
-    """The minimums below each owner, of each child no more than it may have, by the nodes' positions."""
-    sums: list[float] = [*work.sums(work.low)]
+    """The minimums below each owner of jobs that could run, by the nodes' positions.
+
+    Of each child they are no more than it may have.
+    """
+    able = [index for index in range(len(work.jobs)) if could_run(work, index)]
+    sums: list[float] = [*work.sums(work.low, able)]
     for node in reversed(work.nodes):
         if node.parent is not None:
             sums[node.parent.position] += min(sums[node.position], node.limit)

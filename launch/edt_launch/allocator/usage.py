@@ -118,11 +118,13 @@ def remember(
 def _paces(work: Work) -> list[float]:
     """Attained service of each job for a GPU-second."""
     weights: dict[str, list[float]] = {}
-    for job in work.jobs:
-        weights.setdefault(job.owner, []).append(job.weight)
+    for job, least in zip(work.jobs, work.low, strict=True):
+        if least:
+            weights.setdefault(job.owner, []).append(job.weight)
     means = {owner: sum(of_jobs) / len(of_jobs) for owner, of_jobs in weights.items()}
     return [
-        means[job.owner] / job.weight / max(1, least) for job, least in zip(work.jobs, work.low, strict=True)
+        means[job.owner] / job.weight / least if least else 0.0
+        for job, least in zip(work.jobs, work.low, strict=True)
     ]
 
 

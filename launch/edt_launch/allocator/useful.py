@@ -30,6 +30,17 @@ def useful(points: Sequence[Point], most: int, allowed: Sequence[int] | None = N
     return max(untried, default=best)
 
 
+def gain_by_shrinking(points: Sequence[Point], size: int) -> float:
+    """By how much of its speed a job with a number of workers would be faster with fewer, as measured.
+
+    0 while that number was not measured, and for differences that count as none.
+    """
+    speeds = {count: speed for count, speed in points if count <= size}
+    best = max(speeds.values(), default=0.0)
+    own = speeds.get(size, best)
+    return best / own - 1 if own < best * (1 - UNCERTAINTY) else 0.0
+
+
 def peak(points: Sequence[Point], most: int) -> tuple[Point, Point] | None:
     """The fewest workers up to `most` that were as fast as any, and the next larger measured number.
 

@@ -43,7 +43,7 @@ class Work:
         last_reserved: id of the job that it kept devices for, if any.
         runs: whether it holds something, or is about to.
         low, high: fewest and most workers that it can run with, and makes use of; both 0 if there is no such
-            number.
+            number, or the fewest are more than a limit above it.
         tiers: (tier, jobs of it), the highest first.
         is_stepwise: whether some job can run with some numbers of workers only.
         has_speedups: whether some owner's jobs divide what they have by their speed-ups.
@@ -101,6 +101,12 @@ class Work:
         return sums
 
 
+def could_run(work: Work, index: int, used: int = 0) -> bool:
+    """Whether there is room for a job, beside what owners keep, and what others of its owner use."""
+    need = work.low[index] + used
+    return need > 0 and all(need <= node.limit - node.unlent_below for node in work.homes[index].path)
+
+
 def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
     """The figures at the start of a decision.
 
@@ -108,6 +114,8 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
         TreeError: the owners do not form a tree, or a figure of theirs is out of range.
         ValueError: a figure of a job is out of range.
     """
+    if not isfinite(now):
+        raise ValueError(f"the time is {now}: it has to be finite")
     _check(jobs)
     ids, owners = [job.id for job in jobs], [job.owner for job in jobs]
     nodes = grow(cluster.owners, owners, cluster.size)
@@ -125,6 +133,12 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
     has_speedups = cluster.options.by_speedup and any(job.speedup for job in jobs)
     if has_speedups:
         high = [max(least, _useful(job, most)) for job, least, most in zip(jobs, low, high, strict=True)]
+    at = np.array(positions, dtype=np.int64)
+    too_large = np.flatnonzero(np.array(low, dtype=np.int64) > _least_limits(nodes)[at]).tolist()
+    if too_large:
+        low, high = [*low], [*high]
+    for index in too_large:
+        low[index] = high[index] = 0
     return Work(
         now=now,
         cluster=cluster,
@@ -132,7 +146,7 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
         nodes=nodes,
         ids=ids,
         homes=[nodes[position] for position in positions],
-        positions=np.array(positions, dtype=np.int64),
+        positions=at,
         is_whole=is_whole,
         held=held,
         soon=soon,
@@ -149,13 +163,22 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
     )
 
 
+def _least_limits(nodes: Sequence[Node]) -> Floats:
+    """The lowest limit from each node up to the root."""
+    limits = np.array([node.limit for node in nodes])
+    for node in nodes[1:]:
+        assert node.parent is not None
+        limits[node.position] = min(node.limit, limits[node.parent.position])
+    return limits
+
+
 def _check(jobs: Sequence[Job]) -> None:
     """Refuse figures that nothing can be worked out from; sums find them fast, as they are rare.
 
     A sum of times and costs is not a number only if one of these is not, as none is negatively infinite.
     """
     weights, most = [job.weight for job in jobs], [job.max for job in jobs]
-    used = [job.usage.service + job.usage.entitlement + job.usage.attained for job in jobs]
+    used = [use for job in jobs for use in (job.usage.service, job.usage.entitlement, job.usage.attained)]
     is_known = isfinite(sum(weights) + sum(used)) and min(used, default=0.0) >= 0
     lightest, heaviest = WEIGHTS
     is_weighed = min(weights, default=1.0) >= lightest and max(weights, default=1.0) <= heaviest
@@ -168,23 +191,25 @@ def _check(jobs: Sequence[Job]) -> None:
         + (job.started or 0.0)
         + (job.resized or 0.0)
         + (job.waiting_since or 0.0)
+        + job.usage.at
         for job in jobs
     ]
     speeds = [speed for job in jobs if job.speedup for _, speed in job.speedup]
     are_speeds = min(speeds, default=1.0) > 0 and isfinite(sum(speeds))
     if is_known and is_weighed and is_within and are_speeds and not isnan(sum(seconds)):
         return
-    for job, use in zip(jobs, used, strict=True):
+    for job in jobs:
         if not lightest <= job.weight <= heaviest:
             raise ValueError(
                 f"job {job.id!r} has weight {job.weight:g}: it has to be from {lightest:g} to {heaviest:g}"
             )
         if job.max > MOST:
             raise ValueError(f"job {job.id!r} has max {job.max}: it has to be {MOST} at most")
-        if not 0 <= use <= MOST_USAGE:
-            raise ValueError(
-                f"job {job.id!r} has {job.usage}: its figures have to be from 0 to {MOST_USAGE:g}"
-            )
+        usage = job.usage
+        if isnan(usage.at) or not all(
+            0 <= use <= MOST_USAGE for use in (usage.service, usage.entitlement, usage.attained)
+        ):
+            raise ValueError(f"job {job.id!r} has {usage}: its figures have to be from 0 to {MOST_USAGE:g}")
         for name in SECONDS:
             if (value := getattr(job, name)) is not None and isnan(value):
                 raise ValueError(f"job {job.id!r} has {name} {value}: it has to be a number")

@@ -40,6 +40,21 @@ OWNERS = (Owner("", None), Owner("ann"), Owner("bob", limit=1))
             Binding.ADMISSION,
             "waits its turn",
         ),
+        (
+            [Job("j", "ann", 3, 4, 0.0, speedup=((2, 2.0), (4, 1.0)), step_time=2.0)],
+            Binding.SPEED,
+            "has its minimum of 3: 4 GPUs are slower than 2 for this job",
+        ),
+        (
+            [Job("j", "bob", 1, 1, 1.0), Job("k", "bob", 1, 1, 0.0)],
+            Binding.LIMIT,
+            "waits its turn: it needs 1 at once, and the minimums of the jobs before it reach the limit of",
+        ),
+        (
+            [Job("j", "ann", 2, 2, 1.0), Job("k", "ann", 4, 4, 0.0)],
+            Binding.ADMISSION,
+            "waits its turn: it needs 2 at once, and the minimums of the jobs before it fill the pool",
+        ),
         ([Job("j", "ann", 3, 2, 0.0)], Binding.MIN, "cannot run: no number from 3 to 2"),
     ],
 )
@@ -51,13 +66,20 @@ def test_says_what_binds(jobs, binding, text):
     assert text in reasons["j"].text
 
 
+def test_what_owners_do_not_lend_is_named():
+    owners = (*OWNERS, Owner("cat", guarantee=3.0, lends=False))
+    pool = settled(Pool(Cluster(HOSTS, owners), (Job("j", "ann", 2, 2, 0.0),)))
+    _, reasons = decide(pool.now, pool.cluster, pool.jobs)
+    assert reasons["j"].text == "waits: it needs 2, and 3 of 4 GPUs are not lent by their owners"
+
+
 def test_lines_for_people():
     pool = settled(Pool(Cluster(HOSTS, OWNERS), (Job("j", "ann", 1, 3, 0.0), Job("k", "", 1, 4, 0.0))))
     _, reasons = decide(pool.now, pool.cluster, pool.jobs)
     assert explain(pool.job("j"), reasons["j"]) == (
         "j has 2 workers and asks for 1 to 3.",
         "It has 2: the fair share of ann is 2, and this is the only job of ann that runs.",
-        "Fair shares of the pool's 4 devices: ann's is 2, this job's is 2.",
+        "Fair shares of the 4 devices that jobs can use: ann's is 2, this job's is 2.",
         "It grows when other jobs end or need less, or with a larger weight.",
     )
 

@@ -17,7 +17,10 @@ from edt_launch.allocator.tree import TreeError, grow
         ([Owner("a", limit=-1)], "limit -1: it has to be 0 or more"),
         ([Owner("a", weight=inf)], "weight inf: it has to be from"),
         ([Owner("a", half_life=0)], "half-life 0: it has to be above 0"),
-        ([Owner("a", usage=Usage(nan))], "remembered usage nan: it has to be finite"),
+        ([Owner("a", usage=Usage(nan))], "remembered service nan: it has to be 0 or more, and finite"),
+        ([Owner("a", usage=Usage(-1e30, 1e30))], "remembered service -1e\\+30: it has to be 0 or more"),
+        ([Owner("a", usage=Usage(1.0, inf))], "remembered entitlement inf: it has to be 0 or more"),
+        ([Owner("a", usage=Usage(at=nan))], "usage remembered up to nan: it has to be finite"),
     ],
 )
 def test_an_impossible_tree_is_refused(owners, message):

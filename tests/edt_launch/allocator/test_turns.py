@@ -5,6 +5,7 @@ from itertools import groupby
 
 import pytest
 
+from edt_launch.allocator.admission import set_aside
 from edt_launch.allocator.model import Cluster, Host, Job, Options, Owner, Policy, Usage
 from edt_launch.allocator.turns import Turns
 from edt_launch.allocator.work import gather
@@ -139,6 +140,35 @@ def test_the_next_in_the_order_of_its_owner_gets_a_reservation_that_takes_nothin
     start = pool(first, *small, devices=4, owners=owners)
     late = settled(waited(replace(start, jobs=(*start.jobs, never, next_)), 3 * OPTIONS.longest_wait))
     assert {job.id for job in late.jobs if job.held} == {"a", "b"}
+
+
+NEVER = Job("never", "bob", 10**6, 10**6, 0.0, waiting_since=0.0)
+"""More than any pool here has."""
+
+
+def test_jobs_that_can_never_run_keep_nobody_waiting_for_longer():
+    """Nor do those that others' unlent guarantees leave no room for."""
+    owners = (Owner("", None), Owner("bob"), Owner("cat", guarantee=1.0, lends=False), Owner("ann"))
+    some = tuple(Job(f"a{number}", "ann", 1, 1, NOW) for number in range(3))
+    blocked = Job("blocked", "bob", 4, 4, NOW)
+    for jobs in (
+        some,
+        (*some, NEVER),
+        (*some, blocked),
+        (*some, *(replace(blocked, id=f"b{n}") for n in range(9))),
+    ):
+        work = gather(NOW, Cluster((Host("h", tuple("0123")),), owners), jobs)
+        set_aside(work)
+        assert Turns(work).longest_wait(0) == OPTIONS.longest_wait
+
+
+@pytest.mark.parametrize("policy", list(Policy), ids=str)
+def test_jobs_that_can_never_run_give_their_owner_no_turns(policy):
+    owners = (Owner("", None), Owner("ann", policy=policy), Owner("bob"))
+    jobs = Job("a", "ann", 1, 1, NOW), Job("b", "bob", 1, 1, NOW)
+    junk = tuple(replace(NEVER, id=f"n{number}", owner="ann", weight=1e-9) for number in range(9))
+    alone, beside = (runs(pool(*some, owners=owners), 12 * 3600) for some in (jobs, (*jobs, *junk)))
+    assert beside == alone
 
 
 def test_all_who_have_waited_too_long_get_a_place_before_those_that_run():

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from edt_launch.allocator.model import Cluster, Host, HostDevices, Job, Memory, Owner, Usage, dump, load
+from edt_launch.allocator.model import Cluster, Host, HostDevices, Job, Memory, Move, Owner, Usage, dump, load
 from edt_launch.allocator.usage import advance, remember
 from pools import NOW, Pool, applied, pools, settled, waited
 
@@ -52,3 +52,5 @@ def test_a_memory_survives_being_written_down(pool):
     after = applied(pool, is_released=False).plan.memory
     assert load(json.loads(json.dumps(dump(after)))) == after
     assert load({"unknown": 1}) == Memory()
+    moves = {"j": Move(("h",), 5.0)}
+    assert load({"moves": {"j": {"hosts": ["h"], "cost": 5.0, "unknown": 1}}}) == Memory(moves=moves)

@@ -1,14 +1,16 @@
 """Numbers of workers beyond which a job gets slower."""
 
+from dataclasses import replace
 from math import log2
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edt_launch.allocator.decide import decide
 from edt_launch.allocator.model import Cluster, Host, Job
 from edt_launch.allocator.useful import UNCERTAINTY, useful
-from pools import Pool, settled
+from pools import NOW, Pool, settled
 
 SLOWER = ((1, 1.0), (2, 1.8), (4, 3.0), (8, 1.5))
 
@@ -75,10 +77,41 @@ def test_the_owner_may_insist():
     assert pool.job("j").size == 6
 
 
-def test_a_job_that_has_learned_that_fewer_are_faster_gives_the_rest_back():
+def large(*speedup: tuple[int, float], cost: float = 5.0) -> Pool:
+    """A job alone on 16 devices, of which that has become known."""
     hosts = tuple(Host(f"h{number}", tuple("0123")) for number in range(4))
-    pool = settled(Pool(Cluster(hosts), (Job("j", "", 1, 16, 0.0),)))
+    pool = settled(Pool(Cluster(hosts), (Job("j", "", 1, 16, 0.0, resize_cost=cost),)))
     assert pool.job("j").size == 16
-    learned = Job("j", "", 1, 16, 0.0, speedup=((4, 4.0), (16, 2.0)), held=pool.job("j").held)
-    pool = settled(Pool(pool.cluster, (learned,), pool.now + 60))
-    assert pool.job("j").size == 8
+    return replace(pool, jobs=(replace(pool.job("j"), speedup=speedup),))
+
+
+def test_a_job_that_has_learned_that_fewer_are_faster_gives_the_rest_back():
+    """Twice as fast for as long as it has had its size is to be worth what a resize costs."""
+    for cost in 5.0, 600.0:
+        pool = large((4, 4.0), (16, 2.0), cost=cost)
+        assert replace(pool, now=pool.now + cost - 1).plan.targets == {"j": 16}
+        assert replace(pool, now=pool.now + cost).plan.targets == {"j": 8}
+
+
+def test_a_job_keeps_what_does_not_help_it_until_others_need_it():
+    pool = replace(large((8, 8.0), (16, 8.1)), now=NOW + 1e6)
+    pool = replace(pool, jobs=(replace(pool.job("j"), resize_cost=1e5),))
+    plan, reasons = decide(pool.now, pool.cluster, pool.jobs)
+    assert plan.targets == {"j": 16}
+    assert reasons["j"].text.startswith(
+        "has 16: 8 are as fast for this job, but to shrink now would cost more"
+    )
+    pool = settled(replace(pool, jobs=(*pool.jobs, Job("k", "", 2, 6, pool.now))))
+    assert [job.size for job in pool.jobs] == [10, 6]
+
+
+def test_a_job_whose_speeds_are_about_the_same_does_not_go_to_and_fro():
+    pool = settled(large((8, 8.0), (16, 8.1)))
+    for speed in (8.0, 8.3, 7.9, 8.1) * 20:
+        learned = replace(pool.job("j"), speedup=((8, 8.0), (16, speed)))
+        pool = settled(replace(pool, now=pool.now + 20, jobs=(learned,)))
+        assert pool.job("j").size == 16
+
+
+def test_a_size_that_was_not_measured_is_measured_before_it_is_given_up():
+    assert replace(large((4, 4.0), (8, 2.0)), now=NOW + 1e6).plan.targets == {"j": 16}

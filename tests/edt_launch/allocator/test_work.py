@@ -29,12 +29,19 @@ JOB = Job("j", "ann", 2, 8, 0.0)
         ({"waiting_since": nan}, "waiting_since nan: it has to be a number"),
         ({"speedup": ((2, nan),)}, r"speedup \(\(2, nan\),\): its speeds have to be above 0, and finite"),
         ({"speedup": ((2, -1.0),)}, "its speeds have to be above 0"),
+        ({"usage": Usage(-5.0, 10.0)}, "its figures have to be from 0"),
+        ({"usage": Usage(at=nan)}, "its figures have to be from 0"),
         ({"usage": Usage(-1.0)}, "its figures have to be from 0"),
     ],
 )
 def test_a_job_with_an_impossible_figure_is_refused(change, message):
     with pytest.raises(ValueError, match=message):
         gather(NOW, Cluster((Host("h", ("0",)),)), (Job("a", "", 1, 1, 0.0), replace(JOB, **change)))
+
+
+def test_a_time_has_to_be_finite():
+    with pytest.raises(ValueError, match="the time is nan"):
+        gather(nan, Cluster((Host("h", ("0",)),)), (JOB,))
 
 
 @pytest.mark.parametrize("allowed,sizes", [(None, [0, 2, 5, 8, 8]), ((1, 3, 4, 20), [0, 0, 4, 4, 4])])

@@ -34,7 +34,7 @@ def test_bounds_beyond_those_of_its_launcher_need_a_new_one() -> None:
     assert found["lines"] == [
         "jann has 2 workers and asks for 1 to 4.",
         f"It {found['text']}.",
-        "Fair shares of the pool's 4 devices: ann's is 4, this job's is 4.",
+        "Fair shares of the 4 devices that jobs can use: ann's is 4, this job's is 4.",
         found["change"],
     ]
 

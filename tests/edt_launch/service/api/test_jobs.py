@@ -180,7 +180,7 @@ def test_why_tells_the_allocators_reason(world: World) -> None:
     assert answer["lines"] == [
         f"{job} has 0 workers and asks for 1 to 4.",
         "It has its share.",
-        "Fair shares of the pool's 4 devices: ann's is 2, this job's is 2.",
+        "Fair shares of the 4 devices that jobs can use: ann's is 2, this job's is 2.",
         "less competition",
         "It is number 1 of 1 that waits, and starts as soon as devices have been handed over.",
     ]
