@@ -23,7 +23,7 @@ SECONDS = ("resize_cost", "start_cost", "protected", "submitted", "started", "re
 """Times and costs of a job."""
 
 MOST_USAGE = 1e18
-"""GPU-seconds that are remembered of a job, service and entitlement together."""
+"""Seconds or GPU-seconds in any one figure that is remembered of a job."""
 
 
 @dataclass(slots=True, eq=False)
