@@ -38,8 +38,7 @@ class Turns:
 
     def has_run(self, index: int) -> bool:
         """Whether a job runs, or ever has."""
-        job = self._work.jobs[index]
-        return job.started is not None or job.usage.attained > 0
+        return self._work.held[index] > 0 or self._work.jobs[index].usage.attained > 0
 
     def turn(self, index: int) -> float:
         """Seconds of its minimum by which a job has to be ahead of a suspended one to give it its place."""

@@ -6,7 +6,7 @@ from itertools import groupby
 import pytest
 
 from edt_launch.allocator.admission import set_aside
-from edt_launch.allocator.model import Cluster, Host, Job, Options, Owner, Policy, Usage
+from edt_launch.allocator.model import Cluster, Host, HostDevices, Job, Options, Owner, Policy, Usage
 from edt_launch.allocator.turns import Turns
 from edt_launch.allocator.work import gather
 from pools import NOW, Pool, settled, waited
@@ -66,6 +66,15 @@ def test_turns_grow_with_what_a_start_costs_and_with_what_a_job_has_had():
         1200.0,
         6000.0,
     ]  # of others: 3, 3, 2 of 2
+
+
+def test_a_job_that_lost_its_host_before_it_did_anything_has_never_run():
+    """Whether it starts elsewhere at once or waits: what comes after that must not depend on it."""
+    held = (HostDevices("lost", ("0",)),)
+    hosts = (Host("h", ("0",)), Host("lost", ("0",), is_up=False))
+    job = Job("a", "", 1, 1, NOW, held=held, started=NOW - 9)
+    for state in job, replace(job, held=(), started=None, waiting_since=NOW):
+        assert not Turns(gather(NOW, Cluster(hosts), (state,))).has_run(0)
 
 
 def test_who_can_run_with_some_numbers_only_has_turns_by_the_smallest_of_these():
