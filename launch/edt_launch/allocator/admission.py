@@ -110,7 +110,8 @@ def _overdue(
     """Jobs that have waited for too long and could run, and those that run before one of them in its queue.
 
     In a queue that is at most the first that waits, and only if there is room for it beside those before it:
-    it takes nothing from these.
+    it takes nothing from these. It waits since the last of them has started: else a queue would get one place
+    after another.
     """
     before, late = dict[int, Sequence[int]](), {*candidates}
     for queue in queues:
@@ -126,7 +127,11 @@ def _overdue(
 def _has_waited(work: Work, turns: Turns, index: int, before: Sequence[int]) -> bool:
     """Whether a job has waited for too long, and could run beside those before it."""
     since = work.jobs[index].waiting_since
-    if work.runs[index] or since is None or work.now - since < turns.longest_wait(index):
+    if work.runs[index] or since is None:
+        return False
+    starts = [work.jobs[other].started for other in before]
+    since = max([since, *(work.now if started is None else started for started in starts)])
+    if work.now - since < turns.longest_wait(index):
         return False
     return could_run(work, index, sum([work.low[other] for other in before]))
 

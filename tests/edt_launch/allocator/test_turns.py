@@ -151,6 +151,20 @@ def test_the_next_in_the_order_of_its_owner_gets_a_reservation_that_takes_nothin
     assert {job.id for job in late.jobs if job.held} == {"a", "b"}
 
 
+def test_a_queue_gets_no_reservation_right_after_one_before_it_has_started():
+    owners = (Owner("", None), Owner("ann", policy=Policy.FIFO), Owner("bob"))
+    had = Usage(attained=900.0)
+    first, last = (Job(name, "ann", 1, 1, at, usage=had) for name, at in (("a", 1.0), ("d", 4.0)))
+    running = waited(pool(first, last, Job("x", "bob", 1, 1, 0.0), devices=3, owners=owners), 1000.0)
+    waiting = (
+        Job("b", "ann", 1, 1, 2.0, usage=Usage(attained=6000.0), waiting_since=5000.0),
+        Job("c", "ann", 1, 1, 3.0, usage=had, waiting_since=5000.0),
+    )
+    before = replace(running, jobs=(*running.jobs, *waiting))
+    assert before.plan.targets == {"a": 1, "b": 1, "c": 0, "d": 0, "x": 1}
+    assert settled(before).plan.targets == before.plan.targets
+
+
 NEVER = Job("never", "bob", 10**6, 10**6, 0.0, waiting_since=0.0)
 """More than any pool here has."""
 
