@@ -15,10 +15,14 @@ from typing import Any
 import requests
 
 from edt_launch.agent import processes
-from wmla_harness import PACE
 from wmla_programs import Program
 
 POLL = 0.1
+PACE = 20.0
+"""Seconds that one worker needs for an effective batch while its data is slow.
+
+So long that no job ends before it is told to hurry, however loaded the machine is.
+"""
 EDT = (sys.executable, "-m", "edt_launch.cli")
 
 
