@@ -21,7 +21,7 @@ POLL = 0.1
 PACE = 20.0
 """Seconds that one worker needs for an effective batch while its data is slow.
 
-So long that no job ends before it is told to hurry, however loaded the machine is.
+With two workers a job would take ten minutes, so that none ends before it is told to hurry.
 """
 EDT = (sys.executable, "-m", "edt_launch.cli")
 

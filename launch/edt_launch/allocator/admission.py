@@ -125,7 +125,7 @@ def _overdue(
 
 
 def _has_waited(work: Work, turns: Turns, index: int, before: Sequence[int]) -> bool:
-    """Whether a job has waited for too long, and could run beside those before it."""
+    """Whether a job has waited for too long since those before it started, and could run beside them."""
     since = work.jobs[index].waiting_since
     if work.runs[index] or since is None:
         return False
