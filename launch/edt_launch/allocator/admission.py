@@ -77,7 +77,10 @@ def admit(work: Work, tier: int, members: Sequence[int], turns: Turns) -> list[i
 def _take_turns(work: Work, candidates: Sequence[int], turns: Turns) -> list[int]:
     """Admit in order; the first that has waited for too long and does not fit gets a reservation."""
     queues = _queues(work, candidates)
-    overdue, before = _overdue(work, candidates, turns, queues)
+    waiting = _in_line(work, candidates, queues, work.runs)
+    times = {index: _overdue_at(work, turns, index, others) for index, others in waiting.items()}
+    overdue = {index for index, time in times.items() if time <= work.now}
+    before = {other for index in overdue for other in waiting[index]}
     rank = _rank(work, overdue, before, _order(work, candidates, turns, queues))
     room = Room(work, [node.fixed for node in work.nodes], work.claims)
     chosen = []
@@ -104,36 +107,42 @@ def _queues(work: Work, candidates: Sequence[int]) -> list[list[int]]:
     return [sorted(members, key=lambda index: _own_rank(work, index)) for members in queues.values()]
 
 
-def _overdue(
-    work: Work, candidates: Sequence[int], turns: Turns, queues: Sequence[Sequence[int]]
-) -> tuple[set[int], set[int]]:
-    """Jobs that have waited for too long and could run, and those that run before one of them in its queue.
+def reservation_times(work: Work, members: Sequence[int], turns: Turns, runs: Sequence[bool]) -> list[float]:
+    """When jobs of one tier will have waited for too long, if those that run are as given."""
+    candidates = [index for index in members if work.high[index]]
+    waiting = _in_line(work, candidates, _queues(work, candidates), runs)
+    return [_overdue_at(work, turns, index, before) for index, before in waiting.items()]
 
-    In a queue that is at most the first that waits, and only if there is room for it beside those before it:
-    it takes nothing from these. It waits since the last of them has started: else a queue would get one place
-    after another.
+
+def _in_line(
+    work: Work, candidates: Sequence[int], queues: Sequence[Sequence[int]], runs: Sequence[bool]
+) -> dict[int, Sequence[int]]:
+    """Jobs that wait and may get a reservation, and those that run before each in its queue.
+
+    Of a queue that is the first that waits.
     """
-    before, late = dict[int, Sequence[int]](), {*candidates}
+    waiting: dict[int, Sequence[int]] = {index: () for index in candidates if not runs[index]}
     for queue in queues:
-        late.difference_update(queue)
-        running = [*takewhile(work.runs.__getitem__, queue)]
+        running = [*takewhile(runs.__getitem__, queue)]
+        for index in queue:
+            waiting.pop(index, None)
         if len(running) < len(queue):
-            before[queue[len(running)]] = running
-    late.update(before)
-    overdue = {index for index in late if _has_waited(work, turns, index, before.get(index, ()))}
-    return overdue, {other for index in overdue for other in before.get(index, ())}
+            waiting[queue[len(running)]] = running
+    return waiting
 
 
-def _has_waited(work: Work, turns: Turns, index: int, before: Sequence[int]) -> bool:
-    """Whether a job has waited for too long since those before it started, and could run beside them."""
+def _overdue_at(work: Work, turns: Turns, index: int, before: Sequence[int]) -> float:
+    """When a job will have waited for too long; infinite if it could not run beside those before it.
+
+    It takes nothing from these, and waits since the last of them has started: else a queue would get one
+    place after another.
+    """
     since = work.jobs[index].waiting_since
-    if work.runs[index] or since is None:
-        return False
+    if since is None or not could_run(work, index, sum([work.low[other] for other in before])):
+        return inf
     starts = [work.jobs[other].started for other in before]
     since = max([since, *(work.now if started is None else started for started in starts)])
-    if work.now - since < turns.longest_wait(index):
-        return False
-    return could_run(work, index, sum([work.low[other] for other in before]))
+    return since + turns.longest_wait(index)
 
 
 def _rank(

@@ -11,8 +11,9 @@ Each step is described in its module: `admission`, `shares`, `rounding`, `stabil
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from math import inf
 
-from edt_launch.allocator.admission import admit, release_unused, set_aside
+from edt_launch.allocator.admission import admit, release_unused, reservation_times, set_aside
 from edt_launch.allocator.model import Cluster, HostDevices, Job, Memory, Move, Plan, Reason
 from edt_launch.allocator.packing import Packed, is_quiet, pack
 from edt_launch.allocator.placement import place
@@ -199,18 +200,15 @@ def _give_back(work: Work, tier: int, chosen: Sequence[int], weigh: Weigh) -> di
 def _again_at(work: Work, turns: Turns, settled: Settled, packed: Packed) -> float | None:
     """When time alone may change the decision."""
     times = [*settled.again_at, *packed.again_at]
-    waiting = [index for index, size in enumerate(settled.sizes) if size == 0 and work.high[index]]
-    if waiting:
+    if any(size == 0 and most for size, most in zip(settled.sizes, work.high, strict=True)):
         times += [
             (job.started or work.now) + protected(work, job)
             for index, job in enumerate(work.jobs)
             if is_protected(work, index)
         ]
-        times += [
-            since + turns.longest_wait(index)
-            for index in waiting
-            if (since := work.jobs[index].waiting_since) is not None
-        ]
+        runs = [size > 0 for size in settled.sizes]
+        for _, members in work.tiers:
+            times += reservation_times(work, members, turns, runs)
         known = work.cluster.memory.suspended
         times += [known[job.id] + protected(work, job) for job in work.jobs if job.id in known]
-    return min((time for time in times if time > work.now), default=None)
+    return min((time for time in times if work.now < time < inf), default=None)

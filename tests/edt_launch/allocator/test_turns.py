@@ -165,6 +165,22 @@ def test_a_queue_gets_no_reservation_right_after_one_before_it_has_started():
     assert settled(before).plan.targets == before.plan.targets
 
 
+def test_the_plan_names_when_the_next_of_a_queue_will_have_waited_since_one_before_it_started():
+    owners = (Owner("", None), Owner("ann", policy=Policy.FIFO), Owner("bob"))
+    had = Usage(attained=20_000.0)
+    others = (Job(f"b{number}", "bob", 1, 1, 0.0, usage=had) for number in range(3))
+    running = pool(Job("a", "ann", 1, 1, 0.0), *others, devices=4, owners=owners)
+    last = Job("b", "ann", 3, 3, 1.0, usage=Usage(attained=1500.0), waiting_since=1.0)
+    now = settled(replace(running, jobs=(*running.jobs, last)))
+    wait = Turns(gather(NOW, now.cluster, now.jobs)).longest_wait(now.jobs.index(now.job("b")))
+    while now.plan.targets["b"] == 0:
+        again_at = now.plan.again_at
+        assert again_at is not None
+        now = settled(waited(now, again_at - now.now))
+    assert now.now == NOW + wait
+    assert now.plan.targets == {"a": 1, "b": 3, "b0": 0, "b1": 0, "b2": 0}
+
+
 NEVER = Job("never", "bob", 10**6, 10**6, 0.0, waiting_since=0.0)
 """More than any pool here has."""
 
