@@ -77,11 +77,11 @@ def admit(work: Work, tier: int, members: Sequence[int], turns: Turns) -> list[i
 def _take_turns(work: Work, candidates: Sequence[int], turns: Turns) -> list[int]:
     """Admit in order; the first that has waited for too long and does not fit gets a reservation."""
     queues = _queues(work, candidates)
+    order = _order(work, candidates, turns, queues)
     waiting = _in_line(work, candidates, queues, work.runs)
-    times = {index: _overdue_at(work, turns, index, others) for index, others in waiting.items()}
-    overdue = {index for index, time in times.items() if time <= work.now}
-    before = {other for index in overdue for other in waiting[index]}
-    rank = _rank(work, overdue, before, _order(work, candidates, turns, queues))
+    late = [index for index, others in waiting.items() if _late_at(work, turns, index, others) <= work.now]
+    overdue, before = _overdue(work, candidates, late, waiting, order)
+    rank = _rank(work, overdue, before, order)
     room = Room(work, [node.fixed for node in work.nodes], work.claims)
     chosen = []
     for index in sorted(candidates, key=rank):
@@ -111,7 +111,7 @@ def reservation_times(work: Work, members: Sequence[int], turns: Turns, runs: Se
     """When jobs of one tier will have waited for too long, if those that run are as given."""
     candidates = [index for index in members if work.high[index]]
     waiting = _in_line(work, candidates, _queues(work, candidates), runs)
-    return [_overdue_at(work, turns, index, before) for index, before in waiting.items()]
+    return [_late_at(work, turns, index, before) for index, before in waiting.items()]
 
 
 def _in_line(
@@ -131,18 +131,50 @@ def _in_line(
     return waiting
 
 
-def _overdue_at(work: Work, turns: Turns, index: int, before: Sequence[int]) -> float:
-    """When a job will have waited for too long; infinite if it could not run beside those before it.
+def _late_at(work: Work, turns: Turns, index: int, before: Sequence[int]) -> float:
+    """When a job will have waited for too long.
 
-    It takes nothing from these, and waits since the last of them has started: else a queue would get one
-    place after another.
+    It waits since the last of those before it has started: else a queue would get one place after another.
     """
     since = work.jobs[index].waiting_since
-    if since is None or not could_run(work, index, sum([work.low[other] for other in before])):
+    if since is None:
         return inf
     starts = [work.jobs[other].started for other in before]
     since = max([since, *(work.now if started is None else started for started in starts)])
     return since + turns.longest_wait(index)
+
+
+def _overdue(
+    work: Work,
+    candidates: Sequence[int],
+    late: Sequence[int],
+    waiting: Mapping[int, Sequence[int]],
+    order: Mapping[int, Rank],
+) -> tuple[set[int], set[int]]:
+    """Late jobs that others have to make room for, and those before them in their queues, which need not.
+
+    Nor need pinned jobs, and what other tiers have or keep. A late job that does not fit beside all of these
+    could not start however long devices were kept for it.
+    """
+    overdue, before = set[int](), set[int]()
+    if not late:
+        return overdue, before
+    room = Room(work, [node.fixed for node in work.nodes], work.claims)
+    for index in candidates:
+        if work.is_pinned[index]:
+            room.take(index, work.low[index])
+    for index in sorted(late, key=lambda index: _turn_of_overdue(work, index, order)):
+        others = [other for other in waiting[index] if not work.is_pinned[other]]
+        need = sum([work.low[other] for other in others])
+        if not work.is_pinned[index] and room.lacking(index, need + work.low[index]) is None:
+            room.take(index, need)
+            overdue.add(index)
+            before.update(others)
+    return overdue, before
+
+
+def _turn_of_overdue(work: Work, index: int, order: Mapping[int, Rank]) -> Rank:
+    return work.ids[index] != work.last_reserved, *order[index]
 
 
 def _rank(
@@ -160,7 +192,7 @@ def _rank(
         if index in before or is_protected(work, index):
             return 1, -inf if job.started is None else job.started, job.submitted, job.id
         if index in overdue:
-            return 2, job.id != work.last_reserved, *order[index]
+            return 2, *_turn_of_overdue(work, index, order)
         return 4 if is_resting(work, job) else 3, *order[index]
 
     return rank

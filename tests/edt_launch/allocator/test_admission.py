@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from edt_launch.allocator.model import Cluster, Host, Job, Options, Preemption, Usage
+from edt_launch.allocator.model import Cluster, Host, Job, Options, Owner, Policy, Preemption, Usage
 from pools import NOW, Pool, settled, waited
 
 
@@ -30,6 +30,42 @@ def test_a_reservation_lets_a_large_job_in():
     for wait, workers in (longest - 1, 0), (longest, 4):
         waiting = replace(large, waiting_since=pool.now - wait)
         assert settled(replace(pool, jobs=(*pool.jobs, waiting, fresh))).job("large").size == workers
+
+
+@pytest.mark.parametrize(
+    "immovable,tier",
+    [(Job("a", "ann", 4, 4, NOW), 0), (Job("a", "", 4, 4, NOW, tier=2), 0), (Job("a", "", 4, 4, NOW), 1)],
+    ids=["guaranteed", "of a higher tier", "minimum of a lower tier"],
+)
+def test_nothing_is_kept_for_a_job_that_could_not_start_in_spite_of_that(immovable, tier):
+    owners = Owner("", None), Owner("ann", guarantee=4.0), Owner("bob")
+    start = settled(Pool(Cluster((Host("h", tuple("01234567")),), owners), (immovable,)))
+    large = Job("large", "bob", 6, 6, NOW, tier=tier, waiting_since=NOW)
+    late = waited(settled(replace(start, jobs=(*start.jobs, large))), 3 * Options().longest_wait)
+    small = tuple(
+        Job(f"s{number}", "bob", 1, 1, late.now, tier=tier, waiting_since=late.now) for number in range(4)
+    )
+    pool = settled(replace(late, jobs=(*late.jobs, *small)))
+    assert pool.plan.targets == {"a": 4, "large": 0, "s0": 1, "s1": 1, "s2": 1, "s3": 1}
+    left = waited(replace(pool, jobs=tuple(job for job in pool.jobs if job.id != "a")), 1.0)
+    assert left.plan.memory.reserved == "large"  # as soon as it could
+
+
+@pytest.mark.parametrize("policy", [Policy.FIFO, Policy.PRIORITY], ids=str)
+def test_queues_that_both_wait_for_a_reservation_let_a_newcomer_in(policy):
+    owners = Owner("", None), Owner("ann", policy=policy), Owner("bob", policy=policy), Owner("carol")
+    jobs = tuple(
+        Job(f"{name}{number}", name, 1, 1, NOW + number) for number in range(2) for name in ("ann", "bob")
+    )
+    jobs = tuple(replace(job, waiting_since=job.submitted) for job in jobs)
+    pool = settled(Pool(Cluster((Host("h", tuple("01")),), owners), jobs, NOW + 1))
+    for _ in range(24):
+        pool = settled(waited(pool, 150.0))
+    newcomer = Job("c", "carol", 1, 1, pool.now, waiting_since=pool.now)
+    pool = replace(pool, jobs=(*pool.jobs, newcomer))
+    for _ in range(3):
+        pool = settled(waited(pool, 150.0))
+    assert pool.job("c").size == 1
 
 
 def test_a_suspended_job_does_not_come_back_at_once_in_place_of_another():
