@@ -111,7 +111,8 @@ class Job:
         allowed: the numbers of workers that it can run with, ascending; None for every one from min to max.
         resize_cost: seconds of its time that a resize costs.
         start_cost: the same of a start.
-        speedup: points (workers, speed) relative to one worker, ascending; empty for linear.
+        speedup: points (workers, speed) relative to one worker, each number of workers once; empty for
+            linear.
         step_time: seconds of a step with one worker, as far as is known; None while it is not.
         protected: seconds for which it keeps its minimum at least once it has started, and for which no other
             job is suspended for it once it was suspended itself.
@@ -171,7 +172,10 @@ class Options:
         resize_interval_costs: the same in multiples of its resize cost.
         settling: seconds of history below which remembered use hardly counts.
         by_speedup: whether an owner's surplus goes where it speeds its jobs up most, where that is known, and
-            no job is offered more workers than were measured to help it.
+            no job is offered numbers of workers that were measured not to help it.
+
+    Raises:
+        ValueError: a figure is below 0, or not a number, or `tolerance` is below 1.
     """
 
     preemption: Preemption = Preemption.TO_MIN
@@ -189,6 +193,13 @@ class Options:
     resize_interval_costs: float = 10.0
     settling: float = 1800.0
     by_speedup: bool = True
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            least = 1.0 if item.name == "tolerance" else 0.0
+            value = getattr(self, item.name)
+            if isinstance(value, float | int) and not value >= least:
+                raise ValueError(f"the option {item.name} is {value}: it has to be {least:g} at least")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,14 @@
 """Why each job has the size it has, in words for people."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
 from edt_launch.allocator.filling import SLACK
-from edt_launch.allocator.model import Binding, Job, Move, Plan, Reason
+from edt_launch.allocator.model import Binding, Job, Move, Plan, Policy, Reason
 from edt_launch.allocator.packing import GAIN
-from edt_launch.allocator.useful import peak
+from edt_launch.allocator.stability import is_beyond_use
+from edt_launch.allocator.tree import Node
+from edt_launch.allocator.useful import UNCERTAINTY, Point, peak
 from edt_launch.allocator.work import Room, Work, bounds, next_usable
 
 
@@ -59,15 +62,21 @@ def _binding(work: Work, plan: Plan, index: int, size: int) -> tuple[Binding, st
     if size != work.target[index]:
         return _postponed(work, index, size)
     if size == work.high[index] < bounds(job)[1]:
-        return _by_speed(job, size, work.low[index])
+        return _by_speed(job, size, work.low[index], bounds(job)[1])
+    after = work.next_offered(index, size)
+    if after is not None and after != next_usable(job, size) and size + 1 <= work.share[index] + SLACK:
+        binding, text, change = _by_speed(job, size, work.low[index], after - 1)
+        return binding, text, f"It has {after} when its share reaches that. {change}"
     if size == work.high[index]:
         return Binding.MAX, f"has {size}, the most that it can use", "A higher --max would let it grow."
     return _by_share(work, index, size)
 
 
-def _of_higher_tiers(work: Work, index: int) -> int:
+def _of_higher_tiers(work: Work, index: int, node: Node) -> int:
+    """GPUs of jobs below a node whose tiers are above that of a job."""
     tier = work.jobs[index].tier
-    return sum(size for size, other in zip(work.target, work.jobs, strict=True) if other.tier > tier)
+    figures = zip(work.target, work.jobs, work.homes, strict=True)
+    return sum(size for size, other, home in figures if other.tier > tier and node in home.path)
 
 
 def _not_admitted(work: Work, index: int) -> tuple[Binding, str, str]:
@@ -93,13 +102,14 @@ def _not_admitted(work: Work, index: int) -> tuple[Binding, str, str]:
                 f"waits: it needs {need}, and the limit of {node.name} is {int(node.limit)}",
                 f"A lower minimum, or a higher limit for {node.name}.",
             )
-    higher = _of_higher_tiers(work, index)
-    if higher and root.limit - higher < need:
-        return (
-            Binding.TIER,
-            f"waits: {higher} of {int(root.limit)} GPUs are for jobs of a higher priority",
-            "It starts when they need less, or with a higher priority.",
-        )
+    for node in work.homes[index].path:
+        higher = _of_higher_tiers(work, index, node)
+        if higher and node.limit - higher < need:
+            return (
+                Binding.TIER,
+                f"waits: {higher} of {_limit_of(node)} are for jobs of a higher priority",
+                "It starts when they need less, or with a higher priority.",
+            )
     if work.reserved is not None and work.reserved[0] != index:
         holder = work.jobs[work.reserved[0]]
         return (
@@ -110,13 +120,25 @@ def _not_admitted(work: Work, index: int) -> tuple[Binding, str, str]:
     return _waits_its_turn(work, index, need)
 
 
+def _limit_of(node: Node) -> str:
+    limit = int(node.limit)
+    return f"{node.name}'s limit of {limit}" if node.name else f"{limit} GPUs"
+
+
 def _waits_its_turn(work: Work, index: int, need: int) -> tuple[Binding, str, str]:
     """Of a job that does not fit beside the minimums of those that were admitted."""
+    home = work.homes[index]
     admitted = [other for other, is_in in enumerate(work.is_admitted) if is_in]
-    room = Room(
-        work, [a + b.unlent for a, b in zip(work.sums(work.low, admitted), work.nodes, strict=True)], {}
-    )
-    node = room.lacking(index, need) or work.nodes[0]
+    used = [own + node.unlent for own, node in zip(work.sums(work.low, admitted), work.nodes, strict=True)]
+    room = Room(work, used, {})
+    node = room.lacking(index, need)
+    if node is None and Room(work, used, work.claims).lacking(index, need) is not None:
+        return (
+            Binding.ADMISSION,
+            f"waits: it needs {need}, and what is free is guaranteed to owners that use it",
+            "It starts when these use less of what they are guaranteed, or with a lower minimum.",
+        )
+    node = node or work.nodes[0]
     beside = node.unlent_below
     if node.limit - beside < need:
         return (
@@ -124,11 +146,13 @@ def _waits_its_turn(work: Work, index: int, need: int) -> tuple[Binding, str, st
             f"waits: it needs {need}, and {beside} of {int(node.limit)} GPUs are not lent by their owners",
             "It starts when these lend what they are guaranteed, or with a lower minimum.",
         )
-    where = f"reach the limit of {node.name}, {int(node.limit)}" if node.name else "fill the pool"
+    left = bisect_left(range(need), 1, key=lambda count: room.lacking(index, count + 1) is not None)
+    is_queued = home.policy is not Policy.FAIR and any(work.homes[other] is home for other in admitted)
+    whose = "one of another owner" if is_queued else "one"
     return (
         Binding.LIMIT if node.name else Binding.ADMISSION,
-        f"waits its turn: it needs {need} at once, and the minimums of the jobs before it {where}",
-        "It starts when a job ends, or has had its turn; a lower minimum starts earlier.",
+        f"waits its turn: it needs {need} at once, and the jobs before it leave {left} of {_limit_of(node)}",
+        f"It starts when a job ends, or {whose} has had its turn; a lower minimum starts earlier.",
     )
 
 
@@ -164,10 +188,10 @@ def _listed(hosts: Sequence[str]) -> str:
 
 def _postponed(work: Work, index: int, size: int) -> tuple[Binding, str, str]:
     due = work.target[index]
-    if size > work.high[index]:
+    if size > due and is_beyond_use(work, index, size) and (found := peak(work.jobs[index].speedup, size)):
         return (
             Binding.STABILITY,
-            f"has {size}: {due} are as fast for this job, but to shrink now would cost more than it brings",
+            f"has {size}: {_compared(*found)}, but to shrink now would cost more than it brings",
             "It will shrink when others need the rest, or when this has lasted for long enough.",
         )
     verb = "grow" if due > size else "shrink"
@@ -178,17 +202,21 @@ def _postponed(work: Work, index: int, size: int) -> tuple[Binding, str, str]:
     )
 
 
-def _by_speed(job: Job, size: int, least: int) -> tuple[Binding, str, str]:
-    """Of a job that has as many workers as it makes use of."""
-    found = peak(job.speedup, bounds(job)[1])
+def _compared(best: Point, larger: Point) -> str:
+    relation = "slower" if larger[1] < best[1] * (1 - UNCERTAINTY) else "no faster"
+    return f"{larger[0]} GPUs are {relation} than {best[0]} for this job"
+
+
+def _by_speed(job: Job, size: int, least: int, most: int) -> tuple[Binding, str, str]:
+    """Of a job that has as many workers as it makes use of, up to a number."""
+    found = peak(job.speedup, most)
     assert found is not None
     (best, speed), (larger, other) = found
-    relation = "slower" if other < speed else "no faster"
-    text = f"has {size}: {larger} GPUs are {relation} than {best} for this job"
+    text = f"has {size}: {_compared(*found)}"
     if best < size == least:
-        text = f"has its minimum of {size}: {larger} GPUs are {relation} than {best} for this job"
+        text = f"has its minimum of {size}: {_compared(*found)}"
     elif best < size:
-        text = f"has {size} to find out whether that is faster than {best}, which {larger} GPUs were not"
+        text = f"has {size} to find out whether that is faster than {best}, as {larger} GPUs were not"
     elif job.step_time is not None and other > 0:
         text += f", measured {job.step_time / other:.3g} s against {job.step_time / speed:.3g} s a step"
     return Binding.SPEED, text, f"A --min above {size} gives it more all the same."
@@ -210,7 +238,7 @@ def _by_share(work: Work, index: int, size: int) -> tuple[Binding, str, str]:
                 f"has {size}: {node.name} has its limit of {int(node.limit)}",
                 f"A higher limit for {node.name}, or fewer jobs there.",
             )
-    if higher := _of_higher_tiers(work, index):
+    if higher := _of_higher_tiers(work, index, path[-1]):
         return (
             Binding.TIER,
             f"has {size}: {higher} of {int(path[-1].limit)} GPUs are for jobs of a higher priority",
@@ -233,7 +261,8 @@ def _fair_share(work: Work, index: int) -> str:
     """What a job's share is a part of."""
     home = work.homes[index]
     beside = sum(
-        is_admitted and other is home for other, is_admitted in zip(work.homes, work.is_admitted, strict=True)
+        is_admitted and home in other.path
+        for other, is_admitted in zip(work.homes, work.is_admitted, strict=True)
     )
     own, owner, whole = _shown(work.share[index]), home.path[0].name, _shown(home.path[0].share)
     if not owner:

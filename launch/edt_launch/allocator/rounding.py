@@ -16,7 +16,7 @@ from edt_launch.allocator.model import Job
 from edt_launch.allocator.shares import entries_below
 from edt_launch.allocator.speedup import best_division
 from edt_launch.allocator.tree import Node
-from edt_launch.allocator.work import Room, Work, next_usable, usable
+from edt_launch.allocator.work import Room, Work
 
 Tie = tuple[float, str]
 
@@ -57,20 +57,20 @@ def goes_by_speedup(work: Work, members: Sequence[int]) -> bool:
 
 
 def quantized(work: Work) -> dict[int, int]:
-    """What jobs can use of their real shares, where not every number of workers is one to run with.
+    """What jobs can use of their real shares, where not every number of workers is offered to them.
 
     All jobs are in it that divide by speed-up with such a job.
     """
     sizes: dict[int, int] = {}
     for node in work.nodes:
-        stepwise = [index for index in node.jobs if work.jobs[index].allowed is not None]
+        stepwise = [i for i in node.jobs if i in work.gaps or work.jobs[i].allowed is not None]
         if not stepwise:
             continue
         if goes_by_speedup(work, node.jobs):
             total = int(sum([work.share[index] for index in node.jobs]) + SLACK)
             sizes.update(zip(node.jobs, _division(work, node.jobs, total), strict=True))
         else:
-            sizes.update((i, usable(work.jobs[i], int(work.share[i] + SLACK))) for i in stepwise)
+            sizes.update((i, work.offered(i, int(work.share[i] + SLACK))) for i in stepwise)
     return sizes
 
 
@@ -116,6 +116,7 @@ def _division(work: Work, members: Sequence[int], total: int) -> list[int]:
         [work.jobs[index] for index in members],
         [work.low[index] for index in members],
         [work.high[index] for index in members],
+        lambda position, size: work.next_offered(members[position], size),
     )
 
 
@@ -144,7 +145,7 @@ def top_up(work: Work, members: Sequence[int], claims: Mapping[str, int]) -> Non
     while behind:
         served = []
         for index in sorted(behind, key=rank):
-            size = next_usable(work.jobs[index], work.target[index])
+            size = work.next_offered(index, work.target[index])
             if size is not None and room.lacking(index, size - work.target[index]) is None:
                 room.take(index, size - work.target[index])
                 work.target[index] = size

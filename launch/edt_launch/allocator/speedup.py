@@ -7,12 +7,11 @@ used inside one owner only: nobody else's share depends on what a job claims.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
 from math import inf, log
 
 from edt_launch.allocator.model import Job
-from edt_launch.allocator.work import next_usable
 
 Points = tuple[tuple[float, float], ...]
 
@@ -52,15 +51,28 @@ def gain(job: Job, before: int, after: int) -> float:
     return speed(curve, after) / speed(curve, before) - 1
 
 
-def best_division(total: int, jobs: Sequence[Job], lows: Sequence[int], highs: Sequence[int]) -> list[int]:
-    """Sizes that sum to `total`, or what can be used of it, with the largest sum of weight x log(speed)."""
+def best_division(
+    total: int,
+    jobs: Sequence[Job],
+    lows: Sequence[int],
+    highs: Sequence[int],
+    following: Callable[[int, int], int | None],
+) -> list[int]:
+    """Sizes that sum to `total`, or what can be used of it, with the largest sum of weight x log(speed).
+
+    Args:
+        total: GPUs.
+        jobs: who gets them.
+        lows, highs: fewest and most of each.
+        following: the next larger size of the job at a position, None if there is none.
+    """
     sizes = list(lows)
     left = total - sum(sizes)
     curves = [hull(job.speedup) for job in jobs]
 
     def entry(position: int) -> tuple[float, float, str, int, int] | None:
         size, job = sizes[position], jobs[position]
-        bigger = next_usable(job, size)
+        bigger = following(position, size)
         if bigger is None or bigger > highs[position]:
             return None
         now, then = speed(curves[position], size), speed(curves[position], bigger)
@@ -76,8 +88,8 @@ def best_division(total: int, jobs: Sequence[Job], lows: Sequence[int], highs: S
             continue
         sizes[position] = bigger
         left -= step
-        if (following := entry(position)) is not None:
-            heappush(heap, following)
+        if (item := entry(position)) is not None:
+            heappush(heap, item)
     return sizes
 
 

@@ -86,6 +86,11 @@ def is_behind(work: Work, index: int, size: int) -> bool:
     return size < min(work.target[index], least)
 
 
+def is_beyond_use(work: Work, index: int, size: int) -> bool:
+    """Whether a job has a number of workers that it is not offered, as fewer are as fast."""
+    return size > work.high[index] or work.offered(index, size) != usable(work.jobs[index], size)
+
+
 def patience(options: Options, resize_cost: float) -> float:
     """Seconds for which a job may be behind."""
     return max(options.imbalance_time, options.patience_costs * resize_cost)
@@ -179,7 +184,7 @@ class _Resizes:
         for index in [*self.above]:
             size = self.sizes[index]
             if (
-                (size > work.high[index] and self._is_better_smaller(index))
+                (is_beyond_use(work, index, size) and self._is_better_smaller(index))
                 or usable(work.jobs[index], size) != size
                 or (over and not over.isdisjoint(work.homes[index].path))
             ):
@@ -267,7 +272,7 @@ class _Resizes:
         left = self._free() + sum([self.sizes[other] - target[other] for other in givers])
         for index in sorted(takers, key=self._urgency):
             size = self.sizes[index]
-            reach = usable(self.work.jobs[index], min(target[index], size + max(0, left)))
+            reach = self.work.offered(index, min(target[index], size + max(0, left)))
             if reach > size and (is_forced or self._pays(index, reach)):
                 left -= reach - size
                 self._set(index, reach)
@@ -323,11 +328,11 @@ class _Resizes:
 
     def _shrunk(self, index: int, size: int, count: int, least: int) -> int:
         """The size that is left when a job of a size gives `count`, but goes not below `least`."""
-        return min(size, max(least, usable(self.work.jobs[index], max(least, size - count))))
+        return min(size, max(least, self.work.offered(index, max(least, size - count))))
 
     def _take(self, index: int, most: int) -> None:
-        job, size = self.work.jobs[index], self.sizes[index]
-        reach = usable(job, min(most, size + max(0, self._free())))
+        size = self.sizes[index]
+        reach = self.work.offered(index, min(most, size + max(0, self._free())))
         if reach > size:
             self._set(index, reach)
 

@@ -7,6 +7,7 @@ tried, too, if it is twice the fewest or more.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 Point = tuple[int, float]
 """Workers, and the speed with them."""
@@ -28,6 +29,30 @@ def useful(points: Sequence[Point], most: int, allowed: Sequence[int] | None = N
         number for number in between[:1] if number >= 2 * best
     ]
     return max(untried, default=best)
+
+
+def gaps(points: Sequence[Point], most: int, allowed: Sequence[int] | None = None) -> list[tuple[int, int]]:
+    """Pairs of numbers, ascending, between which a job is offered none.
+
+    For each measured number below `most` that fewer were as fast as: what is offered instead, and the first
+    number beyond it that is faster, as measured or on the line between two measured numbers. If 4 workers are
+    twice as fast as 6, and half as fast as 12, that is none between 4 and 9.
+    """
+    pairs = list[tuple[int, int]]()
+    for point, following in pairwise(sorted(points)):
+        least = useful(points, point[0], allowed)
+        if least < point[0] < most:
+            best = max([speed for count, speed in points if count <= point[0]])
+            pairs.append((least, _first_above(best / (1 - UNCERTAINTY), point, following)))
+    return pairs
+
+
+def _first_above(speed: float, left: Point, right: Point) -> int:
+    """The first number on the line between two points that is faster; the second point's if none is."""
+    if right[1] <= speed:
+        return right[0]
+    part = (speed - left[1]) / (right[1] - left[1])
+    return min(right[0], left[0] + int(part * (right[0] - left[0])) + 1)
 
 
 def gain_by_shrinking(points: Sequence[Point], size: int) -> float:

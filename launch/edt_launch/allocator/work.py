@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from edt_launch.allocator.model import Cluster, Job
 from edt_launch.allocator.tree import WEIGHTS, Layer, Node, grow
-from edt_launch.allocator.useful import useful
+from edt_launch.allocator.useful import gaps, useful
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -44,8 +44,9 @@ class Work:
         runs: whether it holds something, or is about to.
         low, high: fewest and most workers that it can run with, and makes use of; both 0 if there is no such
             number, or the fewest are more than a limit above it.
+        gaps: pairs of numbers between which a job is offered none, by its position.
         tiers: (tier, jobs of it), the highest first.
-        is_stepwise: whether some job can run with some numbers of workers only.
+        is_stepwise: whether some job is offered some numbers of workers only.
         has_speedups: whether some owner's jobs divide what they have by their speed-ups.
         layers: who divides what among whom in the pass over one tier, from the root down.
         share: real share.
@@ -76,6 +77,7 @@ class Work:
     runs: list[bool]
     low: list[int]
     high: list[int]
+    gaps: dict[int, list[tuple[int, int]]]
     tiers: list[tuple[int, list[int]]]
     is_stepwise: bool
     has_speedups: bool
@@ -100,10 +102,26 @@ class Work:
         sums: list[int] = np.bincount(above, numbers, len(self.nodes)).astype(np.int64).tolist()
         return sums
 
+    def offered(self, index: int, count: int) -> int:
+        """Most workers up to `count` that a job is offered, or 0."""
+        size = usable(self.jobs[index], count)
+        for below, above in reversed(self.gaps.get(index, ())):
+            if below < size < above:
+                size = below
+        return size
 
-def could_run(work: Work, index: int, used: int = 0) -> bool:
-    """Whether there is room for a job, beside what owners keep, and what others of its owner use."""
-    need = work.low[index] + used
+    def next_offered(self, index: int, count: int) -> int | None:
+        """Fewest workers above `count` that a job is offered, None if there is no such number."""
+        size = next_usable(self.jobs[index], count)
+        for below, above in self.gaps.get(index, ()):
+            if size is not None and below < size < above:
+                size = next_usable(self.jobs[index], above - 1)
+        return size
+
+
+def could_run(work: Work, index: int) -> bool:
+    """Whether there is room for a job, beside what owners keep."""
+    need = work.low[index]
     return need > 0 and all(need <= node.limit - node.unlent_below for node in work.homes[index].path)
 
 
@@ -133,6 +151,7 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
     has_speedups = cluster.options.by_speedup and any(job.speedup for job in jobs)
     if has_speedups:
         high = [max(least, _useful(job, most)) for job, least, most in zip(jobs, low, high, strict=True)]
+    left_out = _left_out(jobs, low, high) if has_speedups else {}
     at = np.array(positions, dtype=np.int64)
     too_large = np.flatnonzero(np.array(low, dtype=np.int64) > _least_limits(nodes)[at]).tolist()
     if too_large:
@@ -156,8 +175,9 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
         runs=[before > 0 or size > 0 for before, size in zip(held, soon, strict=True)],
         low=low,
         high=high,
+        gaps=left_out,
         tiers=_by_tier(jobs),
-        is_stepwise=is_stepwise,
+        is_stepwise=is_stepwise or bool(left_out),
         has_speedups=has_speedups,
         share=[0.0] * len(jobs),
     )
@@ -194,9 +214,13 @@ def _check(jobs: Sequence[Job]) -> None:
         + job.usage.at
         for job in jobs
     ]
-    speeds = [speed for job in jobs if job.speedup for _, speed in job.speedup]
+    points = [point for job in jobs if job.speedup for point in job.speedup]
+    speeds = [speed for _, speed in points]
     are_speeds = min(speeds, default=1.0) > 0 and isfinite(sum(speeds))
-    if is_known and is_weighed and is_within and are_speeds and not isnan(sum(seconds)):
+    are_counts = min([count for count, _ in points], default=1) > 0
+    are_costs = min([min(job.resize_cost, job.start_cost) for job in jobs], default=0.0) >= 0
+    is_sound = is_known and is_weighed and is_within and are_speeds and are_counts and are_costs
+    if is_sound and not isnan(sum(seconds)):
         return
     for job in jobs:
         if not lightest <= job.weight <= heaviest:
@@ -213,9 +237,12 @@ def _check(jobs: Sequence[Job]) -> None:
         for name in SECONDS:
             if (value := getattr(job, name)) is not None and isnan(value):
                 raise ValueError(f"job {job.id!r} has {name} {value}: it has to be a number")
-        if not all(0 < speed < inf for _, speed in job.speedup):
+        for name in ("resize_cost", "start_cost"):
+            if (value := getattr(job, name)) < 0:
+                raise ValueError(f"job {job.id!r} has {name} {value:g}: it has to be 0 at least")
+        if not all(count > 0 and 0 < speed < inf for count, speed in job.speedup):
             raise ValueError(
-                f"job {job.id!r} has speedup {job.speedup}: its speeds have to be above 0, and finite"
+                f"job {job.id!r} has speedup {job.speedup}: its numbers have to be above 0, and finite"
             )
 
 
@@ -242,6 +269,22 @@ def _by_tier(jobs: Sequence[Job]) -> list[tuple[int, list[int]]]:
 def _useful(job: Job, most: int) -> int:
     """Most workers that a job makes use of, 0 where its minimum is more than that."""
     return usable(job, useful(job.speedup, most, job.allowed)) if job.speedup else most
+
+
+def _left_out(
+    jobs: Sequence[Job], low: Sequence[int], high: Sequence[int]
+) -> dict[int, list[tuple[int, int]]]:
+    """Pairs of numbers between which jobs are offered none, by their positions; never their minimums."""
+    pairs = {
+        index: [
+            (usable(job, max(low[index], below)), above)
+            for below, above in gaps(job.speedup, high[index], job.allowed)
+            if above > low[index]
+        ]
+        for index, job in enumerate(jobs)
+        if len(job.speedup) > 1 and high[index]
+    }
+    return {index: own for index, own in pairs.items() if own}
 
 
 def bounds(job: Job) -> tuple[int, int]:

@@ -41,7 +41,7 @@ class Pool:
 
 
 FEATURES = (
-    "allowed", "drain", "fixed order", "guarantees", "history", "limits", "small minimums", "speedup",
+    "allowed", "dips", "drain", "fixed order", "guarantees", "history", "limits", "small minimums", "speedup",
     "tiers", "unlent", "usage", "weights",
 )  # fmt: skip
 
@@ -117,6 +117,8 @@ def _job(random: Random, name: str, owner: str, size: int, features: set[str]) -
     if "speedup" in features and random.random() < 0.5:
         speed = random.uniform(0.3, 1)
         job = replace(job, speedup=tuple((count, count**speed) for count in (1, 2, 4)))
+        if "dips" in features:
+            job = replace(job, speedup=((1, 1.0), (2, 0.8), (4, 4**speed)))
     if "usage" in features:
         service = random.uniform(0, 1e4)
         job = replace(job, usage=Usage(service, random.uniform(0, 1e4), NOW, service / least))

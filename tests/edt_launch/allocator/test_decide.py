@@ -24,7 +24,7 @@ def fair(pool: Pool) -> Work:
     return work
 
 
-@given(pools(never=["allowed", "unlent"]))
+@given(pools(never=["allowed", "dips", "unlent"]))
 def test_no_gpu_idles_but_for_jobs_whose_growth_does_not_pay_yet(pool):
     targets = pool.plan.targets
     demand = {job.id: bounds(job)[1] if targets[job.id] else 0 for job in pool.jobs}
@@ -69,7 +69,7 @@ def test_every_node_is_less_than_one_gpu_from_its_real_share(pool):
         assert abs(sums[node.name] + below - node.share) < 1 + SLACK
 
 
-@given(pools("guarantees", "small minimums", never=["allowed", "unlent", "limits", "drain"]))
+@given(pools("guarantees", "small minimums", never=["allowed", "dips", "unlent", "limits", "drain"]))
 def test_a_guarantee_is_there_for_who_asks(pool):
     own = {owner.name: owner.guarantee for owner in pool.cluster.owners}
     parents = Tree(pool).parents
@@ -164,7 +164,7 @@ def test_no_limit_is_exceeded(pool):
     assert have[""] <= pool.cluster.size
 
 
-@given(pools("tiers", never=["allowed", "guarantees", "limits", "unlent"]))
+@given(pools("tiers", never=["allowed", "dips", "guarantees", "limits", "unlent"]))
 def test_a_lower_tier_keeps_no_more_than_its_floor_while_a_higher_one_is_short(pool):
     targets, preemption = pool.plan.targets, pool.cluster.options.preemption
     up = {host.name for host in pool.cluster.hosts if host.is_up}

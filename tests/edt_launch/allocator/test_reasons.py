@@ -4,12 +4,20 @@ import pytest
 from hypothesis import given
 
 from edt_launch.allocator.decide import decide
-from edt_launch.allocator.model import Binding, Cluster, Host, Job, Owner
+from edt_launch.allocator.model import Binding, Cluster, Host, Job, Owner, Policy
 from edt_launch.allocator.reasons import explain
 from pools import Pool, pools, settled
 
 HOSTS = (Host("h", ("0", "1", "2", "3")),)
-OWNERS = (Owner("", None), Owner("ann"), Owner("bob", limit=1))
+OWNERS = (
+    Owner("", None),
+    Owner("ann", policy=Policy.FIFO),
+    Owner("bob", limit=1),
+    Owner("eve", limit=3),
+    Owner("dan", guarantee=2.0),
+    Owner("fay"),
+    Owner("gus", "fay"),
+)
 
 
 @pytest.mark.parametrize(
@@ -48,12 +56,27 @@ OWNERS = (Owner("", None), Owner("ann"), Owner("bob", limit=1))
         (
             [Job("j", "bob", 1, 1, 1.0), Job("k", "bob", 1, 1, 0.0)],
             Binding.LIMIT,
-            "waits its turn: it needs 1 at once, and the minimums of the jobs before it reach the limit of",
+            "waits its turn: it needs 1 at once, and the jobs before it leave 0 of bob's limit of 1",
         ),
         (
             [Job("j", "ann", 2, 2, 1.0), Job("k", "ann", 4, 4, 0.0)],
             Binding.ADMISSION,
-            "waits its turn: it needs 2 at once, and the minimums of the jobs before it fill the pool",
+            "waits its turn: it needs 2 at once, and the jobs before it leave 0 of 4 GPUs",
+        ),
+        (
+            [Job("j", "ann", 3, 3, 1.0), Job("k", "", 2, 2, 0.0)],
+            Binding.ADMISSION,
+            "waits its turn: it needs 3 at once, and the jobs before it leave 2 of 4 GPUs",
+        ),
+        (
+            [Job("j", "eve", 2, 3, 1.0), Job("k", "eve", 1, 3, 0.0, tier=1)],
+            Binding.TIER,
+            "waits: 3 of eve's limit of 3 are for jobs of a higher priority",
+        ),
+        (
+            [Job("j", "ann", 3, 3, 0.0), Job("k", "dan", 1, 4, 1.0)],
+            Binding.ADMISSION,
+            "waits: it needs 3, and what is free is guaranteed to owners that use it",
         ),
         ([Job("j", "ann", 3, 2, 0.0)], Binding.MIN, "cannot run: no number from 3 to 2"),
     ],
@@ -71,6 +94,20 @@ def test_what_owners_do_not_lend_is_named():
     pool = settled(Pool(Cluster(HOSTS, owners), (Job("j", "ann", 2, 2, 0.0),)))
     _, reasons = decide(pool.now, pool.cluster, pool.jobs)
     assert reasons["j"].text == "waits: it needs 2, and 3 of 4 GPUs are not lent by their owners"
+
+
+def test_who_waits_in_a_queue_is_not_told_that_those_before_it_have_turns():
+    for other, whose in ("ann", "one of another owner"), ("", "one"):
+        jobs = Job("j", "ann", 4, 4, 1.0), Job("k", other, 4, 4, 0.0)
+        pool = settled(Pool(Cluster(HOSTS, OWNERS), jobs))
+        _, reasons = decide(pool.now, pool.cluster, pool.jobs)
+        assert reasons["j"].change.startswith(f"It starts when a job ends, or {whose} has had its turn")
+
+
+def test_jobs_of_owners_below_count_as_an_owners_jobs():
+    pool = settled(Pool(Cluster(HOSTS, OWNERS), (Job("j", "fay", 1, 4, 0.0), Job("k", "gus", 1, 4, 0.0))))
+    _, reasons = decide(pool.now, pool.cluster, pool.jobs)
+    assert reasons["j"].text == "has 2: the fair share of fay is 4, divided among 2 jobs"
 
 
 def test_lines_for_people():

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from edt_launch.allocator.model import Job
 from edt_launch.allocator.speedup import best_division, gain, hull, speed
+from edt_launch.allocator.work import next_usable
 
 POINTS = st.lists(
     st.tuples(st.integers(1, 8), st.floats(0.1, 8)), max_size=4, unique_by=lambda point: point[0]
@@ -40,7 +41,7 @@ def test_no_other_division_is_better(shapes, total):
             job.weight * log(speed(hull(job.speedup), size)) for job, size in zip(jobs, sizes, strict=True)
         )
 
-    sizes = best_division(total, jobs, lows, highs)
+    sizes = best_division(total, jobs, lows, highs, lambda place, size: next_usable(jobs[place], size))
     assert sum(sizes) == min(total, sum(highs))
     others = [other for other in product(range(1, 6), repeat=len(jobs)) if sum(other) == sum(sizes)]
     assert worth(sizes) >= max(map(worth, others)) - 1e-9

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from edt_launch.allocator.decide import decide
 from edt_launch.allocator.model import Cluster, Host, Job
-from edt_launch.allocator.useful import UNCERTAINTY, useful
+from edt_launch.allocator.useful import UNCERTAINTY, gaps, useful
 from pools import NOW, Pool, settled
 
 SLOWER = ((1, 1.0), (2, 1.8), (4, 3.0), (8, 1.5))
@@ -58,6 +58,45 @@ def test_untried_numbers_are_tried_until_the_next_slower_one_is_within_twice_the
     assert known[size] >= (1 - UNCERTAINTY) * max(known.values())
 
 
+@pytest.mark.parametrize(
+    "points,most,allowed,expected",
+    [
+        (((1, 1.0), (2, 1.8), (4, 3.0)), 4, None, []),
+        (((4, 4.0), (6, 2.0), (12, 8.0)), 16, None, [(4, 9)]),
+        (((4, 4.0), (6, 3.9), (64, 50.0)), 64, None, [(4, 7)]),
+        (((4, 4.0), (12, 2.0), (16, 4.5)), 16, None, [(6, 16)]),  # half of 12 is tried
+        (((4, 4.0), (6, 2.0), (8, 3.0), (16, 4.5)), 20, None, [(4, 8), (4, 14)]),
+        (((4, 4.0), (6, 2.0), (8, 5.0), (12, 4.9), (16, 9.0)), 16, None, [(4, 8), (8, 13)]),
+        (((4, 4.0), (8, 2.0), (16, 4.5)), 16, (4, 8, 12, 16), [(4, 15)]),
+    ],
+)
+def test_what_lies_between_a_size_and_the_next_faster_one_is_not_offered(points, most, allowed, expected):
+    assert gaps(points, most, allowed) == expected
+
+
+def dipping(least: int, others: tuple[Job, ...], *, allowed: tuple[int, ...] | None = None) -> Pool:
+    """A job that was measured to be slower with 6 to 8 workers than with 4, and fastest with 16."""
+    points = (4, 4.0), (6, 2.0), (8, 3.0), (16, 4.5)
+    job = Job("j", "ann", least, 16, 0.0, allowed=allowed, speedup=points, step_time=4.0)
+    return settled(Pool(Cluster((Host("h", tuple("0123456789ab")),)), (job, *others)))
+
+
+def test_a_job_has_no_size_at_which_it_was_measured_to_be_slower():
+    pool = dipping(1, (Job("k", "bob", 1, 16, 0.0),))
+    reasons = decide(pool.now, pool.cluster, pool.jobs)[1]
+    assert [job.size for job in pool.jobs] == [4, 8]
+    assert reasons["j"].text.startswith(
+        "has 4: 6 GPUs are slower than 4 for this job, measured 2 s against 1 s"
+    )
+    assert (
+        reasons["j"].change
+        == "It has 14 when its share reaches that. A --min above 4 gives it more all the same."
+    )
+    assert dipping(1, ()).job("j").size == 4
+    assert dipping(6, (Job("k", "bob", 1, 16, 0.0),)).job("j").size == 6
+    assert dipping(1, (Job("k", "bob", 1, 16, 0.0),), allowed=(2, 8, 16)).job("j").size == 2
+
+
 def test_what_does_not_help_a_job_goes_to_others():
     hosts = tuple(Host(f"h{number}", tuple("0123")) for number in range(4))
     jobs = (Job("j", "ann", 1, 16, 0.0, speedup=SLOWER), Job("k", "bob", 1, 16, 0.0))
@@ -99,7 +138,7 @@ def test_a_job_keeps_what_does_not_help_it_until_others_need_it():
     plan, reasons = decide(pool.now, pool.cluster, pool.jobs)
     assert plan.targets == {"j": 16}
     assert reasons["j"].text.startswith(
-        "has 16: 8 are as fast for this job, but to shrink now would cost more"
+        "has 16: 16 GPUs are no faster than 8 for this job, but to shrink now would cost more"
     )
     pool = settled(replace(pool, jobs=(*pool.jobs, Job("k", "", 2, 6, pool.now))))
     assert [job.size for job in pool.jobs] == [10, 6]

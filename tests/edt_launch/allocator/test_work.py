@@ -5,7 +5,7 @@ from math import inf, nan
 
 import pytest
 
-from edt_launch.allocator.model import Cluster, Host, Job, Usage
+from edt_launch.allocator.model import Cluster, Host, Job, Options, Usage
 from edt_launch.allocator.work import bounds, gather, next_usable, usable
 from pools import NOW
 
@@ -27,8 +27,14 @@ JOB = Job("j", "ann", 2, 8, 0.0)
         ({"protected": nan}, "protected nan: it has to be a number"),
         ({"started": nan}, "started nan: it has to be a number"),
         ({"waiting_since": nan}, "waiting_since nan: it has to be a number"),
-        ({"speedup": ((2, nan),)}, r"speedup \(\(2, nan\),\): its speeds have to be above 0, and finite"),
-        ({"speedup": ((2, -1.0),)}, "its speeds have to be above 0"),
+        (
+            {"speedup": ((2, nan),)},
+            r"speedup \(\(2, nan\),\): its numbers have to be above 0",
+        ),
+        ({"speedup": ((2, -1.0),)}, "its numbers have to be above 0, and finite"),
+        ({"speedup": ((0, 1.0),)}, "its numbers have to be above 0"),
+        ({"resize_cost": -1.0}, "resize_cost -1: it has to be 0 at least"),
+        ({"start_cost": -0.5}, "start_cost -0.5: it has to be 0 at least"),
         ({"usage": Usage(-5.0, 10.0)}, "its figures have to be from 0"),
         ({"usage": Usage(at=nan)}, "its figures have to be from 0"),
         ({"usage": Usage(-1.0)}, "its figures have to be from 0"),
@@ -37,6 +43,15 @@ JOB = Job("j", "ann", 2, 8, 0.0)
 def test_a_job_with_an_impossible_figure_is_refused(change, message):
     with pytest.raises(ValueError, match=message):
         gather(NOW, Cluster((Host("h", ("0",)),)), (Job("a", "", 1, 1, 0.0), replace(JOB, **change)))
+
+
+@pytest.mark.parametrize(
+    "options", [{"tolerance": 0.0}, {"tolerance": 0.5}, {"turn": -1.0}, {"longest_wait": nan}], ids=str
+)
+def test_an_impossible_option_is_refused(options):
+    (name,) = options
+    with pytest.raises(ValueError, match=f"the option {name} is .*: it has to be [01] at least"):
+        Options(**options)
 
 
 def test_a_time_has_to_be_finite():
