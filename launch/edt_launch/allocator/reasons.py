@@ -63,10 +63,10 @@ def _binding(work: Work, plan: Plan, index: int, size: int) -> tuple[Binding, st
         return _postponed(work, index, size)
     if size == work.high[index] < bounds(job)[1]:
         return _by_speed(job, size, work.low[index], bounds(job)[1])
-    after = work.next_offered(index, size)
-    if after is not None and after != next_usable(job, size) and size + 1 <= work.share[index] + SLACK:
-        binding, text, change = _by_speed(job, size, work.low[index], after - 1)
-        return binding, text, f"It has {after} when its share reaches that. {change}"
+    if size + 1 <= work.share[index] + SLACK and (gap := _gap_above(work, index, size)):
+        binding, text, change = _by_speed(job, size, work.low[index], gap[1] - 1)
+        after = work.next_offered(index, size)
+        return binding, text, f"It has {after} when its share reaches that. {change}" if after else change
     if size == work.high[index]:
         return Binding.MAX, f"has {size}, the most that it can use", "A higher --max would let it grow."
     return _by_share(work, index, size)
@@ -187,8 +187,9 @@ def _listed(hosts: Sequence[str]) -> str:
 
 
 def _postponed(work: Work, index: int, size: int) -> tuple[Binding, str, str]:
-    due = work.target[index]
-    if size > due and is_beyond_use(work, index, size) and (found := peak(work.jobs[index].speedup, size)):
+    due, job = work.target[index], work.jobs[index]
+    most = bounds(job)[1] if size > work.high[index] else size
+    if size > due and is_beyond_use(work, index, size) and (found := peak(job.speedup, most)):
         return (
             Binding.STABILITY,
             f"has {size}: {_compared(*found)}, but to shrink now would cost more than it brings",
@@ -200,6 +201,15 @@ def _postponed(work: Work, index: int, size: int) -> tuple[Binding, str, str]:
         f"has {size}; its share is {due}, but to {verb} now would cost more than it brings",
         f"It will {verb} with the next larger change, or when this has lasted for long enough.",
     )
+
+
+def _gap_above(work: Work, index: int, size: int) -> tuple[int, int] | None:
+    """The numbers between which a job is offered none, if the one after a size is among these."""
+    after = next_usable(work.jobs[index], size)
+    if after is None:
+        return None
+    gaps = work.gaps.get(index, ())
+    return next(((below, above) for below, above in gaps if below < after < above), None)
 
 
 def _compared(best: Point, larger: Point) -> str:
