@@ -4,9 +4,10 @@ Of one tier first those that an owner's guarantee has room for; then running job
 then those that have waited for too long; then everybody by virtual time, with a turn's advantage for those
 that run (see `turns`), and those that never have before these; last those that were suspended a short time
 ago: else they would come back at once instead of the next one, and that one likewise. What does not fit is
-skipped. Of those that have waited for too long the first that does not fit gets a reservation: where it lacks
-devices nothing new starts until it runs (as in EASY backfilling; Lifka, 1995). With a time quantum that
-nobody loses, and an order in which whoever runs falls back, every job gets its turn.
+skipped. Of those that have waited for too long the first that does not fit gets a reservation, if it could
+start once others give way: where it lacks devices nothing new starts until it runs (as in EASY backfilling;
+Lifka, 1995). With a time quantum that nobody loses, and an order in which whoever runs falls back, every job
+gets its turn.
 """
 
 from bisect import bisect_right
@@ -117,9 +118,9 @@ def reservation_times(work: Work, members: Sequence[int], turns: Turns, runs: Se
 def _in_line(
     work: Work, candidates: Sequence[int], queues: Sequence[Sequence[int]], runs: Sequence[bool]
 ) -> dict[int, Sequence[int]]:
-    """Jobs that wait and may get a reservation, and those that run before each in its queue.
+    """Jobs that may get a reservation if they wait for too long, and those that run before each in its queue.
 
-    Of a queue that is the first that waits.
+    Of a queue only the first job that waits may get one.
     """
     waiting: dict[int, Sequence[int]] = {index: () for index in candidates if not runs[index]}
     for queue in queues:
@@ -151,10 +152,10 @@ def _overdue(
     waiting: Mapping[int, Sequence[int]],
     order: Mapping[int, Rank],
 ) -> tuple[set[int], set[int]]:
-    """Late jobs that others have to make room for, and those before them in their queues, which need not.
+    """Late jobs that others make room for, and the jobs before them in their queues.
 
-    Nor need pinned jobs, and what other tiers have or keep. A late job that does not fit beside all of these
-    could not start however long devices were kept for it.
+    Those before them make no room, nor do pinned jobs and other tiers. A late job that does not fit beside
+    all of these could not start however long devices were kept for it.
     """
     overdue, before = set[int](), set[int]()
     if not late:

@@ -148,11 +148,13 @@ def _waits_its_turn(work: Work, index: int, need: int) -> tuple[Binding, str, st
         )
     left = bisect_left(range(need), 1, key=lambda count: room.lacking(index, count + 1) is not None)
     is_queued = home.policy is not Policy.FAIR and any(work.homes[other] is home for other in admitted)
-    whose = "one of another owner" if is_queued else "one"
+    turn = f", or {'one of another owner' if is_queued else 'one'} has had its turn"
+    if is_queued and node.name and node is home:
+        turn = ""  # its own owner's limit: nobody else's turn makes room below that
     return (
         Binding.LIMIT if node.name else Binding.ADMISSION,
         f"waits its turn: it needs {need} at once, and the jobs before it leave {left} of {_limit_of(node)}",
-        f"It starts when a job ends, or {whose} has had its turn; a lower minimum starts earlier.",
+        f"It starts when a job ends{turn}; a lower minimum starts earlier.",
     )
 
 

@@ -4,6 +4,8 @@ More workers can make a job slower, on a second host for instance. So it is offe
 fast as any. Numbers between these and the next larger measured one may be better: half of the larger one is
 tried while that leaves more than the fewest. Of a job that can run with some numbers only, the next one is
 tried, too, if it is twice the fewest or more.
+
+A job may be slower with some workers more, and faster with many more: what is between is left out.
 """
 
 from collections.abc import Sequence

@@ -11,7 +11,7 @@ from pools import Pool, pools, settled
 HOSTS = (Host("h", ("0", "1", "2", "3")),)
 OWNERS = (
     Owner("", None),
-    Owner("ann", policy=Policy.FIFO),
+    Owner("ann"),
     Owner("bob", limit=1),
     Owner("eve", limit=3),
     Owner("dan", guarantee=2.0),
@@ -96,12 +96,20 @@ def test_what_owners_do_not_lend_is_named():
     assert reasons["j"].text == "waits: it needs 2, and 3 of 4 GPUs are not lent by their owners"
 
 
-def test_who_waits_in_a_queue_is_not_told_that_those_before_it_have_turns():
-    for other, whose in ("ann", "one of another owner"), ("", "one"):
-        jobs = Job("j", "ann", 4, 4, 1.0), Job("k", other, 4, 4, 0.0)
-        pool = settled(Pool(Cluster(HOSTS, OWNERS), jobs))
-        _, reasons = decide(pool.now, pool.cluster, pool.jobs)
-        assert reasons["j"].change.startswith(f"It starts when a job ends, or {whose} has had its turn")
+@pytest.mark.parametrize(
+    "other,limit,turn",
+    [
+        ("ann", 9, ", or one of another owner has had its turn;"),
+        ("ann", 3, ";"),
+        ("", 9, ", or one has had its turn;"),
+    ],
+)
+def test_who_waits_in_a_queue_is_not_told_that_those_before_it_have_turns(other, limit, turn):
+    owners = Owner("", None), Owner("ann", limit=limit, policy=Policy.FIFO)
+    jobs = Job("j", "ann", 3, 3, 1.0), Job("k", other, 3, 3, 0.0)
+    pool = settled(Pool(Cluster(HOSTS, owners), jobs))
+    _, reasons = decide(pool.now, pool.cluster, pool.jobs)
+    assert reasons["j"].change.startswith(f"It starts when a job ends{turn}")
 
 
 def test_jobs_of_owners_below_count_as_an_owners_jobs():

@@ -27,10 +27,7 @@ JOB = Job("j", "ann", 2, 8, 0.0)
         ({"protected": nan}, "protected nan: it has to be a number"),
         ({"started": nan}, "started nan: it has to be a number"),
         ({"waiting_since": nan}, "waiting_since nan: it has to be a number"),
-        (
-            {"speedup": ((2, nan),)},
-            r"speedup \(\(2, nan\),\): its numbers have to be above 0",
-        ),
+        ({"speedup": ((2, nan),)}, r"speedup \(\(2, nan\),\): its numbers have to be above 0"),
         ({"speedup": ((2, -1.0),)}, "its numbers have to be above 0, and finite"),
         ({"speedup": ((0, 1.0),)}, "its numbers have to be above 0"),
         ({"resize_cost": -1.0}, "resize_cost -1: it has to be 0 at least"),
