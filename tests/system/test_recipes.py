@@ -28,7 +28,7 @@ def test_a_recipe_trains_the_same_through_resizes(
     subprocess.run([sys.executable, HASHED, script, alone], stdin=subprocess.DEVNULL, check=True)
     monkeypatch.setenv("EDT_MODEL_DIR", str(job.results))
     job.allocate(2)
-    job.start(HASHED, script, job.results, "--delay", 0.15)
+    job.start(HASHED, script, job.results, "--delay", 1.0)
     for size in (2, 3, 1, 2):
         job.allocate(size)
         job.until_size(size)

@@ -42,6 +42,20 @@ def test_no_gpu_idles_but_for_jobs_whose_growth_does_not_pay_yet(pool):
         assert gain(job, size, min(due[job.id], size + idle)) * lasted < job.resize_cost + SLACK
 
 
+@given(pools("dips", "speedup", never=["history", "unlent"]))
+def test_no_gpu_idles_that_would_bring_a_job_to_the_next_number_offered(pool):
+    """Newly made pools, in which no growth waits until it pays."""
+    targets, tree = pool.plan.targets, Tree(pool)
+    work = gather(pool.now, pool.cluster, pool.jobs)
+    limits = {owner.name: min(owner.limit, pool.cluster.size) for owner in pool.cluster.owners}
+    have = tree.totals(targets)
+    for index, job in enumerate(pool.jobs):
+        count = targets[job.id]
+        larger = work.next_offered(index, count)
+        if count and larger is not None and larger <= work.high[index]:
+            assert any(have[name] + larger - count > limits[name] for name in tree.path(job.owner)), job
+
+
 @given(pools("allowed"))
 def test_a_job_has_a_number_that_it_can_run_with(pool):
     plan = pool.plan

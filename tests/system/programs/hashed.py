@@ -2,17 +2,17 @@
 
 hashed.py SCRIPT OUT [--delay S]
 
-Every commit takes S seconds more, so that there is time to resize the job.
+Every commit takes S seconds more, until a file OUT/hurry is there, so that there is time to resize the job.
 """
 
 import argparse
 import hashlib
 import runpy
 import sys
-import time
 from pathlib import Path
 
 from models import leaves
+from traced import linger
 
 import edt_hvd
 
@@ -27,7 +27,7 @@ def main() -> None:
     commit = edt_hvd.TorchState.commit
 
     def slow_commit(state: edt_hvd.TorchState) -> None:
-        time.sleep(options.delay)
+        linger(options.delay, options.out / "hurry")
         commit(state)
 
     edt_hvd.TorchState.commit = slow_commit  # type: ignore[method-assign]
