@@ -75,7 +75,7 @@ def band(work: Work, index: int) -> tuple[int, int]:
     due, share, tolerance = work.target[index], work.share[index], work.cluster.options.tolerance
     if work.jobs[index].allowed is not None:
         return due, due
-    middle = share if abs(share - due) < 1 else due  # by speed-up a job may be due more than its share
+    middle = share if abs(share - due) < 1 - SLACK else due  # by speed-up it may be due more than its share
     low, high = ceil(middle / tolerance - SLACK), floor(middle * tolerance + SLACK)
     return max(work.low[index], min(due, low)), min(work.high[index], max(due, high))
 
@@ -83,7 +83,7 @@ def band(work: Work, index: int) -> tuple[int, int]:
 def is_behind(work: Work, index: int, size: int) -> bool:
     """Whether a size is worth putting right once it has lasted."""
     least = work.share[index] * (1 - work.cluster.options.least_change)
-    return size < min(work.target[index], least)
+    return size < work.target[index] and size < least - SLACK
 
 
 def is_beyond_use(work: Work, index: int, size: int) -> bool:

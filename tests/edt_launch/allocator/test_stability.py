@@ -7,7 +7,7 @@ from hypothesis import given
 
 from edt_launch.allocator.decide import decide, target
 from edt_launch.allocator.model import Cluster, Host, Job, Owner
-from edt_launch.allocator.stability import band, patience
+from edt_launch.allocator.stability import band, is_behind, patience
 from edt_launch.allocator.turns import Turns
 from edt_launch.allocator.work import gather
 from pools import NOW, Pool, applied, pools, settled
@@ -128,6 +128,16 @@ def test_no_resize_leaves_a_job_below_its_band(pool):
             low, high = band(work, index)
             assert low <= work.target[index] <= high
             assert targets[job.id] >= min(low, work.held[index])
+
+
+@pytest.mark.parametrize("error", [-1e-15, 0.0, 1e-15])
+def test_an_error_of_rounding_in_a_share_changes_nothing(error):
+    pool = crowd(1)
+    work = gather(pool.now, pool.cluster, pool.jobs)
+    work.target, work.share = [1], [2 + error]
+    assert band(work, 0) == (1, 2)
+    work.target, work.share = [4], [4 + error]
+    assert not is_behind(work, 0, 3)
 
 
 @pytest.mark.parametrize("cost,seconds", [(0.01, 3.0), (0.4, 24.0), (5.0, 300.0)])
