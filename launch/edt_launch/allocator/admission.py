@@ -34,33 +34,26 @@ def set_aside(work: Work) -> None:
     if any(node.guarantee for node in work.nodes) and (len(work.tiers) > 1 or not _fit(work)):
         _pin(work)
     preemption = work.cluster.options.preemption
-    if len(work.tiers) == 1:
+    if len(work.tiers) == 1 or preemption is Preemption.TO_ZERO:
         return
     room = Room(work, _pinned_minimums(work), work.claims)
-    for _, members in work.tiers:
-        for index in sorted(members, key=_seniority(work)):
-            if preemption is Preemption.TO_ZERO or not work.runs[index] or not work.low[index]:
-                continue
-            kept, need = work.kept[index], work.low[index]
-            if preemption is Preemption.NONE:
-                need = max(need, usable(work.jobs[index], work.soon[index]))
-            while need > work.low[index] and room.lacking(index, need - kept):
-                need = usable(work.jobs[index], need - 1)
-            if need > kept and not room.lacking(index, need - kept):
-                room.take(index, need - kept)
-                work.kept[index] = need
+    order = [index for _, members in work.tiers for index in sorted(members, key=_seniority(work))]
+    running = [index for index in order if work.runs[index] and work.low[index]]
+    for index in running:
+        _keep(work, room, index, work.low[index])
+    for index in running if preemption is Preemption.NONE else ():
+        need = usable(work.jobs[index], work.soon[index])
+        while need > work.kept[index] > 0 and not _keep(work, room, index, need):
+            need = usable(work.jobs[index], need - 1)
 
 
-def release_unused(work: Work) -> bool:
-    """Let higher tiers have what was kept for jobs that do not get it; whether there was anything."""
-    if len(work.tiers) <= 1:
-        return False
-    figures = zip(work.kept, work.target, work.is_pinned, strict=True)
-    kept = [before if is_pinned else min(before, target) for before, target, is_pinned in figures]
-    if kept == work.kept:
-        return False
-    work.kept = kept
-    return True
+def _keep(work: Work, room: Room, index: int, count: int) -> bool:
+    """Keep a number of GPUs for a job, if there is room beside those kept for others; whether it has them."""
+    more = count - work.kept[index]
+    if more > 0 and room.lacking(index, more) is None:
+        room.take(index, more)
+        work.kept[index] = count
+    return work.kept[index] >= count
 
 
 def admit(work: Work, tier: int, members: Sequence[int], turns: Turns) -> list[int]:
@@ -294,12 +287,16 @@ def _seniority(work: Work) -> Callable[[int], Rank]:
 def _keep_unlent(work: Work) -> None:
     if all(node.lends for node in work.nodes):
         return
-    wanted = work.sums(work.high)
-    free = work.nodes[0].limit
+    wanted, reserved = work.sums(work.high), [0] * len(work.nodes)
+    free = [node.limit for node in work.nodes]
     for node in reversed(work.nodes):
         if not node.lends:
-            node.unlent = int(max(0, min(node.guarantee - wanted[node.position], free)))
-            free -= node.unlent
+            above = [each.position for each in node.path]
+            more = max(0, int(min(node.guarantee - reserved[node.position], *(free[at] for at in above))))
+            for at in above:
+                free[at] -= more
+                reserved[at] += more
+            node.unlent = max(0, reserved[node.position] - wanted[node.position])
         if node.parent is not None:
             wanted[node.parent.position] += wanted[node.position] + node.unlent
     for node in reversed(work.nodes):

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import inf
 
-from edt_launch.allocator.admission import admit, release_unused, reservation_times, set_aside
+from edt_launch.allocator.admission import admit, reservation_times, set_aside
 from edt_launch.allocator.model import Cluster, HostDevices, Job, Memory, Move, Plan, Reason
 from edt_launch.allocator.packing import Packed, is_quiet, pack
 from edt_launch.allocator.placement import place
@@ -147,8 +147,6 @@ def target(work: Work, turns: Turns) -> None:
 def _fill_in(work: Work, turns: Turns) -> None:
     set_aside(work)
     _pass(work, turns)
-    while release_unused(work):
-        _pass(work, turns)
 
 
 def _pinned(work: Work) -> tuple[str, ...]:

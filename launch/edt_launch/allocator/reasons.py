@@ -129,7 +129,12 @@ def _waits_its_turn(work: Work, index: int, need: int) -> tuple[Binding, str, st
     """Of a job that does not fit beside the minimums of those that were admitted."""
     home = work.homes[index]
     admitted = [other for other, is_in in enumerate(work.is_admitted) if is_in]
-    used = [own + node.unlent for own, node in zip(work.sums(work.low, admitted), work.nodes, strict=True)]
+    tier = work.jobs[index].tier
+    figures = zip(work.jobs, work.target, work.low, work.kept, strict=True)
+    taken = [
+        whole if job.tier > tier else low if job.tier == tier else kept for job, whole, low, kept in figures
+    ]
+    used = [own + node.unlent for own, node in zip(work.sums(taken, admitted), work.nodes, strict=True)]
     room = Room(work, used, {})
     node = room.lacking(index, need)
     if node is None and Room(work, used, work.claims).lacking(index, need) is not None:
@@ -147,6 +152,12 @@ def _waits_its_turn(work: Work, index: int, need: int) -> tuple[Binding, str, st
             "It starts when these lend what they are guaranteed, or with a lower minimum.",
         )
     left = bisect_left(range(need), 1, key=lambda count: room.lacking(index, count + 1) is not None)
+    if not any(work.jobs[other].tier == tier for other in admitted):
+        return (
+            Binding.LIMIT if node.name else Binding.ADMISSION,
+            f"waits: it needs {need} at once, and jobs of other priorities leave {left} of {_limit_of(node)}",
+            "It starts when enough of these end; a lower minimum starts earlier.",
+        )
     is_queued = home.policy is not Policy.FAIR and any(work.homes[other] is home for other in admitted)
     turn = f", or {'one of another owner' if is_queued else 'one'} has had its turn"
     if is_queued and node.name and node is home:
@@ -245,6 +256,12 @@ def _by_share(work: Work, index: int, size: int) -> tuple[Binding, str, str]:
         )
     for node in path[:-1]:
         if node.share >= node.limit - SLACK:
+            if kept := node.unlent_below:
+                return (
+                    Binding.LIMIT,
+                    f"has {size}: {kept} of {_limit_of(node)} are not lent by their owners",
+                    f"A higher limit for {node.name}, or owners there that lend what they are guaranteed.",
+                )
             return (
                 Binding.LIMIT,
                 f"has {size}: {node.name} has its limit of {int(node.limit)}",

@@ -1,5 +1,6 @@
 """Which jobs run, when not all of their minimums fit."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -18,6 +19,43 @@ def test_a_higher_tier_takes_what_it_may(preemption, left):
     pool = settled(Pool(cluster, (Job("low", "", 2, 4, 0.0),)))
     pool = replace(pool, jobs=(*pool.jobs, Job("high", "", 1, 8, 1.0, tier=1)))
     assert pool.plan.targets == {"low": left, "high": 8 - left}
+
+
+@pytest.mark.parametrize("preemption", [Preemption.NONE, Preemption.TO_MIN], ids=str)
+def test_the_place_of_a_job_whose_turn_ends_is_not_for_higher_tiers(preemption):
+    cluster = Cluster((Host("h", tuple("01234567")),), options=Options(preemption=preemption))
+    pool = settled(Pool(cluster, (Job("a", "", 4, 4, NOW, waiting_since=NOW),)))
+    high = Job("high", "", 1, 8, NOW, tier=1, waiting_since=NOW)
+    pool = settled(replace(pool, jobs=(*pool.jobs, high)))
+    pool = settled(replace(pool, jobs=(*pool.jobs, Job("b", "", 4, 4, NOW, waiting_since=NOW))))
+    ran = Counter()
+    for _ in range(100):
+        pool = settled(waited(pool, 100.0))
+        sizes = {job.id: job.size for job in pool.jobs}
+        assert (sizes["high"], sizes["a"] + sizes["b"]) == (4, 4)
+        ran.update(name for name in "ab" if sizes[name])
+    assert min(ran["a"], ran["b"]) > 20
+
+
+@pytest.mark.parametrize("preemption", [Preemption.NONE, Preemption.TO_MIN], ids=str)
+def test_where_devices_are_lost_a_minimum_comes_before_what_a_higher_tier_has_beyond_its_own(preemption):
+    hosts = Host("h0", tuple("01234567")), Host("h1", tuple("01234567"))
+    jobs = Job("low", "", 3, 3, 0.0), Job("high", "", 3, 6, 1.0, tier=1)
+    pool = settled(Pool(Cluster(hosts, options=Options(preemption=preemption)), jobs))
+    draining = hosts[0], replace(hosts[1], is_draining=True)
+    left = replace(pool, cluster=replace(pool.cluster, hosts=draining))
+    assert left.plan.targets == {"low": 3, "high": 5}
+
+
+@pytest.mark.parametrize("limit,guarantee", [(3, 4.0), (3, 9.0), (8, 6.0)])
+def test_what_an_owner_does_not_lend_is_there_for_its_own_jobs(limit, guarantee):
+    owners = (
+        Owner("", None),
+        Owner("ann", limit=limit, guarantee=guarantee, lends=False),
+        Owner("bob", guarantee=4.0, lends=False),
+    )
+    pool = Pool(Cluster((Host("h", tuple("01234567")),), owners), (Job("j", "ann", 1, 1, NOW),))
+    assert pool.plan.targets == {"j": 1}
 
 
 def test_a_reservation_lets_a_large_job_in():

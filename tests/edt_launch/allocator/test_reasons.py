@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from edt_launch.allocator.decide import decide
-from edt_launch.allocator.model import Binding, Cluster, Host, Job, Owner, Policy
+from edt_launch.allocator.model import Binding, Cluster, Host, Job, Options, Owner, Policy, Preemption
 from edt_launch.allocator.reasons import explain
 from pools import Pool, pools, settled
 
@@ -94,6 +94,20 @@ def test_what_owners_do_not_lend_is_named():
     pool = settled(Pool(Cluster(HOSTS, owners), (Job("j", "ann", 2, 2, 0.0),)))
     _, reasons = decide(pool.now, pool.cluster, pool.jobs)
     assert reasons["j"].text == "waits: it needs 2, and 3 of 4 GPUs are not lent by their owners"
+    below = Owner("", None), Owner("lab", limit=3), Owner("cat", "lab", guarantee=2.0, lends=False)
+    pool = settled(Pool(Cluster(HOSTS, below), (Job("j", "lab", 1, 2, 0.0),)))
+    _, reasons = decide(pool.now, pool.cluster, pool.jobs)
+    assert reasons["j"].text == "has 1: 2 of lab's limit of 3 are not lent by their owners"
+
+
+def test_who_waits_for_a_lower_tier_is_not_told_to_wait_for_a_turn():
+    cluster = Cluster(HOSTS, OWNERS, Options(preemption=Preemption.NONE))
+    pool = settled(Pool(cluster, (Job("low", "", 1, 4, 0.0),)))
+    pool = settled(replace(pool, jobs=(*pool.jobs, Job("j", "", 2, 2, 1.0, tier=1))))
+    _, reasons = decide(pool.now, pool.cluster, pool.jobs)
+    text = "waits: it needs 2 at once, and jobs of other priorities leave 0 of 4 GPUs"
+    assert reasons["j"].text == text
+    assert reasons["j"].change == "It starts when enough of these end; a lower minimum starts earlier."
 
 
 @pytest.mark.parametrize(
