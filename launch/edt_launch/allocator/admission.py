@@ -285,6 +285,7 @@ def _seniority(work: Work) -> Callable[[int], Rank]:
 
 
 def _keep_unlent(work: Work) -> None:
+    """Fill in what is kept for owners that do not lend: what they leave of guarantees, within all limits."""
     if all(node.lends for node in work.nodes):
         return
     wanted, reserved = work.sums(work.high), [0] * len(work.nodes)
