@@ -314,13 +314,13 @@ def test_an_allocation_file_that_cannot_be_read_at_the_start_holds_up_no_other(
 
     monkeypatch.setattr(plain_files, "read", failing)
     service.start()
-    service.store.hosts.put([HostRecord("localhost", ("0", "1", "2", "3", "4"))])
-    service.submit(third, "eve", high=1)
+    service.store.hosts.put([HostRecord("localhost", tuple("012345"))])  # one for each of the others
+    service.submit(third, "eve", high=2)
     service.until(lambda: service.is_running((third, 1)))
     assert (service.job(FIRST).size, device_grant.read(file.read_text()).size) == (4, 2)
     assert sum(FIRST in message for message in caplog.messages) == 1
     monkeypatch.setattr(plain_files, "read", read)
-    service.until(lambda: service.is_running((FIRST, 2), (SECOND, 2), (third, 1)))
+    service.until(lambda: service.is_running((FIRST, 2), (SECOND, 2), (third, 2)))
 
 
 def test_a_job_whose_events_are_many_is_read_bit_by_bit(
