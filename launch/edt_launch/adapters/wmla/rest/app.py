@@ -1,7 +1,10 @@
 """The application of WMLA's interfaces: all routers, behind a middleware of their own."""
 
-from fastapi import FastAPI
+from functools import cache
+
+from fastapi import APIRouter, FastAPI
 from prometheus_client import Histogram
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from edt_launch.adapters.wmla.hypersearch import routes as hypersearch
@@ -28,14 +31,10 @@ def serves(scope: Scope) -> bool:
 
 def create_app(context: Context, seconds: Histogram) -> ASGIApp:
     """The application of a service, which tells `seconds` the time that answers take."""
-    app = FastAPI(openapi_url=None, redirect_slashes=False)
+    app = FastAPI(openapi_url=None, redirect_slashes=False, routes=_routes())
     app.state.context = context
     app.state.meter = Nvml()
     problems.add_handlers(app, response)
-    for module in (execs, results, applications, platform, hypersearch):
-        app.include_router(module.router, prefix=DEEP_LEARNING)
-    app.include_router(applications.conductor, prefix=CONDUCTOR)
-    app.include_router(logon.router)
     middleware = RequestMiddleware(app, WmlaAuthenticator(context), seconds, note=Auditor(context).note)
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
@@ -44,3 +43,14 @@ def create_app(context: Context, seconds: Histogram) -> ASGIApp:
         await middleware(scope, receive, send)
 
     return serve
+
+
+@cache
+def _routes() -> list[BaseRoute]:
+    """Shared by all services of a process: FastAPI takes long to find out how to call them."""
+    router = APIRouter(redirect_slashes=False)
+    for module in (execs, results, applications, platform, hypersearch):
+        router.include_router(module.router, prefix=DEEP_LEARNING)
+    router.include_router(applications.conductor, prefix=CONDUCTOR)
+    router.include_router(logon.router)
+    return router.routes
