@@ -1,6 +1,7 @@
 """Batches of a map-style dataset, whose samples have numbers: every worker fetches its own and no others."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from torch.utils.data import Dataset
@@ -50,7 +51,7 @@ class IndexedSource(Source):
         """The batch, which follows from the epoch's order; a commit asks for it before the loop."""
         if self._latest is None or self._latest[0] != at:
             order = self._order_of(at)
-            self._latest = at, self._cut(order, at.step) if at.step < order.steps else None
+            self._latest = at, _cut(order, self.cutting, at.step) if at.step < order.steps else None
         return self._latest[1]
 
     def checksum(self, at: Position) -> int:
@@ -62,7 +63,9 @@ class IndexedSource(Source):
         key = Key(*at, self.cutting.chosen, world.rank(), world.size())
         stages.enter(Stage.LOADING if self._fetcher.is_at(key) else Stage.STARTING_TO_LOAD)
         count = len(batch.share(key.rank, key.size))
-        return self._fetcher.fetch(key, count, lambda: self._requests(key))
+        # Without `self`: of a cycle, the garbage collector closes the queues before it ends the loading
+        # processes, which then look for their end every five seconds.
+        return self._fetcher.fetch(key, count, partial(_requests, key, self._order_of(at), self.cutting))
 
     def state_dict(self) -> dict[str, Any]:
         """How batches are cut, and the state of a sampler."""
@@ -97,13 +100,14 @@ class IndexedSource(Source):
             self._order = (at.seed, at.epoch), self._orders.draw(at.seed, at.epoch)
         return self._order[1]
 
-    def _cut(self, order: Order, step: int) -> Batch:
-        positions = order.positions(step)
-        return Batch.cut(step, positions, self.cutting.micro_batch_size(len(positions)))
 
-    def _requests(self, key: Key) -> Iterator[Request]:
-        """What this worker loads from a step to the end of the epoch."""
-        order = self._order_of(Position(key.seed, key.epoch, key.step))
-        for step in range(key.step, order.steps):
-            for micro_batch in self._cut(order, step).share(key.rank, key.size):
-                yield Request(key.seed, key.epoch, order.indices(micro_batch.positions))
+def _cut(order: Order, cutting: Cutting, step: int) -> Batch:
+    positions = order.positions(step)
+    return Batch.cut(step, positions, cutting.micro_batch_size(len(positions)))
+
+
+def _requests(key: Key, order: Order, cutting: Cutting) -> Iterator[Request]:
+    """What this worker loads from a step to the end of the epoch."""
+    for step in range(key.step, order.steps):
+        for micro_batch in _cut(order, cutting, step).share(key.rank, key.size):
+            yield Request(key.seed, key.epoch, order.indices(micro_batch.positions))

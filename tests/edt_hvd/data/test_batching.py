@@ -33,13 +33,6 @@ def test_the_steps_cover_every_position_once_and_in_order(length: int, effective
     assert all(len(each) == effective for each in positions[:-1])
 
 
-@given(lengths, sizes)
-def test_drop_last_keeps_the_full_batches_only(length: int, effective: int) -> None:
-    cut = Batching(length, effective, drop_last=True)
-    assert cut.steps == length // effective
-    assert all(len(cut.positions(step)) == effective for step in range(cut.steps))
-
-
 @given(batches(), sizes)
 def test_the_micro_batches_cover_the_batch_and_only_the_last_is_short(batch: Batch, micro: int) -> None:
     positions = list(chain(*batch.slots))
@@ -97,10 +90,6 @@ def test_a_step_outside_the_epoch_is_refused(step: int) -> None:
         Batching(100, 30).positions(step)
 
 
-def test_an_empty_dataset_has_no_steps() -> None:
-    assert Batching(0, 8).steps == 0
-
-
 @given(st.integers(1, 300), worlds)
 def test_the_default_micro_batch_is_a_workers_part_or_the_largest_that_leaves_nobody_idle(
     effective: int, workers: int
@@ -126,16 +115,6 @@ def test_a_requested_micro_batch_is_kept_unless_workers_would_idle(
     else:
         assert warning is not None
         assert size == 1 or -(-effective // (size + 1)) < workers <= -(-effective // size)
-
-
-@pytest.mark.parametrize(
-    "effective, workers, size",
-    [(256, 1, 256), (256, 4, 64), (100, 3, 34), (10, 4, 3), (9, 4, 2), (4, 4, 1)],
-)
-def test_the_default_divides_the_batch_by_the_largest_number_of_workers(
-    effective: int, workers: int, size: int
-) -> None:
-    assert choose_micro_batch_size(effective, None, workers) == (size, None)
 
 
 def test_the_warning_of_a_smaller_micro_batch_says_which_size_to_pass() -> None:
@@ -169,11 +148,6 @@ def test_a_batch_smaller_than_the_job_is_warned_about() -> None:
 def test_a_bad_size_is_named(effective: int, micro: int | None, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         choose_micro_batch_size(effective, micro, 1)
-
-
-def test_the_batching_itself_checks_its_size() -> None:
-    with pytest.raises(ValueError, match="effective_batch_size=0 is below 1"):
-        Batching(10, 0)
 
 
 @given(st.integers(), st.integers())

@@ -1,6 +1,8 @@
 """Tests of the elastic loader; several workers are as many loaders that take turns in one process."""
 
 import copy
+import gc
+import multiprocessing
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -315,26 +317,6 @@ def test_step_participants_see_a_step_that_is_left(place: Place) -> None:
     assert recorder.calls == [("begin", 4), ("abandoned",)]
 
 
-def test_without_reducers_the_loss_is_this_workers_part(place: Place) -> None:
-    place.rank, place.size = 1, 2
-    step = next(iter(numbers_loader(4, 4, 1)))
-    for _ in step:
-        step.backward(parameter_loss(3.0))
-    assert step.loss == 1.5
-    assert isinstance(step.loss, float)
-
-
-def test_a_scaler_scales_the_gradients_and_not_the_loss(place: Place) -> None:
-    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
-    weight = torch.tensor(3.0, requires_grad=True)
-    step = next(iter(numbers_loader(4, 4, 1)))
-    for _ in step:
-        step.backward(2 * weight, scaler=scaler)
-    assert step.loss == 6.0
-    assert weight.grad is not None
-    assert weight.grad.item() == 16.0
-
-
 def test_low_precision_losses_are_summed_in_double(place: Place) -> None:
     step = next(iter(numbers_loader(1000, 1000, 1)))
     for _ in step:
@@ -359,14 +341,6 @@ def test_a_step_tells_which_micro_batch_the_loop_is_at(place: Place) -> None:
     assert [(step.micro_batch.index, len(step.micro_batch.positions)) for _ in step] == [(2, 3), (3, 1)]
     with pytest.raises(RuntimeError, match="no micro-batch outside the loop over"):
         _ = step.micro_batch
-
-
-def test_backward_after_a_break_is_refused(place: Place) -> None:
-    step = next(iter(numbers_loader()))
-    for _ in step:
-        break
-    with pytest.raises(RuntimeError, match="outside the loop"):
-        step.backward(parameter_loss())
 
 
 def test_a_loss_that_is_no_tensor_is_refused(place: Place) -> None:
@@ -412,14 +386,6 @@ def test_a_loop_that_is_left_in_the_last_step_is_followed_by_the_next_epoch(plac
     assert (loader.epoch, loader.position, loader.total_steps_done) == (2, 0, 4)
 
 
-def test_leaving_the_loop_and_coming_back_goes_on(place: Place) -> None:
-    loader = numbers_loader(10, 4, shuffle=False)
-    for step in loader:
-        list(step)
-        break
-    assert batches_of(loader) == [[4, 5, 6, 7], [8, 9]]
-
-
 def test_a_step_left_with_the_loop_is_begun_anew(place: Place) -> None:
     loader = numbers_loader(8, 4, shuffle=False)
     for _ in loader:
@@ -453,16 +419,6 @@ def test_a_failed_reduction_leaves_the_position(place: Place) -> None:
     assert loader.position == 0
     recorder.failure = None
     assert batches_of(loader) == [[0, 1, 2, 3], [4, 5, 6, 7]]
-
-
-def test_a_step_from_an_earlier_position_is_refused(place: Place) -> None:
-    loader = numbers_loader(8, 4)
-    early = next(iter(loader))
-    list(next(iter(loader)))
-    with pytest.raises(
-        RuntimeError, match="step 0 of epoch 0 is used when the loader is at step 1 of epoch 0"
-    ):
-        next(iter(early))
 
 
 # Saving and loading.
@@ -616,13 +572,6 @@ def test_any_sample_type_and_collate_function(
     assert repr(batch) == repr(expected)
 
 
-@pytest.mark.skipif(
-    torch.cuda.is_available(), reason="shows that memory is not pinned where there is no CUDA"
-)
-def test_pinning_is_quietly_left_out_without_cuda(place: Place) -> None:
-    assert batches_of(numbers_loader(8, 4, shuffle=False, pin_memory=True)) == [[0, 1, 2, 3], [4, 5, 6, 7]]
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 def test_micro_batches_are_pinned_with_cuda(place: Place) -> None:
     loader = ElasticDataLoader(TensorDataset(torch.zeros(8)), 4, 1, pin_memory=True)
@@ -692,16 +641,18 @@ def test_processes_and_their_prefetch_survive_resizes_and_left_loops(
 
 
 @with_processes
-def test_the_prefetch_goes_on_from_step_to_step_and_when_the_loop_is_entered_again(place: Place) -> None:
-    loader = ElasticDataLoader(Processes(24), 4, 1, num_workers=2, persistent_workers=False, collate_fn=list)
-    processes: set[int] = set()
+def test_processes_of_a_loader_that_is_gone_end_without_the_garbage_collector(place: Place) -> None:
+    loader = ElasticDataLoader(Processes(40), 8, 1, num_workers=2, collate_fn=list)
     for step in loader:
-        processes.update(pid for _, pid in chain(*step))
-        if step.index == 2:
-            break
-    for step in loader:
-        processes.update(pid for _, pid in chain(*step))
-    assert len(processes) == 2  # loading anew would have forked others
+        list(step)
+        break
+    assert len(multiprocessing.active_children()) == 2
+    gc.disable()
+    try:
+        del loader, step
+        assert multiprocessing.active_children() == []
+    finally:
+        gc.enable()
 
 
 class Fragile(Numbers):

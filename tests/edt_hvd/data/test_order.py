@@ -15,7 +15,6 @@ from torch.utils.data import (
     DataLoader,
     RandomSampler,
     Sampler,
-    SequentialSampler,
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
@@ -189,33 +188,6 @@ def test_each_batch_is_a_step(batches: list[list[int]], size: int) -> None:
     assert [list(chain(*parts)) for parts in zip(*shares, strict=True)] == batches
 
 
-def test_the_micro_batches_of_a_batch_do_not_depend_on_the_number_of_workers(place: Place) -> None:
-    batches = [list(range(7)), [7], list(range(8, 18))]
-    place.max_size = 3
-
-    def sizes() -> list[list[int]]:
-        loader = ElasticDataLoader(Numbers(18), batch_sampler=batches, micro_batch_size=4, collate_fn=list)
-        return [[len(samples) for samples in step] for step in loader]
-
-    alone = sizes()
-    assert alone == [[4, 3], [1], [4, 4, 2]]
-    place.size = 3
-    parts = []
-    for place.rank in range(3):
-        parts.append(sizes())
-    assert [list(chain(*step)) for step in zip(*parts, strict=True)] == alone
-
-
-def test_a_shuffling_batch_sampler_is_seeded(place: Place) -> None:
-    def epochs() -> list[list[list[int]]]:
-        sampler = BatchSampler(RandomSampler(Numbers(10)), 4, drop_last=False)
-        loader = ElasticDataLoader(Numbers(10), batch_sampler=sampler, collate_fn=list)
-        return [batches_of(loader) for _ in range(2)]
-
-    assert epochs() == epochs()
-    assert epochs()[0] != epochs()[1]
-
-
 def test_an_empty_batch_is_refused(place: Place) -> None:
     loader = ElasticDataLoader(Numbers(4), batch_sampler=[[1, 2], []])
     with pytest.raises(ValueError, match="batch 1 of list is empty"):
@@ -331,11 +303,6 @@ def test_what_torchs_loader_says_is_taken_over(
     assert first_epochs(taken) == first_epochs(ElasticDataLoader(Numbers(10), **options, collate_fn=list))
 
 
-def test_the_effective_batch_may_be_another_than_the_loaders(place: Place) -> None:
-    taken = ElasticDataLoader(DataLoader(Numbers(10), batch_size=2, collate_fn=list), 5)
-    assert batches_of(taken) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
-
-
 @pytest.mark.parametrize(
     "torch_options, options, message",
     [
@@ -355,8 +322,3 @@ def test_what_of_torchs_loader_means_nothing_is_named(
 ) -> None:
     with pytest.raises(TypeError, match=message):
         ElasticDataLoader(DataLoader(Numbers(10), **torch_options), **options)
-
-
-def test_a_sequential_sampler_of_torchs_loader_is_the_datasets_order(place: Place) -> None:
-    taken = ElasticDataLoader(DataLoader(Numbers(4), 2, sampler=SequentialSampler(Numbers(4))))
-    assert taken.state_dict()["shuffle"] is False

@@ -20,11 +20,6 @@ def passes_of(loader: ElasticDataLoader, count: int) -> Iterator[list[list[int]]
         yield [list(chain(*step)) for _ in range(count)]
 
 
-def test_every_pass_has_the_samples_of_the_step(place: Place) -> None:
-    expected = batches_of(numbers_loader(10, 4))
-    assert list(passes_of(numbers_loader(10, 4), 3)) == [[samples] * 3 for samples in expected]
-
-
 @pytest.mark.parametrize("rank", [0, 1, 2])
 def test_a_worker_has_its_own_share_in_every_pass(place: Place, rank: int) -> None:
     place.rank, place.size = rank, 3
@@ -40,14 +35,6 @@ def test_a_step_is_not_unpacked_as_a_batch_would_be(place: Place, micro_batch_si
     with pytest.raises(TypeError, match="assigned to several names"):
         for _inputs, *_others in numbers_loader(8, 4, micro_batch_size):
             pass
-
-
-def test_a_refused_step_may_still_be_passed_over(place: Place) -> None:
-    step = next(iter(numbers_loader(8, 4)))
-    with pytest.raises(TypeError):
-        _inputs, _targets = step
-    assert list(chain(*step)) == batches_of(numbers_loader(8, 4))[0]
-    assert step.finished
 
 
 class Fetches(Numbers):
@@ -103,14 +90,6 @@ def test_random_numbers_differ_between_passes_and_not_between_runs(place: Place)
     assert len(set(first)) == 9
 
 
-def test_a_step_with_one_pass_draws_what_it_always_drew(place: Place) -> None:
-    once, twice = numbers_loader(8, 4, 2), numbers_loader(8, 4, 2)
-    first = [torch.rand(()).item() for _ in next(iter(once))]
-    step = next(iter(twice))
-    assert [torch.rand(()).item() for _ in step] == first
-    assert [torch.rand(()).item() for _ in step] != first
-
-
 @pytest.mark.usefixtures("alone")
 def test_participants_reduce_in_every_pass(place: Place) -> None:
     place.reducers = (recorder := RecordingParticipant(),)
@@ -132,14 +111,6 @@ def test_the_loss_is_that_of_the_last_pass(place: Place) -> None:
             assert step.loss == value
         assert step.passes == 2
         assert loader.summary == (0, 1, 4, 5.0)
-
-
-def test_the_position_moves_with_the_first_pass_alone(place: Place) -> None:
-    loader = numbers_loader(8, 4)
-    for step in loader:
-        for _ in range(3):
-            list(step)
-            assert loader.position == step.index + 1
 
 
 @pytest.mark.parametrize("earlier", [0, 1])

@@ -7,10 +7,9 @@ from itertools import chain, islice
 from typing import Any
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.utils.data import DataLoader, Dataset, IterableDataset
+from torch.utils.data import Dataset
 
 from crew import together
 from edt_hvd.data.loader import ElasticDataLoader
@@ -58,24 +57,6 @@ def test_a_stream_gives_what_a_dataset_gives_unshuffled(
     assert alone(Augmented(length), effective, micro, drop_last=drop_last, collate_fn=collated) == expected
 
 
-def test_micro_batches_are_collated_as_torch_does_it(place: Place) -> None:
-    (batch,) = next(iter(ElasticDataLoader(Augmented(3), 3, 3)))
-    assert torch.equal(batch[0], torch.arange(3))
-    assert batch[1].dtype == torch.float64
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 4])
-@pytest.mark.parametrize("kind", [Plain, Stateful])
-def test_every_world_gets_the_same_micro_batches(size: int, kind: type[Plain]) -> None:
-    found, _ = in_world(size, lambda: stream_loader(kind(23), 7, 2))
-    assert found == [
-        [[0, 1], [2, 3], [4, 5], [6]],
-        [[7, 8], [9, 10], [11, 12], [13]],
-        [[14, 15], [16, 17], [18, 19], [20]],
-        [[21, 22]],
-    ]
-
-
 @st.composite
 def resizes(draw: st.DrawFn) -> list[tuple[int, int]]:
     """Worlds by size, and how many steps each has."""
@@ -108,16 +89,6 @@ def test_resizes_change_nothing(kind: str, worlds: list[tuple[int, int]]) -> Non
         expected = list(chain(*(read(loader) for _ in range(9))))
     assert len(taken) >= 30
     assert taken == expected[: len(taken)]
-
-
-def test_a_position_at_the_beginning_of_an_epoch_is_that_of_workers_that_join_there() -> None:
-    def make() -> ElasticDataLoader:
-        return stream_loader(CountingEpochs(9), snapshot_every_n_steps=2)
-
-    _, state = in_world(1, make)
-    assert (state["epoch"], state["step"]) == (1, 0)
-    found, _ = in_world(3, make, state)
-    assert found[0] == [[1000], [1001], [1002], [1003]]
 
 
 def test_without_snapshots_a_stream_that_counts_its_epochs_itself_is_noticed() -> None:
@@ -161,15 +132,6 @@ def test_shards_that_end_early_leave_steps_short() -> None:
     assert found == [[[1], [11], [21]], [[2], [22]], [[3]]]
     found, _ = in_world(2, lambda: stream_loader(Sharded(lists), 3, 1, drop_last=True), max_size=2)
     assert found == [[[1], [11], [21]]]
-
-
-def test_weights_are_those_of_the_samples_that_there_are(place: Place) -> None:
-    loader = stream_loader(Sharded([[1, 2, 3], [11, 12]]), 4, 2)
-    steps = []
-    for step in loader:
-        weights = [step.micro_batch.weight for _ in step]
-        steps.append((step.samples, step.micro_batches, weights))
-    assert steps == [(4, 2, [0.5, 0.5]), (1, 1, [1.0])]
 
 
 def test_in_the_middle_of_an_epoch_shards_are_cut_as_before() -> None:
@@ -254,11 +216,6 @@ def test_workers_that_get_other_samples_are_noticed() -> None:
         together(2, work)
 
 
-def test_workers_whose_streams_end_at_different_steps_are_noticed() -> None:
-    with pytest.raises(RuntimeError, match="in step 2 of epoch 0: rank 1, 2 gets others than rank 0"):
-        together(3, lambda rank: read(stream_loader(Plain(12 - min(rank, 1) * 3))))
-
-
 def test_after_an_error_of_the_stream_the_step_is_read_again(place: Place) -> None:
     class Failing(Plain):
         failures = 1
@@ -306,18 +263,6 @@ def test_reading_leaves_the_random_numbers_of_the_script_alone(place: Place) -> 
     assert found == drawn
 
 
-def test_streams_draw_other_random_numbers_in_each_epoch(place: Place) -> None:
-    class Shuffled(IterableDataset[int]):
-        def __iter__(self) -> Iterator[int]:
-            return iter(random.sample(range(50), 50))
-
-    loader = stream_loader(Shuffled(), 50, 50)
-    first, second = read(loader), read(loader)
-    assert first != second
-    assert sorted(first[0][0]) == sorted(second[0][0]) == list(range(50))
-    assert read(stream_loader(Shuffled(), 50, 50)) == first
-
-
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_a_loading_process_reads_ahead(place: Place) -> None:
     stream = Stateful(23)
@@ -338,17 +283,6 @@ def test_a_loading_process_reads_ahead(place: Place) -> None:
 
 
 # What is known and what is refused.
-
-
-def test_a_stream_with_a_length_has_a_number_of_steps(place: Place) -> None:
-    class Sized(Plain):
-        def __len__(self) -> int:
-            return self.length
-
-    assert len(stream_loader(Sized(9))) == 3
-    assert len(stream_loader(Sized(9), drop_last=True)) == 2
-    with pytest.raises(TypeError, match="the steps of an epoch of Plain are not known before its end"):
-        len(stream_loader(Plain(9)))
 
 
 def test_an_empty_stream_has_no_steps(place: Place) -> None:
@@ -383,13 +317,6 @@ def test_what_a_stream_cannot_be_loaded_with_is_refused(
         ElasticDataLoader(stream, **{"effective_batch_size": 2} | options)
 
 
-def test_sizes_out_of_range_are_refused() -> None:
-    with pytest.raises(ValueError, match="effective_batch_size=0 is below 1"):
-        stream_loader(Plain(3), 0)
-    with pytest.raises(ValueError, match="snapshot_every_n_steps=0 is below 1"):
-        stream_loader(Plain(3), snapshot_every_n_steps=0)
-
-
 def test_a_stream_has_one_loading_process() -> None:
     with pytest.warns(UserWarning, match="num_workers=4: a stream is read by one loading process") as warned:
         ElasticDataLoader(Plain(3), 4, num_workers=4)
@@ -403,9 +330,3 @@ def test_a_state_of_a_stream_that_has_none_is_refused(place: Place) -> None:
     other.load_state_dict(loader.state_dict())
     with pytest.raises(StateError, match="has a state of its stream, but Plain has no state_dict"):
         read(other)
-
-
-def test_a_loader_of_torch_is_taken_over(place: Place) -> None:
-    torchs = DataLoader(Plain(10), batch_size=4, collate_fn=list, drop_last=True)
-    loader = ElasticDataLoader(torchs, micro_batch_size=4)
-    assert (loader.effective_batch_size, read(loader)) == (4, [[[0, 1, 2, 3]], [[4, 5, 6, 7]]])

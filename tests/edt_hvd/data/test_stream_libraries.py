@@ -62,23 +62,6 @@ def test_resizes_change_nothing(kind: str) -> None:
     assert len(all_numbers) == ROWS if kind != "mapped" else len(all_numbers) < ROWS
 
 
-def test_each_epoch_is_shuffled_anew() -> None:
-    state, epochs = None, []
-    for _ in range(2):
-        found, state = in_world(2, lambda: stream_loader(MAKERS["shuffled"](), 6, 1), state)
-        epochs.append(list(chain(*numbers_of(found))))
-    assert epochs[0] != epochs[1]
-    assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(ROWS))
-
-
-def test_a_stream_that_is_divided_by_node_is_refused() -> None:
-    from datasets.distributed import split_dataset_by_node
-
-    divided = split_dataset_by_node(of_rows(4), rank=0, world_size=2)
-    with pytest.raises(TypeError, match="split_dataset_by_node divides the stream among ranks"):
-        stream_loader(divided)
-
-
 warned_of = pytest.mark.filterwarnings("ignore:.set_vital. is deprecated:UserWarning")
 """torchdata calls it."""
 

@@ -1,6 +1,5 @@
 """The exact reducer; several workers are as many reducers, whose integers and reports are added by hand."""
 
-import gc
 import math
 import warnings
 from collections.abc import Sequence
@@ -201,19 +200,6 @@ def test_a_gradient_that_grows_or_shrinks_suddenly_loses_nothing_when_it_grows(
         assert worker.exponents == [-PACE[bits][1]]
 
 
-@pytest.mark.parametrize("growth", [20, 60, 100])
-def test_a_spike_costs_the_steps_after_it_no_more_than_a_few_bits(growth: int) -> None:
-    worker = Worker([full(0)])
-    values = torch.tensor([1.0, 1 / 3])
-    for _ in range(3):
-        worker.step([[values]])
-    worker.step([[values * 2.0**growth]])
-    for _ in range(5):
-        (found,) = worker.step([[values]])
-        assert found is not None
-        assert torch.equal(found, values)
-
-
 @pytest.mark.parametrize("bits", [32, 64])
 def test_the_history_follows_a_gradient_that_has_shrunk_below_the_grids_unit(bits: IntegerBits) -> None:
     worker = Worker([full(0)], bits)
@@ -257,14 +243,6 @@ def test_parameters_without_gradient_keep_none_and_their_history() -> None:
     assert worker.exponents == [1, *first[1:]]
     found = worker.step([[None, full(1.0), None], [None, None, None]])
     assert [None if each is None else each.tolist() for each in found] == [None, [0.5, 0.5], None]
-
-
-def test_a_step_without_any_backward_pass() -> None:
-    worker = Worker([full(0)])
-    worker.step([[full(1.0)]])
-    before = worker.reducer.state_dict()
-    assert worker.step([[None], [None]]) == [None]
-    assert str(worker.reducer.state_dict()) == str(before)
 
 
 def test_parameters_frozen_and_unfrozen_keep_their_history() -> None:
@@ -338,20 +316,6 @@ def test_a_scaler_hears_of_inf_from_the_gradients_alone() -> None:
     assert found.tolist() == [math.inf, math.inf]
 
 
-def test_infinities_of_both_signs_make_nan() -> None:
-    worker = Worker([full(0)])
-    with pytest.warns(NonFiniteGradientWarning, match=r"layer\.0 \(nan\)"):
-        (found,) = worker.step([[torch.tensor([math.inf, math.inf])], [torch.tensor([-math.inf, math.inf])]])
-    assert found is not None
-    assert found.isnan().tolist() == [True, False]
-
-
-def test_a_long_list_of_parameters_is_cut() -> None:
-    worker = Worker([full(0)] * 5)
-    with pytest.warns(NonFiniteGradientWarning, match=r"layer\.2 \(inf\) and 2 more; as in torch"):
-        worker.step([[full(math.inf)] * 5])
-
-
 # Gradients as autograd hands them over.
 
 
@@ -380,30 +344,12 @@ def test_gradients_of_any_layout(dtype: torch.dtype) -> None:
     assert torch.equal(found, values)
 
 
-def test_scalars_and_empty_parameters() -> None:
-    worker = Worker([torch.zeros(()), torch.zeros(0, 3), torch.zeros(1)])
-    for _ in range(2):
-        found = worker.step([[torch.tensor(2.0), torch.zeros(0, 3), full(1.0, 1)]])
-        assert [None if each is None else each.tolist() for each in found] == [2.0, [], [1.0]]
-    (found,) = Worker([torch.zeros(0)]).step([[torch.zeros(0)]])
-    assert found is not None
-    assert found.shape == (0,)
-
-
 def test_gradients_are_not_those_of_the_step_before() -> None:
     worker = Worker([full(0), full(0)], bucket_bytes=1)
     worker.step([[full(5.0), full(7.0)]])
     worker.begin(micro_batches=1)
     worker.run([full(1.0), None], 1.0)  # this step is left, as after an error, and begun anew
     assert bits_of(worker.step([[full(2.0), None]])) == bits_of([full(2.0), None])
-
-
-def test_what_a_failed_backward_pass_left_unread_is_forgotten() -> None:
-    worker = Worker([full(0)])
-    worker.begin(micro_batches=1)
-    (bucket,) = worker.reducer._buckets  # on a GPU, the sizes of gradients are asked for after the pass
-    bucket.sums[0]._unread.append((full(2.0**100), 1.0, torch.tensor([2.0**100])))
-    assert bits_of(worker.step([[full(2.0)]])) == bits_of([full(2.0)])
 
 
 def test_parameters_that_are_no_floats_are_refused() -> None:
@@ -424,15 +370,3 @@ def test_a_loaded_history_goes_on_as_the_saved_one() -> None:
     assert second.exponents == first.exponents
     with pytest.raises(StateError, match="exponents are of 3 parameters, the optimizer has 1"):
         Worker([full(0)]).reducer.load_state_dict(first.reducer.state_dict())
-
-
-def test_reducers_are_not_kept_alive_by_their_hooks() -> None:
-    import weakref
-
-    worker = Worker([full(0)])
-    worker.step([[full(1.0)]])
-    reference, parameters = weakref.ref(worker.reducer), worker.parameters
-    del worker
-    gc.collect()
-    assert reference() is None
-    torch.autograd.backward([parameters[0]], [full(1.0)])

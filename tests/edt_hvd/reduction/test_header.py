@@ -43,15 +43,6 @@ def test_inf_and_nan_are_as_in_ieee_754(values: list[float], expected: float) ->
 
 
 @pytest.mark.usefixtures("alone")
-@pytest.mark.parametrize("lengths", [[], [0], [1], [3, 0, 2], [2, 2]])
-def test_reports_arrive_as_they_were_sent(lengths: list[int]) -> None:
-    reports = [np.arange(length, dtype=np.int32) - 2 for length in lengths]
-    found = exchange(False, [0.25, 0.5], 3, reports)
-    assert (found.stop_wanted, found.loss) == (False, 0.75)
-    assert [report.tolist() for report in found.reports] == [[report.tolist()] for report in reports]
-
-
-@pytest.mark.usefixtures("alone")
 def test_one_worker_that_wants_to_stop_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     assert exchange(True, [], 0, []).stop_wanted
 

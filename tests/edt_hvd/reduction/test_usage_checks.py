@@ -83,14 +83,6 @@ def test_one_optimizer_of_two_that_is_not_distributed_is_refused(model: nn.Linea
         break
 
 
-def test_an_optimizer_that_is_distributed_later_may_step(model: nn.Linear) -> None:
-    with pytest.warns(UserWarning, match=LEFT_ALONE):
-        next(steps(model))
-    optimizer = edt_hvd.DistributedOptimizer(sgd(model), model)
-    for _ in steps(model):
-        optimizer.step()
-
-
 def test_an_optimizer_with_a_loop_of_its_own_may_step(model: nn.Linear) -> None:
     probe = nn.Linear(3, 1)
     optimizer, own = edt_hvd.DistributedOptimizer(sgd(model), model), sgd(probe)
@@ -117,30 +109,7 @@ def test_an_optimizer_around_another_one_may_step_through_it(model: nn.Linear) -
     assert not torch.equal(model.weight, before)
 
 
-def test_frozen_parameters_and_inputs_are_nobodys(model: nn.Linear) -> None:
-    frozen = nn.Linear(1, 1).requires_grad_(False)
-    optimizer = edt_hvd.DistributedOptimizer(sgd(model), model)
-    for step in loader():
-        for data in step:
-            step.backward(frozen(model(data.requires_grad_())).square().mean())
-        optimizer.step()
-
-
-def test_a_part_of_a_model_may_be_left_as_it_is(model: nn.Linear) -> None:
-    train(model, edt_hvd.DistributedOptimizer(torch.optim.SGD([model.weight], lr=0.1)))
-
-
 # Steps that are left out.
-
-
-def test_a_step_without_an_optimizers_step_is_named(model: nn.Linear) -> None:
-    optimizer = edt_hvd.DistributedOptimizer(sgd(model), model)
-    loop = steps(model, 3)
-    next(loop)
-    with pytest.warns(UserWarning, match=r"optimizer.step\(\) was not called after the loop over a step"):
-        next(loop)
-    optimizer.step()
-    next(loop)
 
 
 def test_steps_without_an_optimizers_step_are_named_once(model: nn.Linear) -> None:
@@ -166,15 +135,6 @@ def test_one_of_two_optimizers_may_step_now_and_then(model: nn.Linear) -> None:
             first.step()
 
 
-def test_a_scaler_may_leave_a_step_out(model: nn.Linear) -> None:
-    optimizer = edt_hvd.DistributedOptimizer(sgd(model), model)
-    scaler = torch.amp.GradScaler("cpu", init_scale=2.0)
-    for step in loader():
-        for data in step:
-            step.backward(loss_of(model, data), scaler=scaler)
-    del optimizer
-
-
 # Clipping.
 
 
@@ -189,16 +149,6 @@ def test_clipping_in_the_loop_over_a_step_is_refused(model: nn.Linear, clip: Cal
         clip(model.parameters(), 0.01)
         assert model.weight.grad is not None
         assert model.weight.grad.norm() <= 0.02
-        optimizer.step()
-
-
-def test_what_no_optimizer_here_has_may_be_clipped_in_the_loop(model: nn.Linear) -> None:
-    optimizer, other = edt_hvd.DistributedOptimizer(sgd(model), model), nn.Linear(3, 1)
-    for step in loader():
-        for data in step:
-            step.backward(loss_of(model, data))
-            loss_of(other, data).backward()  # type: ignore[no-untyped-call]
-            assert clip_grad_norm_(other.parameters(), 1e-9) > 0
         optimizer.step()
 
 
@@ -220,14 +170,6 @@ def test_other_factors_are_the_scripts_own(model: nn.Linear, divide: Divide) -> 
     train(model, edt_hvd.DistributedOptimizer(sgd(model), model), divide)
 
 
-def test_with_one_micro_batch_there_is_nothing_to_divide_by(model: nn.Linear) -> None:
-    optimizer = edt_hvd.DistributedOptimizer(sgd(model), model)
-    for step in loader(micro_batches=1):
-        for data in step:
-            step.backward(loss_of(model, data) / 1)
-        optimizer.step()
-
-
 # Loops that are left.
 
 
@@ -242,16 +184,6 @@ def test_a_step_after_a_loop_that_was_left_says_so(model: nn.Linear) -> None:
         break
     for _ in steps(model):
         optimizer.step()
-
-
-def test_a_loop_of_ones_own_may_follow_a_step_that_was_left(model: nn.Linear) -> None:
-    optimizer = edt_hvd.DistributedOptimizer(sgd(model), model)
-    for step in loader():
-        for _ in step:
-            break
-        break
-    loss_of(model, torch.ones(1, 3)).backward()  # type: ignore[no-untyped-call]
-    optimizer.step()
 
 
 def test_a_plain_backward_in_the_loop_is_refused(model: nn.Linear) -> None:
