@@ -18,16 +18,6 @@ def job(tmp_path: Path) -> JobDir:
     return JobDir.of({"RESULT_DIR": str(tmp_path)})
 
 
-def test_executors_read_how_the_driver_was_started(job: JobDir) -> None:
-    given = start()
-    expected = torch.rand(3).tolist()
-    assert job.begin(given) == given
-    found = job.read()
-    found.random_states.restore()
-    assert torch.rand(3).tolist() == expected
-    assert replace(found, random_states=given.random_states) == given
-
-
 def test_a_job_that_goes_on_keeps_its_random_states_and_engines(job: JobDir) -> None:
     first = job.begin(start(4))
     expected = torch.rand(3).tolist()
@@ -55,8 +45,3 @@ def test_a_training_that_begins_again_has_none_of_the_results_from_before(job: J
         assert [path.name for path in folder.path.iterdir()] == ["train.json"]
         assert folder.call() == {"the optimizer": "SGD"}
         folder.outcome.touch()
-
-
-def test_a_result_dir_is_needed() -> None:
-    with pytest.raises(WmlaError, match="RESULT_DIR is not set"):
-        JobDir.of({})

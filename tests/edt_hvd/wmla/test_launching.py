@@ -1,12 +1,10 @@
 import json
-import os
 import socket
-from pathlib import Path
 
 import pytest
 
 from edt_hvd.wmla.errors import TrainingFailedError, WmlaError
-from edt_hvd.wmla.launching import Launcher, executor_program
+from edt_hvd.wmla.launching import Launcher
 from edt_messages.wmla import Ended, encode
 
 
@@ -77,9 +75,3 @@ def test_unknown_messages_are_errors(line: bytes, reason: str) -> None:
 def test_a_variable_that_names_no_socket(value: str) -> None:
     with pytest.raises(WmlaError, match=rf"EDT_WMLA_LAUNCHER='{value}' names no open socket"):
         Launcher.of({"EDT_WMLA_LAUNCHER": value})
-
-
-def test_executors_run_under_the_same_interpreter() -> None:
-    program = executor_program("/a b/main.py", Path("/a b/training-1"))
-    assert program[1:] == ["-m", "edt_hvd.wmla.executor", "/a b/main.py", "/a b/training-1"]
-    assert os.access(program[0], os.X_OK)

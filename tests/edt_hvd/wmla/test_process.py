@@ -7,18 +7,6 @@ from edt_hvd.wmla.process import Role
 from edt_hvd.wmla.random_states import RandomStates
 
 
-@pytest.mark.parametrize(
-    "environ, role",
-    [
-        ({}, Role.ALONE),
-        ({"EDT_WMLA_ROLE": "driver"}, Role.DRIVER),
-        ({"EDT_WMLA_ROLE": "executor"}, Role.EXECUTOR),
-    ],
-)
-def test_the_environment_names_the_role(environ: dict[str, str], role: Role) -> None:
-    assert process.role(environ) is role
-
-
 def test_other_roles_are_refused() -> None:
     with pytest.raises(WmlaError, match=r"EDT_WMLA_ROLE='clerk' is none of alone, driver, executor; unset"):
         process.role({"EDT_WMLA_ROLE": "clerk"})

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from edt_hvd.wmla.result_files import REPEATED, ResultReader, ResultWriter
-from edt_hvd.wmla.results import Begun, EpochDone, MiniBatch, StepDone, encode
+from edt_hvd.wmla.results import Begun, MiniBatch, StepDone, encode
 
 PLAN = Begun(1, 1)
 
@@ -18,18 +18,6 @@ def coordinator(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 def step_done(step: int) -> StepDone:
     return StepDone(0, step, 1, (MiniBatch(1, 0.0, 0.0),))
-
-
-def test_the_driver_reads_what_is_written_in_its_order(tmp_path: Path, coordinator: list[bool]) -> None:
-    writer, reader = ResultWriter(tmp_path), ResultReader(tmp_path)
-    assert list(reader.new()) == []
-    writer.emit(PLAN)
-    writer.emit(step_done(0))
-    assert list(reader.new()) == [PLAN, step_done(0)]
-    assert list(reader.new()) == []
-    writer.emit(EpochDone(0))
-    assert list(reader.new()) == [EpochDone(0)]
-    writer.close()
 
 
 def test_every_generation_has_a_file_and_repeats_what_may_be_lost(

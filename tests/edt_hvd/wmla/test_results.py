@@ -6,7 +6,6 @@ from edt_hvd.wmla.results import (
     Begun,
     Deduplicator,
     EpochDone,
-    Means,
     Message,
     MiniBatch,
     StepDone,
@@ -50,17 +49,3 @@ def test_every_result_passes_once_and_in_order() -> None:
         *(first, second, tested, done, next_epoch),
         TrainingDone(),
     ]
-
-
-def test_what_nobody_could_tell_is_not_waited_for() -> None:
-    known = Deduplicator()
-    assert known.admits(StepDone(0, 0, 1, (BATCH,)))
-    assert known.admits(StepDone(0, 5, 1, (BATCH,)))
-    assert not known.admits(StepDone(0, 4, 1, (BATCH,)))
-
-
-def test_means_are_of_samples_and_begin_anew_with_every_epoch() -> None:
-    means = Means()
-    assert means.add(0, MiniBatch(64, 2.0, 25.0)) == (64, 2.0, 25.0, ())
-    assert means.add(0, MiniBatch(16, 1.0, 100.0)) == (80, 1.8, 40.0, ())
-    assert means.add(1, MiniBatch(1, 7.0, 0.0)) == (1, 7.0, 0.0, ())

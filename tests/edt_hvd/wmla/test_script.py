@@ -3,18 +3,12 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tiers import full
-
-
-def run(script: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "edt_hvd.wmla.script", script.name, *arguments]
-    return subprocess.run(
-        command, cwd=script.parent, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
+from interpreters import Interpreters
 
 
 @pytest.fixture
@@ -25,25 +19,47 @@ def script(tmp_path: Path) -> Path:
     return folder / "main.py"
 
 
+@pytest.fixture(scope="module")
+def importing() -> Iterator[Interpreters]:
+    with Interpreters("import horovod.torch, edt_hvd.wmla.script") as found:
+        yield found
+
+
+def run(importing: Interpreters, script: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    program = (
+        f"import sys\nfrom edt_hvd.wmla import script\nsys.argv[1:] = [{str(script)!r}]\nscript.main()\n"
+    )
+    return importing.run(program, os.environ | environment)
+
+
 def test_a_script_sees_what_it_would_see_without_us(script: Path) -> None:
+    """And torchvision may be its first import."""
+    (script.parent / "sub").mkdir()
+    script = script.parent / "sub" / "main.py"
+    (script.parent / "near.py").touch()
     script.write_text(
-        "import sys, os, beside\n"
+        "from torchvision import transforms\n"
+        "import sys, os, near, beside\n"
         "def function(): pass\n"
         "print(sys.argv, sys.path[0], __name__, function.__module__, __file__, sep='|')\n"
         "assert sys.modules['__main__'].function is function\n"
         "sys.exit(7)\n"
     )
-    done = run(script, "--epochs", "3")
+    done = subprocess.run(
+        [sys.executable, "-m", "edt_hvd.wmla.script", "sub/main.py", "--epochs", "3"],
+        cwd=script.parents[1],
+        env=os.environ | {"PYTHONPATH": str(script.parents[1])},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 7, done.stderr
     argv = [str(script), "--epochs", "3"]
     assert done.stdout == f"{argv}|{script.parent}|__main__|__main__|{script}\n"
 
 
-@pytest.mark.parametrize("end", [full(""), "sys.exit()"])
-def test_threads_of_a_gang_may_finish_what_they_do(
-    script: Path, end: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+def test_threads_of_a_gang_may_finish_what_they_do(script: Path, importing: Interpreters) -> None:
     script.write_text(
         "import sys, threading\n"
         "over = threading.Event()\n"
@@ -51,40 +67,14 @@ def test_threads_of_a_gang_may_finish_what_they_do(
         "    over.wait()\n"
         "    print(sum(range(100_000)))\n"
         "threading.Thread(target=work, daemon=True).start()\n"
-        f"over.set()\n{end}\n"
+        "over.set()\nsys.exit()\n"
     )
-    assert run(script).stdout == "4999950000\n"
+    assert run(importing, script, MASTER_ADDR="127.0.0.1").stdout == "4999950000\n"
 
 
-@pytest.mark.parametrize("start", [".", full("elsewhere")])
-def test_modules_are_found_from_any_directory(script: Path, start: str) -> None:
-    inner, here = script.parent / "sub", script.parent / start
-    for folder in (inner, here):
-        folder.mkdir(exist_ok=True)
-    (inner / "near.py").write_text("name = 'near'\n")
-    (inner / "main.py").write_text(
-        "import sys, near, beside\nprint(sys.path[0], near.name, beside.name, sep='|')\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-m", "edt_hvd.wmla.script", inner / "main.py"],
-        cwd=here,
-        env=os.environ | {"PYTHONPATH": str(script.parent)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout == f"{inner}|near|beside\n", done.stderr
-
-
-def test_torchvision_may_be_the_first_import(script: Path) -> None:
-    script.write_text("from torchvision import transforms\n")
-    assert run(script).returncode == 0
-
-
-def test_an_error_is_shown_as_if_we_were_not_there(script: Path) -> None:
+def test_an_error_is_shown_as_if_we_were_not_there(script: Path, importing: Interpreters) -> None:
     script.write_text("def fail():\n    raise ValueError('on purpose')\nfail()\n")
-    done = run(script)
+    done = run(importing, script)
     assert done.returncode == 1
     lines = done.stderr.splitlines()
     assert lines[0] == "Traceback (most recent call last):"
@@ -92,24 +82,22 @@ def test_an_error_is_shown_as_if_we_were_not_there(script: Path) -> None:
     assert lines[-1] == "ValueError: on purpose"
 
 
-def test_a_script_that_is_no_python_says_where(script: Path) -> None:
-    script.write_text("def\n")
-    done = run(script)
-    assert done.returncode == 1
-    assert "SyntaxError" in done.stderr
-    assert f'File "{script}", line 1' in done.stderr
-
-
-@pytest.mark.parametrize("package", ["keras", full("tensorflow"), full("tf_keras")])
-def test_a_framework_that_is_not_trained_here_is_refused(script: Path, package: str) -> None:
+@pytest.mark.parametrize("package, is_refused", [("keras", True), ("tf_keras", True), ("nobody_has", False)])
+def test_a_framework_that_is_not_trained_here_is_refused(
+    script: Path, importing: Interpreters, package: str, is_refused: bool
+) -> None:
     script.write_text(f"import {package}.layers\n")
-    done = run(script)
+    done = run(importing, script)
     assert done.returncode == 1
-    assert "ModuleNotFoundError" in done.stderr
-    assert "PyTorch" in done.stderr.splitlines()[-1]
+    assert f"ModuleNotFoundError: No module named '{package}'" in done.stderr
+    assert ("PyTorch" in done.stderr.splitlines()[-1]) is is_refused
 
 
-def test_other_modules_that_are_missing_are_not_refused(script: Path) -> None:
-    script.write_text("import nobody_has_this\n")
-    done = run(script)
-    assert done.stderr.splitlines()[-1] == "ModuleNotFoundError: No module named 'nobody_has_this'"
+def test_the_names_of_the_platforms_modules_are_found_and_a_users_own_module_wins(
+    script: Path, importing: Interpreters
+) -> None:
+    (script.parent / "emetrics.py").write_text("EMetrics = 'mine'\n")
+    script.write_text(
+        "from emetrics import EMetrics\nimport callbacks, pyedt.fabric_model\nprint(EMetrics)\n"
+    )
+    assert run(importing, script).stdout == "mine\n"

@@ -1,8 +1,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from edt_hvd.wmla import EMetrics
 
 
@@ -25,16 +23,6 @@ def test_a_record(job: Path) -> None:
     }
 
 
-def test_the_file_is_appended_to(job: Path) -> None:
-    for step in range(3):
-        recorder = EMetrics.open()
-        recorder.record(EMetrics.TRAIN_GROUP, step, {"loss": 1.0})
-        recorder.close()
-        recorder.close()
-    first, *others = [line["meta"]["rindex"] for line in lines(job / "log")]  # type: ignore[index]
-    assert others == [first + 1, first + 2]
-
-
 def test_a_sub_id_collects_test_metrics(job: Path) -> None:
     for step in range(2):
         with EMetrics.open("trial-4") as recorder:
@@ -43,11 +31,3 @@ def test_a_sub_id_collects_test_metrics(job: Path) -> None:
     assert lines(job / "log")[0]["meta"]["subid"] == "trial-4"  # type: ignore[index]
     found = json.loads((job / "val_dict_list.json").read_text())
     assert found == [{"steps": 0, "loss": 0.0}, {"steps": 1, "loss": 1.0}]
-
-
-def test_folders_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("LOG_DIR", raising=False)
-    monkeypatch.setenv("JOB_STATE_DIR", str(tmp_path))
-    with EMetrics.open() as recorder:
-        recorder.record(EMetrics.TEST_GROUP, 0, {})
-    assert len(lines(tmp_path / "logs")) == 1

@@ -34,7 +34,3 @@ def test_two_panels_refreshed_every_50_steps(monkeypatch: pytest.MonkeyPatch) ->
     assert [line.get_label() for line in losses.lines] == ["train loss", "test loss"]
     assert len(speed.lines[0].get_xdata()) == 119
     assert workers.get_ylabel() == "number of GPUs"
-
-
-def test_this_is_no_notebook() -> None:
-    assert not figure.in_notebook()

@@ -32,16 +32,6 @@ class Second(Recorder, LoggerCallback):
         self.calls.append(("test", metrics, iteration, epoch))
 
 
-class HookedAlone:
-    def on_train_end(self) -> None:
-        pass
-
-
-class Demanding(Recorder):
-    def log_train_metrics(self, loss, acc, completed_batch, worker):  # type: ignore[no-untyped-def]
-        self.calls.append((loss, acc, completed_batch, worker))
-
-
 def test_first_generation() -> None:
     target = First()
     logger = Logger(target)
@@ -58,13 +48,7 @@ def test_second_generation() -> None:
     assert target.calls == [(METRICS, 3, 1, 0), ("test", METRICS, 0, 1)]
 
 
-def test_a_worker_without_default_is_given() -> None:
-    target = Demanding()
-    Logger(target).train(METRICS, 3, 1)
-    assert target.calls == [(0.5, 87.5, 3, 0)]
-
-
-@pytest.mark.parametrize("target", [None, LoggerCallback(), HookedAlone()])
+@pytest.mark.parametrize("target", [None, LoggerCallback()])
 def test_methods_that_are_not_there_or_not_overridden_do_nothing(target: Any) -> None:
     logger = Logger(target)
     logger.begin()
@@ -73,27 +57,11 @@ def test_methods_that_are_not_there_or_not_overridden_do_nothing(target: Any) ->
     logger.end()
 
 
-def test_hooks_around_the_training() -> None:
-    class Hooked(Recorder):
-        def on_train_begin(self) -> None:
-            self.calls.append(("begin",))
-
-        def on_train_end(self) -> None:
-            self.calls.append(("end",))
-
-    target = Hooked()
-    logger = Logger(target)
-    logger.begin()
-    logger.end()
-    assert target.calls == [("begin",), ("end",)]
-
-
 @pytest.mark.parametrize(
     "method",
     [
         lambda self, logs: None,
         lambda self, acc, loss, completed_batch: None,
-        lambda self, metrics: None,
         lambda self, loss, acc, completed_batch, worker, more: None,
     ],
 )
@@ -127,9 +95,3 @@ def test_default_logger_writes_what_notebooks_read(job: Path) -> None:
     assert json.loads((job / "val_dict_list.json").read_text()) == [{"steps": 1, "loss": 1.5}]
     records = (job / "log" / "evaluation-metrics.txt").read_text().splitlines()
     assert [json.loads(record)["grouplabel"] for record in records] == ["train", "test"]
-
-
-def test_default_logger_without_results_leaves_the_last_ones(job: Path) -> None:
-    (job / "val_dict_list.json").write_text("[1]")
-    DefaultLogger().on_train_end()
-    assert (job / "val_dict_list.json").read_text() == "[1]"

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from edt_hvd.wmla.logs.loggers import Logger
-from edt_hvd.wmla.logs.result_log import ResultLog, ToLogger, by_name
+from edt_hvd.wmla.logs.result_log import ResultLog, ToLogger
 from edt_hvd.wmla.results import Begun, EpochDone, Means, MiniBatch, StepDone, Validated
 from small_programs import RememberingNames
 
@@ -36,17 +36,6 @@ def test_results_reach_the_logger_once_with_their_numbers() -> None:
     assert epochs == [1]
 
 
-def test_who_takes_over_knows_the_means() -> None:
-    logger = RememberingNames()
-    result_log = ResultLog([ToLogger(Logger(logger), NAMES)])
-    first, second = steps(0)
-    result_log.take(PLAN, notify=False)
-    result_log.take(first, notify=False)
-    result_log.take(PLAN)
-    result_log.take(second)
-    assert [(row["loss"], iteration) for row, iteration, _ in logger.train] == [(3.0, 3)]
-
-
 def test_a_training_that_goes_on_goes_on_with_its_means() -> None:
     before, after = RememberingNames(), RememberingNames()
     means = Means()
@@ -70,15 +59,3 @@ def test_rows_that_are_missing_are_told() -> None:
     result_log.take(steps(1)[0])
     with pytest.warns(UserWarning, match="of mini-batches 6 to 8 were lost"):
         result_log.take(steps(2)[1])
-
-
-def test_metrics_of_the_same_name_are_numbered() -> None:
-    values = MiniBatch(4, 1.0, 50.0, (1.5, 2.5, 3.5, 4.5))
-    assert by_name(values, ["<lambda>", "<lambda>_2", "<lambda>", "accuracy"]) == {
-        "loss": 1.0,
-        "accuracy": 50.0,
-        "<lambda>": 1.5,
-        "<lambda>_2": 2.5,
-        "<lambda>_3": 3.5,
-        "accuracy_2": 4.5,
-    }

@@ -1,5 +1,4 @@
 import inspect
-import os
 from typing import Any
 
 import pytest
@@ -42,11 +41,3 @@ def test_what_is_the_notebooks_alone_is_left_out() -> None:
     replay(cells, {}, namespace)
     assert (namespace["files"], namespace["cell"], namespace["line"]) == ([], 1, 1)
     assert "never" not in namespace
-
-
-def test_variables_are_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATA_DIR", "of edt-launch")
-    monkeypatch.setenv("LOG_DIR", "of edt-launch")
-    replay([], {"DATA_DIR": "/mine", "LOG_DIR": None}, {})
-    assert os.environ["DATA_DIR"] == "/mine"
-    assert "LOG_DIR" not in os.environ

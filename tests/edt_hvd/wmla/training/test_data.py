@@ -7,7 +7,6 @@ from typing import IO, Any, NamedTuple
 import pytest
 import torch
 
-import edt_hvd
 from edt_hvd.wmla.train_config import TrainConfig
 from edt_hvd.wmla.training import data
 
@@ -70,8 +69,3 @@ def test_the_first_process_makes_its_data_sets_alone_and_the_others_together(
     with ThreadPoolExecutor(3) as pool:
         for call in [pool.submit(data.make_datasets, function, tmp_path) for _ in range(3)]:
             call.result()
-
-
-def test_public_loaders_are_what_programs_get() -> None:
-    config = TrainConfig(1, 4, 8, 2)
-    assert isinstance(data.training_loader([(1, 2)], config, None), edt_hvd.ElasticDataLoader)

@@ -1,9 +1,6 @@
 import copy
 import threading
 from collections import deque
-from datetime import UTC, datetime, timedelta
-from enum import Enum
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,49 +29,10 @@ class Scheduling(Callback):
         self.scheduler.step()
 
 
-class Saving:
-    def __init__(self) -> None:
-        self.calls: list[Any] = []
-
-    def on_epoch_end(self, epoch: int, save_model: bool = False) -> None:
-        self.calls.append((epoch, save_model))
-
-
-class SavingByName:
-    def __init__(self) -> None:
-        self.calls: list[Any] = []
-
-    def on_epoch_end(self, epoch: int, **named: Any) -> None:
-        self.calls.append((epoch, named))
-
-
 def made(*callbacks: Any) -> tuple[Hooks, torch.optim.Optimizer]:
     model = torch.nn.Linear(2, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     return Hooks(callbacks, model, optimizer, 3), optimizer
-
-
-def test_callbacks_are_given_what_is_trained() -> None:
-    callback = Scheduling()
-    _, optimizer = made(callback)
-    assert callback.params == {"optimizer": optimizer, "epochs": 3}
-    assert isinstance(callback.model, torch.nn.Linear)
-    assert Callback.params == {}
-    assert Callback.model is None
-
-
-def test_save_model_is_passed_to_those_that_take_it() -> None:
-    saving, by_name, scheduling = Saving(), SavingByName(), Scheduling()
-    hooks, optimizer = made(saving, by_name, scheduling)
-    hooks.train_begin()
-    optimizer.step()
-    hooks.epoch_begin(0)
-    hooks.epoch_end(0, save_model=True)
-    hooks.train_end()
-    assert saving.calls == [(0, True)]
-    assert by_name.calls == [(0, {"save_model": True})]
-    assert scheduling.seen == [0]
-    assert optimizer.param_groups[0]["lr"] == 0.5
 
 
 def test_one_that_joins_goes_on_with_the_callbacks_of_the_others() -> None:
@@ -128,52 +86,12 @@ def test_arrays_tensors_and_containers_of_them_are_given_to_those_that_join() ->
     assert after.found["best"][1] == {3}
 
 
-class Stage(Enum):
-    FIRST, SECOND = 1, 2
-
-
-class Staging(Callback):
-    def __init__(self) -> None:
-        self.stage, self.seen = Stage.FIRST, [Stage.FIRST]
-        self.path, self.until = Path("here"), datetime(2000, 1, 1, tzinfo=UTC)
-
-    def on_epoch_begin(self, epoch: int) -> None:
-        self.stage, self.seen = Stage.SECOND, [Stage.SECOND]
-        self.path, self.until = Path("there"), self.until + timedelta(1)
-
-
-def test_members_of_enumerations_paths_and_times_are_given_to_those_that_join() -> None:
-    before, after = Staging(), Staging()
-    hooks, _ = made(before)
-    hooks.epoch_begin(0)
-    made(after)[0].load_state_dict(hooks.state_dict())
-    assert after.stage is after.seen[0] is Stage.SECOND
-    assert (after.path, after.until) == (Path("there"), datetime(2000, 1, 2, tzinfo=UTC))
-
-
 class Viewing(Callback):
     def on_train_begin(self) -> None:
         assert self.model is not None
         self.tensor = self.model.weight.data[1:]
         self.array = self.model.weight.detach().numpy()[1:]
         self.listed = [self.model.bias.data]
-
-
-def test_paths_in_the_folder_of_an_executor_are_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    states = []
-    for name in ("one", "another"):
-        monkeypatch.setenv("LOG_DIR", f"/job/log/{name}")
-        callback = Saving()
-        vars(callback).update(path=f"/job/log/{name}/notes", at=Path("/job/log", name), text=name)
-        hooks, _ = made(callback)
-        states.append((hooks, callback))
-    (first, _), (joined, callback) = states
-    monkeypatch.setenv("LOG_DIR", "/job/log/one")
-    first.train_begin()
-    joined.load_state_dict(first.state_dict())
-    assert vars(callback)["path"] == "/job/log/another/notes"
-    assert vars(callback)["at"] == Path("/job/log/another")
-    assert vars(callback)["text"] == "one"
 
 
 def test_what_is_trained_does_not_go_back_with_callbacks_that_look_at_it() -> None:
@@ -308,46 +226,3 @@ def test_objects_that_come_later_are_given_whole() -> None:
     joined.load_state_dict(hooks.state_dict())
     assert after.best is kept
     assert not kept.weight.any()
-
-
-def test_what_a_training_leaves_behind_needs_no_hooks() -> None:
-    before, after = Keeping(), Keeping()
-    hooks, optimizer = made(before)
-    hooks.train_begin()
-    optimizer.step()
-    hooks.epoch_end(0, save_model=False)
-    made(after)[0].load_state_dict(hooks.outcome())
-    assert torch.equal(after.best.weight, before.best.weight)
-    assert after.scheduler is None, "a lambda cannot be pickled"
-
-
-class Late(Callback):
-    def on_train_begin(self) -> None:
-        self.average = {"weight": 1.0}
-
-    def state_dict(self) -> dict[str, Any]:
-        return dict(self.average)
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.average = state
-
-
-def test_a_state_is_asked_for_after_the_training_has_begun() -> None:
-    before, after = Late(), Late()
-    hooks, joined = made(before)[0], made(after)[0]
-    hooks.train_begin()
-    before.average["weight"] = 2.0
-    hooks.epoch_begin(0)
-    joined.load_state_dict(hooks.state_dict())
-    assert after.average == {"weight": 2.0}
-
-
-def test_the_state_is_that_of_the_last_hook() -> None:
-    callback = Counting()
-    hooks, _ = made(callback)
-    hooks.epoch_begin(0)
-    state = hooks.state_dict()
-    callback.factor = 3.0
-    assert hooks.state_dict() == state
-    hooks.epoch_end(0, save_model=False)
-    assert hooks.state_dict() != state

@@ -76,27 +76,6 @@ def test_a_change_of_the_real_parameters_shows() -> None:
     assert [p.requires_grad for p in shadow.module.parameters()] == [True, False]
 
 
-def test_parameters_that_are_tied_stay_so() -> None:
-    module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
-    module[1].weight = module[0].weight
-    found = ShadowModule(module).module
-    assert isinstance(found, torch.nn.Sequential)
-    assert found[1].weight is found[0].weight
-
-
-def test_clearing_gradients() -> None:
-    module = torch.nn.Linear(2, 1)
-    shadow = ShadowModule(module)
-    view = ShadowOptimizer(shadow, torch.optim.SGD(module.parameters(), lr=0.1))
-    shadow.module(torch.ones(1, 2)).backward()
-    view.zero_grad(set_to_none=False)
-    assert all((p.grad == 0).all() for p in shadow.module.parameters() if p.grad is not None)
-    view.zero_grad()
-    assert all(p.grad is None for p in shadow.module.parameters())
-    assert view.param_groups[0]["lr"] == 0.1
-    assert view.defaults["lr"] == 0.1
-
-
 def test_a_module_that_cannot_be_copied_is_named() -> None:
     module = torch.nn.Linear(2, 2)
     module.norm = module.weight.norm()  # type: ignore[assignment]

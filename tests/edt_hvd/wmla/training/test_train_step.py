@@ -1,5 +1,3 @@
-import copy
-import inspect
 from typing import Any
 
 import pytest
@@ -40,21 +38,10 @@ def returning(answer: Any) -> Any:
     return step
 
 
-def test_what_a_step_returns_may_be_numbers_or_tensors() -> None:
-    for answer in [(50.0, 0.5), (torch.tensor([50.0]), torch.tensor([[0.5]])), [50, torch.tensor(0.5)]]:
-        first, _ = outcomes(fn_step_train=returning(answer))
-        assert first.read(8)[:3] == (8, 0.5, 50.0)
-
-
 @pytest.mark.parametrize("answer", [None, 0.5, (1, 2, 3)])
 def test_a_step_that_returns_something_else(answer: Any) -> None:
     with pytest.raises(TypeError, match=r"fn_step_train returned .*; return \(acc, loss\)"):
         outcomes(fn_step_train=returning(answer))
-
-
-def test_a_loss_of_every_sample() -> None:
-    with pytest.raises(TypeError, match="return the mean over the mini-batch"):
-        outcomes(loss=torch.nn.CrossEntropyLoss(reduction="none"))
 
 
 def computing(samples: int) -> Any:
@@ -70,22 +57,6 @@ def test_a_mini_batch_of_one_sample_that_a_model_cannot_compute() -> None:
         computing(1)
     (note,) = caught.value.__notes__
     assert "does not leave one sample over" in note
-
-
-def test_metrics_see_what_the_programs_own_step_has_computed() -> None:
-    def step(model: Any, batch: Any, eva: Any, train_loader: Any, fn_args: Any) -> Any:
-        inputs, labels = batch
-        model.get_optimizer().zero_grad()
-        loss = model.get_loss_function()(model(inputs), labels)
-        loss.backward()
-        return 0.0, loss
-
-    def rows(output: torch.Tensor, target: torch.Tensor) -> int:
-        assert not output.requires_grad
-        return len(output) * 1000 + len(target)
-
-    found = outcomes(fn_step_train=step, metrics=(rows,))
-    assert [outcome.metrics for outcome in found] == [(8008,), (4004,)]
 
 
 def test_the_model_and_its_optimizer_are_what_they_look_like() -> None:
@@ -105,75 +76,6 @@ def test_the_model_and_its_optimizer_are_what_they_look_like() -> None:
         return eva(model.outputs, labels), loss
 
     assert len(outcomes(fn_step_train=step)) == 2
-
-
-class Chained(Network):
-    """Has a method in the manner of torch's."""
-
-    def freeze(self, layer: str = "fc") -> "Chained":
-        """Return the module itself."""
-        return self
-
-
-def test_methods_that_return_the_module_return_what_the_step_was_given() -> None:
-    def step(model: Any, batch: Any, eva: Any, train_loader: Any, fn_args: Any) -> Any:
-        assert model.freeze.__doc__ == "Return the module itself."
-        assert list(inspect.signature(model.freeze).parameters) == ["layer"]
-        for same in (
-            model.to(edt_hvd.device()),
-            model.eval().train(),
-            model.cpu(),
-            model.float(),
-            model.apply(lambda layer: None),
-            model.requires_grad_(True),
-            model.freeze("fc"),
-        ):
-            assert same is model
-        assert isinstance(model.get_submodule("fc"), torch.nn.Linear)
-        return 0.0, 0.0
-
-    outcomes(model=Chained(), fn_step_train=step)
-
-
-def test_a_copy_of_the_model_is_the_networks() -> None:
-    def step(model: Any, batch: Any, eva: Any, train_loader: Any, fn_args: Any) -> Any:
-        own = copy.deepcopy(model)
-        assert type(own) is Network
-        assert own.fc.weight is not model.fc.weight
-        return 0.0, 0.0
-
-    outcomes(fn_step_train=step)
-
-
-def test_the_loader_has_what_torchs_has() -> None:
-    def step(model: Any, batch: Any, eva: Any, train_loader: Any, fn_args: Any) -> Any:
-        assert (len(train_loader.dataset), train_loader.batch_size) == (12, 8)
-        return 0.0, 0.0
-
-    outcomes(fn_step_train=step)
-
-
-class Scaled(Network):
-    """Has a setting, and a layer that can be asked for by number."""
-
-    tau = 1.0
-
-    def __getitem__(self, number: int) -> torch.nn.Module:
-        return [self.fc][number]
-
-    def __len__(self) -> int:
-        return 1
-
-
-def test_a_step_sees_and_sets_what_the_module_has() -> None:
-    def step(model: Any, batch: Any, eva: Any, train_loader: Any, fn_args: Any) -> Any:
-        assert (len(model), list(model)) == (1, [model.fc])
-        model.tau = 3.0
-        return 0.0, 0.0
-
-    real = Scaled()
-    outcomes(model=real, fn_step_train=step)
-    assert real.tau == 3.0
 
 
 def test_a_step_cannot_set_what_all_executors_share() -> None:

@@ -9,7 +9,6 @@ from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.results import MiniBatch
 from edt_hvd.wmla.train_config import TrainConfig
 from edt_hvd.wmla.training.validating import validation
-from edt_hvd.world import stages
 from small_programs import datasets
 
 pytestmark = pytest.mark.usefixtures("alone")
@@ -42,16 +41,6 @@ def validated(**options: Any) -> MiniBatch:
         first = found.run(0)
         assert found.run(1) == first
     return first
-
-
-def test_every_batch_is_progress() -> None:
-    def computed() -> int:
-        return stages.current().times[stages.Stage.COMPUTING][0]
-
-    validated()  # whatever was under way before is over
-    before = computed()
-    validated()  # twice
-    assert computed() == before + 2 * 3
 
 
 def test_every_batch_of_the_programs_own_test_is_progress(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,35 +90,6 @@ def test_the_programs_own_test_sees_all_batches_at_once() -> None:
     assert found.loss == pytest.approx((right + right + wrong) / 3)
 
 
-def test_a_test_that_takes_batches_one_by_one() -> None:
-    def one(model: Any, test_iter: Any, fn_args: Any) -> float:
-        inputs, _ = next(test_iter)
-        assert model(inputs).shape == (2, 2)
-        assert next(iter(test_iter))[0].equal(inputs)
-        return 1.5
-
-    assert validated(fn_test=one)[:3] == (5, 1.5, 100.0)
-
-
-def test_a_test_that_moves_the_model_first() -> None:
-    def moving(model: Any, test_iter: Any, fn_args: Any) -> float:
-        model = model.to("cpu").eval()
-        return float(sum(model.get_loss_function()(model(inputs), labels) for inputs, labels in test_iter))
-
-    assert validated(fn_test=moving).accuracy == 80.0
-
-
-def test_a_test_that_asks_nothing_of_the_model() -> None:
-    assert validated(fn_test=lambda model, test_iter, fn_args: 0.25) == MiniBatch(5, 0.25, 0.0, ())
-
-
 def test_a_test_that_returns_no_number() -> None:
     with pytest.raises(TypeError, match="what fn_test returned is None"):
         validated(fn_test=lambda model, test_iter, fn_args: None)
-
-
-def test_a_test_set_without_samples(capsys: pytest.CaptureFixture[str]) -> None:
-    model = Fixed()
-    program = Program(model, torch.optim.SGD(model.parameters(), lr=0.1), torch.nn.MSELoss(), datasets)
-    assert validation(program, None, CONFIG) is None
-    assert "no validation" in capsys.readouterr().out
