@@ -1,10 +1,8 @@
-import os
 import re
 import resource
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import urllib.request
@@ -13,71 +11,76 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import InterfaceError, OperationalError
 
+from edt_launch.service import running
 from edt_launch.service.database.records import ExecRecord, JobRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.home import Home
 from edt_launch.service.running import FILES, LOOP, raise_file_limit, repeat
-from edt_launch.service.settings import Settings
-from serving import PATIENCE, Service, serving, start
-from tiers import full
+from ended import Edt
+from serving import PATIENCE, serving
 
 
-def test_it_serves_until_it_is_told_to_end(tmp_path: Path) -> None:
-    with serving(tmp_path, "--slots", "3") as service:
+@pytest.fixture
+def serve(edt: Edt, monkeypatch: pytest.MonkeyPatch) -> Edt:
+    """Run `edt serve` in this process, where it does not get as far as serving."""
+
+    def too_far(*_: object) -> None:
+        raise AssertionError("it serves")
+
+    monkeypatch.setattr(running, "_serve", too_far)
+    monkeypatch.setattr(running, "set_up_logs", lambda: None)
+    monkeypatch.setattr(running, "raise_file_limit", lambda: None)
+    monkeypatch.setattr(sys, "setswitchinterval", lambda _: None)
+    return lambda *words: edt("serve", "--port", "0", *words)
+
+
+def refused(serve: Edt, *words: str) -> str:
+    """Why a service does not start."""
+    ended = serve(*words)
+    assert ended.code == 2, ended
+    for text in ("EDT serves", "Traceback", "mistake in edt", "s3cret"):
+        assert text not in ended.out + ended.err
+    return ended.err
+
+
+def test_it_is_alone_and_finds_everything_again(tmp_path: Path, database_url: str, serve: Edt) -> None:
+    home, other = tmp_path / "home", tmp_path / "other"
+    database = ("--database", database_url)
+    with serving(home, "--slots", "3", *database) as service:
         assert service.url.startswith("http://127.0.0.1:")
         assert service.get("/api/v1/")["is_admin"]
         assert service.get("/api/v1/cluster")["free"] == 3
-        # A stream does not keep it from ending.
-        with urllib.request.urlopen(service.request("/api/v1/stream"), timeout=PATIENCE) as stream:
-            assert re.fullmatch(rb"retry: [1-3][0-9]{3}\n", stream.readline())
-            assert service.end() == 0
-    assert not Home(tmp_path).server.exists()
-    printed = (tmp_path / "output").read_text()
-    assert "at http://127.0.0.1" in printed
-    assert "edt ui" in printed
-
-
-def test_killed_it_finds_everything_again(tmp_path: Path) -> None:
-    with serving(tmp_path, "--slots", "1") as service:
-        token = service.token
-        store = Store.opened(Settings(home=tmp_path).database_url)
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            # It does not wait for a database that does not answer before it says so.
+            unanswered = f"postgresql://edt@127.0.0.1:{silent.getsockname()[1]}/edt"
+            told = refused(serve, "--home", str(home), "--database", unanswered)
+            assert "another service is using it" in told
+            silent.settimeout(0)
+            with pytest.raises(BlockingIOError):
+                silent.accept()
+        assert "another service is using it" in refused(serve, "--home", str(other), *database)
+        store = Store.opened(database_url)
         store.jobs.add(JobRecord("jaaaaaaaa", service.get("/api/v1/")["user"], ("true",), 1, 1, 1.0))
         store.execs.reserve(lambda number: ExecRecord(number, "wmla-1", "driver-1", "wmla-1", ""))
         store.close()
         service.end(signal.SIGKILL)
-    with serving(tmp_path, "--slots", "1") as service:
-        assert service.token == token
-        assert [job["id"] for job in service.get("/api/v1/jobs")["jobs"]] == ["jaaaaaaaa"]
-    store = Store.opened(Settings(home=tmp_path).database_url)
+    told = refused(serve, "--home", str(other), *database)
+    assert f"start the service with --home {home}" in told
+    with serving(home, "--slots", "1", "--host", "0.0.0.0", *database) as again:
+        again.url = f"http://127.0.0.1:{again.url.rpartition(':')[2]}"
+        assert again.token == service.token
+        assert [job["id"] for job in again.get("/api/v1/jobs")["jobs"]] == ["jaaaaaaaa"]
+        # A stream does not keep it from ending.
+        with urllib.request.urlopen(again.request("/api/v1/stream"), timeout=PATIENCE) as stream:
+            assert re.fullmatch(rb"retry: [1-3][0-9]{3}\n", stream.readline())
+            assert again.end() == 0
+    assert not Home(home).server.exists()
+    printed = (home / "output").read_text()
+    for text in ("EDT serves 1 device of 1 host at http://", "edt ui", "unencrypted"):
+        assert text in printed
+    store = Store.opened(database_url)
     assert store.execs.reserved() == []  # nor does it keep names whose job was never made
     store.close()
-
-
-def test_there_is_one_for_each_folder(tmp_path: Path) -> None:
-    """The second one waits for nothing, for a database that does not answer neither."""
-    with serving(tmp_path, "--slots", "1"), socket.create_server(("127.0.0.1", 0)) as silent:
-        database = f"postgresql://edt@127.0.0.1:{silent.getsockname()[1]}/edt"
-        for arguments in ([], ["--database", database]):
-            second = start(tmp_path, "--slots", "1", *arguments)
-            assert second.wait(PATIENCE) == 2
-            assert "another service is using it" in (tmp_path / "output").read_text()
-        silent.settimeout(0)
-        with pytest.raises(BlockingIOError):
-            silent.accept()
-
-
-def test_there_is_one_for_each_database(tmp_path: Path, database_url: str) -> None:
-    arguments = ("--slots", "1", "--database", database_url)
-    with serving(tmp_path / "one", *arguments) as service:
-        second = start(tmp_path / "two", *arguments)
-        assert second.wait(PATIENCE) == 2
-        assert "another service is using it" in (tmp_path / "two" / "output").read_text()
-        assert service.get("/api/v1/")["is_admin"]  # its token is still good
-    third = start(tmp_path / "two", *arguments)
-    assert third.wait(PATIENCE) == 2
-    assert f"start the service with --home {tmp_path}/one" in (tmp_path / "two" / "output").read_text()
-    with serving(tmp_path / "one", *arguments) as again:
-        assert again.token == service.token
 
 
 @pytest.mark.parametrize(
@@ -85,85 +88,44 @@ def test_there_is_one_for_each_database(tmp_path: Path, database_url: str) -> No
     [
         (["--hostfile", "/no/such/file"], "No such file"),
         (["--database", "postgresql://ann:s3cret@127.0.0.1:1/edt"], "cannot be reached"),
-        full(["--host", "192.0.2.1"], "cannot be listened on"),
-        full(
-            ["--tls-certificate", "/no/such/cert", "--tls-key", "/no/such/key"], "/no/such/cert: No such file"
-        ),
+        (["--host", "192.0.2.1"], "cannot be listened on"),
+        (["--tls-certificate", "/no/such/cert", "--tls-key", "/no/such/key"], "/no/such/cert: No such file"),
         (["--tls-certificate", __file__, "--tls-key", __file__], "are no PEM files"),
-        full(["--database", "postgresql://ann:s3cret@127.0.0.1/edt?foo=bar"], "foo"),
-        full(["--database", "sqlite:////no/such/folder/edt.db"], "/no/such/folder/edt.db.lock: No such file"),
-        full(["--database", "sqlite://"], "name a file"),
+        (["--database", "postgresql://ann:s3cret@127.0.0.1/edt?foo=bar"], "foo"),
+        (["--database", "sqlite:////no/such/folder/edt.db"], "/no/such/folder/edt.db.lock: No such file"),
+        (["--database", f"sqlite:///{__file__}"], "cannot be used: file is not a database"),
     ],
 )
-def test_what_keeps_it_from_starting_is_said(tmp_path: Path, arguments: list[str], said: str) -> None:
-    refused(start(tmp_path, *arguments), tmp_path, said)
+def test_what_keeps_it_from_starting_is_said(
+    tmp_path: Path, serve: Edt, arguments: list[str], said: str
+) -> None:
+    assert said in refused(serve, "--home", str(tmp_path), *arguments)
 
 
-def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
-    text = tmp_path / "text"
-    text.write_text("no database" * 100)
-    process = start(tmp_path, "--slots", "1", "--database", f"sqlite:///{text}")
-    refused(process, tmp_path, f"sqlite:///{text} cannot be used: file is not a database")
-
-
-def test_a_file_in_place_of_its_folder_is_named(tmp_path: Path) -> None:
+def test_a_file_in_place_of_its_folder_is_named(tmp_path: Path, serve: Edt) -> None:
     (tmp_path / "jobs").touch()
-    refused(start(tmp_path, "--slots", "1"), tmp_path, f"{tmp_path}/jobs: File exists")
+    assert f"{tmp_path}/jobs: File exists" in refused(serve, "--home", str(tmp_path))
 
 
-def refused(process: "subprocess.Popen[bytes]", home: Path, said: str) -> None:
-    assert process.wait(PATIENCE) == 2
-    output = (home / "output").read_text()
-    assert said in output
-    assert "EDT serves" not in output
-    assert "Traceback" not in output
-    assert "mistake in edt" not in output
-    assert "s3cret" not in output
-
-
-def test_it_speaks_https(tmp_path: Path) -> None:
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("openssl, which makes a certificate, is not installed")
-    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    command = [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    command += ["-subj", "/CN=edt", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
-    command += ["-keyout", str(key), "-out", str(certificate)]
-    subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
-    files = ("--tls-certificate", str(certificate), "--tls-key", str(key))
-    with serving(tmp_path / "home", "--slots", "3", *files) as service:
+def test_it_speaks_https(tmp_path: Path, edt: Edt, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a certificate of its own, which commands on this machine trust, or one that it is given."""
+    home, given = tmp_path / "home", tmp_path / "given"
+    with serving(home, "--slots", "3", "--tls-self-signed") as service:
         assert service.url.startswith("https://127.0.0.1:")
-        assert edt(service, "hosts", SSL_CERT_FILE=str(certificate)).returncode == 0
-        stranger = edt(service, "hosts", SSL_CERT_FILE="/dev/null")
-        assert stranger.returncode == 3
-        assert b"is not trusted" in stranger.stderr
-
-
-def test_it_makes_a_certificate_that_commands_on_this_machine_trust(tmp_path: Path) -> None:
-    with serving(tmp_path, "--slots", "3", "--tls-self-signed") as service:
-        assert service.url.startswith("https://127.0.0.1:")
-        assert edt(service, "hosts", EDT_HOME=str(tmp_path)).returncode == 0
-        assert b"is not trusted" in edt(service, "hosts", EDT_HOME="/nowhere").stderr
-        before = Home(tmp_path).tls.joinpath("certificate.pem").read_bytes()
-    with serving(tmp_path, "--slots", "3", "--tls-self-signed"):
-        assert Home(tmp_path).tls.joinpath("certificate.pem").read_bytes() == before
-
-
-def edt(service: Service, *words: str, **variables: str) -> "subprocess.CompletedProcess[bytes]":
-    address = {"EDT_URL": service.url, "EDT_TOKEN": service.token}
-    return subprocess.run(
-        [sys.executable, "-m", "edt_launch.cli", *words],
-        env=os.environ | address | variables,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-        timeout=PATIENCE,
-    )
-
-
-def test_listening_to_others_without_tls_is_warned_of(tmp_path: Path) -> None:
-    with serving(tmp_path, "--slots", "1", "--host", "0.0.0.0"):
-        assert "unencrypted" in (tmp_path / "output").read_text()
+        monkeypatch.setenv("EDT_URL", service.url)
+        monkeypatch.setenv("EDT_TOKEN", service.token)
+        monkeypatch.setenv("EDT_HOME", str(home))
+        assert edt("hosts").code == 0
+        monkeypatch.setenv("EDT_HOME", "/nowhere")
+        stranger = edt("hosts")
+        assert stranger.code == 3
+        assert "is not trusted" in stranger.err
+    certificate, key = (str(given / name) for name in ("certificate.pem", "key.pem"))
+    shutil.copytree(Home(home).tls, given)
+    with serving(home, "--slots", "3", "--tls-certificate", certificate, "--tls-key", key) as service:
+        monkeypatch.setenv("EDT_URL", service.url)
+        monkeypatch.setenv("SSL_CERT_FILE", certificate)
+        assert edt("hosts").code == 0
 
 
 def test_many_files_may_be_open() -> None:
@@ -180,28 +142,20 @@ def test_the_loop_is_the_pools() -> None:
     assert LOOP == "edt_launch.jobs.loop"
 
 
-def test_while_the_database_is_away_it_is_tried_again() -> None:
-    stop, calls = threading.Event(), []
+def test_while_the_database_is_away_it_is_tried_again_and_a_mistake_ends_it() -> None:
+    stop = threading.Event()
     failures = [
         OperationalError("", {}, Exception("gone")),
         InterfaceError("", {}, Exception("closed")),
         None,
+        KeyError(),
     ]
+    left = iter(failures)
 
     def work() -> None:
-        calls.append(failures[len(calls)])
-        if len(calls) == len(failures):
-            stop.set()
-        if calls[-1] is not None:
-            raise calls[-1]
-
-    repeat(work, 0.0, stop)
-    assert calls == failures
-
-
-def test_a_mistake_ends_it() -> None:
-    def work() -> None:
-        raise KeyError
+        if (failure := next(left)) is not None:
+            raise failure
 
     with pytest.raises(KeyError):
-        repeat(work, 0.0, threading.Event())
+        repeat(work, 0.0, stop)
+    assert list(left) == []
