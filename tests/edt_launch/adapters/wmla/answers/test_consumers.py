@@ -17,7 +17,3 @@ def test_the_tree_is_told_from_any_node() -> None:
     assert tree.tree("lab") == lab
     assert "ann" in tree
     assert "bob" not in tree
-
-
-def test_there_is_a_root_in_any_case() -> None:
-    assert Consumers.of([]).tree() == {"id": "-", "pid": "", "childTreeDto": []}

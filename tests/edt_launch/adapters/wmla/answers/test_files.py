@@ -7,7 +7,6 @@ from edt_launch.adapters.wmla.answers import files
 from edt_launch.adapters.wmla.answers.views import Execution, unnamed
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running.layout import executor_id
-from edt_launch.core import walking
 from edt_launch.core.event_codec import write
 from edt_launch.core.events import Released, Started
 from edt_launch.service.database.records import ExecRecord, JobRecord
@@ -45,16 +44,6 @@ def test_other_frameworks_have_no_driver(world: World, framework: Framework) -> 
     assert files.main_output(found, "stdout") == files.executor_output(found, 1, "stdout") == first
 
 
-def test_executors_are_those_that_have_printed(world: World) -> None:
-    found = execution(world, Framework.ELASTIC)
-    names = [executor_id("wmla-7", number) for number in range(1, 12)]
-    for name in (*names, DRIVER, "0-nonsense"):
-        (found.result.processes / name).mkdir()
-    assert files.executors(found) == names
-    found.result.processes.rename(found.result.run / "gone")
-    assert files.executors(found) == []
-
-
 def test_who_is_gone_is_read_from_the_end_of_many_events(world: World) -> None:
     found = execution(world, Framework.ELASTIC)
     found.result.events.write_text("x")
@@ -66,14 +55,6 @@ def test_who_is_gone_is_read_from_the_end_of_many_events(world: World) -> None:
     assert files.released(found) == {1}
 
 
-def test_so_many_executors_are_told_at_most(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = execution(world, Framework.ELASTIC)
-    monkeypatch.setattr(walking, "MOST_NAMES", 2)
-    for number in range(1, 4):
-        (found.result.processes / executor_id("wmla-7", number)).mkdir()
-    assert len(files.executors(found)) == 2
-
-
 def test_a_job_that_another_client_has_submitted_names_itself(world: World) -> None:
     found = execution(world, Framework.ELASTIC, is_named=False)
     assert files.driver(found) == "jaaaaaaaa"
@@ -82,13 +63,6 @@ def test_a_job_that_another_client_has_submitted_names_itself(world: World) -> N
     assert files.executor_output(found, 1, "stdout").parent.name == executor_id("root-1-2", 1)
     found.result.identity.write_text(json.dumps({"driver": "../../etc"}))
     assert files.driver(found) == "jaaaaaaaa"
-
-
-def test_any_other_job_has_what_edt_launch_writes(world: World) -> None:
-    found = execution(world, None, is_named=False)
-    assert files.training_log(found) == [found.files.launcher_log]
-    assert files.executor_output(found, 2, "stdout") == found.result.rank_log("1")
-    assert len(files.executors(found)) == 2
 
 
 @pytest.mark.parametrize("kind", KINDS)

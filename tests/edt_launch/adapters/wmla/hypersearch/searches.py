@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from edt_launch.adapters.wmla.hypersearch.definition import Definition
-
 RATE = {"name": "rate", "type": "Range", "dataType": "DOUBLE", "minDbVal": 0.001, "maxDbVal": 0.1}
 UNITS = {"name": "units", "type": "Discrete", "dataType": "INT", "discreteIntVal": [16, 32, 64]}
 
@@ -24,10 +22,6 @@ def content(algorithm: str = "Random", *params: Mapping[str, Any], **algo: Any) 
         },
         "hyperParams": list(params or (RATE, UNITS)),
     }
-
-
-def defined(algorithm: str = "Random", *params: Mapping[str, Any], **algo: Any) -> Definition:
-    return Definition.model_validate(content(algorithm, *params, **algo))
 
 
 def budgets(resource: int, eta: float = 3) -> dict[str, Any]:

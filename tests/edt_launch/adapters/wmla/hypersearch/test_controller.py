@@ -7,13 +7,12 @@ from sqlalchemy.exc import OperationalError
 from edt_launch.adapters.wmla.hypersearch import searches as execs
 from edt_launch.adapters.wmla.submission import submitting
 from edt_launch.jobs.searches.choosing import Chooser
-from edt_launch.jobs.searches.controller import TROUBLE, Controller
+from edt_launch.jobs.searches.controller import TROUBLE
 from edt_launch.jobs.searches.decide import STARTS
 from edt_launch.jobs.searches.space import Point
 from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.job_query import JobQuery
-from edt_launch.service.database.search_records import TrialRecord, TrialState
 from edt_launch.service.states import State, Wanted
 from laboratory import Laboratory
 from searches import RATE, budgets, content
@@ -73,66 +72,30 @@ def test_a_failed_trial_does_not_fail_the_search(laboratory: Laboratory) -> None
     assert shown["best"]["number"] == 2
 
 
-def test_all_failed_is_failed(laboratory: Laboratory) -> None:
-    name = laboratory.start(maxJobNum=2, maxParalleJobNum=2)
-    for job in laboratory.jobs():
-        laboratory.world.go(job.id, State.STARTING, State.FAILED)
-    laboratory.look()
-    shown = laboratory.show(name)
-    assert (shown["state"], shown["best"]) == ("FAILED", None)
-    assert "none of 2 trials has finished" in shown["reason"]
-
-
-def test_a_restarted_service_goes_on(laboratory: Laboratory) -> None:
-    name = laboratory.start(maxJobNum=2, maxParalleJobNum=1)
-    laboratory.start_service()
-    laboratory.look()
-    assert len(laboratory.jobs()) == 1
-    assert laboratory.play(name)["state"] == "FINISHED"
-
-
 def test_a_search_that_cannot_go_on_fails_alone(
     laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the mistake is: here the sampler's, when the second trial is chosen."""
+    """Whatever the mistake is: here the sampler's. Its jobs are stopped, and what has ended is kept."""
     choose = Chooser.choose
-    name, other = laboratory.start(maxParalleJobNum=1), laboratory.post(laboratory.bob).json()
-    (job,) = laboratory.jobs()
-    laboratory.finish(job, 0.5)
+    name, other = laboratory.start(maxParalleJobNum=3), laboratory.post(laboratory.bob).json()
+    first, second, third = laboratory.jobs()
+    laboratory.finish(first, 0.5)
+    laboratory.world.go(third.id, State.STARTING, State.FAILED)
 
     def broken(chooser: Chooser, number: int) -> Point:
-        if number == 2:
+        if number == 3:
             raise OverflowError("Range exceeds valid bounds\0")
         return choose(chooser, number)
 
     monkeypatch.setattr(Chooser, "choose", broken)
     laboratory.look()
-    (running,) = [job for job in laboratory.jobs() if job.owner == "ann"]
-    laboratory.finish(running, 0.4)
-    laboratory.look()
     shown = laboratory.show(name)
-    assert (shown["state"], shown["complete"]) == ("FAILED", 2)
-    assert "OverflowError('Range exceeds valid bounds" in shown["reason"]
-    assert laboratory.admin.get(f"hypersearch/{other}").json()["state"] == "RUNNING"
-    laboratory.look()
-    assert laboratory.ann.delete(f"hypersearch/{name}").status_code == 204
-
-
-def test_a_search_that_cannot_go_on_stops_its_jobs_and_keeps_what_has_ended(
-    laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name = laboratory.start(maxJobNum=4, maxParalleJobNum=3)
-    first, second, third = laboratory.jobs()
-    laboratory.finish(first, 0.5)
-    laboratory.world.go(third.id, State.STARTING, State.FAILED)
-    monkeypatch.setattr(Chooser, "choose", lambda *_: 1 / 0)
-    laboratory.look()
-    shown = laboratory.show(name)
-    assert (shown["state"], shown["running"]) == ("FAILED", 0)
+    assert (shown["state"], shown["running"], shown["complete"]) == ("FAILED", 0, 1)
     assert [trial["state"] for trial in shown["experiments"]] == ["FINISHED", "KILLED", "FAILED"]
     assert shown["best"]["metricVal"] == 0.5
-    assert "ZeroDivisionError" in shown["experiments"][1]["reason"]
-    assert [(job.id, job.wanted) for job in laboratory.jobs()] == [(second.id, Wanted.STOP)]
+    assert "OverflowError('Range exceeds valid bounds" in shown["reason"]
+    assert [job.wanted for job in laboratory.jobs() if job.id == second.id] == [Wanted.STOP]
+    assert laboratory.admin.get(f"hypersearch/{other}").json()["state"] == "RUNNING"
 
 
 def test_a_search_is_stopped_before_all_that_it_could_start_has_started(laboratory: Laboratory) -> None:
@@ -145,22 +108,6 @@ def test_a_search_is_stopped_before_all_that_it_could_start_has_started(laborato
     assert laboratory.controller.look(now) is None
     assert len(laboratory.show(name)["experiments"]) == STARTS
     assert laboratory.admin.get(f"hypersearch/{other}").json()["state"] == "RUNNING"
-
-
-def test_the_end_of_the_service_does_not_wait_for_all_searches(
-    laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    submit, stop = submitting.submit, laboratory.world.context.stop
-    for client in (laboratory.ann, laboratory.bob):
-        laboratory.post(client, maxJobNum=1)
-
-    def last(*arguments: Any) -> Any:
-        stop.set()
-        return submit(*arguments)
-
-    monkeypatch.setattr(submitting, "submit", last)
-    laboratory.controller.look(laboratory.world.clock.now)
-    assert len(laboratory.jobs()) == 1
 
 
 def test_a_search_is_given_up_though_nothing_can_be_told_of_its_trials(
@@ -178,68 +125,52 @@ def test_a_search_is_given_up_though_nothing_can_be_told_of_its_trials(
     assert laboratory.admin.get(f"hypersearch/{other}").json()["state"] == "RUNNING"
 
 
-def waits_alone(laboratory: Laboratory, name: str, other: str, trouble: pytest.MonkeyPatch) -> None:
-    """A search waits while there is trouble, another one runs; without trouble it goes on."""
+AWAY = OperationalError("INSERT", {}, Exception("gone"))
+
+
+@pytest.mark.parametrize("trouble", [AWAY, OSError(28, "No space left on device")])
+def test_trouble_holds_up_its_own_search_alone(
+    laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch, trouble: Exception
+) -> None:
+    name, other = laboratory.post(laboratory.ann).json(), laboratory.post(laboratory.bob).json()
+    submit = submitting.submit
+
+    def fail(context: Context, user: UserRecord, *arguments: Any) -> Any:
+        if user.name == "ann":
+            raise trouble
+        return submit(context, user, *arguments)
+
+    monkeypatch.setattr(submitting, "submit", fail)
     assert laboratory.look() == laboratory.world.clock.now + TROUBLE
     assert laboratory.show(name)["state"] == "RECOVERPEND"
     assert laboratory.admin.get(f"hypersearch/{other}").json()["state"] == "RUNNING"
-    trouble.undo()
+    monkeypatch.undo()
     laboratory.world.clock.now += TROUBLE
     laboratory.look()
     assert laboratory.show(name)["state"] == "RUNNING"
 
 
-def test_a_search_that_cannot_be_given_up_holds_up_itself_alone(
+def test_a_database_that_is_away_is_told_to_the_loop(
     laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name, other = laboratory.start(), laboratory.post(laboratory.bob).json()
-    searches = laboratory.world.store.searches
-    update_trial = searches.update_trial
-
-    def fail(trial: TrialRecord) -> None:
-        if trial.state is TrialState.STOPPED:
-            raise ArithmeticError
-        update_trial(trial)
-
-    monkeypatch.setattr(
-        Controller, "_with_job", lambda _, search, trial: 1 / 0 if search.name == name else trial
-    )
-    monkeypatch.setattr(searches, "update_trial", fail)
-    waits_alone(laboratory, name, other, monkeypatch)
-
-
-@pytest.mark.parametrize("is_away", [False, True])
-def test_a_statement_that_fails_holds_up_its_own_search_alone(
-    laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch, is_away: bool
-) -> None:
-    name, other = laboratory.post(laboratory.ann).json(), laboratory.post(laboratory.bob).json()
-    submit, searches = submitting.submit, laboratory.world.store.searches
-    away = OperationalError("INSERT", {}, Exception("gone"))
-
-    def fail(context: Context, user: UserRecord, *arguments: Any) -> Any:
-        if user.name == "ann":
-            raise away
-        return submit(context, user, *arguments)
+    laboratory.post(laboratory.ann)
 
     def gone(*_: object, **__: object) -> None:
-        raise away
+        raise AWAY
 
-    monkeypatch.setattr(submitting, "submit", fail)
-    if is_away:
-        monkeypatch.setattr(searches, "update", gone)
-        with pytest.raises(OperationalError):
-            laboratory.look()
-        return
-    waits_alone(laboratory, name, other, monkeypatch)
+    monkeypatch.setattr(submitting, "submit", gone)
+    monkeypatch.setattr(laboratory.world.store.searches, "update", gone)
+    with pytest.raises(OperationalError):
+        laboratory.look()
 
 
 class KilledError(BaseException):
     pass
 
 
-@pytest.mark.parametrize("has_submitted", [True, False])
+@pytest.mark.parametrize("has_submitted, is_stopped", [(True, False), (False, False), (True, True)])
 def test_a_service_that_dies_while_it_submits_submits_once(
-    laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch, has_submitted: bool
+    laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch, has_submitted: bool, is_stopped: bool
 ) -> None:
     submit = submitting.submit
 
@@ -252,56 +183,19 @@ def test_a_service_that_dies_while_it_submits_submits_once(
     with pytest.raises(KilledError):
         laboratory.start(maxJobNum=1)
     monkeypatch.undo()
+    name = laboratory.world.store.searches.all()[0].name
+    if is_stopped:
+        assert laboratory.ann.put(f"hypersearch/{name}").status_code == 204
     laboratory.start_service()
     laboratory.look()
     (job,) = laboratory.world.store.jobs.page(JobQuery(limit=None)).jobs
-    name = laboratory.world.store.searches.all()[0].name
+    if is_stopped:
+        assert job.wanted is Wanted.STOP
+        return
     laboratory.look()
     (trial,) = laboratory.show(name)["experiments"]
     assert trial["appId"] == job.environment["DLI_EXECID"]
     assert laboratory.play(name)["state"] == "FINISHED"
-
-
-def test_a_job_whose_service_died_while_it_submitted_is_stopped_with_its_search(
-    laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    submit = submitting.submit
-
-    def killed(*arguments: object) -> None:
-        submit(*arguments)  # type: ignore[arg-type]
-        raise KilledError
-
-    monkeypatch.setattr(submitting, "submit", killed)
-    with pytest.raises(KilledError):
-        laboratory.start(maxJobNum=1)
-    monkeypatch.undo()
-    name = laboratory.world.store.searches.all()[0].name
-    assert laboratory.ann.put(f"hypersearch/{name}").status_code == 204
-    laboratory.start_service()
-    laboratory.look()
-    (job,) = laboratory.jobs()
-    assert job.wanted is Wanted.STOP
-
-
-def test_a_full_disk_is_waited_for(laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(submitting, "submit", full)
-    name = laboratory.start(maxJobNum=1)
-    shown = laboratory.show(name)
-    assert shown["state"] == "RECOVERPEND"
-    assert "No space left" in shown["reason"]
-    again_at = laboratory.look()
-    assert again_at is not None
-    assert again_at > laboratory.world.clock.now
-    monkeypatch.undo()
-    laboratory.look()
-    assert laboratory.jobs() == []  # not yet
-    laboratory.world.clock.now = again_at
-    laboratory.look()
-    assert laboratory.show(name)["state"] == "RUNNING"
-    assert len(laboratory.jobs()) == 1
 
 
 def test_what_cannot_be_submitted_fails(laboratory: Laboratory) -> None:
@@ -342,16 +236,6 @@ def test_time_is_limited(laboratory: Laboratory) -> None:
     assert shown["reason"] == f"none of {len(jobs)} trials has finished; maxRunTime is over"
     assert {trial["reason"] for trial in shown["experiments"]} == {"maxRunTime is over"}
     assert shown["duration"] == "00:05:00"
-
-
-def test_archives_that_no_search_has_are_deleted(laboratory: Laboratory) -> None:
-    name = laboratory.start()
-    folder = laboratory.world.settings.paths.searches
-    (kept,) = folder.iterdir()
-    (folder / "hzzzzzzzz").write_bytes(b"of nobody")
-    laboratory.start_service()
-    assert list(folder.iterdir()) == [kept]
-    assert laboratory.play(name)["state"] == "FINISHED"
 
 
 def test_grid_and_experiments_try_what_they_are_told(laboratory: Laboratory) -> None:

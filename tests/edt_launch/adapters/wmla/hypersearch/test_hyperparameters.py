@@ -1,17 +1,13 @@
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from edt_launch.adapters.wmla.hypersearch.hyperparameters import (
-    Experiment,
-    Fields,
     FixedParam,
     HyperParam,
     Int,
     Value,
-    one_of,
 )
 from edt_launch.service.search_spec import EXACT, Word
 from searches import RATE, UNITS
@@ -44,25 +40,11 @@ def test_a_fixed_value_that_is_not_is_refused(kind: str, given: object, said: st
         fixed(kind, given)
 
 
-def test_an_experiment_has_both_of_its_names() -> None:
-    params = [{"name": "x", "dataType": "int", "fixedVal": "1"}]
-    one, other = (Experiment.model_validate({name: params}) for name in ("hyperParams", "fixedHyperParams"))
-    assert one == other
-    with pytest.raises(ValidationError):
-        Experiment.model_validate({"hyperParams": []})
-
-
 def test_bounds_and_choices_are_those_of_the_type() -> None:
     other = {"minIntVal": 5, "maxIntVal": 6, "discreteIntVal": [1]}
     assert HyperParam.model_validate(RATE | other).bounds == (0.001, 0.1)
     assert HyperParam.model_validate(UNITS | {"discreteDbVal": [0.5]}).choices == (16, 32, 64)
     assert HyperParam.model_validate(UNITS | {"discreteIntVal": [2, 1, 2]}).choices == (2, 1)
-
-
-@pytest.mark.parametrize("field", ["power", "step"])
-@pytest.mark.parametrize("unset", [0, None, ""])
-def test_a_power_or_step_of_nothing_is_none(field: str, unset: object) -> None:
-    assert getattr(HyperParam.model_validate(RATE | {field: unset}), field) is None
 
 
 @pytest.mark.parametrize(
@@ -84,6 +66,11 @@ def test_what_is_just_within_the_limits_is_taken(change: dict[str, Any]) -> None
         ({"power": 0.5, "minDbVal": -2000}, "0.5 to the power of -2000.0 is above 1e.300"),
         ({"power": 2, "dataType": "int", "minIntVal": 1, "maxIntVal": 54}, "of 54 is above 9.0072e.15"),
         ({"dataType": "str"}, "a Range of str makes no sense"),
+        ({"type": "Interval"}, "'Interval' is none of Range, Discrete"),
+        ({"step": "nan"}, "finite number"),
+        ({"type": "Discrete", "discreteDbVal": [1, "1e999"]}, "finite number"),
+        ({"minDbVal": 0, "maxDbVal": 1e300, "step": 1e-300}, r"maxDbVal: 1e.300 is too far above"),
+        ({"name": "a\nb"}, "name"),
         ({"minDbVal": None}, "minDbVal and maxDbVal are both needed"),
         ({"minDbVal": 1}, "minDbVal: 1.0 is above maxDbVal, 0.1"),
     ],
@@ -91,37 +78,6 @@ def test_what_is_just_within_the_limits_is_taken(change: dict[str, Any]) -> None
 def test_what_does_not_fit_together_is_refused(change: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         HyperParam.model_validate(RATE | change)
-
-
-class Colour(StrEnum):
-    RED = "red"
-    GRID = "Grid"
-
-
-class Painted(Fields):
-    main_colour: Annotated[Colour, one_of(Colour)]
-    size: float = 1.0
-
-
-def test_fields_have_their_clients_names_and_ours() -> None:
-    assert Painted.model_validate({"mainColour": "red"}) == Painted(main_colour=Colour.RED)
-    assert Painted(main_colour=Colour.RED).model_dump(by_alias=True) == {"mainColour": "red", "size": 1.0}
-
-
-@pytest.mark.parametrize("given, expected", [("RED", Colour.RED), ("gridSearch", Colour.GRID)])
-def test_a_member_is_found_by_its_value_or_a_synonym_in_any_case(given: str, expected: Colour) -> None:
-    assert Painted.model_validate({"mainColour": given}).main_colour is expected
-
-
-@pytest.mark.parametrize("given", ["green", "", None, 1, ["red"]])
-def test_what_is_no_member_is_told_which_there_are(given: object) -> None:
-    with pytest.raises(ValidationError, match="is none of red, Grid"):
-        Painted.model_validate({"mainColour": given})
-
-
-def test_numbers_are_finite() -> None:
-    with pytest.raises(ValidationError, match="finite number"):
-        Painted.model_validate({"mainColour": "red", "size": "nan"})
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from edt_launch.adapters.wmla.submission.submitting import LARGEST_SCRIPT
 from edt_launch.service.states import State, Wanted
 from laboratory import CODE, Laboratory
 from searches import content
-from world import World, member, tar, tar_of
+from world import member, tar, tar_of
 
 FIELDS = {
     *("hpoName", "state", "running", "complete", "failed", "progress", "createtime", "creator", "duration"),
@@ -22,14 +21,16 @@ EXPERIMENT = {
 
 
 def test_a_search_is_shown_as_clients_expect(laboratory: Laboratory) -> None:
-    name = laboratory.start(maxJobNum=12)
+    name = laboratory.start(maxJobNum=4)
     assert name.startswith("ann-hpo-")
     shown = laboratory.play(name)
     assert set(shown) == FIELDS
-    assert shown["progress"] == "12/12"
+    assert shown["progress"] == "4/4"
     assert shown["createtime"] == "1970-01-12 13:46:40"
-    assert shown["duration"] == "00:00:06"
+    assert shown["duration"] == "00:00:02"
     first = shown["experiments"][0]
+    found = laboratory.ann.get(f"execs/{first['id']}").json()
+    assert (found["id"], found["submissionId"]) == (first["appId"], first["driverId"])
     assert set(first) == EXPERIMENT
     assert (first["id"], first["number"], first["maxiteration"]) == (first["appId"], 0, 0)
     rate, units = first["hyperParams"]
@@ -42,14 +43,6 @@ def test_a_search_is_shown_as_clients_expect(laboratory: Laboratory) -> None:
     assert (units["name"], units["dataType"]) == ("units", "int")
     assert shown["best"] == min(shown["experiments"], key=lambda trial: trial["metricVal"])
     assert laboratory.ann.get("hypersearch").json() == [shown]
-
-
-def test_trials_are_execs(laboratory: Laboratory) -> None:
-    name = laboratory.start()
-    for trial in laboratory.show(name)["experiments"]:
-        found = laboratory.ann.get(f"execs/{trial['id']}").json()
-        assert found["id"] == trial["id"] == trial["appId"]
-        assert found["submissionId"] == trial["driverId"]
 
 
 def test_owners_see_their_own(laboratory: Laboratory) -> None:
@@ -136,20 +129,6 @@ def test_a_trial_is_kept_until_its_result_has_been_read(laboratory: Laboratory) 
     assert (laboratory.show(name)["state"], laboratory.show(name)["progress"]) == ("FINISHED", "1/1")
 
 
-def test_a_failed_search_starts_again_from_the_beginning(laboratory: Laboratory) -> None:
-    name = laboratory.start(maxJobNum=1)
-    (job,) = laboratory.jobs()
-    laboratory.world.go(job.id, State.STARTING, State.FAILED)
-    laboratory.look()
-    before = laboratory.show(name)
-    assert before["state"] == "FAILED"
-    assert laboratory.ann.put(f"hypersearch/{name}/restart").status_code == 204
-    laboratory.look()
-    shown = laboratory.play(name)
-    assert shown["state"] == "FINISHED"
-    assert shown["experiments"][0]["hyperParams"] == before["experiments"][0]["hyperParams"]
-
-
 def test_names_may_be_chosen_once(laboratory: Laboratory) -> None:
     answer = laboratory.post(laboratory.ann, content() | {"hpoName": "my-search"})
     assert answer.json() == "my-search"
@@ -175,9 +154,7 @@ HOSTILE = {
     "no archive": b"no archive at all",
     "half an archive": CODE[: len(CODE) // 2],
     "a path that leads out": tar({"../out.py": b""}),
-    "an absolute path": tar({"/etc/out.py": b""}),
     "a link that leads out": tar_of([(member("model/passwd", type=LINK, linkname="/etc/passwd"), b"")]),
-    "a device": tar_of([(member("model/null", type=tarfile.CHRTYPE), b"")]),
 }
 
 
@@ -196,14 +173,9 @@ def test_hostile_archives_are_refused_and_leave_nothing(laboratory: Laboratory, 
             {"args": "--exec-start tensorflow --model-main main.py"},
             "--exec-start 'tensorflow'",
         ),
-        ({"args": "--model-main 'main.py"}, "args: the quote"),
         (
             {"args": "--exec-start edtPyTorch --model-main gone.py"},
             "--model-main 'gone.py': there is no such",
-        ),
-        (
-            {"args": "--exec-start PyTorch --numWorker 2 --model-main main.py"},
-            "--numWorker 2: PyTorch is one",
         ),
         ({"args": "--exec-start edtPyTorch --model-main ../main.py"}, "leads out of the model directory"),
         ({"sigName": "a\nb"}, "modelSpec.sigName"),
@@ -219,19 +191,6 @@ def test_what_no_trial_could_run_is_refused(
     assert [*paths.searches.iterdir(), *paths.incoming.iterdir()] == []
 
 
-def test_a_script_that_is_too_large_is_refused(laboratory: Laboratory) -> None:
-    files = {"file": ("main.py", io.BytesIO(bytes(LARGEST_SCRIPT + 1)))}
-    answer = laboratory.ann.post("hypersearch", data={"data": json.dumps(content())}, files=files)
-    refused(answer, 413, "the script has more than")
-
-
-def test_a_priority_that_is_too_high_is_refused(world: World) -> None:
-    laboratory = Laboratory(World(world.settings.home, world.store, highest_priority=5))
-    given = content()
-    given["modelSpec"]["args"] = f"--msd-priority 9000 {given['modelSpec']['args']}"
-    refused(laboratory.post(laboratory.ann, given), 403, "the highest that you may give")
-
-
 def test_parts_that_are_missing_are_named(laboratory: Laboratory) -> None:
     data = {"data": json.dumps(content())}
     refused(laboratory.ann.post("hypersearch", data=data), 400, "file")
@@ -239,28 +198,11 @@ def test_parts_that_are_missing_are_named(laboratory: Laboratory) -> None:
     refused(laboratory.ann.post("hypersearch", files=files), 400, "data")
     anybody = laboratory.world.anybody
     assert anybody.get("/platform/rest/deeplearning/v1/hypersearch").status_code == 401
-
-
-def test_a_single_script_is_enough(laboratory: Laboratory) -> None:
-    files = {"file": ("main.py", io.BytesIO(b"print('hello')\n"))}
-    answer = laboratory.ann.post("hypersearch", data={"data": json.dumps(content())}, files=files)
-    laboratory.look()
-    assert laboratory.play(answer.json())["state"] == "FINISHED"
+    alone = {"file": (None, b"print('hello')\n")}  # a script, as a generated client sends it
+    assert laboratory.ann.post("hypersearch", data=data, files=alone).status_code == 200
 
 
 def refused(answer: Any, status: int, said: str) -> None:
     assert (answer.status_code, answer.headers["content-type"].split(";")[0]) == (status, "text/plain")
     assert answer.text.startswith(f"Error {status}: ")
     assert said in answer.text
-
-
-def test_an_archive_that_cannot_be_deleted_keeps_no_search(laboratory: Laboratory) -> None:
-    name = laboratory.start(maxJobNum=1)
-    laboratory.play(name)
-    (archive,) = laboratory.world.settings.paths.searches.iterdir()
-    archive.unlink()
-    archive.mkdir()
-    assert laboratory.ann.delete(f"hypersearch/{name}").status_code == 204
-    assert laboratory.ann.get("hypersearch").json() == []
-    laboratory.start_service()
-    assert archive.is_dir()

@@ -83,14 +83,6 @@ def test_what_has_ended_again_is_not_what_was_seen(laboratory: Laboratory) -> No
         searches.delete(laboratory.world.context, seen)
 
 
-def test_what_was_deleted_is_not_started_again(laboratory: Laboratory) -> None:
-    seen = stopped(laboratory)
-    searches.delete(laboratory.world.context, seen)
-    with pytest.raises(ConflictError, match="just now"):
-        restart(laboratory.world.context, seen)
-    assert laboratory.ann.get("hypersearch").json() == []
-
-
 @pytest.mark.parametrize("ways", [["restart"] * AT_ONCE, ["restart", "delete"] * (AT_ONCE // 2)])
 def test_one_of_many_at_once_succeeds(laboratory: Laboratory, ways: list[str]) -> None:
     search = stopped(laboratory)
@@ -130,16 +122,6 @@ def test_what_is_wrong_is_said(tmp_path: Path, content: bytes, said: str) -> Non
     assert outcome.metric is None
     assert said in outcome.reason
     assert METRIC_FILE in outcome.reason
-
-
-def test_numbers_may_be_texts() -> None:
-    content = b'[{"loss": "0.50"}, {"loss": "1e-1"}, {"loss": "none"}, {"loss": "nan"}, {"loss": ""}]'
-    assert find_metric(content, "loss", Objective.MINIMIZE).metric == 0.1
-
-
-def test_a_value_that_is_none_does_not_hide_the_others() -> None:
-    outcome = find_metric(b'[{"loss": NaN}, {"loss": 0.5}, {"loss": -Infinity}]', "loss", Objective.MINIMIZE)
-    assert outcome.metric == 0.5
 
 
 def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:

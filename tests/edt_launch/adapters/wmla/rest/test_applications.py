@@ -34,20 +34,6 @@ def test_applications_of_a_group_with_the_figures_of_their_gpus(
     assert len(asking.conductor("admin").get(place).json()) == 1
 
 
-def test_jobs_of_other_groups_hide_no_application(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selecting, "MOST", 2)
-    told = [submitted(asking.classic(), sigName=group) for group in ("dli", "dli", "dli", "a", "b", "c")]
-    found = asking.conductor().get(f"/instances/{told[0]['sigId']}/applications").json()
-    assert [one["driver"]["id"] for one in found] == [told[2]["submissionId"], told[1]["submissionId"]]
-
-
-def test_gpus_of_other_hosts_are_not_asked(asking: Asking, player: Player) -> None:
-    told = submitted(asking.classic(), sigName="dli")
-    player.start(told["id"], host="node1")
-    (application,) = asking.conductor().get(f"/instances/{told['sigId']}/applications").json()
-    assert application["gpumemused"]["total"] == 0
-
-
 @pytest.mark.parametrize(
     "path", ["logs/passwd/download", "1-x/logs/stdout/download", "..%2f..%2fx/logs/stdout/download"]
 )
@@ -57,18 +43,6 @@ def test_other_files_are_not_handed_out(asking: Asking, player: Player, path: st
     answer = asking.conductor().get(f"/instances/x/applications/{told['submissionId']}/{path}")
     assert answer.status_code in (400, 404)
     assert answer.text.startswith("Error 4")
-
-
-def test_applications_can_be_sorted_and_cut(asking: Asking, player: Player) -> None:
-    client = asking.modern()
-    names = [submitted(client)["id"] for _ in range(3)]
-    player.start(names[1])
-    path = "/scheduler/engine/applications"
-    assert [one["id"] for one in client.get(f"{path}?sort=id&start=1&length=1").json()] == names[1:2]
-    assert [one["id"] for one in client.get(f"{path}?state=running").json()] == names[1:2]
-    assert [one["id"] for one in client.get(f"{path}?sort=-used_gpu&length=1").json()] == names[1:2]
-    assert client.get(f"{path}?sort=nothing").status_code == 400
-    assert len(client.get("/scheduler/applications").json()) == 3
 
 
 def test_pages_lead_through_all_applications(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,18 +73,6 @@ def test_nonsense_is_refused_in_a_line_of_text(asking: Asking, path: str) -> Non
     assert answer.text.startswith(f"Error {answer.status_code}: ")
 
 
-def test_what_has_printed_nothing_yet_is_empty(asking: Asking) -> None:
-    exec_id = submitted(asking.modern())["id"]
-    for path in (
-        "driver/logs/stdout",
-        "driver/logs/launcherlog",
-        "executor/2/logs/stderr",
-        "executor/1/logs/launcherlog",
-    ):
-        answer = asking.modern().get(f"/scheduler/applications/{exec_id}/{path}")
-        assert (answer.status_code, answer.text) == (200, "")
-
-
 def test_an_executor_that_there_cannot_be_is_told_from_a_silent_one(asking: Asking, player: Player) -> None:
     client = asking.modern()
     exec_id = submitted(client)["id"]
@@ -134,10 +96,3 @@ def test_the_launcher_prints_for_the_driver_or_else_for_the_first_process(
         player.start(exec_id)
         place = f"/scheduler/applications/{exec_id}/executor"
         assert [client.get(f"{place}/{n}/logs/launcherlog").text for n in (1, 2)] == expected
-
-
-def test_the_engine_tells_one_application_as_a_list(asking: Asking) -> None:
-    exec_id = submitted(asking.modern())["id"]
-    (shown,) = asking.modern().get(f"/scheduler/engine/applications/{exec_id}").json()
-    assert (shown["id"], shown["state"]) == (exec_id, "SUBMITTED")
-    assert asking.modern().get("/scheduler/engine/applications").json() == [shown]

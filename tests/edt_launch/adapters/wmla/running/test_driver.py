@@ -12,7 +12,6 @@ from edt_launch.adapters.wmla.running.driver import (
     DriverProcess,
     Invalid,
     Requests,
-    how,
 )
 from edt_launch.launcher.view.output import DRIVER, Line
 from edt_messages.wmla import MAX_LINE, Limit, Train
@@ -51,12 +50,6 @@ def test_everything_it_says_is_heard_before_its_exit_code_is_known(tmp_path):
     assert (tmp_path / "stdout").stat().st_size == len(f"{tmp_path}\n") + 200_000
 
 
-def test_an_answer_to_one_that_has_gone_does_no_harm(tmp_path):
-    with driver(tmp_path, "") as one:
-        run_to_the_end(one)
-        one.answer(1, 0, "")
-
-
 def test_nothing_outlives_its_context(tmp_path):
     with driver(tmp_path, "import time; time.sleep(600)") as one:
         pid = one.pid
@@ -92,14 +85,6 @@ def test_it_dies_with_its_children_when_the_launcher_is_killed(tmp_path):
     assert len(family) == 2
     alive = [p for p in psutil.wait_procs(family, timeout=10)[1] if p.status() != psutil.STATUS_ZOMBIE]
     assert alive == []
-
-
-@pytest.mark.parametrize(
-    "code, expected",
-    [(2, "ended with exit code 2"), (-9, "was killed by SIGKILL"), (-40, "was killed by signal 40")],
-)
-def test_how_it_ended_in_words(code, expected):
-    assert how(code) == expected
 
 
 TRAIN = {"type": "train", "number": 1, "program": ["python", "-m", "x"], "max_workers": 16}

@@ -14,7 +14,7 @@ from edt_launch.adapters.wmla.running.environment import (
     of_job,
     of_process,
 )
-from edt_launch.adapters.wmla.running.layout import ResultDir, executor_id
+from edt_launch.adapters.wmla.running.layout import ResultDir
 from edt_launch.adapters.wmla.running.workers import of_rank
 from edt_launch.membership.protocol import Slot
 
@@ -31,11 +31,6 @@ NEW = Identity.new("ann", "20260102030405", uuid.UUID(int=1234567890123))
 
 def job(**inherited):
     return of_job(inherited, LAYOUT, NEW, 10, 20)
-
-
-def test_a_new_job_has_names_of_the_usual_shapes():
-    assert NEW.exec_id == "ann-20260102030405-567890123"
-    assert NEW.driver.startswith("driver-20260102030405-0001-")
 
 
 @pytest.mark.parametrize(
@@ -56,24 +51,6 @@ def test_a_job_keeps_the_names_that_it_is_given_or_had(inherited, kept, expected
     assert NEW.known_as(inherited, kept) == expected
 
 
-def test_a_job_that_goes_on_keeps_all_of_its_names():
-    other = Identity.new("bob", "20270102030405", uuid.UUID(int=5))
-    assert other.known_as({}, NEW.as_json()) == NEW
-
-
-def test_programs_find_what_they_rely_on():
-    found = job()
-    assert found["RESULT_DIR"] == "/r/j 1"
-    assert found["DATA_DIR"] == "/data"
-    assert found["FABRIC_HOME"] == "/lib/fabric"
-    assert found["SAVED_MODEL_DIR"] == "/r/j 1/model"
-    assert found["CHECKPOINT_DIR"] == "/r/j 1/checkpoint"
-    assert found["DLI_EXECID"] == NEW.exec_id
-    assert found["DLI_WORK_DIR"] == "/r/j 1/_submitted_code/model"
-    assert found["EMETRICS_STREAMING"] == "false"
-    assert (found["FRAME_WORK"], found["DLI_IS_ELASTIC"]) == ("edtPyTorch", "true")
-
-
 def test_what_differs_from_process_to_process_is_not_among_the_variables_of_the_job():
     assert not job().keys() & set(OF_A_PROCESS)
     for_drivers = {"CUDA_VISIBLE_DEVICES", "EDT_WMLA_MAX_WORKERS", "PYTHONUNBUFFERED"}
@@ -92,11 +69,6 @@ def test_users_may_say_where_the_data_come_from_and_how_much_is_logged():
     assert job(RESULT_DIR="/elsewhere")["RESULT_DIR"] == "/r/j 1"
 
 
-def test_a_trial_of_a_search_has_a_folder_for_its_state():
-    assert job(SUBID="0")["JOB_STATE_DIR"] == "/r/j 1"
-    assert "JOB_STATE_DIR" not in job()
-
-
 def test_the_submitted_code_comes_last_on_the_path():
     found = job(PYTHONPATH="/mine::/lib/fabric/libs/fabric.zip:/r/j 1/_submitted_code/model:/theirs")[
         "PYTHONPATH"
@@ -105,16 +77,3 @@ def test_the_submitted_code_comes_last_on_the_path():
         *("/lib/fabric/libs/dli_utils", "/lib/fabric/libs/fabric.zip"),
         *("/mine", "/theirs", "/r/j 1/_submitted_code/model"),
     ]
-
-
-def test_the_driver_has_no_device_and_a_log_folder_of_its_own():
-    found = of_driver(RESULT, NEW, "node1", 4)
-    assert found["EDT_WMLA_MAX_WORKERS"] == "4"
-    assert found["CUDA_VISIBLE_DEVICES"] == ""
-    assert found["LOG_DIR"] == f"/r/j 1/log/{NEW.driver}.node1"
-
-
-def test_each_worker_has_a_log_folder_of_its_own():
-    found = of_process(RESULT.log_dir(executor_id(NEW.exec_id, 3), "node1"), 3)
-    assert found["LOG_DIR"] == f"/r/j 1/log/{executor_id(NEW.exec_id, 3)}.node1"
-    assert found["TASK_ID"] == "3"

@@ -65,15 +65,6 @@ def test_code_that_was_submitted_runs_in_its_model_directory(planned, folder, mo
     assert (planned[0][0].framework, planned[0][0].code) == (Framework.ELASTIC, model)
 
 
-def test_a_script_elsewhere_runs_in_its_own_folder(planned, folder, monkeypatch):
-    inside = folder / "out" / "_submitted_code"
-    inside.mkdir(parents=True)
-    monkeypatch.chdir(inside)
-    assert invoke("--wmla", "--output-dir", str(folder / "out"), str(folder / "main.py")).exit_code == 0
-    assert planned[0][0].command == [*RUNNER, "main.py"]
-    assert (planned[0][0].framework, planned[0][0].code) == (Framework.ELASTIC, folder)
-
-
 @pytest.mark.parametrize("framework", ["PyTorch", "distPyTorch"])
 def test_what_cannot_be_resized_has_all_of_its_workers_from_the_beginning(planned, framework):
     assert invoke("--wmla", "--framework", framework, "--max-np", "3", "main.py").exit_code == 0
@@ -85,18 +76,13 @@ def test_what_cannot_be_resized_has_all_of_its_workers_from_the_beginning(planne
     "words, said",
     [
         (["--wmla", "missing.py"], "missing.py is not a file"),
-        (["--wmla", "a model"], "a model is a folder"),
-        (["--wmla", "a model/data.txt"], "is no Python script"),
         (["--wmla", "main.py", "--epochs", "3"], "put -- between"),
         (["--wmla", "--data-dir", "missing", "main.py"], "--data-dir missing is not a folder"),
-        (["--wmla", "--data-dir", "main.py", "main.py"], "--data-dir main.py is not a folder"),
         (["--wmla", "--result-dir", "a", "--output-dir", "b", "main.py"], "are one folder"),
         (["--data-dir", "data", "main.py"], "--data-dir: for WMLA programs alone"),
-        (["--framework", "PyTorch", "--result-dir", "out", "main.py"], "--framework and --result-dir"),
         (["--wmla", "--framework", "edtKeras", "main.py"], "'edtKeras': only PyTorch programs"),
         (["--wmla", "--horovodrun", "main.py"], "--wmla and --horovodrun exclude one another"),
         (["--wmla", "--result-dir", ".", "main.py"], "is the folder of main.py"),
-        (["--wmla", "--output-dir", "a model/../a model", "a model/main.py"], "is the folder of main.py"),
     ],
 )
 def test_what_makes_no_sense_is_a_usage_error(planned, words, said):
@@ -104,7 +90,3 @@ def test_what_makes_no_sense_is_a_usage_error(planned, words, said):
     assert result.exit_code == ExitCode.USAGE
     assert said in result.output
     assert not planned
-
-
-def test_the_same_folder_may_be_named_twice(planned):
-    assert invoke("--wmla", "--result-dir", "out", "--output-dir", "out", "main.py").exit_code == 0

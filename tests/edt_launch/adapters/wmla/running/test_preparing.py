@@ -45,13 +45,6 @@ def test_a_job_that_goes_on_has_the_code_of_now(tmp_path, model):
     assert [path.name for path in work.parent.iterdir()] == ["my model"]
 
 
-def test_results_inside_the_code_are_left_out(model):
-    work = prepared(model / "results", model).layout.work
-    assert work == model / "results" / "_submitted_code" / "my model"
-    assert not (work / "results").exists()
-    assert (work / "main.py").exists()
-
-
 def test_results_of_other_jobs_inside_the_code_are_left_out(model):
     other = ResultDir(model / "runs" / "main-1")
     other.launcher.parent.mkdir(parents=True)
@@ -76,16 +69,6 @@ def test_code_that_cannot_be_read_is_a_usage_error(tmp_path):
     with pytest.raises(UsageError, match="cannot be copied"):
         prepared(tmp_path / "out", tmp_path / "missing")
     assert not list((tmp_path / "out" / "_submitted_code").iterdir())
-
-
-def test_a_copy_that_cannot_be_replaced_is_a_usage_error(tmp_path, model):
-    work = tmp_path / "out" / "_submitted_code" / model.name
-    work.parent.mkdir(parents=True)
-    work.symlink_to(model)
-    with pytest.raises(UsageError, match="cannot be copied"):
-        prepared(tmp_path / "out", model)
-    assert [path.name for path in work.parent.iterdir()] == [model.name]
-    assert (model / "main.py").exists()
 
 
 def test_programs_may_write_into_the_copy_of_read_only_code(tmp_path, model):
@@ -114,11 +97,6 @@ def test_links_that_lead_out_of_the_code_find_what_they_did(tmp_path, model):
     assert os.readlink(work / "absolute") == str(model / "main.py")
 
 
-def test_programs_find_their_folders(tmp_path, model):
-    result = prepared(tmp_path / "out", model).layout.result
-    assert all(folder.is_dir() for folder in (result.train, result.checkpoint, result.log, result.trainings))
-
-
 def test_folders_that_cannot_be_made_are_a_start_error(tmp_path, model):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "model").touch()
@@ -134,20 +112,9 @@ def test_the_data_are_where_the_user_says_or_among_the_results(tmp_path, model):
     assert default.is_dir()
 
 
-def test_the_library_is_found_without_being_imported(tmp_path, model):
-    layout = prepared(tmp_path / "out", model).layout
-    assert (layout.fabric_home.parent.name, layout.fabric_home.name) == ("wmla", "fabric_home")
-
-
 def test_names_are_kept(tmp_path, model):
     first = prepared(tmp_path / "out", model, DLI_EXECID="mine").identity
     assert json.loads((tmp_path / "out" / "run" / "wmla" / "identity.json").read_text())["exec_id"] == "mine"
     assert prepared(tmp_path / "out", model).identity == first
     ResultDir(tmp_path / "out").identity.write_text("half")
     assert prepared(tmp_path / "out", model).identity != first
-
-
-@pytest.mark.parametrize("framework", Framework)
-def test_only_the_workers_of_elastic_programs_are_no_gang(tmp_path, model, framework):
-    workers = prepared(tmp_path / "1", model, framework).workers(["x"])
-    assert workers.is_gang == (framework is not Framework.ELASTIC)

@@ -27,12 +27,6 @@ def worker(serial, slot):
     return Worker(serial, slot, Phase.STARTING, started_at=0.0, rank=slot.index)
 
 
-def test_what_workers_have_of_their_own_is_taken_out_of_the_jobs_variables(result):
-    workers = workers_of(result, variables={"DLI_EXECID": "e"})
-    found = workers.environment({"LOG_DIR": "of somebody else", "RANK": "7", "PATH": "/bin"})
-    assert found == {"DLI_EXECID": "e", "PATH": "/bin"}
-
-
 def test_an_elastic_worker_has_a_log_folder_and_no_rank(result):
     workers = workers_of(result)
     slot = Slot("localhost", 0)
@@ -85,11 +79,6 @@ def test_or_at_the_address_of_its_first_host(result, monkeypatch):
 
 
 SLOTS = (Slot("a", 0, "3"), Slot("b", 0, "1"), Slot("b", 1, "2"))
-
-
-def test_a_gang_has_a_process_for_each_slot() -> None:
-    assert processes(Framework.GANG, SLOTS) == SLOTS
-    assert processes(Framework.ELASTIC, SLOTS) == SLOTS
 
 
 def test_a_single_process_has_the_devices_of_the_host_with_the_most() -> None:

@@ -6,10 +6,6 @@ from edt_launch.adapters.wmla.submission.args import Arguments, ArgumentsError
 from edt_launch.adapters.wmla.submission.catalogue import asked_priority, bounds, priority
 
 
-def test_frameworks_are_known_by_their_names() -> None:
-    assert [catalogue.named(name) for name in ("edtPyTorch", "PyTorch", "distPyTorch")] == list(Framework)
-
-
 @pytest.mark.parametrize(
     "name, said",
     [
@@ -23,17 +19,6 @@ def test_frameworks_are_known_by_their_names() -> None:
 def test_others_are_refused_by_name(name: str, said: str) -> None:
     with pytest.raises(ArgumentsError, match=said):
         catalogue.named(name)
-
-
-def test_each_generation_is_told_what_it_knows() -> None:
-    for framework in Framework:
-        old, new = catalogue.classic(framework), catalogue.modern(framework, 4)
-        assert old["description"] == ""
-        assert all(isinstance(line, str) for line in old["desc"])
-        assert set(old) < set(new)
-    assert catalogue.modern(Framework.SINGLE, 4)["maxWorkers"] == 1
-    assert catalogue.modern(Framework.ELASTIC, 4)["maxWorkers"] == 4
-    assert catalogue.app_name(None) == "EDT"
 
 
 @pytest.mark.parametrize(
@@ -55,11 +40,6 @@ def test_devices(framework: Framework, arguments: Arguments, expected: tuple[int
 
 def test_an_elastic_job_can_wait_for_a_pool_that_is_empty() -> None:
     assert bounds(Framework.ELASTIC, Arguments(), 0) == (1, 1)
-
-
-def test_one_process_is_not_several() -> None:
-    with pytest.raises(ArgumentsError, match="--numWorker 2: PyTorch is one process"):
-        bounds(Framework.SINGLE, Arguments(workers=2), 8)
 
 
 def test_priorities_keep_their_order() -> None:

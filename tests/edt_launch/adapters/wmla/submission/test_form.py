@@ -47,25 +47,6 @@ def read(body: bytes, kind: str = "multipart/form-data; boundary=x") -> Form:
     return anyio.run(first)
 
 
-def test_other_forms_have_no_files() -> None:
-    assert read(b"file=text&data={}", "application/x-www-form-urlencoded") == Form(data="{}")
-    assert read(b"", "text/plain") == Form()
-
-
-@pytest.mark.parametrize(
-    "body, told",
-    [
-        (b"nonsense", "the form is broken: "),
-        (part('filename="a.py"') + END, "the form is broken: "),
-        (part('name="data"', b"x" * 2**21) + END, "the form is broken: "),
-        (part('name="data"; filename="a.json"') + END, "data: expected a text"),
-    ],
-)
-def test_broken_forms_are_refused(body: bytes, told: str) -> None:
-    with pytest.raises(InvalidError, match=told):
-        read(body)
-
-
 def test_a_client_that_is_gone_is_no_mistake_of_the_service() -> None:
     async def receive() -> Message:
         return {"type": "http.disconnect"}
