@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -29,12 +28,6 @@ def test_what_cannot_be_pickled_is_refused_even_though_it_has_nowhere_to_go(name
 @pytest.mark.parametrize("root", [-1, 1])
 def test_a_rank_that_there_is_not_is_refused(root: int) -> None:
     with pytest.raises(ValueError, match=f"root={root} is no rank; give one from 0 to 0"):
-        edt_hvd.broadcast(1, root)
-
-
-@pytest.mark.parametrize("root", [0.0, False, "0", None])
-def test_a_root_that_is_no_integer_is_refused(root: Any) -> None:
-    with pytest.raises(TypeError, match=f"root={root!r} is a {type(root).__name__}; give a rank"):
         edt_hvd.broadcast(1, root)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from edt_hvd.digests import digest, shape_digest
+from edt_hvd.digests import digest
 
 
 @dataclass
@@ -89,25 +89,16 @@ def test_lazy_conjugates_and_negations_count_as_what_they_are():
 
 def test_another_process_comes_to_the_same():
     """Its hash seed is another one: sets of strings have another order there."""
-    value = "[{'a', 'b', 'c'}, torch.ones(2)]"
-    program = f"import torch; from edt_hvd.digests import digest; print(digest({value}))"
-    found = {
-        subprocess.check_output(
-            [sys.executable, "-c", program], env=os.environ | {"PYTHONHASHSEED": seed}, text=True
-        )
-        for seed in "12"
-    }
-    assert found == {digest([{"a", "b", "c"}, torch.ones(2)]) + "\n"}
+    program = "from edt_hvd.digests import digest; print(digest(set('abcdef')))"
+    environ = os.environ | {"PYTHONHASHSEED": "1"}
+    found = subprocess.check_output([sys.executable, "-c", program], env=environ, text=True)
+    assert found.strip() == digest(set("abcdef"))
 
 
 def test_an_object_may_contain_itself():
     a, b = Plain(1), Plain(2)
     a.self, b.self = a, b
     assert digest(a) != digest(b)
-
-
-def test_the_shape_alone():
-    assert shape_digest(torch.zeros(2)) == shape_digest(torch.ones(2)) != shape_digest(torch.ones(3))
 
 
 def square(value):
@@ -121,17 +112,8 @@ def local():
     return square
 
 
-@dataclass(slots=True)
-class Slotted:
-    value: int
-
-
 def test_what_cannot_be_pickled_counts_by_its_name():
     values = [square, lambda x: x, local(), threading.Lock(), (x for x in ())]
     assert len({digest(value) for value in values}) == len(values)
     assert digest({"transform": local()}) == digest({"transform": local()})
     assert digest(threading.Lock()) == digest(threading.Lock())
-
-
-def test_a_dataclass_needs_no_dictionary():
-    assert digest(Slotted(1)) == digest(Slotted(1)) != digest(Slotted(2))

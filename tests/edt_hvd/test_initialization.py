@@ -1,8 +1,6 @@
 """How a process begins: what it is told by its environment, and what it leaves alone."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ from edt_hvd import initialization, observing
 from edt_hvd.debug.faults import Injector
 from edt_hvd.debug.recording import Recorder
 from edt_hvd.world import world
+from interpreters import Interpreters
 
 
 @pytest.fixture
@@ -45,40 +44,32 @@ def test_observers_are_registered_before_the_world_is_entered(
     assert seen == [[Recorder, Injector]]
 
 
-def test_importing_the_library_imports_nothing_for_debugging() -> None:
-    program = "import sys, edt_hvd; edt_hvd.init(); print([n for n in sys.modules if 'edt_hvd.debug' in n])"
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("EDT_")}
-    run = subprocess.run([sys.executable, "-c", program], env=environ, stdout=subprocess.PIPE, check=True)
-    assert run.stdout == b"[]\n"
-
-
-def test_init_leaves_the_scripts_number_of_threads() -> None:
+def test_a_process_that_is_alone_leaves_its_surroundings_as_they_are(interpreters: Interpreters) -> None:
+    """Nothing for debugging is imported, and its children are free to be workers."""
     program = (
-        "import torch; torch.set_num_threads(3); import edt_hvd; edt_hvd.init(); "
-        "print(torch.get_num_threads())"
+        "import os, sys, edt_hvd; before = dict(os.environ); edt_hvd.init(); "
+        "print(edt_hvd.size(), [n for n in sys.modules if 'edt_hvd.debug' in n], "
+        "{name for name in os.environ if name.startswith('HOROVOD_')} - set(before))"
     )
-    environ = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
-    run = subprocess.run([sys.executable, "-c", program], env=environ, stdout=subprocess.PIPE, check=True)
-    assert run.stdout == b"3\n"
+    found = interpreters.run(program, without("HOROVOD_", "EDT_"))
+    assert found.stdout == "1 [] set()\n"
 
 
-def test_who_is_alone_leaves_its_children_free_to_be_workers() -> None:
+def test_init_leaves_the_scripts_number_of_threads(interpreters: Interpreters) -> None:
     program = (
-        "import os; before = dict(os.environ); import edt_hvd; edt_hvd.init(); "
-        "print({name for name in os.environ if name.startswith('HOROVOD_')} - set(before), edt_hvd.size())"
+        "import torch, edt_hvd; torch.set_num_threads(3); edt_hvd.init(); print(torch.get_num_threads())"
     )
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("HOROVOD_")}
-    found = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-    )
-    assert found.stdout == "set() 1\n"
+    assert interpreters.run(program, without("OMP_NUM_THREADS")).stdout == "3\n"
 
 
-def test_processes_of_mpirun_that_would_train_apart_end() -> None:
+def test_processes_of_mpirun_that_would_train_apart_end(interpreters: Interpreters) -> None:
     gloo = {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo"}
     environment = os.environ | gloo | {"OMPI_COMM_WORLD_SIZE": "3"}
-    program = [sys.executable, "-c", "import edt_hvd; edt_hvd.init()"]
-    found = subprocess.run(program, env=environment, stderr=subprocess.PIPE, text=True, check=False)
+    found = interpreters.run("import edt_hvd; edt_hvd.init()", environment)
     assert found.returncode == 1
     assert "a world of 1 where OMPI_COMM_WORLD_SIZE=3" in found.stderr
     assert "unset HOROVOD_CONTROLLER" in found.stderr
+
+
+def without(*prefixes: str) -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}

@@ -60,29 +60,12 @@ def test_impossible_weights_are_refused(weight: float) -> None:
         edt_hvd.average(1.0, weight=weight)
 
 
-def test_other_things_than_numbers_are_refused() -> None:
-    with pytest.raises(TypeError, match="metric 'name' is a str"):
-        edt_hvd.average({"name": "digits"})  # type: ignore[dict-item]
-
-
 @pytest.mark.parametrize("metric", [1j, torch.tensor(1j), np.complex64(1), np.array([1j]), np.array(["1"])])
 def test_metrics_that_are_not_real_are_refused(metric: Any) -> None:
     with pytest.raises(TypeError, match=r"'name' is .*; give a real number"):
         edt_hvd.average({"name": metric})
     with pytest.raises(TypeError, match=r"values is .*; give a real number"):
         edt_hvd.Mean().update(metric)
-
-
-def test_no_metrics_are_refused() -> None:
-    with pytest.raises(ValueError, match="give at least one"):
-        edt_hvd.average({})
-
-
-def test_names_of_several_types_are_averaged_in_one_order() -> None:
-    shares: list[Any] = [{1: 2.0, "1": 4.0}, {"1": 6.0, 1: 4.0}]
-    calls = [lambda share=share: sorted(edt_hvd.average(share).items(), key=repr) for share in shares]
-    assert on_workers(calls) == [("1", 5.0), (1, 3.0)]
-    assert edt_hvd.average({"b": 1.0, 1: 2.0, None: 3.0}) == {"b": 1.0, 1: 2.0, None: 3.0}
 
 
 def test_numpy_numbers_and_arrays_are_metrics() -> None:
@@ -130,19 +113,6 @@ def test_a_share_of_samples_is_bitwise_the_same_for_every_division(
     assert bits(on_workers(calls)) == bits(alone) == bits(sum(right) / len(right))
 
 
-def test_means_on_several_workers_are_weighted() -> None:
-    calls = [
-        lambda: edt_hvd.average({"loss": torch.tensor([1.0, 4.0])}, weight=1),
-        lambda: edt_hvd.average({"loss": torch.tensor([5.0, 0.0])}, weight=3),
-    ]
-    assert on_workers(calls)["loss"].tolist() == [4.0, 1.0]
-
-
-def test_a_worker_without_weight_counts_for_nothing() -> None:
-    calls = [lambda: edt_hvd.average(2.0, weight=4), lambda: edt_hvd.average(math.nan, weight=0)]
-    assert on_workers(calls) == 2.0
-
-
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, 2.0**1000, 5e-324, 0.0])
 def test_extreme_numbers_come_out_as_they_are(value: float) -> None:
     np.testing.assert_equal(edt_hvd.average(value, weight=3), value)
@@ -166,25 +136,6 @@ def test_a_collected_mean_is_bitwise_the_same_for_every_division(
     assert bits(on_workers([each.compute for each in workers])) == bits(alone.compute())
 
 
-@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
-def test_a_collected_mean_is_the_correctly_rounded_exact_one(values: list[float]) -> None:
-    mean = edt_hvd.Mean()
-    for value in values:
-        mean.update(value)
-    assert mean.compute() == rounded(sum(map(Fraction, values)) / len(values))
-
-
-def test_a_collected_mean_does_not_depend_on_how_its_calls_were_divided() -> None:
-    values = torch.randn(20000, generator=torch.Generator().manual_seed(0)).exp()
-    found = set()
-    for parts in range(1, 8):
-        mean = edt_hvd.Mean()
-        for part in range(parts):
-            mean.update(values[part::parts], weight=0.3)
-        found.add(mean.compute())
-    assert found == {rounded(sum(map(Fraction, values.tolist())) / len(values))}
-
-
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1), st.floats(1e-300, 1e300))
 def test_a_collected_mean_of_a_tensor_is_the_correctly_rounded_exact_one(
     values: list[float], weight: float
@@ -201,13 +152,6 @@ def test_halves_of_mantissas_that_cancel_each_other_are_not_lost() -> None:
     mean = edt_hvd.Mean()
     mean.update(torch.tensor(values, dtype=torch.float64))
     assert mean.compute() == sum(map(Fraction, values)) / 2
-
-
-def test_more_values_than_are_summed_at_once() -> None:
-    largest = np.finfo(np.float64).max
-    mean = edt_hvd.Mean()
-    mean.update(torch.full((metrics._AT_ONCE + 1,), largest, dtype=torch.float64))
-    assert mean.compute() == largest
 
 
 def test_what_a_mean_is_collected_from() -> None:

@@ -76,11 +76,6 @@ def test_a_total_that_is_no_number_of_steps_is_refused(
     assert launcher.messages[0][1]["values"] == {}
 
 
-@pytest.mark.parametrize("total", [0, 100, 1e4, torch.tensor(7)])
-def test_a_number_of_steps_is_reported(total: Any, launcher: Recorder) -> None:
-    edt_hvd.report(total_steps=total)
-
-
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 10**400])
 def test_an_integer_that_is_too_large_is_refused(value: int, launcher: Recorder) -> None:
     with pytest.raises(ValueError, match=r"report\(seed=\.\.\.\): an integer of \d+ bits; give one of 64"):
@@ -117,21 +112,3 @@ def test_a_resize_is_reported_once_with_its_phases(launcher: Recorder) -> None:
     phases = {"rendezvous": 0.25, "sync": 0.5}
     resumed = {"generation": 3, "from": 2, "to": 4, "pause": 1.0, "phases": phases}
     assert launcher.messages == [("resumed", resumed)]
-
-
-def test_a_world_that_was_lost_before_it_trained_does_not_count(launcher: Recorder) -> None:
-    assert ResizeReport.first(1, 3).trained_size == 3
-    report = ResizeReport(2, previous_size=3, size=2, stopped_at=100.0)
-    assert report.trained_size == 3
-    report.send_to(launcher, 101.0)
-    assert report.trained_size == 2
-
-
-def test_a_first_world_interrupted_nothing(launcher: Recorder) -> None:
-    ResizeReport.first(1, 2).send_to(launcher, 5.0)
-    assert launcher.messages == []
-
-
-def test_text_that_is_no_unicode_is_refused() -> None:
-    with pytest.raises(ValueError, match="surrogates not allowed"):
-        reporting.report(path="\udc80")

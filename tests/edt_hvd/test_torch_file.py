@@ -7,15 +7,8 @@ import pytest
 import torch
 
 from edt_hvd import torch_file
-from edt_hvd.wmla.atomic_file import replacing
 
 TREE = {"weights": torch.zeros(300_000)}
-
-
-def write_half(path: Path) -> None:
-    with replacing(path) as file:
-        file.write(b"half")
-        raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_a_full_disk_is_an_error_of_the_file() -> None:
@@ -41,12 +34,3 @@ def test_an_error_of_torch_is_not_taken_for_the_one_that_the_caller_handles(tmp_
 def test_what_torch_cannot_save_is_an_error_of_its_own(tmp_path: Path) -> None:
     with (tmp_path / "file").open("wb") as file, pytest.raises(AttributeError, match="local object"):
         torch_file.save(lambda: None, file)
-
-
-def test_nothing_is_left_beside_a_file_that_could_not_be_written(tmp_path: Path) -> None:
-    path = tmp_path / "model"
-    path.write_bytes(b"before")
-    with pytest.raises(OSError, match="No space left"):
-        write_half(path)
-    assert [each.name for each in tmp_path.iterdir()] == ["model"]
-    assert path.read_bytes() == b"before"

@@ -1,35 +1,33 @@
 """The declarations that let the CUDA-built torchvision be imported beside a CPU torch."""
 
 import importlib.util
-import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
 from edt_hvd import torchvision_cpu
+from interpreters import Interpreters
 
-HAS_TORCHVISION = importlib.util.find_spec("torchvision") is not None
-
+MODULE = Path(__file__).parents[2] / "edt_hvd" / "torchvision_cpu.py"
 # Loads the module by its path: importing edt_hvd would call it before the test does.
-PRELUDE = """
+PRELUDE = f"""
 import importlib.util, sys
 import torch
 torch.version.cuda = torch.version.hip = None
-spec = importlib.util.spec_from_file_location("torchvision_cpu", sys.argv[1])
+spec = importlib.util.spec_from_file_location("torchvision_cpu", {str(MODULE)!r})
 torchvision_cpu = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(torchvision_cpu)
 """
 
 
-def run(program: str, *arguments: str) -> str:
-    """What a fresh interpreter prints; which operators are declared is state of the whole process."""
-    module = Path(__file__).parents[2] / "edt_hvd" / "torchvision_cpu.py"
-    command = [sys.executable, "-W", "error", "-c", PRELUDE + program, str(module), *arguments]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-    return result.stdout.strip()
+@pytest.fixture(scope="module")
+def fresh() -> Iterator[Interpreters]:
+    """Processes in which no operator is declared yet."""
+    with Interpreters("import torch") as found:
+        yield found
 
 
 def fake_torchvision(folder: Path, operators: bytes | None) -> str:
@@ -42,37 +40,25 @@ def fake_torchvision(folder: Path, operators: bytes | None) -> str:
     return str(folder)
 
 
-@pytest.mark.skipif(not HAS_TORCHVISION, reason="torchvision is not installed")
-def test_torchvision_can_be_imported_and_used():
-    program = """
-torchvision_cpu.define_missing_operators()
-import torchvision
-from torchvision.transforms import v2
-model = torchvision.models.resnet18().eval()
-image = v2.Resize(40)(torch.zeros(1, 3, 32, 32))
-print(tuple(model(image).shape))
-"""
-    assert run(program) == "(1, 1000)"
-
-
-def test_declares_operators_where_the_compiled_ones_do_not_load_and_only_once(tmp_path):
-    program = """
-sys.path.insert(0, sys.argv[2])
-print(torchvision_cpu.define_missing_operators(), torchvision_cpu.define_missing_operators())
-print("torchvision" in sys.modules, torch.ops.torchvision.nms)
-"""
-    path = fake_torchvision(tmp_path, operators=b"not a library")
-    assert run(program, path).split() == ["True", "True", "False", "torchvision.nms"]
-
-
-def test_operators_that_somebody_else_has_declared_are_left_alone(tmp_path):
-    program = """
-sys.path.insert(0, sys.argv[2])
+DECLARED = """
 theirs = torch.library.Library("torchvision", "DEF")
 theirs.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-print(torchvision_cpu.define_missing_operators(), hasattr(torch.ops.torchvision, "qnms"))
 """
-    assert run(program, fake_torchvision(tmp_path, operators=b"not a library")) == "True True"
+DEFINE = """
+print(torchvision_cpu.define_missing_operators(), torchvision_cpu.define_missing_operators())
+print("torchvision" in sys.modules, torch.ops.torchvision.nms, torch.ops.torchvision.qnms)
+"""
+
+
+@pytest.mark.parametrize("before", ["", DECLARED], ids=["all", "those that nobody else has declared"])
+def test_declares_operators_where_the_compiled_ones_do_not_load(
+    fresh: Interpreters, tmp_path: Path, before: str
+) -> None:
+    path = fake_torchvision(tmp_path, operators=b"not a library")
+    done = fresh.run(f"{PRELUDE}\nsys.path.insert(0, {path!r})\n{before}{DEFINE}")
+    assert done.stdout.split() == ["True", "True", "False", "torchvision.nms", "torchvision.qnms"], (
+        done.stderr
+    )
 
 
 @pytest.fixture

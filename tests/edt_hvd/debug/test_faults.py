@@ -1,6 +1,5 @@
 import json
 import os
-import re
 import signal
 import time
 from pathlib import Path
@@ -149,15 +148,6 @@ def test_a_fault_of_another_rank_does_not_happen(inject, tmp_path, naps):
     assert (naps, done(tmp_path)) == ([], set())
 
 
-def test_a_worker_is_slow_for_some_steps(inject, naps):
-    inject(
-        '{ step = 1, action = "slow", rank = 0, seconds = 0.25, steps = 2 }',
-        '{ step = 3, action = "slow", rank = 0, seconds = 1, point = "loader" }',
-    )
-    train(make_state())
-    assert naps == [0.25, 0.25, 1.0]
-
-
 def test_a_hang_does_not_end(inject, monkeypatch):
     naps = iter([None, None])
     monkeypatch.setattr(time, "sleep", lambda _: next(naps))
@@ -218,22 +208,6 @@ def test_a_newcomer_is_who_has_been_in_no_world(inject, point):
     assert found == list(newcomer._faults)
 
 
-def test_the_first_world_is_no_resize(inject):
-    injector = inject(
-        '{ resize = 1, action = "kill", rank = "newcomer", point = "waiting" }',
-        '{ resize = 1, action = "kill", rank = "newcomer", point = "rendezvous" }',
-    )
-    injector._happen = pytest.fail
-    injector.at_rendezvous(0)
-    injector.assigned(1, rank=0)
-
-
-def test_only_edt_launch_can_mend_dropped_connections(inject):
-    inject('{ step = 1, action = "drop", rank = 0 }')
-    with pytest.raises(FaultError, match="expected a job of edt-launch"):
-        train(make_state())
-
-
 # Files.
 
 
@@ -263,12 +237,6 @@ def test_checkpoints_are_counted_also_when_old_ones_are_removed(inject, checkpoi
     assert len(happened) == 1
 
 
-def test_checkpoints_can_only_be_counted_where_there_are_some(inject):
-    inject('{ checkpoint = 1, action = "kill", rank = 0 }')
-    with pytest.raises(FaultError, match="EDT_CHECKPOINT_DIR in the environment"):
-        train(make_state())
-
-
 @pytest.mark.parametrize("verb, length", [("corrupt", 100), ("truncate", 50)])
 def test_the_newest_checkpoint_is_damaged(inject, checkpoints, verb, length):
     for number in (9, 10):
@@ -282,24 +250,11 @@ def test_the_newest_checkpoint_is_damaged(inject, checkpoints, verb, length):
     assert sum(newer.read_bytes()) == (verb == "corrupt")
 
 
-def test_a_checkpoint_that_is_not_there_cannot_be_damaged(inject, checkpoints):
-    inject('{ step = 1, action = "corrupt-checkpoint" }')
-    with pytest.raises(FaultError, match=re.escape(f"{checkpoints}; expected a checkpoint in it")):
-        train(make_state())
-
-
 def test_a_large_disk_is_not_filled(inject, checkpoints, monkeypatch):
     monkeypatch.setattr(faults, "LARGEST_DISK", 10)
     inject('{ step = 1, action = "fill-disk" }')
     with pytest.raises(FaultError, match="expected a small disk of its own, of at most 10 bytes"):
         train(make_state())
-    assert list(checkpoints.iterdir()) == []
-
-
-def test_a_disk_is_freed(inject, checkpoints):
-    (checkpoints / faults.FILLING).write_bytes(bytes(10))
-    inject('{ step = 1, action = "free-disk" }')
-    train(make_state())
     assert list(checkpoints.iterdir()) == []
 
 
@@ -312,17 +267,6 @@ def test_the_allocation_is_rewritten(inject, tmp_path, monkeypatch):
     assert allocation.read_text() == "# edt allocation v1 generation=20\nnode1:2\n"
 
 
-def test_a_missing_path_is_named(inject):
-    inject('{ step = 1, action = "allocate", slots = [1] }')
-    with pytest.raises(FaultError, match="expected EDT_FAULTS_ALLOCATION in the environment"):
-        train(make_state())
-
-
-def test_a_script_that_makes_no_sense_is_told_at_once(inject):
-    with pytest.raises(FaultError, match="fault 1: "):
-        inject('{ time = "dawn", action = "kill", rank = 0 }')
-
-
 @pytest.mark.parametrize("content", [None, b"\xff\xfe", b"folder"])
 def test_a_script_that_cannot_be_read_says_so(tmp_path: Path, content: bytes | None) -> None:
     script = tmp_path / "faults.toml"
@@ -332,13 +276,3 @@ def test_a_script_that_cannot_be_read_says_so(tmp_path: Path, content: bytes | N
         script.write_bytes(content)
     with pytest.raises(FaultError, match="a file of TOML that can be read"):
         Injector(script)
-
-
-def test_a_script_is_found_from_wherever_the_training_goes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "faults.toml").write_text("faults = []\n")
-    monkeypatch.chdir(tmp_path)
-    injector = Injector(Path("faults.toml"))
-    monkeypatch.chdir("/")
-    assert injector._script == tmp_path / "faults.toml"

@@ -111,18 +111,6 @@ def test_training_ends_after_the_last_step(record):
     assert [line["step"] for line in lines("record")] == [0, 1, 2]
 
 
-def test_only_the_first_state_is_recorded(record):
-    lines = record()
-    train(make_state(), 1)
-    train(make_state(), 2)
-    assert [line["step"] for line in lines("record")] == [0, 1]
-
-
-def test_a_fixed_world_is_not_held(record):
-    record(holds=frozenset({1}))
-    train(make_state(), 2)
-
-
 def test_one_step_is_traced(record):
     lines = record(traced=2)
     train(make_state(), 3)

@@ -79,29 +79,6 @@ def test_one_that_is_announced_between_two_epochs_waits_for_a_commit(announced: 
     assert state.loader0.position == 1
 
 
-def test_a_commit_of_the_scripts_between_two_epochs_is_where_it_is_carried_out(announced: list[bool]) -> None:
-    state = make_state()
-    loop = train(state, state.loader0)
-    next(loop)
-    next(loop)
-    announced.append(True)
-    assert list(loop) == [2]
-    with pytest.raises(HostsUpdatedInterrupt):
-        state.commit()
-    assert (state.loader0.epoch, state.loader0.position) == (1, 0)
-
-
-def test_a_loop_that_was_left_in_the_last_step_ends_at_its_commit_as_any_other(announced: list[bool]) -> None:
-    state = make_state()
-    loop = train(state, state.loader0)
-    for _ in range(3):
-        next(loop)
-    loop.close()
-    announced.append(True)
-    with pytest.raises(HostsUpdatedInterrupt):
-        state.commit()
-
-
 def test_of_two_loaders_both_have_to_go_on(announced: list[bool]) -> None:
     state = make_state(loaders=2)
     first, second = train(state, state.loader0), train(state, state.loader1)
@@ -144,28 +121,6 @@ def test_the_next_epoch_begins_with_a_rollback_point() -> None:
     state.epoch = 7
     state.restore()
     assert (state.epoch, state.loader0.epoch, state.loader0.position) == (1, 1, 0)
-
-
-def test_an_epoch_of_one_step_is_resized_between_two(announced: list[bool]) -> None:
-    state = make_state()
-    state.loader0 = edt_hvd.ElasticDataLoader([torch.ones(2)] * 2, 2, 2)
-    assert list(train(state, state.loader0)) == [0]
-    announced.append(True)
-    with pytest.raises(HostsUpdatedInterrupt):
-        list(train(state, state.loader0))
-    assert state.loader0.position == 0
-
-
-def test_a_commit_in_the_loop_over_a_step_is_refused() -> None:
-    state = make_state()
-    for step in state.loader0:
-        for _ in step:
-            with pytest.raises(
-                RuntimeError, match=r"state.commit\(\) inside the loop over <step 0 of epoch 0>"
-            ):
-                state.commit()
-        break
-    assert state.progress == 0
 
 
 def test_the_summary_of_an_epoch_survives_a_rollback() -> None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from edt_hvd.state import flat
-from edt_hvd.state.flat import ALIGNMENT, FlatTree
+from edt_hvd.state.flat import FlatTree
 
 
 def everything() -> dict:
@@ -58,12 +58,6 @@ def test_pieces_are_the_whole(length: int) -> None:
         pieces.append(torch.zeros(min(length, tree.size - start), dtype=torch.uint8))
         tree.write(pieces[-1], start)
     assert torch.equal(torch.cat(pieces), whole(tree))
-
-
-def test_tensors_lie_aligned() -> None:
-    tree = FlatTree([torch.zeros(3, dtype=torch.uint8), torch.zeros(5, dtype=torch.float64)])
-    assert tree.size == 2 * ALIGNMENT
-    assert len(tree.skeleton()) % ALIGNMENT == 0
 
 
 def test_the_layout_says_whether_trees_have_the_same_form() -> None:

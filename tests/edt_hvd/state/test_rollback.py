@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from edt_hvd.state.rollback import Rollback
-from edt_hvd.state.rollback_point import ROLLBACK_POINT_BYTES
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -37,26 +36,6 @@ def test_after_a_step_only_a_snapshot_helps_until_the_next_commit() -> None:
     tree = rollback.last_commit(found)
     assert tree is not None
     assert tree["epoch"] == 5
-
-
-def test_what_is_too_large_has_no_rollback_point() -> None:
-    rollback = Rollback()
-    rollback.take_point({"history": {"all": torch.zeros(ROLLBACK_POINT_BYTES)}}, is_full_copy=False)
-    assert rollback.point is None
-
-
-def test_a_received_state_is_the_first_snapshot_and_another_one_is_taken_only_without_it() -> None:
-    newcomer, first = Rollback(), Rollback()
-    found = values()
-    received = {"epoch": 0}
-    newcomer.protect(found, received, 3)
-    assert newcomer.snapshots.last is not None
-    assert (newcomer.snapshots.last.tree, newcomer.snapshots.last.commits) == (received, 3)
-    first.protect(found, None, 3)
-    taken = first.snapshots.last
-    first.protect(found, None, 4)
-    assert taken is not None
-    assert first.snapshots.last is taken
 
 
 def test_the_hook_keeps_nothing_alive() -> None:

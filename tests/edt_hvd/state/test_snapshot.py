@@ -57,13 +57,6 @@ def test_what_was_adopted_counts_as_if_it_had_been_copied() -> None:
     assert snapshots.is_due(300 + 1.1 * cost / SNAPSHOT_SHARE, 9)
 
 
-def test_what_the_first_copy_costs_is_not_usual() -> None:
-    snapshots = Snapshots()
-    snapshots.take({"weight": torch.zeros(10_000)}, 1)
-    snapshots.taken(started=10.0, now=11.0)
-    assert snapshots.is_due(11 + 1.1 * 40_000 / COPY_RATE / SNAPSHOT_SHARE, 2)
-
-
 def test_a_lent_copy_stays_as_it_is_in_two_sets_of_buffers() -> None:
     snapshots = Snapshots()
     snapshots.take(tree(1.0), 1)
@@ -84,16 +77,6 @@ def test_a_lent_copy_stays_as_it_is_in_two_sets_of_buffers() -> None:
     snapshots.take(tree(4.0), 4)
     assert address(snapshots) == first
     snapshots.release()
-
-
-def test_a_copy_given_back_before_the_next_is_overwritten() -> None:
-    snapshots = Snapshots()
-    snapshots.take(tree(1.0), 1)
-    first = address(snapshots)
-    snapshots.acquire()
-    snapshots.release()
-    snapshots.take(tree(2.0), 2)
-    assert address(snapshots) == first
 
 
 def test_other_shapes_get_buffers_of_their_own() -> None:

@@ -24,22 +24,6 @@ def test_the_history_of_gradients_is_in_the_state_and_restored() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:optimizer.step.. was not called")
-def test_the_history_goes_back_to_the_snapshot_with_the_parameters() -> None:
-    state = make_state()
-    exact_step(state, 1.0)
-    state.save()
-    before = history(state)
-    state._rollback.snapshots.taken(0.0, 1e9)  # too costly to be taken again
-    exact_step(state, 2.0**40)
-    state.optimizer.step()
-    state.commit()
-    exact_step(state, 2.0**80)
-    state.optimizer.step()
-    state.restore()
-    assert history(state) == before
-
-
-@pytest.mark.filterwarnings("ignore:optimizer.step.. was not called")
 def test_a_newcomer_takes_over_the_history() -> None:
     old, newcomer = make_state(), make_state()
     exact_step(old, 2.0**-20)

@@ -72,16 +72,6 @@ def test_snapshots_are_as_rare_as_their_cost_demands(monkeypatch: pytest.MonkeyP
     assert taken == [256]
 
 
-def test_snapshots_reuse_their_buffers() -> None:
-    state = make_state()
-    train_step(state)
-    state.save()
-    assert state._rollback.snapshots.last is not None
-    first = state._rollback.snapshots.last.tree["model"]["0.weight"].data_ptr()
-    state.save()
-    assert state._rollback.snapshots.last.tree["model"]["0.weight"].data_ptr() == first
-
-
 def test_large_modules_that_no_optimizer_steps_are_not_copied_at_every_commit() -> None:
     ballast = nn.Module()
     ballast.register_buffer("table", torch.zeros(ROLLBACK_POINT_BYTES))
@@ -182,40 +172,6 @@ def test_commit_leaves_the_function_when_all_have_agreed_to(monkeypatch: pytest.
         state.commit()
 
 
-def test_reset_callbacks_are_horovods() -> None:
-    state = make_state()
-    called: list[int] = []
-    state.register_reset_callbacks([lambda: called.append(1), lambda: called.append(2)])
-    state.on_reset()
-    assert called == [1, 2]
-
-
-def test_modules_that_no_optimizer_steps_are_restored_too() -> None:
-    model = nn.Linear(2, 1)
-    averaged = torch.optim.swa_utils.AveragedModel(model)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    state = edt_hvd.TorchState(model=model, optimizer=optimizer, averaged=averaged)
-    state.sync()
-    before = [parameter.detach().clone() for parameter in averaged.parameters()]
-    with torch.no_grad():
-        for parameter in averaged.parameters():
-            parameter.add_(1)
-    state.restore()
-    assert_same(list(averaged.parameters()), before)
-
-
-def test_parameters_changed_since_the_commit_go_back_too() -> None:
-    model = nn.Linear(1, 1)
-    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0), model)
-    state = edt_hvd.TorchState(model=model, optimizer=optimizer)
-    state.save()
-    before = model.weight.detach().clone()
-    with torch.no_grad():
-        model.weight.add_(1.0)
-    state.restore()
-    assert torch.equal(model.weight, before)
-
-
 def test_another_loop_than_ours_is_refused_where_the_world_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Horovod's own loop would leave what belongs to the old world as it is."""
     environ = {"EDT_COORDINATOR": "127.0.0.1:1", "EDT_TOKEN": "t", "EDT_WORKER": "0", "EDT_MAX_NP": "64"}
@@ -241,13 +197,6 @@ def test_what_is_the_states_own_cannot_be_set(name: str) -> None:
     state.best = 0.5  # not saved, and the script's own affair
     state.commit()
     assert state.progress == 1
-
-
-def test_a_value_may_have_the_name_of_a_subclasss_default() -> None:
-    class Own(edt_hvd.TorchState):
-        epoch = 0
-
-    assert Own(epoch=3).epoch == 3
 
 
 def test_a_plain_value_that_becomes_an_object_with_a_state_is_refused_at_the_commit() -> None:

@@ -45,16 +45,6 @@ def test_in_a_first_world_rank_0_has_the_state() -> None:
     assert (found.senders, found.receivers) == ((0,), (1, 2))
 
 
-def test_what_others_had_from_an_earlier_rank_0_does_not_count_beside_a_new_state() -> None:
-    found = plan(table((0, 0, 77, 6400), (1, 0, 77, 6400)))
-    assert (found.senders, found.receivers) == ((0,), (1,))
-
-
-def test_a_state_without_tensors() -> None:
-    found = plan(table((1, 0, 0, 0), (1, 0, 0, 0), NEW))
-    assert (found.senders, found.receivers, found.size) == ((0,), (2,), 128)
-
-
 @given(
     holds=st.lists(st.booleans(), min_size=1, max_size=9),
     tensors=st.integers(0, 5 * CHUNK).map(lambda n: n // 64 * 64),

@@ -37,18 +37,6 @@ def test_the_small_tree_leaves_out_what_an_optimizer_steps() -> None:
     assert kinds.plain_parameters(found, small) == {("average", "weight"), ("average", "bias")}
 
 
-def test_writes_to_stepped_parameters_are_counted() -> None:
-    found = values()
-    kinds = ModuleKinds.of(found)
-    before = kinds.parameter_versions(found)
-    with torch.no_grad():
-        modules_of(found)["average"].weight.add_(1.0)
-    assert kinds.parameter_versions(found) == before
-    with torch.no_grad():
-        next(modules_of(found)["model"].parameters()).add_(1.0)
-    assert kinds.parameter_versions(found) != before
-
-
 def test_loading_returns_the_plain_values_and_writes_the_rest_into_the_objects() -> None:
     source, target = values(), values()
     counter = source["counter"]

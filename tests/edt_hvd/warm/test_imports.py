@@ -39,26 +39,6 @@ def test_what_runs_with_the_module() -> None:
     assert [each.module for each in found[4:]] == list("jklmnop")
 
 
-def test_what_does_not() -> None:
-    found = imports_of(
-        tree("""
-            from typing import TYPE_CHECKING
-            import typing
-            if TYPE_CHECKING:
-                import a
-            elif typing.TYPE_CHECKING:
-                import b
-            else:
-                import c
-            def function():
-                import d
-            async def coroutine():
-                import e
-            """)
-    )
-    assert [each.module for each in found] == ["typing", "typing", "c"]
-
-
 @pytest.mark.parametrize(
     "text, package, expected",
     [
@@ -112,12 +92,6 @@ def test_own_files_are_followed_and_never_run(tmp_path: Path) -> None:
     assert sorted(found.own) == names
     assert found.own["models"] == tmp_path / "models" / "__init__.py"
     assert found.sets_environment is None
-
-
-def test_a_folder_beside_the_program_does_not_hide_a_package(tmp_path: Path) -> None:
-    (tmp_path / "numpy").mkdir()
-    (tmp_path / "train.py").write_text("import numpy")
-    assert find(tmp_path / "train.py", "", [str(tmp_path)]).installed == (Import("numpy"),)
 
 
 def test_mpi_is_never_imported_ahead(tmp_path: Path) -> None:

@@ -14,10 +14,3 @@ def test_the_imports_of_a_script_that_a_runner_runs_are_found(tmp_path: Path) ->
     assert found.installed == (Import("edt_hvd.wmla"), Import("numpy"), Import("PIL", ("Image",)))
     assert found.own == {"beside": script.parent / "beside.py"}
     assert found.mentions_us
-
-
-def test_an_environment_that_such_a_script_sets_is_seen(tmp_path: Path) -> None:
-    script = tmp_path / "main.py"
-    script.write_text("import os\nos.environ['A'] = 'b'\nimport numpy\n")
-    found = main._find(worker.request_of(["python", "-m", main.RUNNER, str(script), "a folder"], 1))
-    assert found.sets_environment == f"{script}, line 2"

@@ -1,11 +1,8 @@
 """Whether a process works, from what the system shows of it."""
 
 import mmap
-import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -37,41 +34,6 @@ def test_a_process_works_if_somebody_uses_a_processor(
     before: ProcessSample | None, after: ProcessSample | None, expected: bool
 ) -> None:
     assert has_worked(before, after) == expected
-
-
-@pytest.fixture
-def child() -> Iterator[subprocess.Popen[str]]:
-    """A process that computes once it is told to, and its own child."""
-    program = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'input()\\nwhile True: pass'])"
-    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, text=True) as process:
-        yield process
-        for each in sorted((sample(0.0) or ProcessSample(0, {}, False)).used, reverse=True):
-            if each in grandchildren(process.pid):
-                subprocess.run(["kill", "-9", str(each)], check=False)
-        process.kill()
-
-
-def grandchildren(pid: int) -> set[int]:
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children") as file:
-            return {int(word) for word in file.read().split()}
-    except FileNotFoundError:
-        return set()
-
-
-@linux_only
-def test_what_a_process_has_started_works_for_it(child: subprocess.Popen[str]) -> None:
-    while not grandchildren(child.pid):
-        time.sleep(0.01)
-    (key,) = grandchildren(child.pid)
-    before = sample(0.0)
-    assert before is not None
-    assert key in before.used
-    assert child.stdin is not None
-    child.stdin.write("go\n")
-    child.stdin.flush()
-    while not has_worked(before, sample(1.0)):
-        time.sleep(0.01)
 
 
 @linux_only

@@ -1,7 +1,6 @@
 """The exit of a worker that leaves."""
 
-import subprocess
-import sys
+from interpreters import Interpreters
 
 PROGRAM = """
 import atexit, sys
@@ -20,6 +19,6 @@ finally:
 """
 
 
-def test_everything_but_the_tearing_down_happens() -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+def test_everything_but_the_tearing_down_happens(interpreters: Interpreters) -> None:
+    done = interpreters.run(PROGRAM)
     assert done.stdout.splitlines() == ["unwound", "registered last", "registered first"]

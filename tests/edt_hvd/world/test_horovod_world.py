@@ -81,24 +81,12 @@ def test_the_driver_is_asked_for_the_next_assignment(driver: Driver) -> None:
     assert driver.asked == ["/rank_and_size/node1:2"]
 
 
-def test_a_worker_without_a_rank_is_to_leave(driver: Driver) -> None:
-    driver.answer = "-1,-1,-1,-1,-1,-1"
-    assert HorovodWorld(environ(driver.server_port))._wait_for_assignment(progress=0) is None
-
-
 def test_the_driver_is_shown_the_token_of_the_job(driver: Driver) -> None:
     driver.token = "Bearer of-the-job"
     here = HorovodWorld(environ(driver.server_port, HOROVOD_RENDEZVOUS_TOKEN="of-the-job"))
     assert here._wait_for_assignment(progress=0) is not None
     with pytest.raises(errors.CoordinatorLostError, match="it answers 403"):
         HorovodWorld(environ(driver.server_port))._wait_for_assignment(progress=0)
-
-
-def test_a_driver_that_is_gone_is_an_error() -> None:
-    with Driver() as gone:
-        port = gone.server_port
-    with pytest.raises(errors.CoordinatorLostError, match=f"127.0.0.1:{port}: .*refused.*is horovodrun"):
-        HorovodWorld(environ(port))._wait_for_assignment(progress=0)
 
 
 def test_a_driver_that_is_gone_before_the_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,14 +138,6 @@ def test_a_world_is_not_left_at_once(driver: Driver, monkeypatch: pytest.MonkeyP
     assert here.stop_wanted
 
 
-def test_a_world_is_not_left_after_training(driver: Driver) -> None:
-    here = HorovodWorld(environ(driver.server_port))
-    here.on_hosts_updated(17, 1)
-    assert here.stop_wanted
-    here.finish()
-    assert not here.stop_wanted
-
-
 def test_the_largest_number_of_workers_is_what_edt_launch_says() -> None:
     here = HorovodWorld(environ(1, EDT_MAX_NP="8"))
     assert (here.knows_max_size, here.max_size) == (True, 8)
@@ -204,13 +184,6 @@ def test_a_member_that_does_not_come_is_given_up(driver: Driver, initialized: li
     assert driver.kept["/edt.members/0"] == "gone state"
 
 
-def test_who_has_given_up_is_not_waited_for(driver: Driver, initialized: list[Assign]) -> None:
-    driver.kept["/edt.members/1"] = "gone state"
-    here = HorovodWorld(environ(driver.server_port))
-    assert not here._form(TWO)
-    assert initialized == []
-
-
 @pytest.mark.parametrize("others, lost", [("here", True), ("here state", False)])
 def test_a_state_that_nobody_has_any_more_is_lost(
     others: str, lost: bool, driver: Driver, initialized: list[Assign]
@@ -221,15 +194,6 @@ def test_a_state_that_nobody_has_any_more_is_lost(
     driver.kept["/edt.members/1"] = others
     assert here._form(TWO)
     assert here.has_lost_state == lost
-
-
-def test_before_training_nothing_is_lost(driver: Driver, initialized: list[Assign]) -> None:
-    driver.kept["/edt.members/1"] = "gone"
-    here = HorovodWorld(environ(driver.server_port))
-    assert not here._form(TWO)
-    driver.kept["/edt.members/1"] = "here"
-    assert here._form(TWO)
-    assert not here.has_lost_state
 
 
 def test_the_state_is_saved_by_who_leaves_where_nobody_has_joined(

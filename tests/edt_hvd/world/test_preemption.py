@@ -1,16 +1,37 @@
 """Notices that a worker is to leave, in processes of their own where signals are concerned."""
 
 import signal
-import subprocess
-import sys
+
+import pytest
 
 from edt_hvd.world import preemption
+from interpreters import Interpreters
 
 BEGIN = "import os, signal\nfrom edt_hvd.world import preemption\n"
-
-
-def run(body: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", BEGIN + body], capture_output=True, text=True, check=False)
+TWICE = """
+preemption.listen()
+os.kill(os.getpid(), signal.SIGTERM)
+print(preemption.next_notice(30), flush=True)
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+OWN_HANDLER = """
+signal.signal(signal.SIGTERM, lambda *_: print("mine"))
+preemption.listen()
+os.kill(os.getpid(), signal.SIGTERM)
+print(preemption.is_listening(), preemption.next_notice(0))
+"""
+AFTER_TRAINING = """
+preemption.listen()
+preemption.stop_listening()
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+FORKED = """
+preemption.listen()
+if (child := os.fork()) == 0:
+    os.kill(os.getpid(), signal.SIGTERM)
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+"""
 
 
 def test_a_notice_is_taken_once() -> None:
@@ -19,33 +40,18 @@ def test_a_notice_is_taken_once() -> None:
     assert preemption.next_notice(timeout=0) is None
 
 
-def test_the_first_sigterm_is_a_notice_and_the_second_one_ends() -> None:
-    done = run(
-        "preemption.listen()\nos.kill(os.getpid(), signal.SIGTERM)\n"
-        "print(preemption.next_notice(30), flush=True)\n"
-        "os.kill(os.getpid(), signal.SIGTERM)\n"
-    )
-    assert (done.stdout, done.returncode) == ("SIGTERM\n", -signal.SIGTERM), done.stderr
-
-
-def test_the_scripts_own_handler_wins() -> None:
-    done = run(
-        "signal.signal(signal.SIGTERM, lambda *_: print('mine', flush=True))\npreemption.listen()\n"
-        "os.kill(os.getpid(), signal.SIGTERM)\nprint(preemption.is_listening(), preemption.next_notice(0))\n"
-    )
-    assert done.stdout == "mine\nFalse None\n", done.stderr
-
-
-def test_after_training_sigterm_ends_as_ever() -> None:
-    done = run("preemption.listen()\npreemption.stop_listening()\nos.kill(os.getpid(), signal.SIGTERM)\n")
-    assert done.returncode == -signal.SIGTERM
-
-
-def test_a_forked_process_is_ended_by_its_first_sigterm() -> None:
-    done = run(
-        "import multiprocessing, time\npreemption.listen()\ncontext = multiprocessing.get_context('fork')\n"
-        "ready = context.Event()\n"
-        "child = context.Process(target=lambda: (ready.set(), time.sleep(600)))\n"
-        "child.start()\nready.wait(60)\nchild.terminate()\nchild.join(60)\nprint(child.exitcode)\n"
-    )
-    assert done.stdout == "-15\n", done.stderr
+@pytest.mark.parametrize(
+    "body, printed, status",
+    [
+        (TWICE, "SIGTERM\n", -signal.SIGTERM),
+        (OWN_HANDLER, "mine\nFalse None\n", 0),
+        (AFTER_TRAINING, "", -signal.SIGTERM),
+        (FORKED, "15\n", 0),
+    ],
+    ids=["the second ends", "the script's own handler wins", "after training", "in a forked process"],
+)
+def test_the_first_sigterm_is_a_notice(
+    interpreters: Interpreters, body: str, printed: str, status: int
+) -> None:
+    done = interpreters.run(BEGIN + body)
+    assert (done.stdout, done.returncode) == (printed, status), done.stderr

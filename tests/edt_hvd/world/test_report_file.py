@@ -1,13 +1,12 @@
 """Events in a file, where no launcher listens."""
 
 import json
-import threading
 from pathlib import Path
 
 import pytest
 
 from edt_hvd.world.report_file import MOST_BYTES, ReportFile
-from edt_messages.messages import CheckpointFailed, Progress, WorldFormed
+from edt_messages.messages import Progress, WorldFormed
 
 
 def test_events_are_lines(tmp_path: Path) -> None:
@@ -33,17 +32,3 @@ def test_a_file_that_cannot_be_written_is_warned_of_once(tmp_path: Path) -> None
     with pytest.warns(UserWarning, match="cannot be reported: .*nowhere/events: No such file"):
         events.send(Progress(1, None, 1))
     events.send(Progress(2, None, 1))  # here a warning would be an error
-
-
-def test_lines_of_threads_do_not_mix(tmp_path: Path) -> None:
-    path = tmp_path / "events"
-    events = ReportFile(str(path))
-    threads = [
-        threading.Thread(target=lambda: [events.send(CheckpointFailed("x" * 3000)) for _ in range(50)])
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len([json.loads(line) for line in path.read_text().splitlines()]) == 200

@@ -36,16 +36,6 @@ def test_the_wait_at_rendezvous_is_no_work() -> None:
     assert found.times[Stage.OUTSIDE] == (1, 1.0)
 
 
-def test_the_stage_before_a_collective_goes_on_after_it() -> None:
-    stages.enter(Stage.UPDATING)
-    with stages.waiting_for_others():
-        assert stages.current().present[0] is Stage.REDUCING
-    with stages.during(Stage.RESTORING):
-        assert stages.current().present[0] is Stage.RESTORING
-    assert stages.current().present[0] is Stage.UPDATING
-    stages.enter(Stage.OUTSIDE)
-
-
 def test_the_time_in_which_the_process_was_frozen_counts_for_no_stage() -> None:
     found = Stages(10.0)
     found.enter(Stage.COMPUTING, 10.0)
@@ -66,14 +56,6 @@ def test_a_stage_that_ends_before_the_freeze_is_noticed_does_not_contain_it_eith
     assert found.lasting(57.0) == (Stage.LOADING, 0.25)
 
 
-def test_long_stages_of_a_running_process_count_in_full() -> None:
-    found = Stages(10.0)
-    found.enter(Stage.COMPUTING, 10.0)
-    for now in range(11, 101):
-        found.awake(float(now))
-    assert found.lasting(100.5) == (Stage.COMPUTING, 90.5)
-
-
 def test_a_stage_counts_from_its_last_heartbeat() -> None:
     found = Stages(0.0)
     found.enter(Stage.UPDATING, 0.0)
@@ -91,16 +73,6 @@ def test_a_stage_counts_from_its_last_heartbeat() -> None:
     assert found.times[Stage.LOADING] == (1, 1.0)
 
 
-def test_a_heartbeat_on_the_way_to_rendezvous_is_no_work_either() -> None:
-    found = Stages(0.0)
-    found.awake(1.0)
-    found.heartbeat(2.0)
-    found.enter(Stage.FORMING, 2.5)
-    assert found.times[Stage.OUTSIDE] == (0, 0.0)
-    found.enter(Stage.OUTSIDE, 3.0)
-    assert found.times[Stage.FORMING] == (1, 0.5)
-
-
 def test_users_have_the_heartbeat_of_the_present_stage(monkeypatch: pytest.MonkeyPatch) -> None:
     found = Stages(0.0)
     found.enter(Stage.UPDATING, 0.0)
@@ -108,13 +80,3 @@ def test_users_have_the_heartbeat_of_the_present_stage(monkeypatch: pytest.Monke
     monkeypatch.setattr(stages.time, "monotonic", lambda: 1.5)
     edt_hvd.heartbeat()
     assert found.lasting(1.75) == (Stage.UPDATING, 0.25)
-
-
-def test_idle_is_what_of_the_present_stage_has_passed_without_work() -> None:
-    stages = Stages(0.0)
-    stages.enter(Stage.LOADING, 1.0)
-    assert stages.idle(1.5) == 0.5
-    stages.worked(1.5)
-    assert stages.idle(2.0) == 0.5
-    stages.enter(Stage.UPDATING, 2.0)
-    assert stages.idle(2.0) == 0.0

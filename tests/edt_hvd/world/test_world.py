@@ -8,7 +8,6 @@ import edt_hvd
 from edt_hvd.errors import HorovodBuildError
 from edt_hvd.world import elastic_world, preemption, world
 from edt_hvd.world.assigned_world import AssignedWorld
-from edt_messages.messages import Assign
 
 
 @pytest.mark.parametrize(
@@ -50,12 +49,6 @@ def test_a_horovod_that_cannot_abort_is_refused_at_once(monkeypatch: pytest.Monk
     monkeypatch.setattr(elastic_world.hvd.mpi_ops._basics, "MPI_LIB_CTYPES", object())
     with pytest.raises(HorovodBuildError, match=r"no horovod_abort_collectives.*run 'make setup'"):
         AssignedWorld(ENVIRON)
-
-
-def test_a_place_in_a_world_that_is_broken_already_is_not_taken() -> None:
-    here = AssignedWorld(ENVIRON)
-    here._note_broken(3)
-    assert not here._form(Assign(0, 1, 0, 1, 0, 1, "node1", generation=3, port=1))
 
 
 @pytest.mark.parametrize(

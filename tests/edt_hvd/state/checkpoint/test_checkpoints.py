@@ -1,6 +1,5 @@
 """When checkpoints are written, what is reported, and which one is gone on from."""
 
-import errno
 import shutil
 import warnings
 from collections.abc import Callable
@@ -119,15 +118,6 @@ def test_a_folder_that_cannot_be_read_ends_the_job(make: Callable[..., Checkpoin
         make().restore(lambda content: None)
 
 
-def test_no_whole_one_is_told(make: Callable[..., Checkpoints], tmp_path: Path) -> None:
-    (tmp_path / "checkpoint" / "step-00000002").mkdir(parents=True)
-    with (
-        pytest.warns(UserWarning, match="none of the 1 checkpoints"),
-        pytest.warns(UserWarning, match="is skipped"),
-    ):
-        make().restore(lambda content: None)
-
-
 def test_one_that_does_not_fit_ends_the_job(make: Callable[..., Checkpoints]) -> None:
     offer(make(0.0), 1e6, 1)
 
@@ -162,20 +152,6 @@ def test_a_failure_is_told_once_and_so_is_its_end(
     assert [path.name for path in folder.iterdir()] == ["step-00000005"]
 
 
-def test_a_clean_up_that_fails_is_told_once(
-    make: Callable[..., Checkpoints], reported: Messages, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(written: Path, keep: int, now: float) -> None:
-        raise PermissionError(errno.EPERM, "Not yours")
-
-    monkeypatch.setattr("edt_hvd.state.checkpoint.writer.directory.tidy", refuse)
-    checkpoints = make(0.0)
-    with pytest.warns(UserWarning, match="old checkpoints cannot be removed: .*Not yours"):
-        offer(checkpoints, 1e6, 1)
-    offer(checkpoints, 2e6, 2)
-    assert kinds(reported) == ["checkpointed"] * 2
-
-
 def test_the_end_of_training_is_on_disk_once(make: Callable[..., Checkpoints], reported: Messages) -> None:
     checkpoints = make(0.0)
     offer(checkpoints, 1e6, 1)
@@ -183,18 +159,6 @@ def test_the_end_of_training_is_on_disk_once(make: Callable[..., Checkpoints], r
     assert [content["last"] for _, content in reported] == [False]
     checkpoints.finish(2, lambda: copy_of(2), {"steps": 2, "last": True})
     assert [(content["step"], content["last"]) for _, content in reported] == [(1, False), (2, True)]
-
-
-def test_a_copy_that_is_being_written_is_left_alone(make: Callable[..., Checkpoints]) -> None:
-    checkpoints = make(0.0)
-    snapshots = copy_of(1)
-    checkpoints.offer(1e6, snapshots, {"steps": 1})
-    snapshots.take({"weight": torch.full((4,), 2.0)}, 2)
-    checkpoints.offer(2e6, snapshots, {"steps": 2})  # one at a time
-    checkpoints._writer.wait()
-    loaded: list[Content] = []
-    make().restore(loaded.append)
-    assert [(c.commits, c.state["weight"].tolist()) for c in loaded] == [(1, [1.0] * 4)]
 
 
 def received(tree: dict[str, Any]) -> dict[str, Any]:

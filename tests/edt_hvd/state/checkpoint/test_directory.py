@@ -29,10 +29,6 @@ def test_the_newest_comes_first_and_nothing_else_counts(tmp_path: Path) -> None:
     assert found == ["step-100000000", "step-00000100", "step-00000009"]
 
 
-def test_a_folder_that_is_not_there_has_none(tmp_path: Path) -> None:
-    assert newest_first(tmp_path / "missing") == []
-
-
 NOW = 1e9
 """Seconds since the epoch."""
 
@@ -99,23 +95,6 @@ def test_a_writer_on_another_host_is_gone_when_it_has_long_written_nothing(
     assert beside.exists() == stays
 
 
-def test_what_cannot_be_removed_does_not_keep_the_rest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for commits in (1, 2, 3, 4):
-        path_of(tmp_path, commits).mkdir()
-
-    def remove(path: Path) -> None:
-        if path.name == "step-00000002":
-            raise PermissionError
-        path.rmdir()
-
-    monkeypatch.setattr("edt_hvd.state.checkpoint.directory.shutil.rmtree", remove)
-    with pytest.raises(PermissionError):
-        tidy(path_of(tmp_path, 4), keep=1, now=NOW)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000002", "step-00000004"]
-
-
 def file(path: Path) -> None:
     path.write_text("the user's")
 
@@ -147,15 +126,6 @@ def test_what_is_no_folder_is_in_nobodys_way_and_stays(tmp_path: Path, made: Cal
     assert newest_first(folder)[0] == path_of(folder, 3)
     assert len(found) == 3
     assert made is not link or (tmp_path / "elsewhere" / "file").exists()
-
-
-def test_ones_own_half_written_ones_are_removed(tmp_path: Path) -> None:
-    path = path_of(tmp_path, 3)
-    beside = temporary(path)
-    beside.mkdir()
-    path.mkdir()
-    tidy(path, keep=3, now=NOW)
-    assert not beside.exists()
 
 
 def test_what_is_in_the_place_goes(tmp_path: Path) -> None:

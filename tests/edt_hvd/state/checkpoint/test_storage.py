@@ -45,12 +45,6 @@ def test_what_was_written_is_read(path: Path) -> None:
     assert torch.equal(found.random["torch"], content().random["torch"])
 
 
-def test_scripts_of_ones_own_can_load_it(path: Path) -> None:
-    found = torch.load(path / "state.pt", weights_only=True)
-    assert torch.equal(found["state"]["model"]["weight"], torch.ones(1000))
-    assert set(names(path)) == {"manifest.json", "state.pt"}
-
-
 def test_the_second_of_a_number_replaces_the_first(path: Path) -> None:
     again, _ = storage.write(path.parent, content(value=2.0), GO_ON)
     assert again == path
@@ -109,12 +103,6 @@ def test_what_is_damaged_is_not_read(path: Path, spoil: Callable[[Path], None], 
     spoil(path)
     with pytest.raises(CheckpointError, match=said):
         storage.read(path)
-
-
-def test_a_file_in_its_place_is_no_checkpoint(tmp_path: Path) -> None:
-    (tmp_path / "step-00000001").touch()
-    with pytest.raises(CheckpointError, match="it has no manifest"):
-        storage.read(tmp_path / "step-00000001")
 
 
 def test_another_format_is_not_damage(path: Path) -> None:
@@ -204,18 +192,6 @@ def test_a_file_system_that_cannot_bring_folders_to_the_disk(
     with expected:
         storage.write(tmp_path, content(), GO_ON)
     assert len(names(tmp_path)) == works
-
-
-def test_a_file_in_the_folders_place_is_an_os_error(tmp_path: Path) -> None:
-    (tmp_path / "checkpoints").touch()
-    with pytest.raises(FileExistsError):
-        storage.write(tmp_path / "checkpoints", content(), GO_ON)
-
-
-def test_a_value_that_cannot_be_pickled_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(StateError, match=r"state\.f"):
-        storage.write(tmp_path, Content(1, {"f": lambda: None}, {}, {}), GO_ON)
-    assert names(tmp_path) == []
 
 
 def test_a_cancelled_write_leaves_nothing(tmp_path: Path) -> None:

@@ -50,24 +50,6 @@ def test_it_writes_and_keeps_the_last(tmp_path: Path) -> None:
     assert writer.take_outcome() is None
 
 
-def test_processor_time_counts_only_where_training_needs_it(tmp_path: Path) -> None:
-    writer, reported = made(tmp_path, takes_processor=False)
-    writer.begin(content())
-    writer.wait()
-    assert reported[0].cost.processor == 0.0
-
-
-def test_what_goes_wrong_is_told(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    writer, reported = made(tmp_path / "file")
-    writer.begin(content())
-    writer.wait()
-    outcome = writer.take_outcome()
-    assert isinstance(outcome, Failed)
-    assert outcome.reason == f"{tmp_path / 'file'}: File exists"
-    assert reported == [outcome]
-
-
 def test_errors_of_any_kind_are_told(tmp_path: Path) -> None:
     shared = torch.zeros(8, dtype=torch.uint8)
     writer, reported = made(tmp_path)
