@@ -1,5 +1,6 @@
 """Fixtures: databases of each kind, and services on them."""
 
+import functools
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,16 +35,30 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of an empty database of the kind that the parameter names."""
+    """The URL of a database of the kind that the parameter names, empty or for `store` to open."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/edt.db"
     urls: str = request.getfixturevalue("postgresql")
+    if "store" in request.fixturenames:
+        return _create(urls, f"TEMPLATE {_with_tables(urls)}")
+    return _create(urls)
+
+
+def _create(urls: str, more: str = "") -> str:
     name = f"test{next(_numbers)}"
     engine = create_engine(parse_url(urls.format("postgres")), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name}"))
+        connection.execute(text(f"CREATE DATABASE {name} {more}"))
     engine.dispose()
     return urls.format(name)
+
+
+@functools.cache
+def _with_tables(urls: str) -> str:
+    """The name of a database that others are copied from."""
+    url = _create(urls)
+    Store.opened(url).close()
+    return str(parse_url(url).database)
 
 
 @pytest.fixture

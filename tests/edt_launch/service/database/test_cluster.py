@@ -1,8 +1,5 @@
 from dataclasses import replace
 
-import pytest
-from sqlalchemy.exc import IntegrityError
-
 from edt_launch.service.database.records import HostRecord
 from edt_launch.service.database.store import Store
 
@@ -17,11 +14,3 @@ def test_hosts_go_up_down_and_drain(store: Store) -> None:
     assert store.hosts.all()[1].state == "down"
     assert store.hosts.all()[1].is_draining
     assert not store.hosts.drain("c", True, "", 5.0)
-
-
-def test_all_hosts_are_put_or_none(store: Store) -> None:
-    store.hosts.put([HostRecord("a", ("0",))])
-    broken = HostRecord("b", None)  # type: ignore[arg-type]
-    with pytest.raises(IntegrityError):
-        store.hosts.put([HostRecord("a", ("0", "1")), broken])
-    assert store.hosts.all() == [HostRecord("a", ("0",))]

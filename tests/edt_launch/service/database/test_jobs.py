@@ -8,7 +8,7 @@ from edt_launch.service.database.job_query import JobQuery
 from edt_launch.service.database.jobs import NoSuchJobError
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.database.store import Store
-from edt_launch.service.states import ENDED, LIVE, IllegalTransitionError, State, Wanted
+from edt_launch.service.states import IllegalTransitionError, State, Wanted
 
 
 def job(number: int = 0, **fields: object) -> JobRecord:
@@ -39,14 +39,6 @@ def test_a_job_comes_back_as_it_was_stored(store: Store) -> None:
     assert store.jobs.get(new.id) == stored
 
 
-def test_the_same_key_is_the_same_job(store: Store) -> None:
-    first, _ = store.jobs.add(job(0, idempotency_key="k"))
-    assert store.jobs.add(job(1, idempotency_key="k")) == (first, False)
-    assert store.jobs.add(job(2, idempotency_key="k", owner="bob"))[1]
-    assert store.jobs.add(job(3))[1]
-    assert store.jobs.add(job(4))[1]
-
-
 def test_many_attempts_at_once_are_one_job(store: Store) -> None:
     found: list[tuple[JobRecord, bool]] = []
     threads = [
@@ -60,12 +52,6 @@ def test_many_attempts_at_once_are_one_job(store: Store) -> None:
     assert len(found) == 8
     assert len({record.id for record, _ in found}) == 1
     assert sum(is_new for _, is_new in found) == 1
-
-
-def test_an_id_is_given_once(store: Store) -> None:
-    store.jobs.add(job())
-    with pytest.raises(Exception, match=r"(?i)unique"):
-        store.jobs.add(job(owner="bob"))
 
 
 def test_a_job_moves_along_the_table(store: Store) -> None:
@@ -91,12 +77,6 @@ def test_an_illegal_move_changes_nothing(store: Store) -> None:
     with pytest.raises(IllegalTransitionError, match="queued and cannot become running"):
         store.jobs.move(one.id, State.RUNNING, "no", 101.0, size=3)
     assert store.jobs.get(one.id) == one
-    assert len(store.jobs.transitions(one.id)) == 1
-
-
-def test_moving_to_where_it_is_writes_values_alone(store: Store) -> None:
-    one, _ = store.jobs.add(job())
-    assert store.jobs.move(one.id, State.QUEUED, "still", 101.0, target=2).target == 2
     assert len(store.jobs.transitions(one.id)) == 1
 
 
@@ -138,29 +118,6 @@ def test_pages_follow_one_another(store: Store) -> None:
     assert [one.id for page in (first, second, third) for one in page.jobs] == ids
     assert third.next is None
     assert store.jobs.page(JobQuery(limit=5)).next is None
-
-
-def test_a_listing_has_live_jobs_and_those_that_ended_lately(store: Store) -> None:
-    ids = [store.jobs.add(job(n))[0].id for n in range(3)]
-    store.jobs.move(ids[0], State.STOPPED, "", 500.0)
-    store.jobs.move(ids[1], State.STOPPED, "", 900.0)
-    assert [one.id for one in store.jobs.page(JobQuery(states=LIVE, ended_since=600.0)).jobs] == ids[1:]
-    assert [one.id for one in store.jobs.page(JobQuery(states=ENDED)).jobs] == ids[:2]
-    assert [one.id for one in store.jobs.live()] == ids[2:]
-    assert store.jobs.page(JobQuery(owners=["bob"])).jobs == []
-    assert store.jobs.counts() == {State.STOPPED: 2, State.QUEUED: 1}
-    assert store.jobs.state(ids[0]) is State.STOPPED
-    assert store.jobs.state("jzzzzzzzz") is None
-
-
-def test_only_ended_jobs_are_forgotten(store: Store) -> None:
-    one, _ = store.jobs.add(job())
-    assert not store.jobs.delete(one.id)
-    store.jobs.move(one.id, State.STOPPED, "", 1.0)
-    assert store.jobs.delete(one.id)
-    assert store.jobs.transitions(one.id) == []
-    with pytest.raises(NoSuchJobError, match=one.id):
-        store.jobs.get(one.id)
 
 
 def test_holders_are_the_jobs_that_have_not_ended(store: Store) -> None:

@@ -30,15 +30,6 @@ def found_by(store: Store) -> SearchRecord:
     return found
 
 
-def test_a_search_comes_back_as_it_was_stored(store: Store) -> None:
-    assert store.searches.add(SEARCH)
-    found = found_by(store)
-    assert found == replace(SEARCH, number=found.number)
-    assert store.searches.all() == store.searches.live() == [found]
-    assert store.searches.get(SEARCH.id) == found
-    assert store.searches.get("nobody") is None
-
-
 def test_a_name_is_given_once(store: Store) -> None:
     assert store.searches.add(SEARCH)
     assert not store.searches.add(replace(OTHER, name=SEARCH.name))
@@ -98,28 +89,6 @@ def test_a_search_is_forgotten_with_its_jobs_or_not_at_all(store: Store) -> None
     assert (store.searches.ids(), store.jobs.ids()) == (frozenset(), {"jbbbbbbbb"})
 
 
-def test_a_trial_comes_back_as_it_was_stored(store: Store) -> None:
-    store.searches.add(SEARCH)
-    store.searches.add(OTHER)
-    ended = trial(
-        1,
-        exec="wmla-3",
-        driver="driver-1",
-        job="jaaaaaaaa",
-        state=TrialState.SUCCEEDED,
-        metric=-0.25,
-        ended=7.0,
-    )
-    store.searches.add_trial(trial(1))
-    store.searches.add_trial(trial(0))
-    store.searches.update_trial(ended)
-    assert store.searches.trials(SEARCH.id) == [trial(0), ended]
-    assert store.searches.trials_of([SEARCH.id, OTHER.id]) == {
-        SEARCH.id: [trial(0), ended],
-        OTHER.id: [],
-    }
-
-
 def test_what_is_wanted_comes_true_in_time_only(store: Store) -> None:
     store.searches.add(SEARCH)
     assert store.searches.set_wanted(SEARCH.id, SearchWanted.STOP, {SearchState.QUEUED})
@@ -143,13 +112,3 @@ def test_it_starts_again_without_some_trials(store: Store) -> None:
     found = found_by(store)
     assert found == replace(SEARCH, number=found.number)
     assert [one.number for one in store.searches.trials(SEARCH.id)] == [1]
-
-
-def test_trials_go_with_their_search(store: Store) -> None:
-    store.searches.add(SEARCH)
-    store.searches.add_trial(trial(0))
-    search = found_by(store)
-    assert not store.searches.delete(replace(search, state=SearchState.STOPPED))
-    assert store.searches.delete(search)
-    assert store.searches.trials(SEARCH.id) == []
-    assert store.searches.all() == []

@@ -28,9 +28,3 @@ def test_who_hung_below_a_removed_node_hangs_below_its_parent(store: Store) -> N
         store.shares.put(node)
     store.shares.remove("team")
     assert {node.name: node.parent for node in store.shares.all()} == {"": None, "ann": "lab", "lab": ""}
-
-
-def test_a_share_that_is_there_is_not_added_again(store: Store) -> None:
-    store.shares.put(ShareRecord("ann", weight=3.0))
-    store.shares.add_missing(ShareRecord("ann", weight=1.0))
-    assert [(node.name, node.weight) for node in store.shares.all()] == [("", 1.0), ("ann", 3.0)]
