@@ -17,10 +17,6 @@ def test_ids_look_as_clients_know_them() -> None:
     assert (ids.id, ids.app) == ("wmla-398", "wmla-398")
 
 
-def test_a_groups_id_is_always_the_same() -> None:
-    assert identity.group_id("dli") == identity.group_id("dli") != identity.group_id("dli2")
-
-
 def test_executors_are_numbered() -> None:
     assert identity.number_of(executor_id("wmla-1", 12)) == 12
     for nonsense in ("", "1", "0-x", f"x-{UNIQUE}", f"../1-{UNIQUE}", f"1-{UNIQUE}/.."):

@@ -15,7 +15,7 @@ from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.job_query import JobQuery
 from edt_launch.service.states import State, Wanted
 from laboratory import Laboratory
-from searches import RATE, budgets, content
+from searches import budgets
 from world import tar
 
 
@@ -218,38 +218,3 @@ def test_a_search_whose_owner_is_gone_fails(laboratory: Laboratory) -> None:
     shown = laboratory.admin.get(f"hypersearch/{name}").json()
     assert shown["state"] == "FAILED"
     assert "bob~1, is no user any more" in shown["reason"]
-
-
-def test_time_is_limited(laboratory: Laboratory) -> None:
-    name = laboratory.start(maxRunTime=5)
-    world = laboratory.world
-    assert laboratory.look() == world.clock.now + 300
-    world.clock.now += 300
-    laboratory.look()
-    jobs = laboratory.jobs()
-    assert {job.wanted for job in jobs} == {Wanted.STOP}
-    for job in jobs:
-        world.go(job.id, State.STOPPED)
-    laboratory.look()
-    shown = laboratory.show(name)
-    assert shown["state"] == "FAILED"
-    assert shown["reason"] == f"none of {len(jobs)} trials has finished; maxRunTime is over"
-    assert {trial["reason"] for trial in shown["experiments"]} == {"maxRunTime is over"}
-    assert shown["duration"] == "00:05:00"
-
-
-def test_grid_and_experiments_try_what_they_are_told(laboratory: Laboratory) -> None:
-    rate = {**RATE, "minDbVal": 0.1, "maxDbVal": 0.3, "step": "0.1"}
-    answer = laboratory.post(laboratory.ann, content("Grid", rate, maxJobNum=-1, maxParalleJobNum=9))
-    laboratory.look()
-    shown = laboratory.play(answer.json())
-    assert [trial["metricVal"] for trial in shown["experiments"]] == [0.1, 0.2, 0.3]
-    one = [{"name": "rate", "dataType": "double", "fixedVal": 0.25}]
-    given = content("ExperimentGridSearch") | {
-        "hyperParams": [],
-        "experiments": [{"id": 7, "hyperParams": one}],
-    }
-    answer = laboratory.post(laboratory.ann, given)
-    laboratory.look()
-    shown = laboratory.play(answer.json())
-    assert (shown["progress"], shown["best"]["metricVal"]) == ("1/1", 0.25)

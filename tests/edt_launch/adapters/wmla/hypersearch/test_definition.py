@@ -127,10 +127,3 @@ def algo(algorithm: str = "Tpe", params: dict[str, Any] | None = None, **fields:
 def test_settings_are_found_by_name_in_any_case_numbers_or_texts() -> None:
     found = algo(params={"randomseed": 7, "WARMUP": "3", "eicandidate": 5.0, "Eta": "2"}).settings
     assert found.items() >= {"seed": 7, "warm_up": 3, "candidates": 5, "eta": 2.0}.items()
-
-
-def test_of_two_names_for_one_setting_the_first_one_counts() -> None:
-    assert algo(params={"InitPoints": 4}).settings["warm_up"] == 4
-    assert algo(params={"InitPoints": 4, "WarmUp": 6}).settings["warm_up"] == 6
-    assert algo(hyperbandEta=4).settings["eta"] == 4.0
-    assert algo(hyperbandEta=4, params={"eta": 5}).settings["eta"] == 5.0

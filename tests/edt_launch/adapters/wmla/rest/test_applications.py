@@ -84,15 +84,3 @@ def test_an_executor_that_there_cannot_be_is_told_from_a_silent_one(asking: Aski
     player.finish(exec_id)
     assert client.get(f"{place}/1/logs/stdout").text.startswith("executor 1")
     assert client.get(f"{place}/2/logs/stdout").status_code == 400
-
-
-def test_the_launcher_prints_for_the_driver_or_else_for_the_first_process(
-    asking: Asking, player: Player
-) -> None:
-    client = asking.modern()
-    for framework, expected in (("edtPyTorch", ["", ""]), ("distPyTorch", ["edt-launch: started\n", ""])):
-        args = f"--exec-start {framework} --model-dir m --numWorker 2"
-        exec_id = submitted(client, args=args)["id"]
-        player.start(exec_id)
-        place = f"/scheduler/applications/{exec_id}/executor"
-        assert [client.get(f"{place}/{n}/logs/launcherlog").text for n in (1, 2)] == expected

@@ -13,17 +13,13 @@ from starlette.types import Scope
 from asking import PASSWORD, Asking
 from edt_launch.adapters.wmla.rest import authenticator
 from edt_launch.adapters.wmla.rest.authenticator import (
-    NotOfferedError,
     Password,
     Token,
     WmlaAuthenticator,
     proof_of,
-    refusal,
 )
 from edt_launch.service import passwords
 from edt_launch.service.errors import (
-    ConflictError,
-    NotFoundError,
     UnauthorizedError,
     UnavailableError,
 )
@@ -189,21 +185,6 @@ def test_tokens_and_cookies() -> None:
     assert proof_of(Headers({"cookie": "edt_session="})) is None
     assert proof_of(Headers({"cookie": "\x01=;;;"})) is None
     assert proof_of(Headers({})) is None
-
-
-@pytest.mark.parametrize(
-    "error, status",
-    [
-        (UnauthorizedError("who"), 401),
-        (NotFoundError("nothing", "GET /api/v1/jobs lists them"), 404),
-        (ConflictError("it is\nrunning"), 409),
-        (NotOfferedError("never"), 501),
-    ],
-)
-def test_an_error_is_a_line_of_text(error: Exception, status: int) -> None:
-    answer = refusal(error)  # type: ignore[arg-type]
-    assert answer.status_code == status
-    assert bytes(answer.body).decode() == f"Error {status}: {str(error).replace(chr(10), chr(32))}.\n"
 
 
 def test_every_error_below_the_bases_is_one(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:

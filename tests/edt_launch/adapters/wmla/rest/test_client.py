@@ -245,30 +245,6 @@ def test_the_story_of_a_2_x_notebook(cluster: Cluster) -> None:
     assert get(f"{dl}/execs", headers=common_headers).status_code == 401
 
 
-def test_what_else_clients_of_1_2_ask(cluster: Cluster) -> None:
-    """What is stopped and deleted with name and password, or with the cookie of a session."""
-    dl, auth = cluster.dl_rest_url, ("Admin", "Admin-Admin")
-    args = "--exec-start edtPyTorch --model-dir pytorch_mnist --model-main pytorch_mnist_EDT.py "
-    url = f"{dl}/execs?sigName=dli-sig&args={args}"
-    first, second = (post(url, auth=auth, files=cluster.files).json()["id"] for _ in range(2))
-    with requests.Session() as session:
-        assert session.get(f"{cluster.sc_rest_url}/auth/logon", auth=auth, verify=False, timeout=60).ok
-        r = session.post(f"{dl}/execs/{first}/stop", verify=False, timeout=60)
-        assert (r.status_code, r.content) == (204, b"")
-        assert session.get(f"{cluster.sc_rest_url}/auth/logoff", verify=False, timeout=60).ok
-        assert session.get(f"{dl}/execs", verify=False, timeout=60).status_code == 401
-    assert delete(f"{dl}/execs/{first}", auth=auth).status_code == 409
-    job = cluster.player.job(first)
-    cluster.player.store.jobs.move(job.id, State.STOPPED, "played", cluster.player.now)
-    r = delete(f"{dl}/execs", auth=auth)
-    assert (r.status_code, r.content) == (204, b"")
-    left = [one["id"] for one in get(f"{dl}/execs", auth=auth).json()]
-    assert second in left
-    assert first not in left
-    r = get(f"{dl}/datasets", auth=auth)
-    assert (r.status_code, r.headers["content-type"]) == (404, "text/plain; charset=utf-8")
-
-
 @pytest.mark.parametrize(
     "path, password", [("execs?args=--exec-start PyTorch", "Admin-Admin"), ("hypersearch", "wrong")]
 )

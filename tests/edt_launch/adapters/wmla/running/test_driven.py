@@ -14,7 +14,7 @@ from edt_launch.adapters.wmla.running.layout import ResultDir
 from edt_launch.cluster.allocation import Allocation, HostSlots, render
 from edt_launch.cluster.follower import Limits
 from edt_launch.core.atomic import write_atomically
-from edt_launch.core.errors import ExitCode, StartError
+from edt_launch.core.errors import ExitCode
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher import job, termination
 from edt_launch.launcher.plan import Outcome, Plan
@@ -121,11 +121,6 @@ def test_executors_that_end_well_before_the_training_is_done_have_failed(run, na
     reason = r"rank \d on localhost exited with code 0 before the training was done"
     for message in (outcome.message, told["message"]):
         assert re.search(reason, message)
-
-
-def test_a_driver_that_cannot_be_run_is_a_start_error(result):
-    with pytest.raises(StartError, match="cannot run /no/such/python"):
-        job.run(program(["/no/such/python"]), Plan(Limits(1, 4), result, FOUR), Recorder(), [])
 
 
 @pytest.mark.parametrize("code", [0, 3])

@@ -83,21 +83,6 @@ def test_the_script_runs_where_the_model_directory_is(
     assert sent(world, args, files)[1].directory == directory
 
 
-@pytest.mark.parametrize(
-    "name, args, command",
-    [
-        ("train.py", "", "main.py"),
-        ("x.py", "--model-main d/t.py", "t.py"),
-    ],
-)
-def test_a_script_that_is_sent_alone(world: World, name: str, args: str, command: str) -> None:
-    request = ExecRequest(f"--exec-start PyTorch {args}", file_name=name)
-    names = submit(world.context, ANN, request, io.BytesIO(b"print()"))
-    job = world.store.jobs.get(names.job or "")
-    assert (job.directory, job.command) == (".", (command,))
-    assert (world.files(job.id).code / command).read_bytes() == b"print()"
-
-
 def test_data_is_below_the_data_folder(world: World) -> None:
     data = world.settings.data_folder
     for text, folder in (("", data), ("data_path=a/b", data / "a/b"), ("data_path=a/../c", data / "c")):
