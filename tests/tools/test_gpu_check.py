@@ -1,0 +1,229 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gpu_check
+from gpu_check import (
+    LIMIT,
+    SET_UP,
+    Outcome,
+    Part,
+    Report,
+    check,
+    figures,
+    obstacle,
+    parts,
+)
+
+LONG = 300
+"""Seconds that no test waits for."""
+
+HANGING = (
+    "import pathlib, signal, subprocess, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+    "command = [sys.executable, '-c', 'import time; time.sleep(300)'];"
+    "child = subprocess.Popen(command, start_new_session=True);"
+    "pathlib.Path(sys.argv[1]).write_text(str(child.pid)); print('so far', flush=True); time.sleep(300)"
+)
+"""Ignores SIGTERM, and has a child in a session of its own, whose number it writes down."""
+
+
+def part(name: str, code: str = "", *words: object, limit: float = LONG, **more: Any) -> Part:
+    command = (sys.executable, "-c", code, *map(str, words))
+    return Part(name, f"what {name} shows", command, limit, **{"needs": (), "needs_gpu": False, **more})
+
+
+def report_of(folder: Path, *chosen: Part) -> Report:
+    return Report(folder, {"gpu": "a card"}, chosen, {}, begun=0.0)
+
+
+def written(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "report.json").read_text())
+    return found
+
+
+def statuses(folder: Path) -> dict[str, str]:
+    return {row["name"]: row["status"] for row in written(folder)["parts"]}
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    while not condition():
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_the_limits_fit_into_eight_minutes_and_the_most_important_comes_first(
+    tmp_path: Path, device: str
+) -> None:
+    chosen = parts(tmp_path, tmp_path, device)
+    assert sum(each.limit for each in chosen) <= 480
+    assert LIMIT + gpu_check.GRACE < 480
+    names = [each.name for each in chosen]
+    assert names[:5] == [SET_UP, "doctor", "kernels", "bits", "resizes"]
+    for number, each in enumerate(chosen):
+        assert set(each.needs) <= set(names[:number])
+        scripts = [word for word in each.command if word.startswith(("benchmarks/", "tests/"))]
+        assert all((gpu_check.ROOT / script).is_file() for script in scripts)
+
+
+def test_a_failing_part_fails_the_check_and_the_others_still_run(tmp_path: Path) -> None:
+    report = report_of(
+        tmp_path,
+        part("bad", "print('why'); raise SystemExit(7)"),
+        part("dependent", needs=("bad",)),
+        part("independent", """print('noise'); print('{"seconds":\\n 3}')"""),
+        part("missing", needs=("nobody",)),
+        part("skipping", "print('SKIPPED [1] no GPU here')", refused="no GPU"),
+    )
+    assert check(report, has_gpu=True, limit=LONG) == 1
+    found = written(tmp_path)
+    assert found["result"] == "failed"
+    assert statuses(tmp_path) == {
+        "bad": "failed",
+        "dependent": "not run",
+        "independent": "passed",
+        "missing": "passed",
+        "skipping": "failed",
+    }
+    assert [row["reason"] for row in found["parts"]] == [
+        "exit code 7",
+        "needs bad: failed",
+        "",
+        "",
+        "its output says: no GPU",
+    ]
+    assert found["parts"][0]["tail"] == ["why"]
+    assert found["parts"][2]["figures"] == {"seconds": 3}
+    assert "why" in (tmp_path / "bad.log").read_text()
+    assert "exit code 7" in (tmp_path / "report.txt").read_text()
+
+
+def test_all_parts_passed(tmp_path: Path) -> None:
+    report = report_of(tmp_path, part("one"), part("other", needs=("one",), needs_gpu=True))
+    assert check(report, has_gpu=True, limit=LONG) == 0
+    assert written(tmp_path)["result"] == "passed"
+
+
+def test_a_command_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
+    absent = Part("absent", "", (str(tmp_path / "nothing"),), LONG, needs=(), needs_gpu=False)
+    assert check(report_of(tmp_path, absent), has_gpu=True, limit=LONG) == 1
+    assert "cannot run" in written(tmp_path)["parts"][0]["reason"]
+
+
+def test_a_hanging_part_is_ended_with_all_its_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_check, "GRACE", 0.0)
+    child = tmp_path / "child"
+    report = report_of(tmp_path, part("hanging", HANGING, child, limit=LONG), part("next"))
+    real = gpu_check.run
+
+    def run(which: Part, log: Path, limit: float) -> Outcome:
+        if which.name != "hanging":
+            return real(which, log, limit)
+
+        class Waited(subprocess.Popen[bytes]):
+            """Uses its time up as soon as the child is there."""
+
+            def wait(self, timeout: float | None = None) -> int:
+                if timeout is not None:
+                    wait_for(lambda: "\nso far" in log.read_text())
+                    raise subprocess.TimeoutExpired(self.args, timeout)
+                return super().wait()
+
+        with monkeypatch.context() as patch:
+            patch.setattr(subprocess, "Popen", Waited)
+            return real(which, log, limit)
+
+    monkeypatch.setattr(gpu_check, "run", run)
+    assert check(report, has_gpu=True, limit=LONG) == 1
+    assert statuses(tmp_path) == {"hanging": "timed out", "next": "passed"}
+    row = written(tmp_path)["parts"][0]
+    assert row["reason"].startswith("not done within")
+    assert row["tail"] == ["so far"]
+    assert is_gone(int(child.read_text()))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_cut_leaves_a_valid_report_and_no_process(tmp_path: Path, number: signal.Signals) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys; from pathlib import Path; import gpu_check; from gpu_check import Part\n"
+        "gpu_check.CUT_GRACE = 0.0\n"
+        f"words = (sys.executable, '-c', {HANGING!r}, {str(tmp_path / 'child')!r})\n"
+        "made = [Part('done', '', (sys.executable, '-c', ''), 300, (), False),\n"
+        "        Part('under way', '', words, 300, (), False), Part('later', '', words, 300, (), False)]\n"
+        "gpu_check.parts = lambda *_: tuple(made)\n"
+        "sys.exit(gpu_check.main(['--no-setup', '--out', sys.argv[1]]))\n"
+    )
+    out = tmp_path / "out"
+    environment = os.environ | {"PYTHONPATH": str(gpu_check.ROOT / "tools")}
+    with subprocess.Popen([sys.executable, program, out], env=environment) as process:
+        log = out / "under way.log"
+        wait_for(lambda: log.exists() and "\nso far" in log.read_text())
+        assert statuses(out)["under way"] == "running"
+        process.send_signal(number)
+    assert process.returncode == 128 + number
+    assert statuses(out) == {"done": "passed", "under way": "cut", "later": "not run"}
+    assert written(out)["result"] == "cut"
+    assert number.name in (out / "report.txt").read_text()
+    assert is_gone(int((tmp_path / "child").read_text()))
+    assert not list(out.glob("*.new"))
+
+
+def test_without_a_gpu_nothing_that_needs_one_counts_as_passed(tmp_path: Path) -> None:
+    chosen = part("plain"), part("kernels", needs_gpu=True)
+    assert check(report_of(tmp_path, *chosen), has_gpu=False, limit=LONG) == 3
+    assert statuses(tmp_path) == {"plain": "passed", "kernels": "skipped"}
+    assert written(tmp_path)["parts"][1]["reason"] == "no GPU"
+    assert check(report_of(tmp_path, *chosen), has_gpu=True, limit=LONG, rehearsal=True) == 3
+    assert statuses(tmp_path) == {"plain": "passed", "kernels": "rehearsed"}
+
+
+def test_when_a_part_is_not_run() -> None:
+    one = part("one", needs=("a",))
+    assert obstacle(one, {"a": Outcome("passed")}, has_gpu=True, left=60) is None
+    assert obstacle(one, {"a": Outcome("timed out")}, has_gpu=True, left=60) == Outcome(
+        "not run", reason="needs a: timed out"
+    )
+    assert obstacle(one, {}, has_gpu=True, left=1) == Outcome("not run", reason="no time was left")
+
+
+def test_figures_are_the_json_object_that_the_output_ends_with() -> None:
+    assert figures(["{not json", '{"a": 1}', "text", "{", '  "b": {"c": 2}', "}"]) == {"b": {"c": 2}}
+    assert figures(["text"]) is None
+
+
+def test_a_part_sees_one_gpu_and_nothing_of_the_calling_make(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
+    monkeypatch.setenv("MAKEFLAGS", "-n")
+    names = ("CUDA_VISIBLE_DEVICES", "MAKEFLAGS", "NCCL_DEBUG")
+    code = f"import json, os; print(json.dumps({{name: os.environ.get(name) for name in {names}}}))"
+    assert check(report_of(tmp_path, part("one", code)), has_gpu=True, limit=LONG) == 0
+    assert written(tmp_path)["parts"][0]["figures"] == dict(zip(names, ("3", None, "WARN"), strict=True))
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["--wheels", "", "--out", ""], ["--wheels", "/no such folder", "--out", "here"]]
+)
+def test_usage(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        gpu_check.main(words)
+    assert ended.value.code == 2
+    assert "directory" in capsys.readouterr().err
