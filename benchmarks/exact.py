@@ -4,6 +4,7 @@
     python benchmarks/exact.py error
     edt-launch --min-np 2 --max-np 2 benchmarks/exact.py step
     edt-launch --min-np 2 --max-np 2 benchmarks/exact.py step --parameters 25e6 --micro 64 --rounds 8
+    python benchmarks/exact.py kernel --device cuda
 
 - `kernel`: the bandwidth of the kernels, on one thread, against memcpy moving as many bytes.
 - `error`: the rounding error of sums over micro-batches, beside that of float32 summation.

@@ -3,7 +3,9 @@
 Blocks of steps with 64-bit integers, with 32-bit ones and with ring take turns in the same job. Every block
 has a copy of the same model and a new optimizer, since a living one follows all steps; its first steps, in
 which grids find their place and the overlap of reduction and backward pass begins, are not counted. Steps
-are timed on the coordinator, on one thread a worker. A step's time is set by --micro and --passes.
+are timed on the coordinator, on one thread a worker. A step's time is set by --micro and --passes. With
+--device cuda, workers without a device of their own share a GPU, and wait for collectives far longer than
+on several (`shared_gpu`).
 """
 
 import argparse
@@ -18,6 +20,7 @@ from typing import Any
 
 import edt_hvd
 import horovod.torch as hvd
+import shared_gpu
 import torch
 from spread import spread
 from torch import nn
@@ -38,12 +41,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--passes", type=int, default=2, help="micro-batches of a worker in a step")
     parser.add_argument("--rounds", type=int, default=40, help="rounds of blocks, after one not counted")
     parser.add_argument("--steps", type=int, default=6, help="counted optimizer steps of a block")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
 
 
 def run(args: argparse.Namespace) -> None:
+    shared_gpu.separate()
     edt_hvd.init()
     torch.set_num_threads(1)
-    model = network(args.parameters)
+    model = network(args.parameters).to(device_of(args))
 
     @edt_hvd.elastic
     def compare(_: edt_hvd.TorchState) -> None:
@@ -51,6 +56,10 @@ def run(args: argparse.Namespace) -> None:
         show_times(args, model)
 
     compare(edt_hvd.TorchState())
+
+
+def device_of(args: argparse.Namespace) -> torch.device:
+    return edt_hvd.device() if args.device == "cuda" else torch.device("cpu")
 
 
 def network(parameters: float) -> nn.Module:
@@ -73,8 +82,11 @@ def steps_of(kind: str, args: argparse.Namespace, model: nn.Module, count: int) 
     dataset = TensorDataset(inputs, torch.randint(CLASSES, (count * batch,), generator=generator))
     for step in edt_hvd.ElasticDataLoader(dataset, batch, args.micro):
         for samples, targets in step:
-            step.backward(nn.functional.cross_entropy(model(samples), targets))
+            outputs = model(samples.to(device_of(args)))
+            step.backward(nn.functional.cross_entropy(outputs, targets.to(outputs.device)))
         optimizer.step()
+        if args.device == "cuda":
+            torch.cuda.synchronize()
         yield
 
 
