@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from edt_launch.agent import processes
-from edt_launch.agent.processes import JOB_VARIABLE, kill, kill_job, marked, tree
+from edt_launch.agent.processes import JOB_VARIABLE, kill_job, marked, tree
 from started import gone, started
 
 # Starts a child in its own session that ignores SIGTERM, says its id, and waits or ends.
@@ -77,15 +77,6 @@ def test_those_that_left_their_parents_are_found_by_their_mark(start):
     assert gone(child)
 
 
-def test_those_seen_before_are_ended_without_mark_and_parents(start):
-    parent, pids = start("stays")
-    seen = tree(parent.pid)
-    parent.kill()
-    parent.wait()
-    assert kill_job(None, "no such job", seen) == 1
-    assert all(map(gone, pids))
-
-
 def test_the_start_of_a_process_does_not_follow_the_clock(start):
     process, _ = start("stays")
     since_boot = processes.started(process.pid)
@@ -94,13 +85,6 @@ def test_the_start_of_a_process_does_not_follow_the_clock(start):
     process.wait()
     with pytest.raises(psutil.NoSuchProcess):
         processes.started(process.pid)
-
-
-def test_of_a_process_that_is_gone_there_is_no_tree(start):
-    parent, _ = start("ends")
-    parent.wait()
-    assert tree(parent.pid) == set()
-    assert kill_job(parent.pid, "no such job", ()) == 0
 
 
 @pytest.fixture
@@ -117,14 +101,6 @@ def test_shared_memory_is_cleaned_up_behind_the_killed(holder):
     kill_job(process.pid, "no such job", ())
     assert not semaphore.exists()
     assert all(gone(member.pid) for member in family)
-
-
-def test_a_tracker_that_does_not_end_is_killed(holder, monkeypatch):
-    process, _ = holder
-    monkeypatch.setattr(processes, "REAP_TIMEOUT", 0.1)
-    (tracker,) = tree(process.pid) - {psutil.Process(process.pid)}
-    kill([tracker])  # the one that it works for is still there
-    assert gone(tracker.pid)
 
 
 def test_what_starts_others_quicker_than_they_are_killed_is_left(monkeypatch):

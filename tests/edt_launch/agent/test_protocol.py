@@ -1,7 +1,5 @@
 """The messages between launcher and agent, as lines."""
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,45 +61,35 @@ reports = st.one_of(
 )
 
 
-def fed(reader, data, size):
+@given(
+    st.one_of(
+        st.tuples(st.just(Order), st.lists(orders, max_size=4)),
+        st.tuples(st.just(Report), st.lists(reports, max_size=4)),
+    ),
+    st.integers(1, 100),
+)
+def test_messages_are_lines_of_ascii_that_arrive_wherever_a_read_ends(sent, size):
+    kind, messages = sent
+    data = b"".join(map(write, messages))
+    assert data.isascii()
+    assert data.count(b"\n") == len(messages)
+    reader = Reader(kind)
     pieces = [data[at : at + size] for at in range(0, len(data), size)]
-    return [message for piece in pieces for message in reader.feed(piece)]
-
-
-@given(st.lists(orders, max_size=4), st.integers(1, 100))
-def test_orders_arrive_as_they_were_sent_wherever_a_read_ends(sent, size):
-    assert fed(Reader(Order), b"".join(map(write, sent)), size) == sent
-
-
-@given(st.lists(reports, max_size=4), st.integers(1, 100))
-def test_reports_arrive_as_they_were_sent_wherever_a_read_ends(sent, size):
-    assert fed(Reader(Report), b"".join(map(write, sent)), size) == sent
-
-
-@given(orders | reports)
-def test_a_message_is_one_line_of_ascii(message):
-    line = write(message)
-    assert line.isascii()
-    assert line.count(b"\n") == 1
-    assert line.endswith(b"\n")
+    assert [message for piece in pieces for message in reader.feed(piece)] == messages
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        "",
         "nonsense",
         "[]",
-        "{}",
         '{"kind": "dance"}',
         '{"kind": "exited", "worker": 1, "exit_code": 0}',  # a report is no order
         '{"kind": "kill"}',
         '{"kind": "kill", "worker": "1"}',
         '{"kind": "kill", "worker": true}',
-        '{"kind": "kill", "worker": 1.5}',
         '{"kind": "kill", "worker": 1, "more": 2}',
         '{"kind": "start", "worker": 1, "environment": {"A": 1}}',
-        '{"kind": "start", "worker": 1, "environment": []}',
         "[" * 100_000,
     ],
 )
@@ -124,10 +112,3 @@ def test_a_line_without_end_is_given_up(monkeypatch):
     assert not list(reader.feed(b"x" * 1000))
     with pytest.raises(ProtocolError, match="longer than 1000 bytes"):
         list(reader.feed(b"x"))
-
-
-def test_numbers_may_be_whole_where_they_need_not_be():
-    line = json.dumps(
-        {"kind": "warm", "pid": 1, "seconds": 2, "imports": [], "private": None, "refused": None}
-    )
-    assert list(Reader(Report).feed(line.encode() + b"\n")) == [Warm(1, 2.0, ())]

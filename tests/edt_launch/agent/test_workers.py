@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from edt_launch.agent.protocol import Exited, Kill, Start, Started
 from edt_launch.agent.workers import (
     LEFTOVER_GRACE,
-    NOT_FOUND,
     REQUEST_TIMEOUT,
     STATUS_TIMEOUT,
     Closed,
@@ -57,13 +56,6 @@ def test_a_server_that_does_not_answer_is_done_without():
     state, actions = step(REQUEST_TIMEOUT, state, Tick())
     assert actions == [Do(Verb.EXECUTE, 1, f"the warm server has not answered for {REQUEST_TIMEOUT:g} s")]
     assert step(REQUEST_TIMEOUT + 1, state, Running(1, 40))[1] == [Started(1, 40)]
-
-
-def test_a_command_that_cannot_be_run_ends_with_127():
-    assert after(START, Refused(1), Gone(1, NOT_FOUND), OutputEnded(1))[1] == [
-        Do(Verb.FORGET, 1),
-        Exited(1, 127),
-    ]
 
 
 @pytest.mark.parametrize("order", [(Gone(1, 3), OutputEnded(1)), (OutputEnded(1), Gone(1, 3))])
@@ -132,10 +124,6 @@ def test_when_the_launcher_is_gone_all_are_killed_and_the_agent_ends_with_the_la
     assert [*actions, *more][-2:] == [Do(Verb.FORGET, 2), Exited(2, -9)]
     assert state.is_over
     assert after(Closed())[0].is_over
-
-
-def test_a_serial_number_that_is_taken_starts_nothing():
-    assert after(START, Start(1, {}))[1] == []
 
 
 events = st.one_of(

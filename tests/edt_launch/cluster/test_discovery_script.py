@@ -73,8 +73,3 @@ def test_a_script_that_fails_hangs_or_floods(
         run(write(body), 0.3)
     children = processes.having(mark) - {psutil.Process()}
     assert [one for one in children if processes.is_alive(one)] == []
-
-
-def test_a_script_that_cannot_be_run(tmp_path: Path) -> None:
-    with pytest.raises(DiscoveryError, match="No such file or directory"):
-        run(tmp_path / "missing")

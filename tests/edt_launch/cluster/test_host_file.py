@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.cluster import host_file
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.host_file import HostFile, HostList, parse
 from edt_launch.core.errors import HostsError, SourceError
@@ -28,11 +27,6 @@ def test_an_option_that_makes_no_sense(text: str, value: str) -> None:
     assert raised.value.value == value
 
 
-def test_an_option_that_names_a_host_twice() -> None:
-    with pytest.raises(HostsError, match="each host once"):
-        HostList("h1:1,h1:2").hosts()
-
-
 def test_lines_of_a_file() -> None:
     text = "# ours\nnode1 slots=2 max_slots=4\r\nnode2:1  # spare\n\nnode3 devices=GPU-a,5\nnode4\n"
     assert parse(text, "f") == (
@@ -47,17 +41,12 @@ def test_lines_of_a_file() -> None:
     "text, named",
     [
         ("", "f: '': expected at least one line"),
-        ("# none\n", "at least one line"),
         ("node1 slots=0", "line 1"),
-        ("node1 slots=", "line 1"),
-        ("node1:2 slots=2", "line 1"),
         ("node1 4", "line 1"),
         ("a\nb c d", "line 2"),
         ("a\n\na", "line 3: 'a': expected each host once"),
         ("a devices=0,0", "each once"),
-        ("a devices=", "names of devices"),
         ("a devices=0;rm", "names of devices"),
-        ("$(x) devices=0", "line 1"),
     ],
 )
 def test_what_makes_no_sense_is_named(text: str, named: str) -> None:
@@ -87,9 +76,3 @@ def test_a_pipe_is_read_once() -> None:
         assert source.hosts() == source.hosts() == (HostSlots("a", 2),)
     finally:
         os.close(reading)
-
-
-def test_a_file_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_file, "MAX_CHARACTERS", 1000)
-    with pytest.raises(SourceError, match="more than 1000 characters"):
-        HostFile(Path("/dev/zero")).hosts()

@@ -3,7 +3,7 @@
 import pytest
 
 from edt_launch.cluster.network import ASK_AGAIN, HostChecker, interfaces, resolve, source_address
-from edt_launch.core.errors import StartError, UsageError
+from edt_launch.core.errors import StartError
 
 KNOWN = {"lo": ("127.0.0.1",), "eth0": ("10.0.0.5",), "ib0": ("192.168.7.5", "192.168.8.5")}
 ADDRESSES = {"localhost": "127.0.0.1", "me": "10.0.0.5", "node2": "192.168.8.9", "far": "8.8.8.8"}
@@ -23,15 +23,6 @@ def test_loopback_while_every_host_is_this_machine():
 
 def test_the_interface_that_leads_to_the_first_remote_host():
     assert choose(None, "localhost", "node2", "far") == "ib0"
-
-
-def test_a_named_interface_is_taken():
-    assert choose("eth0", "node2") == "eth0"
-
-
-def test_a_named_interface_has_to_exist():
-    with pytest.raises(UsageError, match=r"eth9.*lo, eth0, ib0"):
-        choose("eth9", "localhost")
 
 
 def test_says_when_there_is_no_way():

@@ -12,11 +12,6 @@ def hosts(**variables: str) -> tuple[HostSlots, ...] | None:
     return None if source is None else source.hosts()
 
 
-def test_without_a_job_of_slurm_there_is_none() -> None:
-    assert hosts() is None
-    assert hosts(JOB_NODELIST="n1") is None
-
-
 def test_gpus_are_numbered_on_each_node() -> None:
     found = hosts(JOB_ID="1", JOB_NODELIST="n[1-2]", GPUS_ON_NODE="2")
     assert found == (HostSlots("n1", 2, ("0", "1")), HostSlots("n2", 2, ("0", "1")))

@@ -2,14 +2,12 @@
 
 from pathlib import Path
 
-import pytest
-
 from edt_launch.cluster.discovery_script import Script
 from edt_launch.cluster.host_file import HostFile, HostList
 from edt_launch.cluster.hosts import HostOptions
 from edt_launch.cluster.local import Cores, Slots
 from edt_launch.cluster.slurm import Slurm
-from edt_launch.cluster.sources import SOURCES, choose
+from edt_launch.cluster.sources import choose
 
 SLURM = {"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "n1"}
 
@@ -26,9 +24,3 @@ def test_what_the_options_say_comes_first(tmp_path: Path) -> None:
 
 def test_a_machine_with_nothing_else_has_cores() -> None:
     assert isinstance(choose(HostOptions({"CUDA_VISIBLE_DEVICES": ""})), Cores)
-
-
-@pytest.mark.parametrize("attribute", ["name", "__str__", "detect", "hosts"])
-def test_each_source_has_its_own(attribute: str) -> None:
-    own = [kind.__dict__[attribute] for kind in SOURCES]
-    assert len(set(map(id, own))) == len(SOURCES)

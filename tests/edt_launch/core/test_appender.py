@@ -31,20 +31,6 @@ def test_a_full_disk_is_told_once_and_costs_what_was_written(tmp_path: Path) -> 
     assert told == [f"{path} cannot be written: No space left on device; the job goes on without it"]
 
 
-def test_it_goes_on_when_there_is_space_again(tmp_path: Path) -> None:
-    told: list[str] = []
-    folder = tmp_path / "folder"
-    appender = Appender(folder / "log", told.append)
-    appender.write("lost\n")
-    appender.flush()
-    folder.mkdir()
-    appender.write("kept\n")
-    appender.flush()
-    assert (folder / "log").read_text() == "kept\n"
-    appender.close()
-    assert len(told) == 1
-
-
 def test_bytes_are_appended_as_they_are(tmp_path: Path) -> None:
     file = Appender(tmp_path / "log", print)
     file.write_bytes(b"10 %\r\xff")

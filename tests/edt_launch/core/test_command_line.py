@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from typer import Argument, Option, Typer
 from typer.testing import CliRunner
 
-from edt_launch.core.command_line import Variable, options, taking, variables, words
+from edt_launch.core.command_line import Variable, taking, variables, words
 from edt_launch.core.run_options import RunOptions, ViewKind
 
 
@@ -45,17 +45,6 @@ def test_a_command_is_called_with_an_instance_of_each_group() -> None:
     found = parsed((Speed, Color), "--no-fast-mode", "-s", "2", "--dark")
     assert found == ["x", Speed(False, 2.0), Color(True)]
     assert parsed((Speed, Color)) == ["x", Speed(), Color()]
-
-
-def test_bounds_and_help_are_those_of_the_declaration() -> None:
-    app = Typer()
-    app.command()(taking(Speed)(lambda _: None))
-    assert CliRunner().invoke(app, ["--seconds", "-1"]).exit_code == 2
-    assert "Be fast." in CliRunner().invoke(app, ["--help"]).output
-
-
-def test_options_are_named_as_they_are_given() -> None:
-    assert [option.name for option in options(Speed)] == ["--fast-mode", "--seconds"]
 
 
 @pytest.mark.parametrize(

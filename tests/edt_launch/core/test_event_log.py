@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from edt_launch.core.event_log import LOOK, EventLog, EventReader, stamped
-from edt_launch.core.events import CheckpointFailed, Launched, Usable
+from edt_launch.core.events import CheckpointFailed, Launched
 
 
 def line(reason: str) -> bytes:
@@ -29,19 +29,6 @@ def test_the_file_grows_event_by_event(tmp_path: Path) -> None:
     event = json.loads(lines[1])
     assert event.pop("time") > 1e9
     assert event == {"event": "launched", "command": ["a"], "pid": 7, "interface": ""}
-
-
-@pytest.mark.parametrize(
-    "before, kept",
-    [("", []), ('{"event": "a"}\n', ["a"]), ('{"event": "a"}\n{"ev', ["a"]), ('{"ev', [])],
-)
-def test_half_a_line_of_a_killed_launcher_does_no_harm(tmp_path: Path, before: str, kept: list[str]) -> None:
-    path = tmp_path / "events.jsonl"
-    path.write_text(before)
-    log = EventLog(path, print)
-    log.write(Usable(1))
-    log.close()
-    assert [json.loads(text)["event"] for text in path.read_text().splitlines()] == [*kept, "usable"]
 
 
 @pytest.mark.parametrize("length", [LOOK - 1, LOOK, LOOK + 1, 3 * LOOK])
@@ -83,14 +70,6 @@ def test_long_lines_and_what_is_no_event_are_left_out(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(line("b") + line("c"))  # the first ends the long line
     assert reasons(reader) == ["c"]
-
-
-def test_a_look_reads_a_bounded_part(tmp_path: Path) -> None:
-    path = tmp_path / "events"
-    path.write_bytes(line("a") * (2 * LOOK // len(line("a"))))
-    reader = EventReader(path)
-    assert len(reasons(reader)) == LOOK // len(line("a"))
-    assert len(reasons(reader)) > 0
 
 
 def test_a_pipe_in_place_of_the_file_holds_nobody_up(tmp_path: Path) -> None:

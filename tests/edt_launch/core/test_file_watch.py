@@ -31,12 +31,6 @@ def test_it_wakes_when_the_file_is_replaced(tmp_path: Path) -> None:
     watch.close()
 
 
-def test_clearing_what_is_clear_does_not_wait(tmp_path: Path) -> None:
-    watch = Watch(tmp_path / "allocation")
-    watch.clear()
-    watch.close()
-
-
 def test_a_folder_that_is_not_there_only_is_not_watched(tmp_path: Path) -> None:
     watch = Watch(tmp_path / "missing" / "allocation")
     watch._thread.join()

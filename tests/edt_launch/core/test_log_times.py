@@ -3,7 +3,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edt_launch.core.log_times import INTERVAL, SAMPLES, LogTimes, Part, part
+from edt_launch.core.log_times import INTERVAL, SAMPLES, LogTimes, part
 from edt_launch.core.run_dir import RunDir
 
 
@@ -32,28 +32,6 @@ def test_a_row_is_written_for_each_log_that_has_grown(tmp_path: Path) -> None:
         "1010.0 0 rank.1.log",
         "1012.0 2 rank.1.log",
     ]
-
-
-def test_times_are_exact(tmp_path: Path) -> None:
-    paths, times, _ = made(tmp_path, 10.0)
-    paths.own_log.write_text("hello\n")
-    times.observe(27.96875)
-    with paths.own_log.open("a") as log:
-        log.write("you\n")
-    times.close(28.5)
-    rows = paths.log_times.read_bytes().splitlines()
-    assert part(rows, "edt-launch.log", None, 28.0) == Part(0, 10)  # "you" may have been printed at 27.97
-    assert part(rows, "edt-launch.log", 28.0, None) == Part(6, None)
-
-
-def test_a_launcher_that_is_started_again_knows_what_there_was(tmp_path: Path) -> None:
-    paths, times, _ = made(tmp_path, 10.0)
-    paths.own_log.write_text("hello\n")
-    times.close(20.0)
-    LogTimes(paths, print, 90.0).close(100.0)
-    rows = paths.log_times.read_bytes().splitlines()
-    assert rows == [b"10.0 0 edt-launch.log", b"20.0 6 edt-launch.log", b"90.0 6 edt-launch.log"]
-    assert part(rows, "edt-launch.log", None, 5.0) == Part(0, 0)
 
 
 def test_the_older_a_job_the_rarer_are_rows(tmp_path: Path) -> None:
@@ -117,9 +95,3 @@ def test_all_lines_of_a_time_are_in_its_part(
     for at, time in enumerate(times):
         if (since is None or time >= since) and (until is None or time < until):
             assert at in inside
-
-
-def test_what_is_no_row_is_passed_over() -> None:
-    rows = [b"", b"1.0 5", b"\xff 1 a.log", b"nan 1 a.log", b"1.0 -5 a.log", b"2.0 7 a.log", b"3.0 9 b.log"]
-    assert part(rows, "a.log", 3.0, None) == Part(7, None)
-    assert part(rows, "c.log", None, 3.0) is None

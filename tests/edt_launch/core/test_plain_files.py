@@ -19,11 +19,6 @@ def test_whatever_is_no_file_is_refused_at_once(tmp_path: Path, kind: str, mode:
         open_file(path, mode)
 
 
-def test_a_device_is_none() -> None:
-    with pytest.raises(NoFileError):
-        read(Path("/dev/zero"))
-
-
 def test_a_pipe_that_somebody_holds_is_none(tmp_path: Path) -> None:
     path = tmp_path / "log"
     os.mkfifo(path)

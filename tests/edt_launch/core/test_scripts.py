@@ -7,15 +7,11 @@ from edt_launch.core.scripts import script_name, script_of
     "command, script",
     [
         ("train.py --lr 0.1", "train.py"),
-        ("./run/train.py", "./run/train.py"),
         ("python train.py other.py", "train.py"),
         ("/usr/bin/python3.12 -u -X faulthandler -W ignore train.py", "train.py"),
         ("python -Xdev train.py", "train.py"),
         ("python -m train.py", None),
-        ("python -c train.py", None),
-        ("python -X", None),
         ("python", None),
-        ("make train.py", None),
         ("-u train.py", "train.py"),
     ],
 )

@@ -1,9 +1,6 @@
 from pathlib import Path
 
-import pytest
-
 from deep import deepen
-from edt_launch.core import walking
 from edt_launch.core.walking import names, walk
 from edt_launch.service.deleting import delete_folder
 
@@ -19,17 +16,6 @@ def test_everything_is_told_by_name_and_links_are_not_followed(tmp_path: Path) -
     assert found == ["a", "b", "c", "link", "b/deep", "b/deep/x", "c/y"]
     assert list(walk(tmp_path / "link")) == []
     assert list(walk(tmp_path / "missing")) == []
-
-
-def test_a_large_folder_is_told_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walking, "SORTED", 2)
-    for number in range(5):
-        (tmp_path / str(number)).mkdir()
-        (tmp_path / str(number) / "x").touch()
-    found = [path.relative_to(tmp_path).as_posix() for path in walk(tmp_path)]
-    assert sorted(found[:5]) == list("01234")
-    assert all(a < b for a, b in (found[0:2], found[2:4]))
-    assert sorted(found[5:]) == [f"{number}/x" for number in range(5)]
 
 
 def test_so_many_names_are_told_at_most(tmp_path: Path) -> None:

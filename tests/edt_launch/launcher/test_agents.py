@@ -16,7 +16,7 @@ from edt_launch.agent.protocol import Exited, Hello, Output, Setup, Started, Swe
 from edt_launch.core.errors import StartError
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher import agents
-from edt_launch.launcher.agents import AgentOutput, Agents, AllEnded, Lost
+from edt_launch.launcher.agents import Agents, AllEnded, Lost
 from edt_launch.launcher.connectors import choice
 from edt_launch.launcher.connectors.connector import Connector
 from edt_launch.launcher.connectors.ssh import Ssh
@@ -107,15 +107,6 @@ def test_an_agent_that_is_killed_is_lost_and_the_next_worker_starts_another(hear
     assert hearing.until(Hello)[0] == "here"
     assert gone(pid)  # swept
     assert hearing.until(Started)[1].worker == 1
-
-
-def test_nothing_is_started_over_an_ssh_that_fails(hearing: Hearing, fake_ssh: Callable[[str], None]) -> None:
-    fake_ssh("echo 'WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!' >&2; exit 255")
-    hearing.agents.start("far", 0, {"EDT_WORKER": "0"})
-    assert "IDENTIFICATION" in hearing.until(AgentOutput)[1].text
-    _, lost = hearing.until(Lost)
-    assert (lost.exit_code, lost.has_connected) == (255, False)
-    assert "ssh-keygen -R far" in lost.explanation[-1]
 
 
 def test_workers_elsewhere_over_ssh(hearing: Hearing, fake_ssh: Callable[[str], None]) -> None:

@@ -43,29 +43,6 @@ def in_force(paths):
     return parse(paths.allocation.read_text())
 
 
-def test_a_cap_keeps_the_first_slots_of_the_file(make, paths):
-    allocations = make(allocation=allocation(1, 2, 3))
-    allocations.cap(3)
-    allocations.follow(0.0)
-    assert allocations.current == in_force(paths) == allocation(1, 2, 1)
-    allocations.cap(2)
-    allocations.follow(1.0)
-    assert in_force(paths) == allocation(1, 2)
-    allocations.cap(8)
-    allocations.follow(2.0)
-    assert in_force(paths) == allocation(1, 2, 3)
-    kinds = [event["event"] for event in events(paths)]
-    assert kinds == ["usable", "allocation_accepted"] * 3
-
-
-def test_a_cap_that_changes_nothing_is_not_told(make, paths):
-    allocations = make(allocation=allocation(1, 2))
-    allocations.cap(8)
-    allocations.follow(0.0)
-    allocations.follow(1.0)
-    assert [event["event"] for event in events(paths)] == ["allocation_accepted"]
-
-
 def test_a_cap_counts_for_what_the_file_says_later(make, paths, tmp_path):
     file = tmp_path / "theirs"
     allocations = make(follow=file)

@@ -15,8 +15,3 @@ def test_none(tmp_path):
     assert newest(tmp_path) is None
     assert newest(tmp_path / "missing") is None
     assert newest(tmp_path / "file") is None
-
-
-def test_what_cannot_be_listed_is_the_workers_to_tell(tmp_path):
-    (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    assert newest(tmp_path / "loop") is None

@@ -1,7 +1,6 @@
 """The launcher's socket: who may ask, what garbage does, and that nobody is waited for."""
 
 import os
-import signal
 import socket
 import stat
 from collections.abc import Callable, Iterator
@@ -11,7 +10,7 @@ import pytest
 
 from edt_launch.core.control_protocol import MAX_LINE, Accepted, Pause, Refused, Stop, read_reply, write
 from edt_launch.core.unix_address import unix_address
-from edt_launch.launcher.control_socket import CONNECTIONS, PATIENCE, ControlSocket, as_signals
+from edt_launch.launcher.control_socket import CONNECTIONS, ControlSocket
 
 
 class Clock:
@@ -93,16 +92,6 @@ def test_another_user_is_refused(path: Path, connect: Callable[[], socket.socket
         assert reply(client) == Refused(None, "this launcher belongs to another user")
 
 
-def test_what_a_killed_launcher_has_left_is_replaced(
-    path: Path, connect: Callable[[], socket.socket]
-) -> None:
-    with socket.socket(socket.AF_UNIX) as killed, unix_address(path) as address:
-        killed.bind(address)
-    with ControlSocket(path, no_complaint) as control:
-        connect().sendall(write(Stop("a")))
-        assert control.requests() == [Stop("a")]
-
-
 def test_without_room_for_it_the_job_goes_on(path: Path) -> None:
     path.mkdir()
     told: list[str] = []
@@ -136,16 +125,6 @@ def test_an_endless_line_is_cut_off(
     assert reply(client) == Refused(None, f"a message of more than {MAX_LINE} bytes")
 
 
-def test_who_says_nothing_is_hung_up_on(path: Path, connect: Callable[[], socket.socket]) -> None:
-    clock = Clock()
-    with ControlSocket(path, no_complaint, clock=clock) as control:
-        client = connect()
-        control.requests()
-        clock.now = PATIENCE
-        control.requests()
-        assert client.recv(1) == b""
-
-
 def test_who_comes_last_is_served_however_many_there_are(
     control: ControlSocket, connect: Callable[[], socket.socket]
 ) -> None:
@@ -176,7 +155,11 @@ def test_who_never_reads_is_not_waited_for(
     assert control.requests() == [Pause("a")]
 
 
-def test_requests_are_what_signals_ask_for() -> None:
-    assert as_signals(Pause("a")) == (signal.SIGUSR1,)
-    assert as_signals(Stop("a")) == (signal.SIGTERM,)
-    assert as_signals(Stop("a", at_once=True)) == (signal.SIGTERM, signal.SIGINT)
+def test_what_a_killed_launcher_has_left_is_replaced(
+    path: Path, connect: Callable[[], socket.socket]
+) -> None:
+    with socket.socket(socket.AF_UNIX) as killed, unix_address(path) as address:
+        killed.bind(address)
+    with ControlSocket(path, no_complaint) as control:
+        connect().sendall(write(Stop("a")))
+        assert control.requests() == [Stop("a")]

@@ -10,26 +10,21 @@ import pytest
 
 from edt_hvd.world.control import Launcher
 from edt_launch.agent.protocol import Exited as ProcessEnded
-from edt_launch.agent.protocol import Hello, Started, Warm
+from edt_launch.agent.protocol import Hello, Started
 from edt_launch.core.errors import StartError
 from edt_launch.core.event_codec import write
-from edt_launch.core.events import Started as WorkerStarted
 from edt_launch.launcher import driver as driver_module
 from edt_launch.launcher.agents import HostEvent, Lost
-from edt_launch.launcher.driver import Driver, Settings, gang_world, start_events
+from edt_launch.launcher.driver import Driver, Settings
 from edt_launch.launcher.program import Workers
 from edt_launch.launcher.watchdog import Heartbeat, Times
 from edt_launch.membership.members import Limits
 from edt_launch.membership.protocol import (
-    Assign,
-    Assignment,
     Desired,
     Hung,
     Leaving,
-    Phase,
     Ready,
     Slot,
-    Worker,
 )
 from edt_messages import messages
 from edt_messages.messages import Message
@@ -163,43 +158,6 @@ def test_what_workers_say_becomes_events(running: Running, worker: Launcher) -> 
     assert running.driver._watch.timeout == 2.5
 
 
-def test_what_a_warm_server_says_becomes_an_event(running: Running) -> None:
-    running.notify("here", Warm(7, 2.5, ("torch",), None, None))
-    assert running.events[-1].pop("time") > 0
-    assert running.events[-1] == {
-        "event": "warm_server",
-        "host": "here",
-        "pid": 7,
-        "seconds": 2.5,
-        "imports": ("torch",),
-        "private": None,
-        "refused": None,
-    }
-
-
-def test_members_are_told_their_places_and_what_their_world_says(running: Running, worker: Launcher) -> None:
-    assignments = (Assignment(1, 0, 1, 0, 1, 0, 1, "here"),)
-    worker.send(messages.Done())
-    running.driver._events.get(timeout=30)
-    running.driver._assign(Assign(4, assignments, None, "grown"))
-    assert running.world.generations == {4: assignments}
-    assignment = worker.wait_for_assignment(0)
-    assert assignment is not None
-    assert (assignment.generation, assignment.size, assignment.port) == (4, 1, 1004)
-    (world,) = [event for event in running.events if event["event"] == "world"]
-    assert (world["generation"], world["ranks"]) == (4, {1: 0})
-
-
-def test_a_broken_world_is_told_to_its_members_and_aborted(running: Running, worker: Launcher) -> None:
-    broken: queue.Queue[int] = queue.Queue()
-    worker.on_cut = broken.put
-    worker.send(messages.Done())
-    running.driver._events.get(timeout=30)
-    running.driver._cut((1, 8), 3)
-    assert broken.get(timeout=30) == 3
-    assert running.world.aborted == 1
-
-
 def test_a_worker_is_released_when_its_agent_says_that_it_has_ended(running: Running) -> None:
     running.notify("here", ProcessEnded(1, 137))
     assert running.of("released", "lost", "failed") == [("released", 1), ("failed", 1)]
@@ -242,17 +200,6 @@ def test_behind_a_cut_link_workers_are_lost_until_a_new_agent_has_swept_their_ho
     assert far.of("released") == [("released", 1)]
 
 
-def test_a_host_that_was_never_heard_of_has_nothing_to_lose(far: Running) -> None:
-    far.notify("far", Lost(255, ("ssh: no route",), has_connected=False))
-    assert far.of("released", "lost", "failed") == [("released", 1), ("failed", 1)]
-
-
-def test_an_agent_of_this_machine_that_does_not_start_ends_the_run(running: Running) -> None:
-    running.driver.notify(HostEvent("here", Lost(1, ("No module named x",), has_connected=False)))
-    with pytest.raises(StartError, match="No module named x"):
-        running.turn()
-
-
 @pytest.mark.parametrize("host, said", [("far", "lost"), ("here", "released")])
 def test_an_agent_that_does_not_answer_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, host: str, said: str
@@ -268,26 +215,3 @@ def test_an_agent_that_does_not_answer_is_not_waited_for(
     one.notify(host, ProcessEnded(1, -9))  # it was only slow
     assert one.of("released") == [("released", 1)]
     one.driver._server.close()
-
-
-def test_a_worker_that_cannot_be_started_has_failed(running: Running) -> None:
-    running.notify("here", ProcessEnded(0, 0))
-    running.agents.refuses = True
-    running.driver._start(running.driver._state.workers[1])
-    assert running.told == [(1, "edt-launch: this worker cannot be started: no agent")]
-    event = running.driver._events.get(timeout=30)
-    assert event == HostEvent("here", ProcessEnded(1, 1))
-
-
-def test_a_worker_that_is_started_is_reported_once_for_each_of_its_devices() -> None:
-    def started(device: str | None) -> list[WorkerStarted]:
-        return start_events(Worker(4, Slot("h", 1, device), Phase.ACTIVE, started_at=0.0, rank=2))
-
-    assert started("7") == [WorkerStarted(4, "h", 1, "7", 2)]
-    assert started("7,9") == [WorkerStarted(4, "h", 1, "7", 2), WorkerStarted(4, "h", 1, "9", 2)]
-    assert started(None) == [WorkerStarted(4, "h", 1, None, 2)]
-
-
-def test_a_gang_is_a_world() -> None:
-    world = gang_world([Worker(4, Slot("h", 1, "7"), Phase.ACTIVE, started_at=0.0, rank=2)])
-    assert (world.size, world.ranks) == (1, {4: 2})

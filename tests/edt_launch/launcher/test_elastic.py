@@ -26,18 +26,3 @@ def test_it_prints_hosts_with_slots_and_needs_no_particular_directory(paths, mon
     monkeypatch.setenv("PATH", "/nowhere")
     shown = subprocess.check_output([paths.discovery_script], text=True)
     assert shown == "node1:2\nnode-2.example.org:11\n10.0.0.6:4\n"
-
-
-def test_it_fails_while_there_is_no_file(paths):
-    result = subprocess.run([paths.discovery_script], capture_output=True, text=True, check=False)
-    assert result.returncode != 0
-    assert result.stdout == ""
-
-
-def test_horovod_reads_it(paths):
-    horovod = pytest.importorskip("horovod.runner.elastic.discovery")
-    paths.allocation.write_text(render(Allocation(17, HOSTS)))
-    script = horovod.HostDiscoveryScript(f"'{paths.discovery_script}'", 1)
-    if "'" not in str(paths.root):  # Horovod gives the words to a shell
-        hosts = script.find_available_hosts_and_slots()
-        assert hosts == {"node1": 2, "node-2.example.org": 11, "10.0.0.6": 4}

@@ -27,7 +27,8 @@ TESTS = Path(__file__).parents[2]
 FAKE = (sys.executable, "-S", str(TESTS / "edt_launch" / "launcher" / "fake_worker.py"))
 MODEL = TESTS / "system" / "programs" / "wmla model"
 TWO = Allocation(1, (HostSlots("localhost", 2),))
-ENDS: list[tuple[Request, ExitCode]] = [(Pause("p"), ExitCode.LEFT), (Stop("s"), ExitCode.TERMINATED)]
+PAUSED: tuple[Request, ExitCode] = (Pause("p"), ExitCode.LEFT)
+STOPPED: tuple[Request, ExitCode] = (Stop("s"), ExitCode.TERMINATED)
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def ask(paths: RunDir) -> Iterator[Ask]:
     assert not paths.control.exists()
 
 
-@pytest.mark.parametrize("request_, exit_code", ENDS)
+@pytest.mark.parametrize("request_, exit_code", [PAUSED, STOPPED])
 def test_elastic_jobs(paths: RunDir, ask: Ask, request_: Request, exit_code: ExitCode) -> None:
     plan = Plan(Limits(1, 4), paths, allocation=TWO)
     assert (
@@ -61,24 +62,25 @@ def test_elastic_jobs(paths: RunDir, ask: Ask, request_: Request, exit_code: Exi
     )
 
 
-@pytest.mark.parametrize("request_, exit_code", ENDS)
-def test_programs_of_wmla(paths: RunDir, ask: Ask, request_: Request, exit_code: ExitCode) -> None:
+def test_programs_of_wmla(paths: RunDir, ask: Ask) -> None:
+    request, exit_code = PAUSED
     train = {"number": 1, "program": [*FAKE, "waiting"], "max_workers": 16}
     acts = [{"train": train}, {"answer": "check"}, {"wait_for": "/no/such/file"}]
     words = [sys.executable, "main.py", json.dumps(acts)]
     plan = Plan(Limits(1, 4), paths, allocation=TWO)
     assert (
         job.run(
-            WmlaProgram(words, Framework.ELASTIC, MODEL), plan, Recorder(lambda _: ask(request_)), []
+            WmlaProgram(words, Framework.ELASTIC, MODEL), plan, Recorder(lambda _: ask(request)), []
         ).exit_code
         == exit_code
     )
 
 
-@pytest.mark.parametrize("kind", [Script, UnderHorovodrun])
-@pytest.mark.parametrize("request_, exit_code", ENDS)
+@pytest.mark.parametrize(
+    "kind, request_, exit_code", [(Script, *PAUSED), (UnderHorovodrun, *STOPPED), (Script, *STOPPED)]
+)
 def test_jobs_that_wait_for_their_hosts(
-    paths: RunDir, ask: Ask, request_: Request, exit_code: ExitCode, kind: type[Script | UnderHorovodrun]
+    paths: RunDir, ask: Ask, kind: type[Script | UnderHorovodrun], request_: Request, exit_code: ExitCode
 ) -> None:
     def when_it_is_there() -> None:
         while not paths.launcher.exists():  # which is written when the socket is there

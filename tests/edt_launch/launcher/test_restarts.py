@@ -41,14 +41,6 @@ def test_a_job_that_is_to_pause_is_left(run, end):
 
 @pytest.mark.parametrize(
     "run, ending, end",
-    [(RUN, PAUSING, FAILED), (SUCCEEDED, PAUSING, LOST), (RUN, replace(ENDED, is_pausing=True), LOST)],
-)
-def test_a_job_that_is_to_pause_may_end_before(run, ending, end):
-    assert decide(run, ending, *end, 0, 3) is Stop.GIVE_UP
-
-
-@pytest.mark.parametrize(
-    "run, ending, end",
     [
         (SUCCEEDED, Ending(), LOST),
         (RUN, ENDED, LOST),

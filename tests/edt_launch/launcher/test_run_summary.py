@@ -6,38 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.core.events import Checkpointed, Failed, Finished, Progress, Ready, Started, World
+from edt_launch.core.events import Failed, Progress, World
 from edt_launch.core.lines import LONGEST
 from edt_launch.launcher.cause import cause_of
-from edt_launch.launcher.run_summary import Failures, RunSummary, describe, how_it_ended, without_lines
+from edt_launch.launcher.run_summary import Failures, describe, without_lines
 from edt_launch.launcher.view.output import LAST_LINES
-
-
-def fold(*events):
-    return reduce(RunSummary.observe, events, RunSummary(next_worker=4))
-
-
-def lost(retry_after=None):
-    return Failed(4, "h", 0, None, 0, 1, retry_after=retry_after)
-
-
-def test_what_has_happened_in_a_run():
-    run = fold(Started(4, "h", 0, None, 0), Started(5, "h", 1, None, 1))
-    assert (run.has_started, run.has_been_ready, run.next_worker) == (True, False, 6)
-    run = run.observe(Ready(4, 9)).observe(World(1, 2))
-    assert (run.has_been_ready, run.has_trained, run.has_checkpointed) == (True, True, False)
-    run = run.observe(Checkpointed(7, "/p", 1, 0.5))
-    assert (run.has_checkpointed, run.has_returned) == (True, False)
-    assert run.observe(Checkpointed(7, "/p", 1, 0.5, last=True)).has_returned
-    assert run.reason == ""
-    assert run.observe(Finished(1, "no more", left=True)).reason == "no more"
-
-
-def test_only_a_failure_whose_slot_is_not_tried_again_ends_the_run():
-    assert fold(lost()).is_fatal
-    assert not fold(lost(5.0)).is_fatal
-    assert not fold(lost(), lost(5.0)).is_fatal
-    assert len(fold(lost(), lost(5.0)).failures.open) == 2
 
 
 def failed(worker, exit_code=1, signal=None, reason=""):
@@ -58,7 +31,6 @@ def first(*events, **said):
     "events, worker",
     [
         ((), None),
-        ((WORLD, PROGRESS), None),
         ((failed(1), failed(0)), 1),
         ((failed(0, 143, "SIGTERM"), failed(1)), 1),
         ((failed(0, 130, "SIGINT"), failed(1, 143, "SIGTERM"), failed(2, 137, "SIGKILL")), 2),
@@ -66,7 +38,6 @@ def first(*events, **said):
         ((failed(0), WORLD, PROGRESS, failed(1)), 1),
         ((failed(0), WORLD, failed(1)), 0),
         ((failed(0), PROGRESS, failed(1)), 0),
-        ((failed(0), WORLD, PROGRESS), 0),
     ],
 )
 def test_the_first_that_the_job_has_not_survived_and_that_was_nobody_elses_doing(events, worker):
@@ -77,13 +48,6 @@ def test_who_lost_a_peer_was_not_the_first_to_fail():
     lost = "horovod.common.exceptions.HorovodInternalError: Connection closed by peer"
     assert first(failed(0), failed(1), w0=lost, w1="ValueError: boom") == 1
     assert first(failed(0), failed(1), w0=lost, w1=lost) == 0
-
-
-def test_a_worker_that_hung_is_named_with_the_reason():
-    hung = failed(2, 137, "SIGKILL", "rank 2 on node2 is silent")
-    assert how_it_ended(hung) == "rank 2 on node2 is silent"
-    (head, *_) = describe(hung, ["a"], Path("log")).splitlines()
-    assert head == "first failure: rank 2 on node2 is silent"
 
 
 def test_the_message_names_host_rank_end_lines_and_log():

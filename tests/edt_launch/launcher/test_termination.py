@@ -1,8 +1,6 @@
 """When a job that is to end is made to end."""
 
-from signal import SIGHUP, SIGINT, SIGTERM, SIGUSR1
-
-import pytest
+from signal import SIGINT, SIGTERM, SIGUSR1
 
 from edt_launch.core.errors import ExitCode
 from edt_launch.launcher.termination import GRACE, Ending, Step
@@ -39,20 +37,6 @@ def test_a_second_sigterm_waits_and_a_ctrl_c_after_it_does_not():
     assert steps(ending.signalled(102, SIGINT), 102) == [Step.KILL]
 
 
-def test_what_nobody_needs_is_ended_like_at_a_signal_but_without_its_exit_code():
-    ending = Ending().unwanted(1.0)
-    assert ending.is_wanted
-    assert ending.exit_code is None
-    assert steps(ending, 1, 2, 1 + GRACE) == [Step.TERMINATE, Step.WAIT, Step.KILL]
-    assert ending.unwanted(5.0) == ending
-
-
-def test_a_finished_job_has_its_grace_to_be_gone():
-    ending = Ending().finished(50)
-    assert steps(ending.finished(55), 50, 59, 60, 61) == [Step.WAIT, Step.WAIT, Step.KILL, Step.WAIT]
-    assert ending.exit_code is None
-
-
 def test_a_pause_is_told_once_and_has_no_grace():
     ending = Ending().signalled(100, SIGUSR1)
     assert steps(ending.signalled(101, SIGUSR1), 101, 102, 1e9) == [Step.PAUSE, Step.WAIT, Step.WAIT]
@@ -70,12 +54,3 @@ def test_without_workers_there_is_nothing_to_save():
     ending, step = Ending().signalled(100, SIGUSR1).decide(100, has_workers=False)
     assert step is Step.TERMINATE
     assert steps(ending, 101, 100 + GRACE) == [Step.WAIT, Step.KILL]
-
-
-@pytest.mark.parametrize(
-    "number, code",
-    [(SIGHUP, ExitCode.HUNG_UP), (SIGINT, ExitCode.INTERRUPTED), (SIGTERM, ExitCode.TERMINATED)],
-)
-def test_the_first_signal_makes_the_exit_code(number, code):
-    ending = Ending().signalled(0, number).signalled(1, SIGTERM)
-    assert ending.exit_code == code == 128 + number

@@ -72,14 +72,6 @@ def test_what_always_fails_before_training_ends_the_job() -> None:
         assert "before training began" in job.state.outcome.reason
 
 
-def test_a_newcomer_that_ends_well_does_not_end_the_job() -> None:
-    job = Job().grown_to(1)
-    job(Desired(slots(2)))
-    (failed,) = job(Exited(1, 0))
-    assert isinstance(failed, events.Failed)
-    assert (failed.retry_after, job.state.outcome) == (SUSPENSION, None)
-
-
 def test_a_member_that_reaches_the_rendezvous_unasked_tells_the_others() -> None:
     job = Job().grown_to(3)
     assert job(Ready(1, 4)) == [Cut((0, 2), 1), Stop((0, 2), 2)]
@@ -113,14 +105,6 @@ def test_abort_ends_every_process_and_then_the_job() -> None:
     assert job(Abort("SIGTERM")) == [Terminate(0), Terminate(1)]
     job(Exited(0, 143))
     assert job(Exited(1, 143))[-1] == events.Finished(1, "SIGTERM", aborted=True)
-
-
-def test_late_messages_of_workers_that_are_gone_change_nothing() -> None:
-    job = Job().grown_to(2)
-    before = job.state
-    for event in (Ready(9, 3), Done(9), Exited(9, 1)):
-        assert job(event) == []
-    assert job.state == before
 
 
 def test_a_newcomer_without_the_state_cannot_carry_on() -> None:
@@ -166,16 +150,6 @@ def test_a_loss_after_others_have_returned_is_no_success(last: int) -> None:
     assert failed.retry_after is None
     finish = job(Exited(1 - last, 0))[-1]
     assert finish == events.Finished(1, f"rank {last} on a failed before its training function returned")
-
-
-def test_a_loss_after_others_have_ended_well_is_no_success() -> None:
-    job = Job().grown_to(2)
-    job(Done(1))
-    job(Exited(1, 0))
-    failed, finish = job(Exited(0, 137))
-    assert isinstance(failed, events.Failed)
-    assert isinstance(finish, events.Finished)
-    assert not finish.succeeded
 
 
 def test_once_somebody_has_returned_no_slot_is_tried_again() -> None:
@@ -240,21 +214,6 @@ def test_workers_that_have_to_train_end_well_once_one_has_returned() -> None:
     assert job(Exited(0, 0)) == [events.Finished(0, "the training function has returned")]
 
 
-def test_members_that_all_end_well_have_done_what_they_wanted() -> None:
-    job = Job().grown_to(3)
-    for worker in (2, 0):
-        assert of(events.Failed, job(Exited(worker, 0)))
-    assert job(Exited(1, 0)) == [events.Finished(0, "the training function has returned")]
-
-
-def test_the_last_one_that_ends_well_does_not_make_good_a_loss() -> None:
-    job = Job().grown_to(2)
-    job(Exited(1, 137))
-    *_, finish = job(Exited(0, 0))
-    assert isinstance(finish, events.Finished)
-    assert not finish.succeeded
-
-
 def test_a_worker_that_ends_well_before_an_elastic_one_reaches_the_rendezvous_is_missing() -> None:
     job = Job()
     job(Desired(slots(3)))
@@ -266,15 +225,6 @@ def test_a_worker_that_ends_well_before_an_elastic_one_reaches_the_rendezvous_is
     assert isinstance(failed, events.Failed)
     assert (failed.reason, failed.retry_after) == ("rank 1 on a ended before it could join", SUSPENSION)
     assert job.state.outcome is None
-
-
-def test_a_program_that_is_not_elastic_and_killed_after_others_have_ended_fails() -> None:
-    job = Job()
-    job(Desired(slots(2)))
-    job(Exited(1, 0))
-    *_, finish = job(Exited(0, 137))
-    assert isinstance(finish, events.Finished)
-    assert not finish.succeeded
 
 
 def test_a_worker_with_a_notice_leaves_and_its_slot_is_left_alone_for_a_while() -> None:
@@ -309,15 +259,6 @@ def test_a_newcomer_that_dies_of_sigterm_has_left_on_a_notice(exit_code: int) ->
     assert noticed.reason == "SIGTERM"
     job.now += NOTICE_SUSPENSION
     assert [start.worker.slot for start in job(Tick())] == [Slot("a", 1)]
-
-
-def test_the_first_world_is_formed_without_a_worker_that_dies_of_sigterm() -> None:
-    job = Job()
-    job(Desired(slots(2)))
-    assert [type(action) for action in job(Exited(1, 143))] == [events.Leaving, events.Left]
-    (assign,) = job(Ready(0, 0))
-    assert isinstance(assign, Assign)
-    assert [p.worker for p in assign.assignments] == [0]
 
 
 def test_a_worker_that_hangs_after_training_does_not_hold_up_the_end() -> None:
@@ -377,15 +318,11 @@ def test_a_gang_ends_with_the_first_that_fails(exit_code: int, is_early: bool) -
     assert job.state.outcome == events.Finished(1, "rank 1 on a failed, and the job with it")
 
 
-def test_a_gang_does_not_follow_its_allocation() -> None:
+def test_a_gang_follows_no_allocation_and_is_not_waited_for() -> None:
     job = gang()
     assert job(Desired(slots(2, 2))) == []
     job(Exited(0, 0))
     assert job(Desired(slots(1))) == []
-
-
-def test_a_gang_is_not_waited_for_at_the_rendezvous() -> None:
-    job = gang()
     job.now += 2 * TOLD_AFTER
     assert job(Tick()) == []
 

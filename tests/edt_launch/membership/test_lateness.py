@@ -80,14 +80,6 @@ def test_who_is_late_is_told_once_with_what_comes_then() -> None:
     assert job(Tick()) == []
 
 
-def test_what_is_usual_is_not_told() -> None:
-    job = waiting_job(took=50.0)
-    job.now += 49.0
-    assert job(Tick()) == []
-    job.now += 1
-    assert len(of(events.SlowStart, job(Tick()))) == 1
-
-
 def test_the_first_workers_have_all_the_time_they_need() -> None:
     job = Job(min_size=2)
     job(Desired(slots(2)))

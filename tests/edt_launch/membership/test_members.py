@@ -6,7 +6,6 @@ from edt_launch.membership.members import (
     LONGEST,
     NOTICE_SUSPENSION,
     SUSPENSION,
-    Suspension,
     after_failure,
     after_notice,
 )
@@ -18,7 +17,6 @@ from edt_launch.membership.protocol import (
     Leaving,
     Ready,
     Slot,
-    Start,
     Stop,
     Terminate,
     Tick,
@@ -59,14 +57,6 @@ def test_failures_double_it_up_to_a_limit() -> None:
     assert found.reason == "failed 20 times"
 
 
-def test_notices_double_it_up_to_a_limit() -> None:
-    found = None
-    for number in range(20):
-        found = after_notice(0.0, found, "SIGTERM")
-        assert found.until == min(NOTICE_SUSPENSION * 2**number, LONGEST)
-    assert found == Suspension(0, 20, LONGEST, "left: SIGTERM")
-
-
 def test_they_are_counted_apart_and_the_longer_one_holds() -> None:
     noticed = after_notice(100.0, None, "spot")
     failed = after_failure(101.0, noticed)
@@ -77,19 +67,6 @@ def test_all_is_forgotten_after_a_while() -> None:
     first = after_failure(0.0, after_notice(0.0, None, "spot"))
     assert after_failure(first.until + FORGET, first).failures == 1
     assert after_notice(first.until + FORGET, first, "spot").notices == 1
-
-
-def test_suspension_doubles_and_is_never_for_good() -> None:
-    job = Job().grown_to(2)
-    for failure in range(1, 12):
-        newest = max(job.state.workers)
-        job(Exited(newest, 1))
-        job(Ready(0, failure))
-        seconds = min(SUSPENSION * 2 ** (failure - 1), LONGEST)
-        job.now += seconds - 0.1
-        assert job(Tick()) == []
-        job.now += 0.2
-        assert len(of(Start, job(Tick()))) == 1
 
 
 def test_failures_are_forgotten_after_a_while_and_with_the_slot() -> None:

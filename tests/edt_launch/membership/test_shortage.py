@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from edt_launch.core import events
-from edt_launch.membership.lateness import HOLD_UP
 from edt_launch.membership.members import NOTICE_SUSPENSION
 from edt_launch.membership.protocol import (
     Assign,
@@ -20,17 +19,6 @@ from edt_launch.membership.protocol import (
 )
 from edt_launch.membership.step import LEAVE_TIMEOUT, SAVE_TIMEOUT
 from simulated import Job, of, slots
-
-
-def test_a_first_world_that_never_comes_about_has_an_end() -> None:
-    job = Job(min_size=2)
-    job(Desired(slots(2)))
-    job(Ready(0, 0))
-    job.now += HOLD_UP
-    assert of(events.Waiting, job(Tick()))
-    job.now += job.state.limits.shortage_timeout
-    job(Tick())
-    assert job.state.outcome is not None
 
 
 def test_too_few_survivors_wait_for_a_limited_time() -> None:

@@ -60,16 +60,6 @@ def test_a_removal_does_not_wait_for_newcomers() -> None:
     assert dismiss == Dismiss(1)
 
 
-def test_a_change_that_is_taken_back_starts_nothing_anew() -> None:
-    job = Job().grown_to(2)
-    job(Desired(slots(4)))
-    assert job(Desired(slots(2))) == [Terminate(2), Terminate(3)]
-    for worker in (2, 3):
-        (left,) = job(Exited(worker, 143))
-        assert isinstance(left, events.Left)
-        assert left.worker == worker
-
-
 def test_a_slot_is_filled_again_only_when_its_last_worker_is_gone() -> None:
     job = Job().grown_to(2)
     job(Desired(slots(1)))
@@ -77,19 +67,6 @@ def test_a_slot_is_filled_again_only_when_its_last_worker_is_gone() -> None:
     job(Ready(1, 1))
     assert of(Start, job(Desired(slots(2)))) == []
     assert len(of(Start, job(Exited(1, 0)))) == 1
-
-
-def test_changes_during_a_resize_are_part_of_it() -> None:
-    job = Job().grown_to(4)
-    assert of(Stop, job(Desired(slots(3))))
-    job(Ready(0, 1))
-    job(Desired(slots(1)))
-    job(Ready(1, 1))
-    job(Ready(2, 1))
-    assign, *dismissed = job(Ready(3, 1))
-    assert isinstance(assign, Assign)
-    assert len(assign.assignments) == 1
-    assert dismissed == [Dismiss(1), Dismiss(2), Dismiss(3)]
 
 
 def test_nobody_begins_anew_while_the_state_is_saved() -> None:
@@ -119,33 +96,12 @@ def test_the_state_moves_through_a_donor_when_every_slot_changes() -> None:
     assert of(Stop, job(Synced(2))) == [Stop((0, 2, 3), 3)]
 
 
-def test_the_farthest_survivor_becomes_rank_0() -> None:
-    job = Job().grown_to(3)
-    job(Exited(1, 137))
-    job(Ready(0, 4))
-    (assign,) = job(Ready(2, 5))
-    assert isinstance(assign, Assign)
-    assert {p.worker: p.rank for p in assign.assignments} == {2: 0, 0: 1}
-
-
 def test_nobody_joins_once_training_is_done() -> None:
     job = Job().grown_to(1)
     job(Desired(slots(2)))
     assert job(Done(0)) == [Terminate(1)]
     assert isinstance(job(Exited(1, 143))[0], events.Left)
     assert job(Exited(0, 0)) == [events.Finished(0, "the training function has returned")]
-
-
-def test_the_last_step_is_repeated_by_those_who_missed_it() -> None:
-    job = Job().grown_to(3)
-    job(Done(0))
-    job(Exited(1, 137))
-    (assign,) = job(Ready(2, 8))
-    assert isinstance(assign, Assign)
-    assert [p.worker for p in assign.assignments] == [2]
-    job(Done(2))
-    job(Exited(0, 0))
-    assert job(Exited(2, 0)) == [events.Finished(0, "the training function has returned")]
 
 
 def test_a_worker_that_does_not_leave_is_ended() -> None:

@@ -6,9 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from horovod.runner.elastic.discovery import HostDiscoveryScript
 
-from edt_launch.cluster.allocation import parse
 from edt_launch.tools import discover
 
 TEXT = "# edt allocation v1 generation=7\nnode1:2 devices=0,3\n# a comment\nnode2:0\nnode3:1\n"
@@ -25,11 +23,6 @@ def file(tmp_path: Path) -> Path:
 def test_prints_hosts_that_have_slots(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert discover.main([str(file)]) == 0
     assert capsys.readouterr().out == "node1:2\nnode3:1\n"
-
-
-def test_horovod_reads_what_it_prints(file: Path) -> None:
-    script = HostDiscoveryScript(f"'{BIN / 'edt-discover'}' '{file}'", slots=None)
-    assert script.find_available_hosts_and_slots() == {"node1": 2, "node3": 1}
 
 
 @pytest.mark.parametrize(
@@ -52,11 +45,6 @@ def test_what_makes_no_sense_is_an_error_and_prints_nothing(
     assert said in err
 
 
-def test_a_missing_file_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert discover.main([str(tmp_path / "none")]) == 1
-    assert "none: No such file or directory; name the file" in capsys.readouterr().err
-
-
 def test_a_huge_file_is_not_read(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with file.open("r+b") as sparse:
         sparse.truncate(2**40)
@@ -68,13 +56,6 @@ def test_notes_which_generation_was_printed(file: Path, tmp_path: Path) -> None:
     note = tmp_path / "note"
     assert discover.main([str(file), "--note", str(note)]) == 0
     assert note.read_text() == "7\n"
-
-
-def test_a_note_that_cannot_be_written_loses_no_host(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert discover.main([str(file), "--note", "/proc/none/note"]) == 0
-    out, err = capsys.readouterr()
-    assert out == "node1:2\nnode3:1\n"
-    assert "/proc/none/note" in err
 
 
 @pytest.mark.parametrize(
@@ -98,32 +79,10 @@ def test_a_command_that_is_not_there_is_an_error(file: Path, capsys: pytest.Capt
     assert "no-such-command: No such file" in capsys.readouterr().err
 
 
-def test_exec_needs_a_command(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        discover.main([str(file), "--exec"])
-    assert "--exec: give the COMMAND" in capsys.readouterr().err
-
-
-def test_edt_discover_is_the_same(file: Path) -> None:
-    shown = subprocess.run([BIN / "edt", "discover", file], capture_output=True, text=True, check=True)
-    assert shown.stdout == "node1:2\nnode3:1\n"
-
-
 def test_nothing_slow_is_imported() -> None:
     slow = {"typer", "psutil", "rich", "horovod"}
     program = f"import sys, edt_launch.tools.discover; print({slow} & {{*sys.modules}})"
     assert subprocess.check_output([sys.executable, "-c", program], text=True) == "set()\n"
-
-
-def test_where_no_devices_are_bound_all_are_visible() -> None:
-    allocation = parse("# edt allocation v1 generation=1\nh:1\n")
-    assert discover.device_variables(allocation, {"HOROVOD_HOSTNAME": "h"}) == {}
-
-
-def test_a_pipe_is_not_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    assert discover.main([str(tmp_path / "pipe")]) == 1
-    assert "pipe: it is no regular file" in capsys.readouterr().err
 
 
 def test_output_that_cannot_be_written_is_an_error(file: Path) -> None:

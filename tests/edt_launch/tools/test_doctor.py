@@ -10,6 +10,7 @@ from edt_launch.cli.errors import ClientError, UnreachableError
 from edt_launch.tools import doctor
 from edt_launch.tools.doctor import Finding
 from edt_launch.tools.machine import Output
+from tiers import full
 
 
 def horovod(controllers: Sequence[str] = ("gloo", "mpi"), can_abort: bool = True) -> Output:
@@ -71,13 +72,7 @@ class FakeMachine:
 def test_a_healthy_machine_has_nothing_to_fix(capsys: pytest.CaptureFixture[str]) -> None:
     assert doctor.report(FakeMachine(), as_json=False) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[:2] for line in lines] == [
-        ["ok", name]
-        for name in (
-            "interpreter", "c++", "make", "cmake", "mpi", "horovod", "torch", "torchvision", "native",
-            "determinism", "devices", "network", "service",
-        )
-    ]  # fmt: skip
+    assert [line.split()[0] for line in lines] == ["ok"] * len(doctor.CHECKS)
     assert not any("->" in line for line in lines)
 
 
@@ -89,12 +84,14 @@ def test_json_has_the_same_findings(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(capsys.readouterr().out)
     assert found["ok"] is False
     assert len(found["checks"]) == len(doctor.CHECKS)
-    assert found["checks"][6] == {
-        "name": "torch",
-        "status": "fail",
-        "finding": "cannot be imported: ModuleNotFoundError: No module named 'torch'",
-        "fix": "run 'make setup'",
-    }
+    assert [one for one in found["checks"] if one["status"] == "fail"] == [
+        {
+            "name": "torch",
+            "status": "fail",
+            "finding": "cannot be imported: ModuleNotFoundError: No module named 'torch'",
+            "fix": "run 'make setup'",
+        }
+    ]
 
 
 def test_a_warning_does_not_fail(capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,20 +103,7 @@ def test_a_warning_does_not_fail(capsys: pytest.CaptureFixture[str]) -> None:
     "check, machine, status, words",
     [
         (doctor.check_interpreter, FakeMachine(version=(3, 10, 2)), "fail", "3.10.2"),
-        (
-            doctor.check_compiler,
-            FakeMachine(missing=frozenset({"c++", "g++", "clang++"})),
-            "warn",
-            "not found",
-        ),
-        (doctor.check_compiler, FakeMachine(missing=frozenset({"c++"})), "ok", "/bin/g++"),
         (doctor.check_compiler, FakeMachine(environment={"CXX": "icpx"}), "ok", "/bin/icpx"),
-        (
-            doctor.check_compiler,
-            FakeMachine(commands={"/bin/c++": Output(1, "", "cannot execute cc1plus")}),
-            "warn",
-            "does not run: cannot execute cc1plus",
-        ),
         (
             doctor.check_cmake,
             FakeMachine(commands={"/bin/cmake": Output(0, "cmake version 4.1.0\n")}),
@@ -127,7 +111,6 @@ def test_a_warning_does_not_fail(capsys: pytest.CaptureFixture[str]) -> None:
             "Horovod needs CMake 3.26 to 3.31",
         ),
         (doctor.check_mpi, FakeMachine(), "ok", "Open MPI v5.0.11, /bin/mpirun"),
-        (doctor.check_mpi, FakeMachine(missing=frozenset({"mpirun"})), "warn", "no mpirun"),
         (
             doctor.check_mpi,
             FakeMachine(
@@ -148,30 +131,12 @@ def test_a_warning_does_not_fail(capsys: pytest.CaptureFixture[str]) -> None:
             "fail",
             "not built by 'make setup'",
         ),
-        (
-            doctor.check_horovod,
-            FakeMachine(probes={doctor.HOROVOD_PROBE: horovod(["gloo"])}),
-            "warn",
-            "without MPI",
-        ),
         (doctor.check_horovod, FakeMachine(commands={"nvidia-smi": ONE_GPU}), "warn", "without NCCL"),
         (doctor.check_torch, FakeMachine(), "ok", "2.13.0 (CPU)"),
         (doctor.check_torch, FakeMachine(commands={"nvidia-smi": ONE_GPU}), "warn", "does not use"),
         (doctor.check_torch, FakeMachine(probes={doctor.TORCH_PROBE: Output(-11, "")}), "fail", "signal 11"),
         (doctor.check_torch, FakeMachine(probes={doctor.TORCH_PROBE: Output(0, "")}), "fail", "exit code 0"),
-        (
-            doctor.check_torch,
-            FakeMachine(probes={doctor.TORCH_PROBE: Output(0, "no JSON")}),
-            "fail",
-            "no JSON",
-        ),
         (doctor.check_torchvision, FakeMachine(), "ok", "0.28.0 (a CUDA build"),
-        (
-            doctor.check_torchvision,
-            FakeMachine(probes={doctor.TORCHVISION_PROBE: Output(1, "", "RuntimeError: nms does not exist")}),
-            "warn",
-            "nms does not exist",
-        ),
         (
             doctor.check_native,
             FakeMachine(probes={doctor.NATIVE_PROBE: Output(0, '{"native": false}')}),
@@ -182,7 +147,6 @@ def test_a_warning_does_not_fail(capsys: pytest.CaptureFixture[str]) -> None:
         (doctor.check_devices, FakeMachine(commands={"nvidia-smi": ONE_GPU}), "ok", "1 GPUs (NVIDIA H200)"),
         (doctor.check_devices, FakeMachine(commands={"nvidia-smi": Output(9, "no driver")}), "ok", "no GPU"),
         (doctor.check_network, FakeMachine(addresses={}), "fail", "no loopback"),
-        (doctor.check_network, FakeMachine(addresses={"lo": "127.0.0.1"}), "ok", "jobs on this machine"),
         (doctor.check_network, FakeMachine(), "ok", "eth0 192.0.2.7"),
     ],
 )
@@ -206,8 +170,9 @@ def test_a_crash_of_the_child_does_not_harm_the_doctor() -> None:
     assert output.reason == "ended by signal 11"
 
 
-def test_this_machine_passes() -> None:
-    findings = doctor.examine(doctor.Machine())
+@pytest.mark.parametrize("checks", [(doctor.check_torch, doctor.check_network), full(doctor.CHECKS)])
+def test_this_machine_passes(checks: tuple[Callable[[doctor.Machine], Finding], ...]) -> None:
+    findings = [check(doctor.Machine()) for check in checks]
     assert [finding for finding in findings if finding.status == "fail"] == []
 
 
@@ -218,11 +183,6 @@ def modules_after(code: str) -> set[str]:
 
 
 HEAVY = {"torch", "numpy", "horovod", "mpi4py", "matplotlib", "fastapi", "starlette", "uvicorn", "edt_hvd"}
-
-
-def test_help_imports_nothing_heavy() -> None:
-    helped = "from edt_launch.cli.main import app\napp(['--help'], standalone_mode=False)"
-    assert modules_after(helped) & HEAVY == set()
 
 
 def test_the_doctor_itself_imports_nothing_heavy() -> None:
@@ -280,11 +240,6 @@ def test_what_breaks_determinism_is_named(
 def test_a_quiet_environment_is_deterministic(environment: dict[str, str]) -> None:
     machine = FakeMachine(environment=environment, commands={"nvidia-smi": ONE_GPU})
     assert doctor.check_determinism(machine).status == "ok"
-
-
-def test_a_service_that_answers_is_shown() -> None:
-    found = doctor.check_service(FakeMachine(served="0.1.0 at http://127.0.0.1:8766, where you are ada"))
-    assert found == Finding("service", "ok", "0.1.0 at http://127.0.0.1:8766, where you are ada")
 
 
 def test_a_service_that_is_named_and_does_not_answer_is_a_warning() -> None:

@@ -28,12 +28,6 @@ def test_workers_start_and_are_released():
     assert changes == [Started(2, "a", 1, "d1", 5)]
 
 
-def test_a_worker_that_starts_late_has_the_device_that_it_was_started_for():
-    seen = Observed().allocate(allocated(1, "d0", "d1")).allocate(allocated(2, "d0"))
-    _, changes = seen.look(Processes({11: A1}), None)
-    assert changes[0].device == "d1"
-
-
 def test_a_generation_is_followed_once_it_was_printed_twice():
     seen, found = Observed(), Processes()
     for noted, followed in [
@@ -58,17 +52,6 @@ def test_what_an_older_generation_may_still_start_is_waited_for():
     assert changes == [Started(0, "a", 0, None, 4)]
     seen, changes = seen.look(Processes({30: A0}, starting=frozenset({22})), Noted(3, 5))  # 22 came later
     assert changes == [Following(3)]
-
-
-def test_a_newer_generation_begins_anew():
-    seen = Observed()
-    for noted in (Noted(3, 1), Noted(3, 2), Noted(4, 3), Noted(4, 4)):
-        seen, changes = seen.look(Processes(), noted)
-        assert changes == []
-    seen, changes = seen.look(Processes(), Noted(4, 5))
-    assert changes == [Following(4)]
-    seen, changes = seen.look(Processes(), Noted(3, 6))
-    assert changes == []
 
 
 LOCAL = [

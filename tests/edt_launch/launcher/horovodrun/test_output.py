@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from edt_launch.core.run_dir import RunDir
-from edt_launch.launcher.horovodrun.output import MAX_LINE, Output
+from edt_launch.launcher.horovodrun.output import Output
 
 
 @pytest.fixture
@@ -38,13 +38,6 @@ def test_lines_are_kept_by_rank(paths):
     assert paths.horovodrun_log.read_text() == "Process 1 exit with status code 1.\n"
 
 
-def test_a_line_without_an_end_is_broken_in_the_logs(paths):
-    output = Output(paths, {}, print)
-    output.take("stdout", b"[0]<stdout>:" + b"x" * MAX_LINE)
-    assert len(paths.rank_log("0").read_text()) == MAX_LINE + 1
-    output.close()
-
-
 def test_nobody_has_to_read_on(paths):
     class Closed(io.BytesIO):
         def write(self, data: object) -> int:
@@ -73,23 +66,6 @@ def test_workers_that_horovod_ends_are_no_reason(paths):
     output.close()
     assert output.first_failure is None
     assert output.stop_reason == "failed to activate new hosts"
-
-
-def test_a_job_that_has_ended_well_was_not_given_up(paths):
-    output = Output(paths, {}, print)
-    output.take("stderr", b"INFO:root:success count == 2 -> stop running\n")
-    output.close()
-    assert output.stop_reason is None
-
-
-def test_what_horovod_says_after_a_failure_is_no_other_reason(paths):
-    output = Output(paths, {}, print)
-    output.take(
-        "stderr", b"Process 1 exit with status code 3.\nERROR:root:failure count == 1 -> stop running\n"
-    )
-    output.close()
-    assert output.first_failure is not None
-    assert output.stop_reason is None
 
 
 def test_progress_bars_are_kept_by_rank(paths):

@@ -29,17 +29,6 @@ def test_what_asks_for_no_kind_is_a_script() -> None:
     assert kinds.read(["true", "x"], RunOptions(), own()) == Script(["true", "x"])
 
 
-def test_an_option_asks_for_a_kind() -> None:
-    assert kinds.read(["true"], RunOptions(), own(horovodrun=True)) == UnderHorovodrun(["true"])
-
-
-def test_a_program_is_of_one_kind(tmp_path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "main.py").touch()
-    with pytest.raises(UsageError, match="--wmla and --horovodrun exclude one another"):
-        kinds.read(["main.py"], RunOptions(), own(wmla=True, horovodrun=True))
-
-
 def test_horovods_driver_takes_no_hosts_that_may_change(tmp_path: Path) -> None:
     plan = Plan(Limits(1, 2), RunDir(tmp_path), source=SimulatedHosts())
     job: Any = SimpleNamespace(plan=plan)
@@ -47,19 +36,6 @@ def test_horovods_driver_takes_no_hosts_that_may_change(tmp_path: Path) -> None:
         UsageError, match="the simulated cluster: --horovodrun takes hosts that do not change"
     ):
         UnderHorovodrun(["true"]).run(job)
-
-
-@pytest.mark.parametrize(
-    "options, names",
-    [
-        (RunOptions(max_restarts=1), "--max-restarts"),
-        (RunOptions(hang_timeout=1.0, ready_timeout=2.0), "--hang-timeout and --ready-timeout"),
-        (RunOptions(warm_start=False), "--no-warm-start"),
-    ],
-)
-def test_horovods_driver_does_not_know_all_options(options: RunOptions, names: str) -> None:
-    with pytest.raises(UsageError, match=f"leave out {names} with --horovodrun"):
-        kinds.read(["true"], options, own(horovodrun=True))
 
 
 def test_kinds_have_names_and_frameworks_of_their_own() -> None:

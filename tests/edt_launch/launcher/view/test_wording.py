@@ -13,11 +13,6 @@ RANK_1 = (7, "h", 0, None, 1)
     "event, text",
     [
         (events.World(1, 4), "4 workers training"),
-        (events.World(2, 4, previous_size=2), None),
-        (
-            events.Restarting("rank 0 failed", 0.0, 1, 3, has_checkpoint=True),
-            "restarting the job, 1 of 3 times: rank 0 failed",
-        ),
         (
             events.Restarting("rank 0 left", 60.0, 2, 3, has_checkpoint=False),
             (
@@ -25,41 +20,20 @@ RANK_1 = (7, "h", 0, None, 1)
                 "without a checkpoint, so from the beginning"
             ),
         ),
-        (events.Restored("/p/step-00000007", 7), "going on from step 7: /p/step-00000007"),
-        (
-            events.CheckpointSkipped("/p", "it has no state.pt"),
-            "checkpoint /p is skipped: it has no state.pt",
-        ),
         (
             events.CheckpointFailed("/p: No space left on device"),
             "no checkpoint written: /p: No space left on device; training goes on",
         ),
-        (events.Checkpointed(7, "/p", 1, 0.5), None),
-        (
-            events.Checkpointed(7, "/p", 1, 0.5, again=True),
-            "checkpoints are written again, the last at step 7",
-        ),
-        (events.Resumed(2, 2, 4, 0.234), "2 -> 4 workers, training paused for 0.23 s"),
-        (events.Failed(*RANK_1, 139, "SIGSEGV"), "rank 1 on h has failed: killed by SIGSEGV"),
-        (events.Failed(*RANK_1, 3), "rank 1 on h has failed: exit code 3"),
         (
             events.Failed(*RANK_1, 3, retry_after=10.0),
             "rank 1 on h has failed: exit code 3; its slot is tried again in 10 s",
         ),
         (events.Failed(*RANK_1, 137, reason="rank 1 on h is silent"), "rank 1 on h is silent"),
-        (events.Leaving(*RANK_1, "SIGTERM"), "rank 1 on h has been told to leave: SIGTERM"),
         (
             events.SlowStart(SLOTS, 30.1, 4.9, 60.0, 600.0),
             (
                 "still starting after 30 s (others took 5 s): slot 1 of h, slot 0 of g; after 60 s the "
                 "others go on without; after 600 s they are ended and tried again (--ready-timeout)"
-            ),
-        ),
-        (
-            events.SlowStart(SLOTS[:1], 30.0, None, None, None),
-            (
-                "still starting after 30 s (no worker has come to the elastic function yet): slot 1 of h; "
-                "there is no limit to that (--ready-timeout sets one)"
             ),
         ),
         (
@@ -70,14 +44,11 @@ RANK_1 = (7, "h", 0, None, 1)
                 "  the allocation shows 2 slots"
             ),
         ),
-        (events.AllocationAccepted(2, 3), "allocation 2: 3 slots"),
-        (events.AllocationAccepted(1, 3, first=True), None),
         (events.AllocationRejected("because"), "allocation not followed: because"),
         (
             events.WarmServer("h", 7, 1.0, (), refused="because"),
             "workers on h start one by one, which takes longer: because",
         ),
-        (events.WarmServer("h", 7, 1.0, ()), None),
         (events.Progress(1, None, 2), None),
     ],
 )

@@ -1,8 +1,5 @@
 """The picture of a job, from its events."""
 
-import subprocess
-import sys
-
 import pytest
 
 from edt_launch.core.events import Progress, World
@@ -50,10 +47,3 @@ def test_draws_a_png(tmp_path, points):
 def test_says_what_is_missing_when_there_is_nothing_to_draw(tmp_path):
     with pytest.raises(ValueError, match="no progress"):
         draw([], tmp_path / "plot.png", "title")
-
-
-def test_matplotlib_is_imported_only_to_draw():
-    slow = {"matplotlib", "torch", "edt_hvd"}
-    program = f"import edt_launch.tools.demo.command, sys; print({slow} & set(sys.modules))"
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == "set()"

@@ -1,7 +1,6 @@
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
@@ -35,11 +34,6 @@ def test_strict_priority_suspends_the_less_urgent_and_goes_on_with_them():
     assert (low.ended, low.suspensions) == (150, 1)
 
 
-def test_strict_priority_lets_small_jobs_past_one_that_does_not_fit():
-    jobs = [job("a", 0, 6, 600), job("b", 1, 4, 400), job("c", 2, 1, 10)]
-    assert starts(jobs, StrictPriority(HOSTS)) == {"a": 0, "b": 100, "c": 2}
-
-
 def test_tiresias_puts_whoever_has_attained_much_behind_newcomers():
     jobs = trace(job("old", 0, 8, 8000), job("new", 500, 8, 80))
     policy = Tiresias(HOSTS, thresholds=(1000.0,))
@@ -47,13 +41,6 @@ def test_tiresias_puts_whoever_has_attained_much_behind_newcomers():
     old, new = replay(jobs, HOSTS, policy, timing).runs
     assert new.ended == 510
     assert (old.suspensions, old.ended) == (1, 1010)
-
-
-def test_tiresias_keeps_the_order_of_arrival_inside_a_queue():
-    jobs = trace(job("first", 0, 8, 80), job("second", 1, 8, 80))
-    policy = Tiresias(HOSTS, thresholds=(1000.0,))
-    first, second = replay(jobs, HOSTS, policy, FREE).runs
-    assert (first.ended, first.suspensions, second.ended) == (10, 0, 20)
 
 
 @pytest.mark.parametrize("name", ["tuned-1", "tuned-2", "tuned-3", "tuned-4"])
@@ -132,22 +119,6 @@ def sizes_at(runs, time):
     return {run.job.id: next((n for at, n in reversed(run.sizes) if at <= time), 0) for run in runs}
 
 
-def test_a_job_alone_has_the_whole_cluster():
-    jobs = trace(job("a"))
-    (run,) = replay(jobs, HOSTS, fair(jobs), TIMING).runs
-    assert run.sizes[0] == (0.5, 8)
-    assert run.ended == pytest.approx(0.5 + 2 + 100 / 8)
-
-
-def test_two_users_share_half_and_half_and_who_is_left_grows():
-    jobs = trace(job("a", 0, gpu_seconds=4000), job("b", 100, gpu_seconds=1000, user="bob"))
-    runs = replay(jobs, HOSTS, fair(jobs), TIMING).runs
-    assert sizes_at(runs, 50) == {"a": 8, "b": 0}
-    assert sizes_at(runs, 200) == {"a": 4, "b": 4}
-    assert sizes_at(runs, runs[1].ended + 1) == {"a": 8, "b": 0}
-    assert runs[0].resizes == 2
-
-
 def test_users_share_however_many_jobs_they_have_unless_jobs_share_directly():
     jobs = trace(*(job(f"a{i}", gpu_seconds=4000) for i in range(3)), job("b", gpu_seconds=4000, user="bob"))
     by_user = sizes_at(replay(jobs, HOSTS, fair(jobs), TIMING).runs, 100)
@@ -156,97 +127,7 @@ def test_users_share_however_many_jobs_they_have_unless_jobs_share_directly():
     assert flat["b"] == 2
 
 
-def test_priorities_of_the_trace_are_tiers():
-    jobs = trace(job("low", gpu_seconds=4000), job("high", 50, gpu_seconds=1000, priority=1))
-    runs = replay(jobs, HOSTS, fair(jobs), TIMING).runs
-    assert sizes_at(runs, 100) == {"low": 1, "high": 7}
-
-
-BEHIND = 1.6
-"""By how much more one of two may have had when it gives its place to the other: half as much again."""
-
-
-def turns(*jobs):
-    """GPU-seconds that jobs on one GPU, which they take in turns, have had when the first of them ends."""
-    hosts = machines(1, 1)
-    listed = trace(*jobs)
-    timing = Timing(interval=30.0, resize_cost=0.0)
-    runs = replay(listed, hosts, FairShare(listed, hosts, timing), timing).runs
-    end = min(run.ended for run in runs)
-    return {
-        run.job.id: sum(n * (min(b, end) - min(a, end)) for (a, n), (b, _) in pairwise(run.sizes))
-        for run in runs
-    }
-
-
-def test_when_not_all_fit_a_job_of_twice_the_weight_has_twice_the_turns():
-    served = turns(job("heavy", gpu_seconds=30000, weight=2.0), job("light", gpu_seconds=30000))
-    assert 2 / BEHIND <= served["heavy"] / served["light"] <= 2 * BEHIND
-
-
-def test_a_weight_gives_no_turns_of_other_users():
-    served = turns(job("heavy", gpu_seconds=30000, weight=9.0), job("b", gpu_seconds=30000, user="bob"))
-    assert 1 / BEHIND <= served["heavy"] / served["b"] <= BEHIND
-
-
-@dataclass
-class CheckedAllocator:
-    """The allocator, and whether what it says may be done."""
-
-    inner: FairShare
-    name: str = "checked"
-    seen: int = field(default=0)
-
-    def decide(self, now: float, live: Sequence[Live]):
-        plan = self.inner.decide(now, live)
-        held = [(part.host, d) for parts in plan.values() for part in parts for d in part.devices]
-        leaving = [(part.host, d) for entry in live for part in entry.leaving for d in part.devices]
-        others = [
-            (part.host, d)
-            for entry in live
-            for part in entry.held
-            for d in part.devices
-            if (part.host, d) not in {(p.host, x) for p in plan.get(entry.job.id, ()) for x in p.devices}
-        ]
-        assert len(held) == len(set(held))
-        assert not set(held) & set(leaving)
-        assert not set(held) & set(others)
-        for entry in live:
-            size = sum(len(part.devices) for part in plan.get(entry.job.id, ()))
-            assert size == 0 or size <= entry.job.max
-        self.seen += 1
-        return plan
-
-
-ROWS = st.lists(
-    st.tuples(
-        st.integers(0, 300),
-        st.integers(1, 4),
-        st.integers(1, 2000),
-        st.integers(0, 1),
-        st.sampled_from(["ada", "bob", "eve"]),
-    ),
-    min_size=1,
-    max_size=10,
-)
-
-
-@fewer(1 / 5)
-@given(ROWS, st.sampled_from([0.0, 1.5]), st.booleans())
-def test_all_jobs_end_and_no_device_is_in_two_jobs(rows, hand_over, by_user):
-    jobs = trace(
-        *(
-            job(f"j{i}", at, least, seconds, min=least, priority=tier, user=user)
-            for i, (at, least, seconds, tier, user) in enumerate(rows)
-        )
-    )
-    policy = CheckedAllocator(fair(jobs, by_user=by_user))
-    timing = Timing(interval=20.0, coalesce=0.5, resize_cost=2.0, hand_over=hand_over)
-    outcome = replay(jobs, HOSTS, policy, timing)
-    assert len(outcome.runs) == len(rows)
-    assert policy.seen == outcome.decisions
-
-
+@pytest.mark.full
 def test_in_the_same_rounds_elastic_jobs_end_sooner_and_more_evenly_than_under_tiresias():
     hosts = machines(64, 4)
     jobs = read(TRACES / "pollux" / "tuned-2.csv")

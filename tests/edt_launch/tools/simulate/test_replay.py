@@ -9,32 +9,16 @@ EXACT = Timing(interval=1000.0, coalesce=0.5, resize_cost=5.0)
 HOSTS = machines(8, 4)
 
 
-def test_machines_have_the_devices_asked_for():
-    assert [len(host.devices) for host in machines(10, 4)] == [4, 4, 2]
-
-
 def test_a_job_starts_half_a_second_after_its_submission_and_pays_for_it():
     (run,) = replay(trace(job("a", 10.0, gpus=4)), HOSTS, Fifo(HOSTS), EXACT).runs
     assert run.ended == pytest.approx(10 + 0.5 + 5 + 100 / 4)
     assert run.sizes == ((10.5, 4), (run.ended, 0))
 
 
-def test_a_start_may_cost_something_else():
-    timing = Timing(resize_cost=5.0, start_cost=1.0)
-    (run,) = replay(trace(job("a", gpus=4)), HOSTS, Fifo(HOSTS), timing).runs
-    assert run.ended == pytest.approx(0.5 + 1 + 100 / 4)
-
-
 @pytest.mark.parametrize("submitted, decided", [(61.0, 120.0), (120.0, 120.0), (0.0, 0.0)])
 def test_in_rounds_a_job_waits_for_the_next_one(submitted, decided):
     (run,) = replay(trace(job("a", submitted)), HOSTS, Fifo(HOSTS), ROUNDS).runs
     assert run.ended == pytest.approx(decided + 30 + 100)
-
-
-def test_in_rounds_devices_idle_until_the_next_one():
-    jobs = trace(job("a", gpus=8), job("b", 1.0, gpus=8))
-    _, second = replay(jobs, HOSTS, Fifo(HOSTS), ROUNDS).runs
-    assert second.sizes[0] == (60.0, 8)
 
 
 def test_a_resized_job_stands_still_for_the_resize_cost():
@@ -44,20 +28,6 @@ def test_a_resized_job_stands_still_for_the_resize_cost():
     done = (20 - 5) * 2
     assert run.ended == pytest.approx(20 + 5 + (100 - done) / 4)
     assert (run.resizes, run.suspensions) == (1, 0)
-
-
-def test_a_resize_during_a_pause_begins_another():
-    policy = Scripted(lambda now: {"a": devices(2) if now < 3 else devices(4)})
-    timing = Timing(interval=3.0, coalesce=0.0, resize_cost=5.0)
-    (run,) = replay(trace(job("a")), HOSTS, policy, timing).runs
-    assert run.ended == pytest.approx(3 + 5 + 100 / 4)
-
-
-def test_other_devices_are_a_resize_too():
-    policy = Scripted(lambda now: {"a": devices(2) if now < 20 else devices(0, 2)})
-    timing = Timing(interval=20.0, coalesce=0.0, resize_cost=5.0)
-    (run,) = replay(trace(job("a")), HOSTS, policy, timing).runs
-    assert run.resizes == 1
 
 
 def test_a_suspended_job_keeps_what_it_has_done():
@@ -100,10 +70,3 @@ def test_a_job_that_can_never_run_is_named():
     jobs = trace(job("small"), job("wide", gpus=9))
     with pytest.raises(StuckError, match=r"1 job left .*wide .*requested 9"):
         replay(jobs, HOSTS, Fifo(HOSTS), EXACT)
-
-
-def test_progress_is_told():
-    told = []
-    replay(trace(job("a"), job("b", 7.0)), HOSTS, Fifo(HOSTS), EXACT, told.append)
-    assert told == sorted(told)
-    assert told[-1] == 2

@@ -1,6 +1,6 @@
 import pytest
 
-from edt_launch.tools.simulate.runtime import Interpolated, Linear, Measured, best, packed, speedup
+from edt_launch.tools.simulate.runtime import Interpolated, Linear, Measured, best, packed
 
 MEASURED = Measured({1: {1: 100.0}, 2: {1: 60.0, 2: 80.0}, 3: {1: 70.0}})
 
@@ -13,10 +13,6 @@ def test_measured_times_depend_on_the_number_of_hosts():
     assert MEASURED.seconds(2, 1) == 60.0
     assert MEASURED.seconds(2, 2) == 80.0
     assert MEASURED.largest == 3
-
-
-def test_for_a_number_of_hosts_that_was_not_measured_the_nearest_counts():
-    assert MEASURED.seconds(2, 3) == 80.0
 
 
 def test_speed_is_interpolated_between_the_points():
@@ -34,7 +30,3 @@ def test_packed_takes_as_few_hosts_as_possible():
 def test_the_best_number_need_not_be_the_largest():
     assert best(MEASURED, 3, per_host=4) == 60.0
     assert best(MEASURED, 1, per_host=4) == 100.0
-
-
-def test_the_speedup_is_relative_to_one_worker():
-    assert speedup(MEASURED, 2, per_host=4) == ((1, 1.0), (2, pytest.approx(100 / 60)))

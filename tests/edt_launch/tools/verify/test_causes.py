@@ -55,24 +55,6 @@ def test_what_comes_from_elsewhere_is_outside_the_state_when_runs_repeat_themsel
     assert "model (Sequential), optimizer (SGD), epoch (int)" in explanation.advice
 
 
-def test_only_a_resize_matters():
-    explanation = explain({"schedule": GROWN, "changes": [(3, 0, *WEIGHT)]})
-    assert explanation.cause is Cause.OUTSIDE
-    assert "resized" in explanation.why
-
-
-def test_workers_of_one_run_that_differ_keep_something_of_their_own():
-    explanation = verdict([run(TWO, changes=[(1, 1, *WEIGHT)])]).explanation
-    assert explanation is not None
-    assert explanation.cause is Cause.OUTSIDE
-
-
-def test_buffers_first():
-    assert explain({"schedule": TWO, "changes": [(1, 0, *BUFFER)]}).cause is Cause.BUFFERS
-    finding = Finding(Parting.RANDOM, "aten::bernoulli_", 0)
-    assert explain(AGAIN | {"changes": [(1, 0, *BUFFER)]}, finding).cause is Cause.RANDOM
-
-
 def test_an_operator_that_reads_a_buffer_which_differs():
     finding = Finding(Parting.INPUT, "aten::add_", 1, reads=("model.0.weight", "model.1.running_mean"))
     explanation = explain({"schedule": TWO, "changes": [(1, 0, *WEIGHT), (1, 0, *BUFFER)]}, finding)
@@ -92,13 +74,3 @@ def test_a_ring_does_not_hide_a_flaw_that_the_traces_show():
     changed = {"schedule": TWO, "changes": [(1, 0, *WEIGHT)]}
     finding = Finding(Parting.RANDOM, "aten::bernoulli_", 1)
     assert explain(changed, finding, reductions=("ring",)).cause is Cause.RANDOM
-
-
-def test_nothing_points_anywhere():
-    changed = [(2, 0, *WEIGHT)]
-    assert explain(AGAIN | {"changes": changed}).cause is Cause.RANDOM
-    assert explain({"schedule": TWO, "changes": changed}).cause is Cause.UNKNOWN
-
-
-def test_another_number_of_steps():
-    assert explain({"schedule": TWO, "steps": 2}).cause is Cause.LENGTH

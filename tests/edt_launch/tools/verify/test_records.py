@@ -44,11 +44,6 @@ def test_a_step_that_was_redone_counts_once(tmp_path):
     assert run.coordinator[1].digests["parameters"] == {"model.weight": "z"}
 
 
-def test_an_empty_folder_is_a_run_without_steps(tmp_path):
-    run = read("1 worker", Schedule((1,)), tmp_path)
-    assert (run.records, run.steps, run.sizes) == ((), 0, ())
-
-
 def test_reads_traces(tmp_path):
     common = {"rank": 1, "inputs": "i", "outputs": "o"}
     of_batch = {"epoch": 2, "position": 8, "phase": "forward"}
@@ -61,10 +56,6 @@ def test_reads_traces(tmp_path):
         Operator(1, (2, 8), "forward", "aten::mm", "i", "o", reads=("model.weight",)),
         Operator(1, None, "update", "aten::normal_", "i", "o", is_random=True),
     )
-
-
-def test_equal_runs_have_none_whatever_their_sizes():
-    assert first_difference([run(), run(suffix=" again"), run(TWO), run(GROWN)]) is None
 
 
 def test_the_first_step_and_name_are_found():
@@ -80,19 +71,6 @@ def test_the_first_step_and_name_are_found():
     assert difference.others == {"buffers": 1, "loss": 1}
 
 
-def test_the_first_run_that_differs_counts_though_another_differs_earlier():
-    runs = [run(), run(TWO, changes=[(3, 0, *WEIGHT)]), run(GROWN, changes=[(1, 0, *WEIGHT)])]
-    difference = first_difference(runs)
-    assert difference is not None
-    assert difference.run is runs[1]
-
-
-def test_every_worker_is_compared_with_the_reference():
-    difference = first_difference([run(), run(GROWN, changes=[(3, 1, *WEIGHT)])])
-    assert difference is not None
-    assert (difference.step, difference.rank, difference.size) == (3, 1, 2)
-
-
 def test_workers_of_one_run_are_compared():
     difference = first_difference([run(TWO, changes=[(1, 1, *BUFFER)])])
     assert difference is not None
@@ -104,12 +82,6 @@ def test_workers_of_one_run_are_compared():
 def test_only_the_coordinator_has_to_know_the_rest_of_the_state(kind, name):
     assert first_difference([run(), run(TWO, changes=[(1, 1, kind, name)])]) is None
     assert first_difference([run(), run(TWO, changes=[(1, 0, kind, name)])]) is not None
-
-
-def test_what_only_one_run_has_differs():
-    difference = first_difference([run(), run(TWO, changes=[(1, 0, "optimizer", "optimizer.step")])])
-    assert difference is not None
-    assert difference.name == "optimizer.step"
 
 
 @pytest.mark.parametrize("steps", [2, 4])

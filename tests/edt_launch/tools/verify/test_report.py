@@ -3,7 +3,7 @@ import json
 import pytest
 
 from edt_launch.tools.verify.causes import verdict
-from edt_launch.tools.verify.report import WIDTH, as_data, describe, wrapped
+from edt_launch.tools.verify.report import WIDTH, as_data, describe
 from edt_launch.tools.verify.traces import Finding, Parting
 from handwritten import BIAS, BUFFER, GROWN, ONE, TWO, WEIGHT, run
 
@@ -50,15 +50,3 @@ def test_a_difference():
 )
 def test_other_differences(runs, words):
     assert words in describe(verdict(runs))
-
-
-def test_messages_are_as_wide_as_verdicts():
-    lines = wrapped("edt verify: " + "nothing was recorded " * 10).splitlines()
-    assert len(lines) > 1
-    assert max(map(len, lines)) <= WIDTH
-
-
-@pytest.mark.parametrize("start", ["  | ", "log: ", "logs: "])
-def test_words_of_the_script_and_paths_stay_as_they_are(start):
-    message = f"it failed\n{start}{'/a folder' * 20}"
-    assert wrapped(message) == message

@@ -48,12 +48,6 @@ def test_the_first_operator_that_differs_is_named(changed, parting):
     assert compare(good, bad, 0) == Finding(parting, changed.name, micro_batch=1)
 
 
-def test_other_samples_come_before_what_is_made_of_them():
-    good = micro_batch(FIRST, forward(FIRST))
-    bad = micro_batch(FIRST, forward(FIRST, inputs="j", outputs="p"), data="y")
-    assert compare(good, bad, 0) == Finding(Parting.DATA, "data", micro_batch=0)
-
-
 def test_backward_passes_add_to_gradients_that_depend_on_the_number_of_workers():
     good = micro_batch(FIRST, forward(FIRST), backward(FIRST), backward(FIRST, "aten::t"))
     bad = micro_batch(
@@ -62,21 +56,7 @@ def test_backward_passes_add_to_gradients_that_depend_on_the_number_of_workers()
     assert compare(good, bad, 0) is None
 
 
-def test_an_operator_of_a_backward_pass_is_named():
-    good = micro_batch(FIRST, backward(FIRST, inputs="j"), backward(FIRST, "aten::scatter_add"))
-    bad = micro_batch(FIRST, backward(FIRST), backward(FIRST, "aten::scatter_add", outputs="p"))
-    finding = Finding(Parting.OPERATOR, "aten::scatter_add", micro_batch=0, backward=True)
-    assert compare(good, bad, 0) == finding
-
-
 def test_a_gradient_that_differs_is_named_by_its_parameter():
     good = [*micro_batch(FIRST), update("gradient", "model.weight", "g"), update()]
     bad = [*micro_batch(FIRST), update("gradient", "model.weight", "h"), update(inputs="j", outputs="p")]
     assert compare(good, bad, 0) == Finding(Parting.GRADIENT, "model.weight")
-
-
-def test_the_update_of_the_worker_that_differs_is_compared():
-    good = [*micro_batch(FIRST), update()]
-    bad = [*good, update(rank=1, inputs="j", outputs="p")]
-    assert compare(good, bad, 0) is None
-    assert compare(good, bad, 1) == Finding(Parting.INPUT, "aten::add_")
