@@ -43,8 +43,8 @@ CUT_GRACE = 1.0
 LEAST = 5.0
 """Seconds without which no part is begun."""
 
-TAIL = 15
-"""Last lines of a part's output in the report."""
+TAIL, PASSED_TAIL = 60, 15
+"""Last lines of a part's output in the report; on its page for a part that has passed."""
 
 MARK = "EDT_GPU_CHECK"
 """Environment variable by which the processes of a part are found, in whatever session they are."""
@@ -409,7 +409,9 @@ class Report:
             if outcome.reason:
                 lines.append(f"{'':10} {outcome.reason}")
         for part in self.parts:
-            if tail := self.of(part).tail:
+            outcome = self.of(part)
+            shown = PASSED_TAIL if outcome.status in ("passed", "rehearsed") else TAIL
+            if tail := outcome.tail[-shown:]:
                 lines += ["", f"--- {part.name}: the end of {part.name}.log", *tail]
         return "\n".join(lines) + "\n"
 
