@@ -145,7 +145,7 @@ def parts(wheels: Path, out: Path, device: str) -> tuple[Part, ...]:
         ),
         Part(
             "doctor",
-            "what is there: Horovod with NCCL, a torch that sees the GPU, native kernels",
+            "what this machine and the environment have",
             (str(BIN / "edt"), "doctor", "--json"),
             limit=20,
             needs_gpu=False,
@@ -481,11 +481,18 @@ def check(report: Report, has_gpu: bool, limit: float, rehearsal: bool = False) 
                     outcome = replace(outcome, status="rehearsed", reason="not on a GPU")
             report.outcomes[part.name] = outcome
             report.write()
+            discard_checkpoints(report.folder / "jobs")
             print(f"{part.name}: {outcome.status} {outcome.reason} ({outcome.seconds:.0f} s)", flush=True)
     except CutError as error:
         note_cut(report, str(error))
         return 128 + error.number
     return {"passed": 0, "failed": 1}.get(report.result, 3)
+
+
+def discard_checkpoints(jobs: Path) -> None:
+    """Remove what jobs have saved of their models: a report is kept, and should be small."""
+    for folder in list(jobs.glob("**/checkpoint")):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def note_cut(report: Report, reason: str) -> None:

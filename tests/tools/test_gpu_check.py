@@ -112,6 +112,14 @@ def test_a_failing_part_fails_the_check_and_the_others_still_run(tmp_path: Path)
     assert "exit code 7" in (tmp_path / "report.txt").read_text()
 
 
+def test_what_jobs_save_of_their_models_is_not_kept(tmp_path: Path) -> None:
+    saved = tmp_path / "jobs" / "a job" / "out" / "checkpoint"
+    saved.mkdir(parents=True)
+    (saved.parent / "events.jsonl").touch()
+    check(report_of(tmp_path, part("one")), has_gpu=True, limit=LONG)
+    assert list(saved.parent.iterdir()) == [saved.parent / "events.jsonl"]
+
+
 def test_all_parts_passed(tmp_path: Path) -> None:
     report = report_of(tmp_path, part("one"), part("other", needs=("one",), needs_gpu=True))
     assert check(report, has_gpu=True, limit=LONG) == 0
