@@ -92,11 +92,6 @@ def test_links_inside_are_made(tmp_path: Path) -> None:
     assert os.readlink(tmp_path / "zip/lib/up") == "../train.py"
 
 
-def test_the_last_of_two_files_of_one_name_counts(tmp_path: Path) -> None:
-    unpack(io.BytesIO(tar_of([file("a", b"1"), file("./a", b"2")])), tmp_path / "code", LIMITS)
-    assert (tmp_path / "code/a").read_bytes() == b"2"
-
-
 OUTSIDE = {
     "absolute": [file("/tmp/victim")],
     "dots": [file("../victim")],
@@ -156,22 +151,6 @@ def test_long_ways_of_links_are_refused_before_they_are_followed(tmp_path: Path)
     assert (tmp_path / "code" / "a" / "x").read_bytes() == b"x"
 
 
-def test_forty_links_are_followed(tmp_path: Path) -> None:
-    chain = [link(f"l{number}", f"l{number - 1}") for number in range(1, 41)]
-    unpack(io.BytesIO(tar_of([file("l0"), *chain])), tmp_path / "code", LIMITS)
-    assert (tmp_path / "code" / "l40").read_bytes() == b"x"
-    error = refused(tar_of([file("l0"), *chain, link("l41", "l40")]), tmp_path)
-    assert "'l41' is a link to more than 40 links" in error.detail
-
-
-def test_a_refusal_writes_nothing(tmp_path: Path) -> None:
-    folders = [(member(f"{number}", type=tarfile.DIRTYPE), b"") for number in range(200)]
-    for members in (folders, [file("a", b"x" * 2**21)], [file("a"), link("b", "../..")]):
-        with pytest.raises(ServiceError):
-            unpack(io.BytesIO(tar_of(members)), tmp_path / "in" / "code", LIMITS)
-        assert not (tmp_path / "in").exists()
-
-
 BOMBS = {
     "tar.gz": tar({"zeros": bytes(2**21)}),
     "zip": zip_({"zeros": bytes(2**21)}),
@@ -194,13 +173,6 @@ def test_a_header_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
     assert "header" in refused(gzip.compress(header + bytes(2**20)), tmp_path).detail
     name = member("x", type=tarfile.GNUTYPE_LONGNAME, size=2**30).tobuf(tarfile.GNU_FORMAT)
     assert "header" in refused(gzip.compress(name + bytes(2**20)), tmp_path).detail
-
-
-def test_headers_without_end_are_refused(tmp_path: Path) -> None:
-    pax = member("x", type=tarfile.XHDTYPE, size=10).tobuf(tarfile.USTAR_FORMAT) + b"9 path=a\n\n".ljust(
-        512, b"\0"
-    )
-    refused(gzip.compress(pax * 2000), tmp_path, Limits(2**30, 10_000))
 
 
 def pax(records: bytes) -> bytes:
@@ -242,10 +214,6 @@ def test_a_header_of_less_than_nothing_is_refused(tmp_path: Path) -> None:
     header[148:156] = b" " * 8
     header[148:156] = b"%06o\0 " % sum(header)
     refused(gzip.compress(bytes(header) + gnu_sparse_map(5000)), tmp_path, Limits(2**30, 100))
-
-
-def test_a_map_that_is_cut_short_is_refused(tmp_path: Path) -> None:
-    refused(gnu_sparse_map(1)[:-20], tmp_path)
 
 
 def test_a_zip_that_lies_about_its_directory_is_refused(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ def next_jobs(stream: Any) -> Any:
     raise AssertionError("the stream has ended")
 
 
+@pytest.mark.full
 def test_a_restart_of_the_database_ends_nothing(tmp_path: Path, server: postgres_server.Server) -> None:
     hosts = tmp_path / "hosts"
     hosts.write_text("node1 slots=2\n")

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from edt_launch.service.comparison import Parameter, differing, metrics, objective_of, parameters
+from edt_launch.service.comparison import metrics, objective_of, parameters
 from edt_launch.service.search_spec import Objective
 
 SPEC: dict[str, Any] = {"command": ["python", "train.py"], "min": 1, "max": None, "environment": {}}
@@ -26,10 +26,6 @@ def test_the_best_run_is_found_by_each_value() -> None:
     assert metrics([]) == []
 
 
-def test_equal_runs_have_the_first_as_the_best() -> None:
-    assert metrics([{"loss": 1.0}, {"loss": 1.0}])[0].best == 0
-
-
 def test_secrets_are_not_compared() -> None:
     found = parameters("net", "2", SPEC | {"environment": {"API_TOKEN": "s3cr3t"}})
     assert found["$API_TOKEN"] == "…"
@@ -50,12 +46,3 @@ def test_options_of_a_command_are_parameters() -> None:
         "--seed": "3",
         "--tag": "a b",
     }
-
-
-def test_only_what_differs_is_told() -> None:
-    runs = [
-        parameters("net", code, SPEC | {"environment": env}) for code, env in (("1", {}), ("2", {"A": "1"}))
-    ]
-    assert differing(runs) == [Parameter("code", ("1", "2")), Parameter("$A", (None, "1"))]
-    assert differing(runs[:1]) == []
-    assert differing([]) == []

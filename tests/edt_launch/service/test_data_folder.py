@@ -28,13 +28,3 @@ def test_a_folder_that_cannot_be_read_hides_no_other(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(os, "open", refuse)
     assert data_folder.folders(tmp_path, 10) == ["a", "b", "b/c"]
-
-
-def test_of_huge_folders_only_the_beginning_is_looked_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("a", "b"):
-        for number in range(4):
-            (tmp_path / name / str(number)).mkdir(parents=True)
-    monkeypatch.setattr(data_folder, "MOST_OFFERED", 7)
-    assert len(data_folder.folders(tmp_path, 100)) == 7

@@ -42,15 +42,6 @@ def test_a_folder_with_jobs_keeps_its_database(home: Home, store: Store, tmp_pat
     other.close()
 
 
-def test_a_folder_is_moved_while_nothing_runs(home: Home, store: Store) -> None:
-    bind(store, home)
-    store.jobs.add(JobRecord(JOB, "ann", ("true",), 1, 1, 1.0))
-    assert bind(store, moved(home))
-    make_home(home)  # a new one in its old place
-    with pytest.raises(ForeignError, match="moved"):
-        bind(store, home)
-
-
 def test_a_folder_is_not_moved_while_jobs_run(home: Home, store: Store) -> None:
     bind(store, home)
     store.jobs.add(JobRecord(JOB, "ann", ("true",), 1, 1, 1.0))

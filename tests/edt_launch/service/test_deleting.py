@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from deep import deepen
-from edt_launch.service.deleting import delete_file, delete_folder
+from edt_launch.service.deleting import delete_folder
 
 
 def test_a_folder_is_deleted_with_all_that_is_in_it(tmp_path: Path) -> None:
@@ -57,24 +57,3 @@ def test_what_cannot_be_deleted_stays_alone_and_is_told(
     assert [path.name for path in folder.rglob("*") if path.is_file()] == ["stuck"]
     assert [(line["event"], line["folder"]) for line in logs] == [("a folder cannot be deleted", str(folder))]
     assert "stuck" in logs[0]["reason"]
-
-
-def test_a_link_is_no_folder(tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "file").touch()
-    (tmp_path / "link").symlink_to("folder")
-    with capture_logs() as logs:
-        delete_folder(tmp_path / "link")
-    assert (tmp_path / "folder" / "file").exists()
-    assert len(logs) == 1
-
-
-def test_a_file_that_cannot_be_deleted_stays_and_is_told(tmp_path: Path) -> None:
-    for name in ("file", "folder"):
-        path = tmp_path / name
-        path.mkdir() if name == "folder" else path.touch()
-        with capture_logs() as logs:
-            delete_file(path)
-            delete_file(tmp_path / "nothing")
-        assert [entry["file"] for entry in logs] == ([str(path)] if name == "folder" else [])
-    assert [path.name for path in tmp_path.iterdir()] == ["folder"]

@@ -39,25 +39,6 @@ def test_bounds_beyond_those_of_its_launcher_need_a_new_one() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"notes": {"bounds": [1, 4]}},
-        {"notes": {"bounds": [2, 2]}, "min": 2},
-        {"notes": {"bounds": [3, 4]}, "state": State.QUEUED},
-        {},
-    ],
-)
-def test_bounds_within_those_of_its_launcher_count_at_once(fields: dict[str, Any]) -> None:
-    assert explain(record(**fields))["text"] == WHY["text"]
-
-
-def test_what_happened_since_the_decision_comes_first() -> None:
-    assert explain(record(reason="its launcher was lost"))["lines"][0] == (
-        "jann is running: its launcher was lost"
-    )
-
-
 def test_before_the_first_decision_there_is_only_the_jobs_own_reason() -> None:
     found = explain(record(state=State.QUEUED, why=None, reason="waits for the next decision"))
     assert found["lines"] == ["jann is queued: waits for the next decision"]
@@ -89,11 +70,6 @@ def test_where_the_allocator_does_not_decide_its_last_reason_is_not_told(
     assert (found["text"], found["change"]) == (f"jann {text}", change)
     assert found["lines"] == [line for line in (f"jann {text}", change) if line]
     assert (found["binding"], found["path"], found["share"]) == (None, [], None)
-
-
-def test_what_is_remarked_of_a_job_is_the_last_line() -> None:
-    found = explain(record(notes={"slow": "reading its events takes long"}, why=WHY))
-    assert found["lines"][-1] == "reading its events takes long"
 
 
 def test_a_job_whose_files_cannot_be_read_says_so_whatever_is_wanted() -> None:

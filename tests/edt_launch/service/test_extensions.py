@@ -1,10 +1,5 @@
 """Other interfaces of the service, which are registered by name."""
 
-import sys
-from types import ModuleType
-
-import pytest
-
 from edt_launch.service import extensions
 
 
@@ -16,10 +11,3 @@ def test_pages_and_what_wmlas_clients_ask_are_served() -> None:
     )
     assert [pages.serves(logon), pages.serves(jobs)] == [True, False]
     assert [wmla.serves(execs), wmla.serves(jobs)] == [True, False]
-
-
-def test_another_one_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("another_extension")
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(extensions, "EXTENSIONS", (module.__name__,))
-    assert extensions.extensions.__wrapped__() == (module,)

@@ -1,5 +1,4 @@
 import threading
-from collections.abc import Iterator
 
 import anyio
 import pytest
@@ -49,19 +48,6 @@ async def test_who_asks_often_keeps_one_thread() -> None:
     assert sorted(done) == ["ann", "bob", *["eve"] * (3 * AT_ONCE)]
 
 
-async def test_no_more_than_some_users_at_a_time() -> None:
-    apart, work = FairThreads(AT_ONCE, 99), Work()
-    users = [f"user{number}" for number in range(3 * AT_ONCE)]
-    async with anyio.create_task_group() as group:
-        for user in users:
-            group.start_soon(apart.run, user, lambda user=user: work.of(user))
-        while len(work.begun) < AT_ONCE:
-            await anyio.sleep(0)
-        assert len(work.begun) == AT_ONCE
-        work.go_on.set()
-    assert sorted(work.begun) == sorted(users)
-
-
 async def test_only_some_requests_of_one_wait() -> None:
     apart, work, refused = FairThreads(AT_ONCE, 2), Work(), []
 
@@ -78,17 +64,3 @@ async def test_only_some_requests_of_one_wait() -> None:
     assert len(work.begun) == 3
     assert len(refused) == 1
     assert "2 requests like this wait already" in refused[0]
-
-
-async def test_items_of_an_iterator_take_turns_with_other_work() -> None:
-    apart, seen = FairThreads(AT_ONCE, 99), []
-
-    def items() -> Iterator[int]:
-        for number in range(3):
-            seen.append(f"before {number}")
-            yield number
-
-    async for number in apart.each("eve", items()):
-        seen += [number, await apart.run("eve", lambda number=number: f"after {number}")]
-    assert seen == [text for n in range(3) for text in (f"before {n}", n, f"after {n}")]
-    assert [item async for item in apart.each("eve", iter([None, 1]))] == [None, 1]

@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 
-from deep import deepen
 from edt_launch.service import tokens
 from edt_launch.service.database.store import Store
 from edt_launch.service.first_start import SharedFolderError, ensure_administrator, make_home, this_user
@@ -57,12 +56,3 @@ def test_a_lost_token_is_replaced_and_opens_nothing(tmp_path: Path, store: Store
     assert tokens.bearer(store.accounts, lost, 3.0) is None
     assert tokens.bearer(store.accounts, new, 3.0) is not None
     assert tokens.bearer(store.accounts, made, 3.0) is not None
-
-
-def test_whatever_is_in_the_trash_the_service_starts(tmp_path: Path) -> None:
-    home = Home(tmp_path / "edt")
-    make_home(home)
-    deepen(home.trash / "job")
-    deepen(home.incoming / "job")
-    make_home(home)
-    assert [*home.trash.iterdir(), *home.incoming.iterdir()] == []

@@ -14,14 +14,6 @@ def test_only_ids_become_folders(job: str) -> None:
         Home(Path("/edt")).job(job)
 
 
-def test_a_jobs_files_are_where_the_launcher_has_them() -> None:
-    job = Home(Path("/edt")).job("jabcdefg7")
-    assert job.output.events == Path("/edt/jobs/jabcdefg7/events.jsonl")
-    assert job.allocation == Path("/edt/jobs/jabcdefg7/allocation")
-    assert job.code == Path("/edt/jobs/jabcdefg7/_submitted_code")
-    assert job.train in job.folders
-
-
 def test_the_default_is_in_the_users_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("EDT_HOME", raising=False)
     monkeypatch.setenv("HOME", "/home/ann")

@@ -18,11 +18,10 @@ from edt_launch.service.opening import listening_socket
 from edt_launch.service.running import _server
 from edt_launch.service.settings import Settings
 from serving import PATIENCE, until
-from tiers import full
 from world import World
 
 INTERVAL = 5.0
-CLIENTS = 20
+CLIENTS = 5
 PATHS = (
     "/platform/rest/deeplearning/v1/execs",
     "/platform/rest/conductor/v1/instances/dli/applications",
@@ -103,13 +102,10 @@ def polled(tmp_path: Path) -> Iterator[Polled]:
             thread.join()
 
 
-@pytest.mark.parametrize("polls", [3, full(720)])
-@pytest.mark.timeout(900)
-def test_whoever_polls_every_five_seconds_keeps_the_connection(polled: Polled, polls: int) -> None:
-    """720 polls are an hour of them."""
+def test_whoever_polls_every_five_seconds_keeps_the_connection(polled: Polled) -> None:
     with contextlib.ExitStack() as stack:
         sessions = [stack.enter_context(polled.session()) for _ in range(CLIENTS)]
-        for poll in range(polls):
+        for poll in range(6):
             for number, session in enumerate(sessions):
                 path = PATHS[(poll + number) % len(PATHS)]
                 assert session.get(f"{polled.url}{path}", timeout=PATIENCE).status_code == 200, path

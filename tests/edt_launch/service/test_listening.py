@@ -1,5 +1,4 @@
 import contextlib
-import gc
 import socket
 from collections.abc import Iterator
 
@@ -32,13 +31,6 @@ def test_the_one_that_waits_longest_makes_room() -> None:
     assert one.closed == [("a", 0), ("a", 1)]
 
 
-def test_an_address_makes_room_for_itself() -> None:
-    one = Open(4, 2)
-    assert one.admit("b", 0)
-    assert all(one.admit("a", port) for port in range(3))
-    assert one.closed == [("a", 0)]
-
-
 def test_a_request_that_is_accepted_makes_room_for_nobody() -> None:
     one = Open(2, 2)
     assert all(one.admit("a", port) for port in range(2))
@@ -49,27 +41,6 @@ def test_a_request_that_is_accepted_makes_room_for_nobody() -> None:
             assert not one.admit("c", 0)
         assert one.admit("c", 0)
     assert one.closed == [("a", 1), ("b", 0)]
-
-
-def test_who_has_sent_a_request_makes_room_after_those_who_have_not() -> None:
-    one = Open(3, 3)
-    assert all(one.admit("a", port) for port in range(3))
-    with one.connections.asking(("a", 0)), one.connections.asking(("a", 2)):
-        assert one.admit("b", 0)
-        with one.connections.asking(("b", 0)):
-            assert one.admit("b", 1)
-            assert one.closed == [("a", 1), ("a", 0)], "the oldest of those that have, if all have"
-    assert one.admit("c", 0)
-    assert one.closed[2:] == [("b", 1)], "those whose requests have just ended are the youngest"
-
-
-def test_who_is_refused_and_goes_on_sending_makes_room_as_who_sends_no_head() -> None:
-    one = Open(3, 3)
-    assert all(one.admit("a", port) for port in range(3))
-    with one.connections.asking(("a", 0)), one.connections.asking(("a", 1)), one.connections.asking(("a", 2)):
-        with one.connections.refusing(("a", 1)):
-            assert one.admit("b", 0)
-        assert one.closed == [("a", 1)]
 
 
 def test_one_user_cannot_have_all_connections_of_an_address() -> None:
@@ -87,31 +58,6 @@ def test_one_user_cannot_have_all_connections_of_an_address() -> None:
         assert one.closed == [("a", 3)]
     with one.connections.busy(("a", 4), "mallory"):
         pass
-
-
-def test_one_that_is_closed_while_its_request_is_under_way_is_counted_no_more() -> None:
-    one = Open(1, 1)
-    assert one.admit("a", 0)
-    with one.connections.asking(("a", 0)), one.connections.busy(("a", 0), "ann"):
-        one.connections.release(("a", 0))
-        assert one.admit("b", 0)
-    assert one.closed == []
-    assert one.admit("b", 1)
-    assert one.closed == [("b", 0)]
-
-
-def test_how_it_is_closed_may_change() -> None:
-    one, aborted = Open(1, 1), []
-    assert one.admit("a", 0)
-    one.connections.closed_by(("a", 0), lambda: aborted.append(0))
-    assert one.admit("a", 1)
-    assert one.admit("a", 2)
-    one.connections.closed_by(("a", 1), lambda: aborted.append(1))
-    assert (one.closed, aborted) == ([("a", 1)], [0, 1])
-    one.connections.release(("a", 0))
-    one.connections.release(("a", 1))
-    one.connections.closed_by(("a", 0), lambda: aborted.append(0))
-    assert aborted == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -150,25 +96,6 @@ def test_connections_that_are_closed_are_counted_no_more(listener: Listener) -> 
         third.sendall(b"there")
         second.sendall(b"there")
         assert (clients[1].recv(9), clients[2].recv(9), clients[0].recv(9)) == (b"there", b"there", b"")
-
-
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_none_is_accepted_before_the_one_that_makes_room_is_closed(listener: Listener) -> None:
-    with contextlib.ExitStack() as stack:
-        for _ in range(4):
-            stack.enter_context(socket.create_connection(listener.getsockname()))
-        first, second = listener.accept()[0], listener.accept()[0]
-        stack.enter_context(listener.accept()[0])  # and the first is to make room
-        with pytest.raises(BlockingIOError):
-            listener.accept()
-        assert first.recv(9) == b""
-        first.close()
-        stack.enter_context(listener.accept()[0])
-        with pytest.raises(BlockingIOError):
-            listener.accept()
-        del second  # nobody has closed it
-        gc.collect()
-        assert not listener.connections.is_closing
 
 
 def test_one_too_many_is_closed_at_once(listener: Listener) -> None:

@@ -38,10 +38,3 @@ def test_structured_events_are_told_apart_by_their_text() -> None:
     assert log.line({"event": "one"}) == str(
         {"event": "one", "repeated": "1 lines like this were left out before it"}
     )
-
-
-def test_kinds_without_end_fill_no_memory() -> None:
-    log = Log()
-    for number in range(3 * log_filter.MOST_KINDS):
-        assert log.line("x", number)
-    assert len(log.filter._counts) <= log_filter.MOST_KINDS + 1

@@ -51,16 +51,6 @@ def test_lines_around_a_place(tmp_path: Path) -> None:
     assert lines_at(path, 999, 10, 10)[1] == []
 
 
-def test_lines_that_begin_later_are_not_looked_at(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    path.write_bytes(b"aa\nab\nac\n")
-    assert search(path, "a", until=6) == ([Hit(0, b"aa"), Hit(3, b"ab")], None)
-    assert search(path, "a", until=4) == ([Hit(0, b"aa"), Hit(3, b"ab")], None)
-    assert search(path, "a", until=0) == ([], None)
-    assert search(path, "a", after=3, until=6, most=1) == ([Hit(3, b"ab")], 6)
-    assert search(path, "a", after=6, until=6) == ([], None)
-
-
 def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/etc/passwd")
     with pytest.raises(NoFileError):
@@ -86,12 +76,3 @@ def test_lines_of_a_level_are_found(tmp_path: Path, level: str, lines: list[int]
     found, following = search(path, "", level=level)
     assert [written.index(one.line) for one in found] == lines
     assert following is None
-
-
-def test_the_lines_of_the_launcher_alone_are_found(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    path.write_bytes(b"[0] one\nfour workers\n[12] [launcher] two\n[x] three\n\n")
-    found, _ = search(path, "", only_launcher=True)
-    assert [one.line for one in found] == [b"four workers", b"[x] three", b""]
-    found, _ = search(path, "THREE", only_launcher=True)
-    assert [one.offset for one in found] == [41]

@@ -3,7 +3,6 @@ import pytest
 from edt_launch.core.events import Progress
 from edt_launch.service.database.records import AllocationRecord, Held
 from edt_launch.service.outcomes import Outcome, Values, usage_of
-from edt_launch.service.series import MOST_NAMES
 
 
 def report(**values: object) -> Progress:
@@ -18,12 +17,6 @@ def test_values_are_folded() -> None:
     outcome = Outcome("succeeded", values=values.columns())
     assert (outcome.last("loss"), outcome.last("other")) == (0.75, None)
     assert Outcome.of(outcome.stored()) == outcome
-
-
-def test_names_are_not_too_many() -> None:
-    values = Values()
-    values.observe(report(**{f"v{number}": number for number in range(MOST_NAMES + 5)}))
-    assert len(values.columns()) == MOST_NAMES
 
 
 def test_hours_are_devices_times_hours() -> None:

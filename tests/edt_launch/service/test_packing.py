@@ -41,11 +41,6 @@ def test_a_file_that_grows_meanwhile_is_cut_where_it_was(tmp_path: Path) -> None
         assert archive.getnames() == ["job", "job/log", "job/other"]
 
 
-def test_nothing_is_an_empty_archive(tmp_path: Path) -> None:
-    with tarfile.open(fileobj=io.BytesIO(b"".join(pack(members("x", tmp_path / "missing"))))) as archive:
-        assert archive.getnames() == []
-
-
 def test_a_deep_folder_is_packed(tmp_path: Path) -> None:
     deepen(tmp_path / "job")
     data = b"".join(pack(members("job", tmp_path / "job")))

@@ -25,7 +25,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps)
 def test_it_says_what_the_database_says(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, float, float]]

@@ -8,7 +8,6 @@ from edt_launch.service import results
 from edt_launch.service.errors import NotFoundError, TooLargeError
 from edt_launch.service.home import JobDir
 from edt_launch.service.results import choose, listed, members, note_submitted
-from no_files import KINDS, put
 
 
 @pytest.fixture
@@ -29,23 +28,12 @@ def names(job: JobDir) -> list[str]:
     return [one.name for one in listed(members(job))]
 
 
-def test_what_was_submitted_is_no_result(job: JobDir) -> None:
-    assert names(job) == []
-    assert [member.name for member in members(job)] == ["model", "model/train", "log"]
-
-
 def test_what_is_new_or_has_changed_is_a_result(job: JobDir) -> None:
     (job.code / "out").mkdir()
     (job.code / "out" / "best.pt").write_text("best")
     (job.code / "data" / "weights.pt").write_text("new")
     (job.code / "train.py").touch()
     assert names(job) == ["work/train.py", "work/data/weights.pt", "work/out/best.pt"]
-
-
-def test_what_python_keeps_for_itself_is_no_result(job: JobDir) -> None:
-    (job.code / "lib" / "__pycache__").mkdir(parents=True)
-    (job.code / "lib" / "__pycache__" / "x.pyc").write_text("")
-    assert names(job) == []
 
 
 def spoil(text: str) -> Callable[[Path], None]:
@@ -61,13 +49,6 @@ def test_without_the_list_of_what_was_submitted_all_counts(
 ) -> None:
     change(job.submitted)
     assert names(job) == ["work/train.py", "work/data/weights.pt"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_something_else_in_place_of_the_list_is_not_waited_for(job: JobDir, kind: str) -> None:
-    job.submitted.unlink()
-    put(kind, job.submitted)
-    assert "work/train.py" in names(job)
 
 
 def test_some_are_chosen_by_name(job: JobDir) -> None:

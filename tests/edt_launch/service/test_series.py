@@ -1,11 +1,10 @@
-from math import inf, isnan, nan
+from math import isnan, nan
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edt_launch.core.events import Begun, Progress, Restarting, Resumed, World
-from edt_launch.service.series import MOST, MOST_NAMES, Series, number
+from edt_launch.service.series import Series
 
 
 def progress(time: float, step: int, size: int = 1, **values: object) -> Progress:
@@ -31,11 +30,6 @@ def test_progress_becomes_columns() -> None:
     assert columns["throughput"] == [None, 10.0, None, 30.0]
     assert columns["names"] == ["accuracy", "loss"]
     assert columns["about"]["loss"] == {"lowest": 0.25, "highest": 0.5, "last": 0.25, "missing": 1}
-
-
-def test_nothing_is_empty_columns() -> None:
-    columns = Series().columns()
-    assert columns["time"] == columns["loss"] == columns["pauses"] == columns["names"] == []
 
 
 def test_training_time_leaves_out_pauses() -> None:
@@ -97,24 +91,3 @@ def test_gaps_that_are_too_narrow_to_be_seen_do_not_break_the_curve() -> None:
     assert steps
     assert all(3900 <= step < 6000 for step in steps)
     assert columns["about"]["loss"]["missing"] > 4000
-
-
-def test_a_long_course_stays_within_the_bound() -> None:
-    series = Series(["b", "c"])
-    for step in range(10 * MOST):
-        series.observe(progress(float(step), step, loss=step % 7, b=-step, c=inf))
-    columns = series.columns()
-    assert MOST / 8 <= len(columns["step"]) <= MOST
-    assert columns["about"]["c"]["missing"] == 10 * MOST
-
-
-def test_names_are_bounded() -> None:
-    series = Series()
-    for step in range(2 * MOST_NAMES):
-        series.observe(progress(float(step), step, **{f"name {step}": 1.0}))
-    assert len(series.columns()["names"]) == MOST_NAMES
-
-
-@pytest.mark.parametrize("value, expected", [(10**400, None), (10**300, 1e300), (nan, None), ("1", None)])
-def test_numbers(value: object, expected: float | None) -> None:
-    assert number(value) == expected

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from edt_launch.service import series_cache
-from edt_launch.service.series_cache import MOST, SeriesCache
+from edt_launch.service.series_cache import SeriesCache
 
 
 def line(step: int, **values: Any) -> str:
@@ -49,10 +49,3 @@ def test_a_file_that_is_another_or_shorter_is_read_anew(tmp_path: Path, is_new: 
         path.write_text(line(7))
     assert cache.columns(path)["step"][-1] == 7
     assert 1 not in cache.columns(path)["step"]
-
-
-def test_so_many_are_kept(tmp_path: Path) -> None:
-    cache = SeriesCache()
-    for number in range(MOST + 5):
-        cache.columns(tmp_path / f"{number}")
-    assert len(cache._readings) == MOST

@@ -1,5 +1,4 @@
 import pytest
-from starlette.datastructures import Headers
 
 from edt_launch.service import sessions, tokens
 from edt_launch.service.database.account_records import UserRecord
@@ -30,15 +29,6 @@ def test_a_session_ends_after_a_week_however_much_it_is_used(ann: Store) -> None
         assert sessions.resume(ann.accounts, token, now) is not None
         now += IDLE - 1
     assert sessions.resume(ann.accounts, token, now) is None
-
-
-def test_use_is_noted_once_a_minute(ann: Store) -> None:
-    token = sessions.begin(ann.accounts, "ann", 0.0)
-    for now, noted in ((50.0, 50.0), (109.0, 50.0), (110.0, 110.0), (169.0, 110.0)):
-        sessions.resume(ann.accounts, token, now)
-        assert [(token.used, token.idle_until) for token in ann.accounts.tokens("ann")] == [
-            (noted, IDLE + noted)
-        ]
 
 
 def test_a_session_ends_with_the_token_that_it_was_begun_with(ann: Store) -> None:
@@ -89,25 +79,3 @@ def test_other_browsers_are_logged_off_and_tokens_stay(ann: Store) -> None:
     assert sessions.resume(ann.accounts, mine, 3.0) is not None
     assert sessions.resume(ann.accounts, other, 3.0) is None
     assert tokens.bearer(ann.accounts, secret, 3.0) is not None
-
-
-def test_sessions_that_are_over_are_forgotten_when_another_one_begins(ann: Store) -> None:
-    sessions.begin(ann.accounts, "ann", 0.0)
-    sessions.begin(ann.accounts, "ann", IDLE + 1)
-    assert len(ann.accounts.tokens("ann")) == 1
-
-
-@pytest.mark.parametrize(
-    "header, found",
-    [
-        ("edt_8766=abc", "abc"),
-        ("other=1; edt_8766=abc", "abc"),
-        ("edt_8766=", None),
-        ("edt_8000=abc", None),
-        ("\x00;;==\xff", None),
-        ("", None),
-    ],
-)
-def test_services_on_one_host_have_cookies_of_their_own(header: str, found: str | None) -> None:
-    headers = Headers({"cookie": header})
-    assert sessions.token_of(headers, "http://127.0.0.1:8766") == found

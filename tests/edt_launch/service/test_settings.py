@@ -32,12 +32,6 @@ def test_the_file_is_that_of_the_folder_in_use(tmp_path: Path, monkeypatch: pyte
     assert load(home=tmp_path / "flag").host == "flag"
 
 
-def test_the_database_is_a_file_in_the_folder_unless_named(tmp_path: Path) -> None:
-    assert load(home=tmp_path).database_url.render_as_string() == f"sqlite:///{tmp_path}/edt.db"
-    url = load(database="postgresql://ann:secret@host/edt").database_url
-    assert (url.drivername, url.password) == ("postgresql+psycopg", "secret")
-
-
 @pytest.mark.parametrize(
     "flags, named",
     [
@@ -63,9 +57,3 @@ def test_an_unknown_name_in_the_file_is_named(tmp_path: Path, monkeypatch: pytes
         load(home=tmp_path)
     (tmp_path / "service.toml").write_text("port = 1234\n")
     assert load(home=tmp_path).port == 1234
-
-
-def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
-    (tmp_path / "service.toml").write_text("port 3")
-    with pytest.raises(SettingsError, match=r"service\.toml"):
-        load(home=tmp_path)

@@ -1,12 +1,9 @@
 import asyncio
-import gzip
 import threading
 from collections.abc import Callable
 
-import pytest
-
 from edt_launch.service.bus import Bus, Topic
-from edt_launch.service.shared_answers import STALE, SharedAnswers, compressed
+from edt_launch.service.shared_answers import STALE, SharedAnswers
 
 
 class Now:
@@ -78,29 +75,3 @@ def test_who_asks_meanwhile_waits_for_the_same_without_a_thread() -> None:
         return await asyncio.gather(*tasks)
 
     assert asyncio.run(ask_at_once()) == [1] * 100
-
-
-def test_an_answer_that_cannot_be_made_is_tried_again() -> None:
-    async def ask_again() -> float:
-        shared = SharedAnswers(Bus(), Now())
-        with pytest.raises(ZeroDivisionError):
-            await shared.get("a", lambda: 1 / 0)
-        return await shared.get("a", lambda: 1 / 1)
-
-    assert asyncio.run(ask_again()) == 1
-
-
-def test_so_many_are_kept() -> None:
-    async def ask_for_many() -> int:
-        shared, make = SharedAnswers(Bus(), Now(), most=2), counting()
-        for key in "abc":
-            await shared.get(key, make)
-        await shared.get("b", make)
-        return await shared.get("a", make)
-
-    assert asyncio.run(ask_for_many()) == 4
-
-
-def test_content_is_compressed() -> None:
-    assert gzip.decompress(compressed(b"x" * 999)) == b"x" * 999
-    assert len(compressed(b"x" * 999)) < 99

@@ -3,15 +3,9 @@ import subprocess
 import pytest
 from pydantic import ValidationError
 
-from edt_launch.adapters.wmla.frameworks import Framework
-from edt_launch.service.specification import MOST_START, JobChange, JobSpec
+from edt_launch.service.specification import MOST_START, JobSpec
 
 GOOD: dict[str, object] = {"command": ["python", "train.py"]}
-
-
-def test_defaults() -> None:
-    spec = JobSpec.model_validate(GOOD)
-    assert (spec.min, spec.most, spec.priority, spec.weight, spec.numbers) == (1, 1, 0, 1.0, None)
 
 
 @pytest.mark.parametrize(
@@ -71,23 +65,3 @@ def test_the_largest_variable_is_named() -> None:
         JobSpec.model_validate({**GOOD, "environment": {"SMALL": "x", "LARGE": "ä" * 65_536}})
     text = str(refused.value)
     assert all(part in text for part in ("LARGE", "131,079 bytes", f"{MOST_START:,}"))
-
-
-def test_wmla_programs_are_scripts_and_only_elastic_ones_are_resized() -> None:
-    elastic = {"command": ["main.py", "-e", "1"], "framework": "edtPyTorch", "max": 4, "data_dir": "/data"}
-    assert JobSpec.model_validate(elastic).framework == Framework.ELASTIC
-    gang = {"command": ["main.py"], "framework": "distPyTorch", "min": 2}
-    assert JobSpec.model_validate(gang).most == 2
-
-
-def test_the_fingerprint_is_of_everything() -> None:
-    one = JobSpec.model_validate(GOOD)
-    other = JobSpec.model_validate({**GOOD, "environment": {"A": "1"}})
-    assert one.fingerprint("a") == JobSpec.model_validate(dict(GOOD)).fingerprint("a")
-    assert len({one.fingerprint("a"), one.fingerprint("b"), other.fingerprint("a")}) == 3
-
-
-def test_a_change_names_only_what_may_change() -> None:
-    assert JobChange(max=3).model_dump(exclude_none=True) == {"max": 3}
-    with pytest.raises(ValidationError):
-        JobChange.model_validate({"command": ["x"]})

@@ -1,16 +1,14 @@
 import gzip
 import io
-import re
 from pathlib import Path
 
 import pytest
 
 from edt_launch.service.archive_entry import Limits
 from edt_launch.service.database.account_records import UserRecord
-from edt_launch.service.errors import ArchiveError, ConflictError, ForbiddenError, InvalidError, ServiceError
-from edt_launch.service.home import JOB_ID
+from edt_launch.service.errors import ArchiveError, ForbiddenError, InvalidError, ServiceError
 from edt_launch.service.specification import JobSpec
-from edt_launch.service.submission import Submission, Submitter, digest, new_id, remove_files, remove_strays
+from edt_launch.service.submission import Submission, Submitter, digest, remove_strays
 from world import World, tar
 
 ANN = UserRecord("ann")
@@ -38,33 +36,6 @@ def left(world: World) -> list[Path]:
     ]
 
 
-def test_ids_are_ids() -> None:
-    ids = {new_id() for _ in range(100)}
-    assert len(ids) == 100
-    assert all(re.fullmatch(JOB_ID, one) for one in ids)
-
-
-def test_the_code_is_there_before_the_job_is_written_down(world: World, submitter: Submitter) -> None:
-    job, is_new = submitter.submit(submission(min=2, max=4, allowed=[4, 2], name="mine"), 5.0)
-    assert is_new
-    files = world.files(job.id)
-    assert (files.code / "train.py").read_bytes() == b"print()"
-    assert all(folder.is_dir() for folder in files.folders)
-    assert (job.owner, job.min, job.max, job.allowed, job.name) == ("ann", 2, 4, (2, 4), "mine")
-    assert world.store.jobs.get(job.id) == job
-    assert left(world) == [files.root]
-
-
-def test_submitted_again_it_is_the_same_job(world: World, submitter: Submitter) -> None:
-    first, _ = submitter.submit(submission(key="k"), 5.0)
-    assert submitter.submit(submission(key="k"), 6.0) == (first, False)
-    with pytest.raises(ConflictError, match=first.id):
-        submitter.submit(submission(key="k", max=3), 7.0)
-    with pytest.raises(ConflictError, match=first.id):
-        submitter.submit(submission(tar({"train.py": b"other"}), key="k"), 8.0)
-    assert left(world) == [world.files(first.id).root]
-
-
 def test_packed_again_the_same_code_has_the_same_digest() -> None:
     files = tar({"train.py": b"print()"}, "w")
     packed = [gzip.compress(files, mtime=time) for time in (1, 2)]
@@ -72,26 +43,6 @@ def test_packed_again_the_same_code_has_the_same_digest() -> None:
     assert digest(io.BytesIO(packed[0])) == digest(io.BytesIO(packed[1]))
     others = (files, gzip.compress(tar({"train.py": b"other"}, "w"), mtime=1), b"")
     assert len({digest(io.BytesIO(one)) for one in (packed[0], *others)}) == 4
-
-
-def test_a_job_that_runs_the_code_of_another_has_its_digest(world: World, submitter: Submitter) -> None:
-    first, _ = submitter.submit(submission(), 5.0)
-    assert first.code_digest == submission().code_digest != ""
-    again, _ = submitter.submit(Submission(ANN, spec(code_of=first.id, max=3)), 6.0)
-    assert again.code_digest == first.code_digest
-    other, _ = submitter.submit(submission(tar({"train.py": b"other"})), 7.0)
-    assert other.code_digest != first.code_digest
-
-
-def test_the_slower_of_two_attempts_leaves_nothing(
-    world: World, submitter: Submitter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, _ = submitter.submit(submission(key="k"), 5.0)
-    seen = iter([None])
-    found = world.store.jobs.submitted_as
-    monkeypatch.setattr(world.store.jobs, "submitted_as", lambda *who: next(seen, found(*who)))
-    assert submitter.submit(submission(key="k"), 6.0) == (first, False)
-    assert left(world) == [world.files(first.id).root]
 
 
 @pytest.mark.parametrize(
@@ -130,17 +81,6 @@ def test_nothing_is_left_if_the_database_fails(
     assert left(world) == []
 
 
-def test_a_folder_is_copied_so_that_later_edits_do_not_matter(
-    world: World, submitter: Submitter, tmp_path: Path
-) -> None:
-    code = tmp_path / "code"
-    code.mkdir()
-    (code / "train.py").write_text("before")
-    job, _ = submitter.submit(Submission(UserRecord("carl"), spec(path=str(code))), 5.0)
-    (code / "train.py").write_text("after")
-    assert (world.files(job.id).code / "train.py").read_text() == "before"
-
-
 def test_a_directory_inside_the_code_may_be_a_link_but_not_lead_out(
     world: World, submitter: Submitter, tmp_path: Path
 ) -> None:
@@ -153,29 +93,6 @@ def test_a_directory_inside_the_code_may_be_a_link_but_not_lead_out(
     assert submitter.submit(Submission(admin, spec(path=str(code), directory="inside")), 5.0)[1]
     with pytest.raises(InvalidError, match="outside"):
         submitter.submit(Submission(admin, spec(path=str(code), directory="outside")), 5.0)
-
-
-def test_removed_files_are_gone_at_once(world: World, submitter: Submitter) -> None:
-    job, _ = submitter.submit(submission(), 5.0)
-    finish = remove_files(world.settings.paths, job.id)
-    assert left(world) == []
-    assert list(world.settings.paths.trash.iterdir())
-    finish()
-    assert not list(world.settings.paths.trash.iterdir())
-    remove_files(world.settings.paths, job.id)()
-
-
-def test_files_that_cannot_be_thrown_away_are_left_to_the_next_start(
-    world: World, submitter: Submitter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job, _ = submitter.submit(submission(), 5.0)
-
-    def refuse(*_: object) -> None:
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(Path, "rename", refuse)
-    remove_files(world.settings.paths, job.id)()
-    assert [path.name for path in left(world)] == [job.id]
 
 
 def test_folders_that_no_job_has_are_thrown_away(world: World, submitter: Submitter) -> None:

@@ -1,16 +1,12 @@
 import asyncio
 import io
-import os
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edt_launch.core.lines import LONGEST
 from edt_launch.service import tailing
-from edt_launch.service.tailing import REACH, last_lines, read, recent_lines, start_of_last_lines
-from no_files import KINDS, put
+from edt_launch.service.tailing import last_lines, read, start_of_last_lines
 
 
 @given(st.lists(st.sampled_from([b"", b"a", b"bb"])), st.booleans(), st.integers(0, 12), st.integers(1, 7))
@@ -28,14 +24,6 @@ def test_the_last_lines_are_found_whatever_the_blocks(
     assert text[start:] == b"".join(kept[len(kept) - min(count, len(kept)) :])
 
 
-def test_the_last_lines_are_looked_for_near_the_end_alone(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    path.write_bytes(b"first\n")
-    os.truncate(path, 2**40)
-    with path.open("rb", buffering=0) as file:
-        assert start_of_last_lines(file, 1) == 2**40 - REACH
-
-
 def test_the_last_lines_and_where_they_begin(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"first\n\nsecond\nhalf")
@@ -43,18 +31,6 @@ def test_the_last_lines_and_where_they_begin(tmp_path: Path) -> None:
     assert last_lines(path, 3, 6) == (14, [b"half"])
     path.write_bytes(b"")
     assert last_lines(path, 3, 100) == (0, [])
-
-
-def test_recent_lines_are_those_near_the_end(tmp_path: Path) -> None:
-    path = tmp_path / "events"
-    with pytest.raises(FileNotFoundError):
-        next(recent_lines(path))
-    path.write_bytes(b"first\nsecond\nhalf")
-    assert list(recent_lines(path)) == [b"first", b"second"]
-    os.truncate(path, 2**40)
-    with path.open("ab") as file:
-        file.write(b"\n" + b"x" * (LONGEST + 1) + b"\nlast\n")
-    assert list(recent_lines(path)) == [b"last"]
 
 
 async def collect(path: Path) -> bytes:
@@ -66,13 +42,6 @@ def test_without_following_it_ends_with_the_file(tmp_path: Path) -> None:
     assert asyncio.run(collect(path)) == b""
     path.write_bytes(b"x" * 200_000)
     assert asyncio.run(collect(path)) == b"x" * 200_000
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_no_file_is_empty(tmp_path: Path, kind: str) -> None:
-    path = tmp_path / "log"
-    put(kind, path)
-    assert asyncio.run(collect(path)) == b""
 
 
 def test_what_is_appended_comes_until_it_is_over(tmp_path: Path) -> None:
@@ -93,13 +62,3 @@ def test_what_is_appended_comes_until_it_is_over(tmp_path: Path) -> None:
         return [*found, *[block async for block in blocks]]
 
     assert asyncio.run(follow()) == [b"", b"first", b"", b"second"]
-
-
-def test_the_last_lines_of_a_file_within_its_last_bytes(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    path.write_bytes(b"".join(b"line %d\n" % number for number in range(100)))
-    start = path.stat().st_size - 16
-    assert last_lines(path, 2, 1000) == (start, [b"line 98", b"line 99"])
-    assert last_lines(path, 50, 20) == (start, [b"line 98", b"line 99"])
-    path.write_bytes(b"x" * 100)
-    assert last_lines(path, 2, 10) == (100, [])

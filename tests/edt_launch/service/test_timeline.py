@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from edt_launch.service.database.records import AllocationRecord, Held, TransitionRecord
 from edt_launch.service.states import State
-from edt_launch.service.timeline import Bar, Resize, Slot, bands, bars, idle, merged, resizes, usage, waiting
+from edt_launch.service.timeline import Bar, Resize, Slot, bars, idle, merged, resizes, usage, waiting
 
 SLOTS: list[Slot] = [("n1", "0"), ("n1", "1"), ("n2", "0")]
 SINCE, UNTIL = 10, 30
@@ -118,35 +118,6 @@ def test_idle_is_what_was_free_while_somebody_waited(
         assert told == len(waited) - used[slot]
 
 
-def test_those_that_waited_before_the_window_and_still_do_count() -> None:
-    before = TransitionRecord("a", 15.0, State.QUEUED, State.STARTING, "")
-    assert waiting([before], [], 10, 30) == [(10, 15)]
-    assert waiting([], ["b"], 10, 30) == [(10, 30)]
-    assert waiting([TransitionRecord("c", 20.0, State.RUNNING, State.QUEUED, "")], ["c"], 10, 30) == [
-        (20, 30)
-    ]
-    assert waiting([TransitionRecord("d", 35.0, None, State.QUEUED, "")], ["d"], 10, 30) == []
-
-
-def test_a_resize_is_of_a_job_that_runs_before_and_after() -> None:
-    changes = [
-        change(12, "a", SLOTS[:1], 0),
-        change(13, "a", SLOTS, 1),
-        change(14, "a", [], 3),
-        change(5, "b", SLOTS, 1),
-    ]
-    assert resizes(changes, SINCE, UNTIL) == [Resize("a", 13.0, 1, 3)]
-
-
-def test_short_bars_are_several_jobs() -> None:
-    found = [
-        Bar(SLOTS[0], job, start, start + 1.0)
-        for job, start in zip("abab", (10.0, 11.0, 12.0, 13.0), strict=True)
-    ]
-    assert merged(found, 2.0) == [Bar(SLOTS[0], "", 10.0, 14.0)]
-    assert merged(found, 0.5) == found
-
-
 def test_a_bar_ends_when_the_device_has_been_left() -> None:
     changes = [
         change(12, "a", SLOTS),
@@ -174,25 +145,3 @@ def test_use_by_owner_is_the_time_of_the_bars(changes: list[AllocationRecord], p
         seconds = sum(bar.end - bar.start for bar in found if owners[bar.job] == owner)
         assert sum(used.get(owner, ())) * part == pytest.approx(seconds)
         assert all(-1e-9 <= one <= len(SLOTS) + 1e-9 for one in used.get(owner, ()))
-
-
-def test_use_in_the_parts_of_a_window() -> None:
-    found = [Bar(SLOTS[0], "a", 10, 30), Bar(SLOTS[1], "a", 14, 21), Bar(SLOTS[2], "b", 11, 12)]
-    used = usage(found, lambda bar: {"a": "ann", "b": "bob"}[bar.job], SINCE, UNTIL, 4)
-    assert used == {
-        "ann": pytest.approx([1.2, 2.0, 1.2, 1.0]),
-        "bob": pytest.approx([0.2, 0, 0, 0]),
-    }
-
-
-def test_bands_say_how_many_devices_of_hosts_were_used() -> None:
-    found = [
-        Bar(("n1", "0"), "a", 0.0, 20.0),
-        Bar(("n1", "1"), "b", 10.0, 20.0),
-        Bar(("n3", "0"), "a", 35.0, 40.0),
-    ]
-    assert bands(found, ["n1", "n2", "n3"], 0.0, 40.0, 4) == [
-        (0, 0.0, 10.0, 1.0),
-        (0, 10.0, 20.0, 2.0),
-        (2, 30.0, 40.0, 0.5),
-    ]

@@ -48,8 +48,3 @@ def test_whoever_makes_a_token_while_another_is_revoked_is_too_late(store: Store
     store.accounts.revoke(root.id, "ann", 3.0)
     thread.join()
     assert [tokens.bearer(store.accounts, token, 4.0) for token, _ in made] == [None] * len(made)
-
-
-def test_tokens_differ(store: Store) -> None:
-    store.accounts.add_user(UserRecord("ann"))
-    assert len({tokens.issue(store.accounts, "ann", "", 0.0)[0] for _ in range(100)}) == 100

@@ -1,6 +1,5 @@
 import io
 import os
-import stat
 import zipfile
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -54,31 +53,6 @@ def test_a_file_that_changes_meanwhile_ends_it(tmp_path: Path, change: str) -> N
         list(zipping.pack(packed))
 
 
-@pytest.mark.parametrize("content", [b"", b"x", bytes(LARGE), bytes(LARGE + 1)])
-def test_a_file_that_changes_while_it_is_read_ends_it(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "model"
-    path.write_bytes(b"x" * LARGE)
-    os.utime(path, (0, 0))
-    archive = zipping.pack(zipping.members([("model", path)]))
-    next(archive), next(archive)
-    path.write_bytes(content)
-    with pytest.raises(ChangedError, match="model"):
-        list(archive)
-
-
-def test_another_file_of_the_same_size_is_as_good(tmp_path: Path) -> None:
-    path, beside = tmp_path / "model", tmp_path / "beside"
-    path.write_bytes(b"old" * LARGE)
-    archive = zipping.pack(zipping.members([("one", path), ("two", path)]))
-    content = next(archive) + next(archive)
-    beside.write_bytes(b"new" * LARGE)
-    beside.replace(path)
-    content += b"".join(archive)
-    with zipfile.ZipFile(io.BytesIO(content)) as packed:
-        assert packed.testzip() is None
-        assert {packed.read(name) for name in ("one", "two")} == {b"old" * LARGE, b"new" * LARGE}
-
-
 def test_only_regular_files_are_packed(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/etc/passwd")
     os.mkfifo(tmp_path / "pipe")
@@ -87,8 +61,8 @@ def test_only_regular_files_are_packed(tmp_path: Path) -> None:
     assert zipping.members([("gone", tmp_path / "gone")]) == []
 
 
-@pytest.mark.parametrize("size", [0, 99, 100, 101, 250])
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("size", [0, 100, 101])
+@pytest.mark.parametrize("count", [0, 3, 4])
 def test_the_size_is_known_beyond_the_limits_of_plain_zips(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, count: int
 ) -> None:
@@ -102,31 +76,3 @@ def test_the_size_is_known_beyond_the_limits_of_plain_zips(
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         assert archive.testzip() is None
         assert [info.file_size for info in archive.infolist()] == [size] * count
-
-
-def test_what_is_known_of_a_file_is_kept(tmp_path: Path) -> None:
-    path = tmp_path / "name"
-    path.touch(0o600)
-    os.utime(path, (1e9, 1e9))
-    content = b"".join(zipping.pack(zipping.members([("name", path)])))
-    (info,) = zipfile.ZipFile(io.BytesIO(content)).infolist()
-    assert info.date_time == (2001, 9, 9, 1, 46, 40)
-    assert stat.S_IMODE(info.external_attr >> 16) == 0o644
-
-
-def test_times_before_1980_and_after_2107_are_possible() -> None:
-    assert zipping._date(-1e12) == (1980, 1, 1, 0, 0, 0)
-    assert zipping._date(1e12)[0] == 2107
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_where_no_size_was_told_there_is_what_there_is(tmp_path: Path, change: str) -> None:
-    path = tmp_path / "model"
-    path.write_bytes(b"x" * LARGE)
-    packed = zipping.members([("model", path)])
-    CHANGES[change](path)
-    content = b"".join(zipping.pack(packed, is_announced=False))
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        assert archive.testzip() is None
-        expected = {"grows": bytes(LARGE), "shrinks": b"x"}
-        assert archive.read("model") == expected.get(change, b"")

@@ -47,16 +47,6 @@ def test_what_is_made_is_named(world: World) -> None:
     ]
 
 
-def test_only_a_preview_goes_unnoted(world: World) -> None:
-    job = world.submit(world.ann)["id"]
-    world.ann.post(f"/jobs/{job}/pause?dry_run=0&more=dry_run")
-    world.admin.post("/users?dry_run=1", json={"name": "dora"})
-    assert noted(world)[:2] == [
-        ("admin", "POST", "/api/v1/users dora user"),
-        ("ann", "POST", f"/api/v1/jobs/{job}/pause"),
-    ]
-
-
 def test_administrators_read_it(world: World) -> None:
     job = world.submit(world.ann)["id"]
     for _ in range(3):

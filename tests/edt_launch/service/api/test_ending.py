@@ -2,7 +2,6 @@ import asyncio
 import json
 from collections.abc import Sequence
 
-import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from edt_launch.service.api.ending import Ending
@@ -47,14 +46,3 @@ def test_a_request_that_is_cancelled_is_told_that_the_service_ends() -> None:
 def test_an_answer_that_has_begun_breaks_off() -> None:
     begun: list[Message] = [{"type": "http.response.start", "status": 200, "headers": []}]
     assert cancelled(begun) == begun
-
-
-def test_other_errors_pass() -> None:
-    async def app(*_: object) -> None:
-        raise KeyError("x")
-
-    async def send(message: Message) -> None:
-        raise AssertionError
-
-    with pytest.raises(KeyError):
-        asyncio.run(Ending(app)(SCOPE, nothing, send))

@@ -3,7 +3,6 @@ import pytest
 from edt_launch.service.api.forecast import forecast
 from edt_launch.service.bus import Topic
 from edt_launch.service.database.account_records import UserRecord
-from edt_launch.service.database.records import HostRecord
 from edt_launch.service.specification import JobSpec
 from edt_launch.service.states import State
 from edt_launch.service.submission import Submission
@@ -25,36 +24,12 @@ def running(world: World) -> str:
     return job
 
 
-def test_on_an_idle_machine_a_job_gets_its_maximum(world: World) -> None:
-    (change,) = asked(world, min=1, max=3)["changes"]  # type: ignore[misc, attr-defined]
-    assert (change["job"], change["from"], change["to"]) == (None, 0, 3)
-
-
 def test_who_would_give_way_is_told(world: World, running: str) -> None:
     answer = asked(world, min=1, max=4)
     changes = {change["job"]: (change["from"], change["to"]) for change in answer["changes"]}  # type: ignore[attr-defined]
     assert changes == {running: (4, 2), None: (0, 2)}
     assert answer["job"]["id"] == ""  # type: ignore[index]
     assert answer["job"]["share"] == 2.0  # type: ignore[index]
-
-
-def test_what_does_not_fit_would_wait(world: World, running: str) -> None:
-    (change,) = asked(world, min=5, max=5)["changes"]  # type: ignore[misc, attr-defined]
-    assert (change["job"], change["to"]) == (None, 0)
-    assert change["reason"]
-
-
-def test_paused_jobs_give_nothing(world: World) -> None:
-    job = world.submit(world.ann, min=1, max=4)["id"]
-    world.ann.post(f"/jobs/{job}/pause")
-    changes = asked(world, min=1, max=4)["changes"]
-    assert [(change["job"], change["to"]) for change in changes] == [(None, 4)]  # type: ignore[attr-defined]
-
-
-def test_nothing_is_written_down(world: World, running: str) -> None:
-    before = world.store.jobs.live(), world.store.shares.all(), world.store.memory.get("allocator")
-    asked(world, min=1, max=4)
-    assert (world.store.jobs.live(), world.store.shares.all(), world.store.memory.get("allocator")) == before
 
 
 def changes_of(answer: object) -> set[tuple[str, int, int]]:
@@ -87,35 +62,3 @@ def test_what_a_paused_job_would_get_is_told(world: World, running: str) -> None
     world.bob.post(f"/jobs/{paused}/pause")
     answer = world.bob.post(f"/jobs/{paused}/resume", params={"dry_run": 1})
     assert changes_of(answer) == {("mine", 4, 2), ("other", 0, 2)}
-
-
-def test_of_many_jobs_nothing_is_foreseen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = world.submit(world.ann)["id"]
-    assert world.ann.get(f"/jobs/{job}/why").json()["start"]["place"] == 1
-    monkeypatch.setattr("edt_launch.service.api.forecast.MOST_JOBS", 0)
-    world.context.changed()
-    world.clock.now += 60.0
-    assert world.ann.get(f"/jobs/{job}/why").json()["start"] is None
-
-
-@pytest.mark.parametrize("source, size", [("test", 1), ("slots", 2)])
-def test_measured_speeds_count_where_they_depend_on_the_job_alone(
-    world: World, running: str, source: str, size: int
-) -> None:
-    """Ann's job was no faster with four workers than with one."""
-    world.store.hosts.put([HostRecord("node1", ("0", "1", "2", "3"), source=source)])
-    world.store.jobs.record({running: {"speedup": ((1, 1.0), (2, 1.0), (4, 1.0))}})
-    changes = asked(world, min=1, max=4)["changes"]
-    found = {change["job"]: (change["from"], change["to"]) for change in changes}  # type: ignore[attr-defined]
-    assert found == {None: (0, 4 - size), running: (4, size)}
-
-
-def test_what_is_foreseen_is_what_jobs_have_once_that_is_worth_the_resize(world: World) -> None:
-    first, second = (world.submit(world.ann, min=1, max=4)["id"] for _ in range(2))
-    for job, devices in ((first, ("0", "1")), (second, ("2", "3"))):
-        world.go(job, State.STARTING, State.RUNNING)
-        held = (("node1", devices),)
-        fields = {"held": held, "size": 2, "target": 2, "running_since": NOW - 1e4, "resized": NOW - 1}
-        world.store.jobs.record({job: {**fields, "resize_cost": 60.0}})
-    changes = world.ann.post(f"/jobs/{second}/stop?dry_run=1").json()["changes"]
-    assert [(change["job"], change["to"]) for change in changes] == [(first, 4)]

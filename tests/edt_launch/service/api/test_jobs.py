@@ -1,9 +1,4 @@
-from typing import Any
-
-import pytest
-
 from edt_launch.service.bus import Topic
-from edt_launch.service.database.records import HostRecord
 from edt_launch.service.states import State, Wanted
 from world import NOW, World, post_job, tar
 
@@ -49,51 +44,6 @@ def test_bounds_that_count_from_the_next_start_only_are_told(world: World) -> No
     assert note.startswith("min 1: it was started with at least 2, max 1: it was started with at least 2;")
     world.go(job, State.RUNNING, State.PAUSING, State.PAUSED)
     assert world.ann.get(f"/jobs/{job}").json()["note"] == ""
-
-
-@pytest.mark.parametrize(
-    "spec, named",
-    [
-        ({"min": 3, "max": 2}, "max: 2"),
-        ({"command": []}, "command"),
-        ({"surprise": 1}, "surprise"),
-        ({"directory": "../x"}, "directory"),
-    ],
-)
-def test_what_is_wrong_with_a_job_is_named(world: World, spec: dict[str, Any], named: str) -> None:
-    answer = post_job(world.ann, **spec)
-    assert answer.status_code == 422
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert named in answer.json()["detail"]
-
-
-def test_an_archive_that_leads_outside_is_refused(world: World) -> None:
-    answer = post_job(world.ann, code=tar({"../x": b""}))
-    assert answer.status_code == 422
-    assert "'../x' leads outside" in answer.json()["detail"]
-    assert world.ann.get("/jobs").json()["jobs"] == []
-
-
-def test_a_specification_that_is_no_json_is_refused(world: World) -> None:
-    assert world.ann.post("/jobs", data={"spec": "{"}).status_code == 422
-    assert world.ann.post("/jobs", data={"spec": '{"command": ["\\ud800"]}'}).status_code == 422
-    assert world.ann.post("/jobs").status_code == 422
-
-
-def test_a_dry_run_says_who_would_shrink_and_changes_nothing(world: World) -> None:
-    world.store.hosts.put([HostRecord("node1", ("0", "1", "2", "3"))])
-    job = world.submit(world.ann, max=4)["id"]
-    held = (("node1", ("0", "1", "2", "3")),)
-    world.go(job, State.STARTING, State.RUNNING)
-    world.store.jobs.record(
-        {job: {"held": held, "size": 4, "running_since": NOW - 1000.0, "waiting_since": None}}
-    )
-    answer = post_job(world.bob, query="?dry_run=1", max=4)
-    assert answer.status_code == 200
-    changes = {change["job"]: (change["from"], change["to"]) for change in answer.json()["changes"]}
-    assert changes == {job: (4, 2), None: (0, 2)}
-    assert answer.json()["job"]["target"] == 2
-    assert len(world.ann.get("/jobs").json()["jobs"]) == 1
 
 
 def test_listings_are_filtered_and_paged(world: World) -> None:
@@ -159,12 +109,6 @@ def test_stop_pause_and_resume_are_written_down(world: World) -> None:
     assert world.ann.post(f"/jobs/{job}/pause").status_code == 409
 
 
-def test_an_ended_job_does_not_wait_to_be_resumed(world: World) -> None:
-    job = world.submit(world.ann)["id"]
-    world.go(job, State.STARTING, State.SUCCEEDED)
-    assert world.ann.post(f"/jobs/{job}/resume").status_code == 409
-
-
 def test_why_tells_the_allocators_reason(world: World) -> None:
     job = world.submit(world.ann, min=1, max=4)["id"]
     assert world.ann.get(f"/jobs/{job}/why").json()["text"] == "waits for the next decision"
@@ -186,11 +130,3 @@ def test_why_tells_the_allocators_reason(world: World) -> None:
     ]
     world.go(job, State.STOPPED)
     assert world.ann.get(f"/jobs/{job}/why").json()["lines"] == [f"{job} has stopped: for the test"]
-
-
-def test_progress_tells_when_a_job_will_be_done(world: World) -> None:
-    job = world.submit(world.ann)["id"]
-    facts = {"step": 40, "total_steps": 100, "throughput": 2.0, "size": 1, "loss": float("nan")}
-    world.store.jobs.record({job: facts})
-    shown = world.ann.get(f"/jobs/{job}").json()
-    assert (shown["eta"], shown["loss"]) == (30.0, None)

@@ -98,8 +98,3 @@ def test_projects_are_listed_page_by_page(lab: Lab) -> None:
     rest = lab.bob.get(f"/projects?limit=3&after={first['next']}").json()
     names = [one["name"] for page in (first, rest) for one in page["projects"]]
     assert (names, rest["next"]) == (["p0", "p1", "p2", "p3"], None)
-
-
-def test_a_removed_users_projects_are_nobody_elses(lab: Lab) -> None:
-    assert lab.admin.delete("/users/ann").status_code == 204
-    assert lab.admin.get("/projects/digits").json()["owner"] == "ann~1"

@@ -42,10 +42,3 @@ def head(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("half", [HALF, b"", b"G"])
 def test_the_head_of_a_request_has_a_time(half: bytes) -> None:
     assert asyncio.run(answers(half)).startswith(b"HTTP/1.1 408 Request Timeout\r\n")
-
-
-def test_so_has_that_of_the_next_one() -> None:
-    found = asyncio.run(answers(HALF + b"1\r\n\r\n", HALF))
-    assert found.startswith(b"HTTP/1.1 200 OK\r\n")
-    assert b"hello" in found
-    assert b"HTTP/1.1 408 Request Timeout\r\n" in found

@@ -1,15 +1,10 @@
-import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from edt_launch.service import experiments, submission
+from edt_launch.service import experiments
 from edt_launch.service.database.records import AllocationRecord
-from edt_launch.service.series_cache import ValuesCache
-from edt_launch.service.states import State
-from lab import COMMAND, Lab, event, made, refused
-from records import write_run
+from lab import COMMAND, Lab, refused
 from world import NOW, World, tar
 
 
@@ -43,22 +38,6 @@ def test_programs_for_wmla_are_told_their_folder(lab: Lab) -> None:
     assert job.environment == {}
 
 
-def test_all_definitions_are_run_or_some(lab: Lab) -> None:
-    first, second = lab.definition()["id"], lab.definition(name="two")["id"]
-    experiment = lab.experiment(first, second, command=["python", "train.py", "-x"])["id"]
-    assert [run["name"] for run in lab.run(experiment)] == ["net", "two"]
-    (run,) = lab.run(experiment, definitions=[second], name="mine", command=["true"])
-    assert (run["name"], run["job_name"]) == ("two", "mine")
-    commands = [job.command for job in lab.world.store.jobs.page().jobs]
-    assert commands == [("python", "train.py", "-x")] * 2 + [("true",)]
-    post = f"/experiments/{experiment}/runs"
-    refused(lab.ann.post(post, json={"definitions": ["daaaaaaaa"]}), 422, "is none of 'first'")
-    refused(lab.ann.post(f"/experiments/{lab.experiment(name='e')['id']}/runs", json={}), 409, "no training")
-    highest = {"priority": 5}
-    lab.world.context.settings.__dict__["highest_priority"] = 3
-    refused(lab.ann.post(post, json=highest), 403, "the highest that you may give")
-
-
 def test_none_is_started_if_one_cannot_be(lab: Lab) -> None:
     other = lab.definition(name="two", code=tar({"other.py": b""}), command=["python", "other.py"])["id"]
     experiment = lab.experiment(lab.definition()["id"], other)["id"]
@@ -74,18 +53,6 @@ def test_an_attempt_that_is_repeated_starts_once(lab: Lab) -> None:
     first, second = (lab.ann.post(path, json={}, headers=headers).json() for _ in range(2))
     assert first == second
     assert len(lab.world.store.jobs.ids()) == 2
-
-
-def test_what_starting_does_to_others_is_foreseen(lab: Lab) -> None:
-    other = lab.world.submit(lab.bob, name="digits", max=4)["id"]
-    lab.world.go(other, State.STARTING, State.RUNNING)
-    held = (("node1", ("0", "1", "2", "3")),)
-    lab.world.store.jobs.record({other: {"size": 4, "target": 4, "held": held, "running_since": NOW - 1e4}})
-    experiment = lab.experiment(lab.definition()["id"])["id"]
-    shown = lab.ann.post(f"/experiments/{experiment}/runs?dry_run=1", json={}).json()
-    assert shown["lines"] == ["net starts at once with 2.", "digits of bob goes from 4 to 2."]
-    assert {(one["job"], one["from"], one["to"]) for one in shown["changes"]} == {(other, 4, 2), (None, 0, 2)}
-    assert lab.world.store.jobs.ids() == {other}
 
 
 def test_a_run_is_run_again_as_it_was(lab: Lab) -> None:
@@ -107,30 +74,6 @@ def test_a_run_is_run_again_as_it_was(lab: Lab) -> None:
     refused(lab.ann.post(f"/runs/{run['id']}/again"), 409, "'net' was deleted, and its code")
 
 
-def test_long_keys_are_told_apart(lab: Lab) -> None:
-    experiment = lab.experiment(lab.definition()["id"])["id"]
-    keys = [{"Idempotency-Key": first + "x" * 127} for first in "AAB"]
-    runs = [made(lab.ann.post(f"/experiments/{experiment}/runs", json={}, headers=key)) for key in keys]
-    first, again, other = (one["runs"][0]["id"] for one in runs)
-    assert first == again != other
-
-
-def test_a_run_whose_experiment_is_deleted_meanwhile_is_not_started(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    experiment = lab.experiment(lab.definition()["id"])["id"]
-    unpack = submission.unpack
-
-    def unpack_slowly(*given: Any) -> None:
-        assert lab.ann.delete(f"/experiments/{experiment}").status_code == 204
-        unpack(*given)
-
-    monkeypatch.setattr(submission, "unpack", unpack_slowly)
-    refused(lab.ann.post(f"/experiments/{experiment}/runs", json={}), 409, "'first' was deleted just now")
-    assert lab.world.store.jobs.ids() == set()
-    assert list(lab.world.settings.paths.jobs.iterdir()) == []
-
-
 def test_an_experiment_whose_run_is_started_meanwhile_is_not_deleted(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,31 +90,12 @@ def test_an_experiment_whose_run_is_started_meanwhile_is_not_deleted(
     refused(lab.ann.delete(f"/experiments/{experiment}"), 409, "has runs that have not ended")
 
 
-def test_only_members_see_which_jobs_are_runs(lab: Lab) -> None:
-    experiment = lab.experiment(lab.definition()["id"])["id"]
-    (run,) = lab.run(experiment)
-    (job,) = lab.ann.get(f"/jobs?experiment={experiment}").json()["jobs"]
-    assert job["id"] == run["job"]
-    refused(lab.bob.get(f"/jobs?experiment={experiment}"), 403, "no member of the project")
-
-
 def test_secrets_of_commands_are_hidden_where_runs_are_compared(lab: Lab) -> None:
     experiment = lab.experiment(lab.definition()["id"])["id"]
     for secret in ("hunter2", "hunter3"):
         lab.run(experiment, command=["python", "train.py", "--password", secret, f"--api-key={secret}"])
     text = lab.ann.get(f"/experiments/{experiment}/comparison").text
     assert "hunter" not in text
-
-
-def test_a_run_without_a_step_has_lasted_as_long_as_it_had_devices(lab: Lab) -> None:
-    (run,) = lab.run(lab.experiment(lab.definition()["id"])["id"])
-    for time, devices in ((NOW, (("node1", ("0",)),)), (NOW + 60, ())):
-        lab.world.store.history.add([AllocationRecord(run["job"], "ann", time, 0, 1, devices, "")])
-    lab.world.clock.now += 60
-    lab.world.go(run["job"], State.STARTING, State.FAILED)
-    lab.world.store.jobs.record({run["job"]: {"started": None}})
-    shown = lab.ann.get(f"/runs/{run['id']}").json()
-    assert (shown["seconds"], shown["hours"]) == (60, 1 / 60)
 
 
 def test_a_run_outlives_its_job(lab: Lab) -> None:
@@ -249,30 +173,3 @@ def test_members_follow_each_others_curves_and_strangers_do_not(lab: Lab) -> Non
     refused(lab.ann.get(f"/series?jobs={own}"), 403, "is a job of bob")
     refused(lab.ann.get("/series?jobs=jaaaaaaaa"), 404, "there is no job")
     assert lab.ann.get("/series?jobs=" + ",".join([run["job"]] * 21)).status_code == 422
-
-
-def test_a_hundred_runs_are_compared_and_those_that_ended_are_not_read_again(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    experiment = lab.experiment(lab.definition()["id"])["id"]
-    lab.finish(lab.run(experiment, environment={"SEED": "0"})[0]["job"], loss=0)
-    (first,) = lab.world.store.experiments.runs(experiment, None, 1)
-    job = lab.world.store.jobs.get(first.job)
-    letters = [f"{one}{two}" for one in "abcdefghij" for two in "abcdefghij"][1:]
-    for number, end in enumerate(letters, start=1):
-        id_, spec = f"jaaaaaa{end}", first.spec | {"environment": {"SEED": str(number)}}
-        lab.world.store.jobs.add(replace(job, id=id_))
-        lab.world.files(id_).root.mkdir()
-        lab.world.files(id_).output.events.write_text(event(loss=number))
-        run = replace(first, id=f"raaaaaa{end}", job=id_, spec=spec, outcome=None)
-        write_run(lab.world.store, run)
-    path = f"/experiments/{experiment}/comparison"
-    shown: dict[str, Any] = lab.ann.get(path).json()
-    assert len(shown["parameters"][0]["values"]) == 100
-    assert shown["metrics"][0]["best"] == shown["runs"][-1]["id"]
-    monkeypatch.setattr(ValuesCache, "columns", None)
-    assert lab.ann.get(path).json() == shown
-    first = lab.ann.get(f"/experiments/{experiment}/runs?limit=60").json()
-    rest = lab.ann.get(f"/experiments/{experiment}/runs?limit=60&before={first['next']}").json()
-    assert [run["id"] for run in first["runs"] + rest["runs"]] == [run["id"] for run in shown["runs"]]
-    assert json.dumps(shown).count("SEED") == 1

@@ -1,42 +1,11 @@
-from math import inf
-
-import pytest
-
 from edt_launch.service.bus import Topic
 from edt_launch.service.database.records import ShareRecord
-from world import NOW, World
+from world import World
 
 
 def node(world: World, name: str) -> ShareRecord:
     (found,) = [node for node in world.store.shares.all() if node.name == name]
     return found
-
-
-def test_what_is_left_out_stays(world: World) -> None:
-    world.admin.put("/shares/lab", json={"weight": 2, "limit": 3})
-    world.admin.put("/shares/lab", json={"lends": False})
-    assert node(world, "lab") == ShareRecord("lab", weight=2.0, limit=3.0, lends=False, usage_at=NOW)
-    world.admin.put("/shares/lab", json={"limit": None, "weight": None})
-    assert (node(world, "lab").limit, node(world, "lab").weight) == (inf, 2.0)
-
-
-def test_the_loop_is_told(world: World) -> None:
-    before = world.bus.version(Topic.DESIRED_STATE)
-    world.admin.put("/shares/-", json={"policy": "fifo"})
-    assert world.bus.version(Topic.DESIRED_STATE) == before + 1
-    assert node(world, "").policy == "fifo"
-
-
-@pytest.mark.parametrize(
-    "parent, said", [("team", "circle"), ("lab", "circle"), ("nobody", "there is no node 'nobody'")]
-)
-def test_what_would_be_no_tree_is_explained(world: World, parent: str, said: str) -> None:
-    world.admin.put("/shares/lab", json={})
-    world.admin.put("/shares/team", json={"parent": "lab"})
-    answer = world.admin.put("/shares/lab", json={"parent": parent})
-    assert answer.status_code == 422
-    assert said in answer.json()["detail"] + answer.json()["next"]
-    assert node(world, "lab").parent == ""
 
 
 def test_a_change_of_what_was_seen_otherwise_is_refused(world: World) -> None:

@@ -3,10 +3,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from world import World
 
 
-def test_who_am_i(world: World) -> None:
-    assert world.admin.get("/").json() == {"version": "0.1.0", "user": "admin", "is_admin": True}
-
-
 def test_health_is_for_everybody(world: World) -> None:
     assert world.anybody.get("/healthz").json() == {"status": "ok"}
 

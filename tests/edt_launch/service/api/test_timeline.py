@@ -55,32 +55,9 @@ def test_what_happened_later_or_on_hosts_that_are_gone(world: World) -> None:
     assert told["bars"] == [[4, 0, NOW - 900, NOW - 600, 0]]
 
 
-def test_free_while_a_job_waits(world: World) -> None:
-    world.clock.now += 100
-    world.submit(world.ann)
-    world.clock.now += 50
-    world.store.hosts.put([HostRecord("node2", ("0",), is_draining=True)])
-    told = world.ann.get("/timeline").json()
-    assert len(told["rows"]) == 5
-    assert [[row, end - start] for row, start, end in told["idle"]] == [[row, 50.0] for row in range(4)]
-
-
-def test_a_job_that_was_deleted_is_known_by_its_id(world: World) -> None:
-    allocate(world, "jbbbbbbbb", 60, 0, "0")
-    told = world.ann.get("/timeline").json()
-    assert told["jobs"] == [{"id": "jbbbbbbbb", "name": "", "owner": "ann", "number": 0}]
-
-
 @pytest.mark.parametrize("query", ["since=5&until=5", f"since={NOW}", "until=0", "last=0", "pixels=1"])
 def test_windows_have_a_length(world: World, query: str) -> None:
     assert world.ann.get(f"/timeline?{query}").status_code == 422
-
-
-def test_a_month_is_the_most(world: World) -> None:
-    world.clock.now = 1e9
-    answer = world.ann.get("/timeline?since=0")
-    assert answer.status_code == 422
-    assert "at most 2678400 s" in answer.json()["detail"]
 
 
 def test_rows_are_slots_or_hosts_or_the_slots_of_one(world: World) -> None:

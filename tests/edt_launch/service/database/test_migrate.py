@@ -6,7 +6,6 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, text
 
-from edt_launch.service.database.accounts import Accounts
 from edt_launch.service.database.engine import Database
 from edt_launch.service.database.migrate import NewerDatabaseError, migrate
 from edt_launch.service.database.search_records import SearchState, TrialState
@@ -40,26 +39,6 @@ def go_back(connection: Connection, version: str, columns: Mapping[str, Sequence
         for name in names:
             connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {name}"))
     connection.execute(text(f"UPDATE alembic_version SET version_num = '{version}'"))
-
-
-def test_sessions_of_earlier_versions_are_known(database_url: str) -> None:
-    database = Database(database_url)
-    migrate(database)
-    made = [("a", "session", 28800.0), ("b", "session", None), ("c", "mine", 28800.0), ("d", "session", 60.0)]
-    now = 1_795_325_115.481153
-    with database.writing() as connection:
-        tokens = ("is_session", "parent", *NEWEST)
-        go_back(connection, "0005", {"tokens": tokens, "searches": NEW, **LATEST})
-        connection.execute(text("INSERT INTO users VALUES ('ann', false, 1.0, NULL)"))
-        for name, called, lasts in made:
-            values = {"id": name, "name": called, "now": now, "end": None if lasts is None else now + lasts}
-            connection.execute(
-                text("INSERT INTO tokens VALUES (:id, :id, 'ann', :name, :now, :end, NULL)"), values
-            )
-    migrate(database)
-    sessions = {token.id for token in Accounts(database).tokens() if token.is_session}
-    assert sessions == {"a"}
-    database.close()
 
 
 ALGO = {

@@ -1,7 +1,5 @@
 from dataclasses import replace
 
-import pytest
-
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.database.search_records import (
     SearchRecord,
@@ -49,15 +47,6 @@ def test_an_id_comes_before_a_name_that_looks_like_it(store: Store) -> None:
     found = store.searches.get(SEARCH.id)
     assert found is not None
     assert found.id == SEARCH.id
-
-
-@pytest.mark.parametrize("more", [{}, {"max_trials": 7}])
-def test_a_page_has_what_a_listing_tells(store: Store, more: dict[str, int]) -> None:
-    told = {"metric": "loss", "objective": "maximize", "algorithm": "list", **more}
-    long = replace(SEARCH, definition={**told, "configurations": [{"x": 1}] * 100})
-    assert store.searches.add(long)
-    (shown,) = store.searches.page(None, 0, 10)
-    assert shown == replace(long, number=shown.number, definition=told, template={})
 
 
 def test_trials_are_counted_and_the_best_is_found(store: Store) -> None:
