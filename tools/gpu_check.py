@@ -10,7 +10,6 @@ signal n. Standard library only: it runs before anything is installed.
 
 import argparse
 import contextlib
-import json
 import os
 import re
 import shutil
@@ -20,16 +19,14 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import Any, Literal, NoReturn
+from typing import NoReturn
 
+from gpu_check_parts import BIN, ROOT, SET_UP, Part, parts
+from gpu_check_report import Outcome, Report, describe_machine, read
 from horovod_wheel import machine_has_gpu
-
-ROOT = Path(__file__).resolve().parent.parent
-BIN = ROOT / ".venv" / "bin"
-SET_UP = "set-up"
 
 LIMIT = 470.0
 """Seconds for the whole check: with what ends the last part, it fits into a command limited to 480."""
@@ -43,53 +40,8 @@ CUT_GRACE = 1.0
 LEAST = 5.0
 """Seconds without which no part is begun."""
 
-TAIL, PASSED_TAIL = 60, 15
-"""Last lines of a part's output in the report; on its page for a part that has passed."""
-
 MARK = "EDT_GPU_CHECK"
 """Environment variable by which the processes of a part are found, in whatever session they are."""
-
-Status = Literal[
-    "passed", "rehearsed", "failed", "timed out", "cut", "skipped", "not run", "running", "pending"
-]
-FAILURES: tuple[Status, ...] = ("failed", "timed out")
-
-
-@dataclass(frozen=True)
-class Part:
-    """One part of the check.
-
-    Attributes:
-        name: short; its log is ``<name>.log``.
-        why: what it shows.
-        command: to be run in the repository's root; exit code 0 is success.
-        limit: seconds after which it is ended.
-        needs: names of earlier parts without whose success it is not run.
-        needs_gpu: whether it shows anything only on a GPU.
-        refused: a pattern that its output must not contain, whatever the exit code.
-    """
-
-    name: str
-    why: str
-    command: tuple[str, ...]
-    limit: float
-    needs: tuple[str, ...] = (SET_UP,)
-    needs_gpu: bool = True
-    refused: str | None = None
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a part; `reason` says why it did not pass, `figures` is the JSON that it ended with."""
-
-    status: Status
-    seconds: float = 0.0
-    reason: str = ""
-    figures: Any = None
-    tail: tuple[str, ...] = ()
-
-
-PENDING = Outcome("pending")
 
 
 class CutError(Exception):
@@ -98,116 +50,6 @@ class CutError(Exception):
     def __init__(self, number: int) -> None:
         self.number = number
         super().__init__(f"ended by {signal.Signals(number).name}")
-
-
-# What is run.
-
-LOSS = ("--width", 1024, "--steps", 30, "--limit", 30)
-OVERHEAD = ("--workers", 1, "--pairs", 10, "--width", 4096, "--micro", 512)
-EXACT = ("step", "--rounds", 3, "--steps", 3, "--parameters", 4e6, "--micro", 256)
-NEED_A_GPU = ("reduction/test_fixed_point_cuda.py", "state/test_snapshot.py", "data/test_loader.py")
-"""Tests in ``tests/edt_hvd`` of which some are skipped without a GPU."""
-
-SKIPPED = "needs CUDA|there is no GPU|Triton is not installed"
-
-
-def parts(wheels: Path, out: Path, device: str) -> tuple[Part, ...]:
-    """Return all parts, the most important first. Their limits add up to eight minutes.
-
-    Args:
-        wheels: The directory with all packages.
-        out: Where jobs keep their files, in ``jobs``.
-        device: ``cuda``; or ``cpu`` for a rehearsal, with smaller sizes.
-    """
-    rehearsal = device == "cpu"
-    python, jobs = str(BIN / "python"), out / "jobs"
-
-    def benchmark(name: str, *arguments: object, **on_cpu: object) -> tuple[str, ...]:
-        options = {"device": device, **(on_cpu if rehearsal else {})}
-        named = (
-            word for key, value in options.items() for word in (f"--{key.replace('_', '-')}", str(value))
-        )
-        return (python, f"benchmarks/{name}.py", *map(str, arguments), *named)
-
-    def launched(name: str, workers: int, command: tuple[str, ...]) -> tuple[str, ...]:
-        sizes = ("--min-np", str(workers), "--max-np", str(workers))
-        slots = ("-H", f"localhost:{workers}", "--output-dir", str(jobs / name))
-        return (str(BIN / "edt-launch"), *sizes, *slots, *command[1:])
-
-    return (
-        Part(
-            SET_UP,
-            "the environment around this interpreter's torch, without a network; Horovod with NCCL",
-            ("make", "setup", "TORCH=present", f"WHEELS={wheels}", f"PYTHON={sys.executable}"),
-            limit=185,
-            needs=(),
-            needs_gpu=False,
-        ),
-        Part(
-            "doctor",
-            "what this machine and the environment have",
-            (str(BIN / "edt"), "doctor", "--json"),
-            limit=20,
-            needs_gpu=False,
-            refused="built without NCCL|does not use this machine's GPUs",
-        ),
-        Part(
-            "kernels",
-            "Triton's kernels give the bits of the reference; copies go into pinned memory",
-            (
-                *(python, "-m", "pytest", "-q", "-n", "3", "-p", "no:cacheprovider"),
-                *(f"tests/edt_hvd/{file}" for file in NEED_A_GPU),
-            ),
-            limit=40,
-            refused=None if rehearsal else SKIPPED,
-        ),
-        Part(
-            "bits",
-            "1, 2 and 4 workers train the same bits, over NCCL and over Gloo",
-            benchmark("gpu_jobs", "bits", jobs, "--limit", 25, width=64, limit=60),
-            limit=70,
-        ),
-        Part(
-            "resizes",
-            "over NCCL a job grows from 1 worker to 2 and 4 and shrinks to 2, and trains the same bits",
-            benchmark("gpu_jobs", "resizes", jobs, width=64),
-            limit=45,
-        ),
-        Part(
-            "loss",
-            "over NCCL a job survives a kill -9 inside an all-reduce: how long it stands still; same bits",
-            benchmark("gpu_jobs", "loss", jobs, *LOSS, kill_after=0.0),
-            limit=45,
-        ),
-        Part(
-            "commits",
-            "what commits of 350 M parameters cost, beside a bare copy to the host",
-            benchmark("commits", parameters=1e6, layers=4, samples=16, steps=5),
-            limit=25,
-        ),
-        Part(
-            "overhead",
-            "step time of a worker over that of a static loop of Horovod's",
-            launched(
-                "overhead",
-                1,
-                benchmark("steady_state", *OVERHEAD, width=64, micro=16),
-            ),
-            limit=20,
-        ),
-        Part(
-            "exact",
-            "step time of exact reduction over ring's, two workers on one GPU",
-            launched("exact", 2, benchmark("exact", *EXACT, parameters=1e5, micro=16)),
-            limit=20,
-        ),
-        Part(
-            "bandwidth",
-            "bandwidth of Triton's kernels beside the device's memcpy",
-            benchmark("exact", "kernel", "--pairs", 10, "--elements", 25e6, elements=1e5),
-            limit=10,
-        ),
-    )
 
 
 # Running a part.
@@ -304,21 +146,6 @@ def environments() -> Iterator[tuple[int, bytes]]:
                 yield int(entry.name), (entry / "environ").read_bytes()
 
 
-def read(log: Path) -> Outcome:
-    """Return what a part's output says, as an outcome that has passed."""
-    lines = log.read_text(errors="replace").splitlines()[1:]
-    text = [line for line in lines if not line.startswith('{"')]
-    return Outcome("passed", figures=figures(lines), tail=tuple(text[-TAIL:]))
-
-
-def figures(lines: Sequence[str]) -> Any:
-    """Return the JSON object that the output ends with; None if there is none."""
-    for number in reversed([number for number, line in enumerate(lines) if line.startswith("{")]):
-        with contextlib.suppress(json.JSONDecodeError):
-            return json.loads("\n".join(lines[number:]))
-    return None
-
-
 def obstacle(part: Part, outcomes: Mapping[str, Outcome], has_gpu: bool, left: float) -> Outcome | None:
     """Return why a part is not run, as its outcome; None if it is.
 
@@ -334,125 +161,6 @@ def obstacle(part: Part, outcomes: Mapping[str, Outcome], has_gpu: bool, left: f
         if name in outcomes and outcomes[name].status not in ("passed", "rehearsed"):
             return Outcome("not run", reason=f"needs {name}: {outcomes[name].status}")
     return Outcome("not run", reason="no time was left") if left < LEAST else None
-
-
-# The report.
-
-
-@dataclass
-class Report:
-    """What is known so far, and where it is written.
-
-    Attributes:
-        folder: Gets ``report.json`` and ``report.txt``.
-        machine: Facts about it, by name.
-        parts: All of them.
-        outcomes: By the parts' names; none for parts that have not begun.
-        cut: How the check was told to end; empty if it was not.
-    """
-
-    folder: Path
-    machine: dict[str, Any]
-    parts: tuple[Part, ...]
-    outcomes: dict[str, Outcome]
-    begun: float
-    cut: str = ""
-
-    def write(self) -> None:
-        """Replace both files."""
-        replace_file(self.folder / "report.json", json.dumps(self.content(), indent=2) + "\n")
-        replace_file(self.folder / "report.txt", self.page())
-
-    def of(self, part: Part) -> Outcome:
-        """Return what is known of a part."""
-        return self.outcomes.get(part.name, PENDING)
-
-    @property
-    def result(self) -> str:
-        """``passed`` only if all parts have."""
-        statuses = {self.of(part).status for part in self.parts}
-        if statuses & set(FAILURES):
-            return "failed"
-        if self.cut:
-            return "cut"
-        if statuses & {"running", "pending"}:
-            return "running"
-        return "passed" if statuses == {"passed"} else "incomplete"
-
-    def content(self) -> dict[str, Any]:
-        """Return all that is known, for JSON."""
-        rows = [{**asdict(part), **asdict(self.of(part)), "log": f"{part.name}.log"} for part in self.parts]
-        now = time.time()
-        return {
-            "version": 1,
-            "result": self.result,
-            "cut": self.cut or None,
-            "begun": self.begun,
-            "seconds": now - self.begun,
-            "machine": self.machine,
-            "parts": rows,
-        }
-
-    def page(self) -> str:
-        """Return the report as text."""
-        lines = [
-            f"GPU check: {self.result}{f' ({self.cut})' if self.cut else ''}, {time.ctime(self.begun)}",
-            "",
-        ]
-        lines += [f"{name:10} {value}" for name, value in self.machine.items()]
-        lines += ["", f"{'part':10} {'status':10} {'seconds':>8} {'limit':>6}  what it shows"]
-        for part in self.parts:
-            outcome = self.of(part)
-            lines.append(
-                f"{part.name:10} {outcome.status:10} {outcome.seconds:8.1f} {part.limit:6.0f}  {part.why}"
-            )
-            if outcome.reason:
-                lines.append(f"{'':10} {outcome.reason}")
-        for part in self.parts:
-            outcome = self.of(part)
-            shown = PASSED_TAIL if outcome.status in ("passed", "rehearsed") else TAIL
-            if tail := outcome.tail[-shown:]:
-                lines += ["", f"--- {part.name}: the end of {part.name}.log", *tail]
-        return "\n".join(lines) + "\n"
-
-
-def replace_file(path: Path, text: str) -> None:
-    """Replace a file atomically."""
-    beside = path.with_name(path.name + ".new")
-    beside.write_text(text)
-    beside.replace(path)
-
-
-def describe_machine() -> dict[str, Any]:
-    """Return what the figures depend on; commands that are missing or slow are left out."""
-    query = ("nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader")
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    found = {
-        "gpu": answer(*query),
-        "nvcc": nvcc_version(),
-        "python": sys.version.split()[0],
-        "cores": os.cpu_count(),
-        "memory": f"{memory / 2**30:.0f} GiB",
-        "commit": answer("git", "-C", str(ROOT), "rev-parse", "HEAD"),
-    }
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def nvcc_version() -> str | None:
-    """Return the release of the toolkit's compiler."""
-    home = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
-    said = answer(str(home / "bin" / "nvcc"), "--version") or answer("nvcc", "--version") or ""
-    found = re.search(r"release [^;]*", said)
-    return found and found[0]
-
-
-def answer(*command: str) -> str | None:
-    """Return what a command prints, on one line."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return "; ".join(done.stdout.strip().splitlines()) or None
 
 
 # The whole.
@@ -484,7 +192,7 @@ def check(report: Report, has_gpu: bool, limit: float, rehearsal: bool = False) 
             discard_checkpoints(report.folder / "jobs")
             print(f"{part.name}: {outcome.status} {outcome.reason} ({outcome.seconds:.0f} s)", flush=True)
     except CutError as error:
-        note_cut(report, str(error))
+        report.note_cut(str(error))
         return 128 + error.number
     return {"passed": 0, "failed": 1}.get(report.result, 3)
 
@@ -493,20 +201,6 @@ def discard_checkpoints(jobs: Path) -> None:
     """Remove what jobs have saved of their models: a report is kept, and should be small."""
     for folder in list(jobs.glob("**/checkpoint")):
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def note_cut(report: Report, reason: str) -> None:
-    """Write down what was under way and what was not begun."""
-    report.cut = reason
-    for part in report.parts:
-        status = report.of(part).status
-        if status == "running":
-            log = report.folder / f"{part.name}.log"
-            outcome = read(log) if log.exists() else PENDING
-            report.outcomes[part.name] = replace(outcome, status="cut", reason=reason)
-        elif status == "pending":
-            report.outcomes[part.name] = Outcome("not run", reason=reason)
-    report.write()
 
 
 def cut(number: int, _: FrameType | None) -> NoReturn:
@@ -558,7 +252,7 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         report.machine = describe_machine()
     except CutError as error:
-        note_cut(report, str(error))
+        report.note_cut(str(error))
         return 128 + error.number
     code = check(report, rehearsal or machine_has_gpu(), options.limit * options.stretch, rehearsal)
     print(f"{report.result}: {out / 'report.txt'}")

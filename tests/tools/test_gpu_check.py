@@ -11,17 +11,9 @@ from typing import Any
 import pytest
 
 import gpu_check
-from gpu_check import (
-    LIMIT,
-    SET_UP,
-    Outcome,
-    Part,
-    Report,
-    check,
-    figures,
-    obstacle,
-    parts,
-)
+from gpu_check import LIMIT, check, obstacle
+from gpu_check_parts import ROOT, SET_UP, Part, parts
+from gpu_check_report import Outcome, Report, figures
 
 LONG = 300
 """Seconds that no test waits for."""
@@ -77,7 +69,7 @@ def test_the_limits_fit_into_eight_minutes_and_the_most_important_comes_first(
     for number, each in enumerate(chosen):
         assert set(each.needs) <= set(names[:number])
         scripts = [word for word in each.command if word.startswith(("benchmarks/", "tests/"))]
-        assert all((gpu_check.ROOT / script).is_file() for script in scripts)
+        assert all((ROOT / script).is_file() for script in scripts)
 
 
 def test_a_failing_part_fails_the_check_and_the_others_still_run(tmp_path: Path) -> None:
@@ -170,7 +162,7 @@ def test_a_hanging_part_is_ended_with_all_its_processes(
 def test_a_cut_leaves_a_valid_report_and_no_process(tmp_path: Path, number: signal.Signals) -> None:
     program = tmp_path / "program.py"
     program.write_text(
-        "import sys; from pathlib import Path; import gpu_check; from gpu_check import Part\n"
+        "import sys; from pathlib import Path; import gpu_check; from gpu_check_parts import Part\n"
         "gpu_check.CUT_GRACE = 0.0\n"
         f"words = (sys.executable, '-c', {HANGING!r}, {str(tmp_path / 'child')!r})\n"
         "made = [Part('done', '', (sys.executable, '-c', ''), 300, (), False),\n"
@@ -179,7 +171,7 @@ def test_a_cut_leaves_a_valid_report_and_no_process(tmp_path: Path, number: sign
         "sys.exit(gpu_check.main(['--no-setup', '--out', sys.argv[1]]))\n"
     )
     out = tmp_path / "out"
-    environment = os.environ | {"PYTHONPATH": str(gpu_check.ROOT / "tools")}
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "tools")}
     with subprocess.Popen([sys.executable, program, out], env=environment) as process:
         log = out / "under way.log"
         wait_for(lambda: log.exists() and "\nso far" in log.read_text())
