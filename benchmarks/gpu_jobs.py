@@ -10,7 +10,8 @@
 - `resizes`: over NCCL, a job of one worker grows to 2 and 4 and shrinks to 2, and ends with these bits, too.
 - `loss`: over NCCL, one of three workers gets SIGKILL while the others are inside the all-reduce of a
   gradient and wait for its part. Printed is for how long the others stood still; they must end with the same
-  bits. If they hang, the stacks of their threads are printed.
+  bits. If they hang, the stacks of their threads are printed. With `--backwards 2` they wait for nothing but
+  the gradient, so that one that was reported as summed, and was not, would show in the bits.
 
 With `--device cpu` the same jobs run without a GPU, over Gloo alone. FOLDER keeps all that the jobs have
 written. The last line of the output is a JSON object with the figures. Exit code 1 says that a job has not
@@ -121,7 +122,7 @@ def started(
     settings = {MARK: mark, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     script_options = [
         *(str(folder), "--device", args.device, "--transport", transport),
-        *("--steps", str(args.steps), "--width", str(args.width)),
+        *("--steps", str(args.steps), "--width", str(args.width), "--backwards", str(args.backwards)),
         *map(str, options),
     ]
     place = Place(folder, script_options, os.environ | settings)
@@ -154,7 +155,9 @@ def train(size: int, names: tuple[str, ...], args: argparse.Namespace) -> list[A
     Raises:
         NotAsPromisedError: one has failed; the others have been waited for.
     """
-    folders = {name: args.folder / f"{name}-{size}-{args.width}-{args.steps}" for name in names}
+    folders = {
+        name: args.folder / f"{name}-{size}-{args.width}-{args.steps}-{args.backwards}" for name in names
+    }
     problems = []
     with ExitStack() as stack:
         missing = [name for name in names if not list(folders[name].glob("final.*.json"))]
@@ -271,6 +274,7 @@ def main() -> None:
     )
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--width", type=int, default=512, help="of the model; sets its number of weights")
+    parser.add_argument("--backwards", type=int, default=1, help="backward passes of a micro-batch")
     parser.add_argument("--steps", type=int, default=60, help="optimizer steps of a job")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="workers of the jobs of bits")
     parser.add_argument(

@@ -47,6 +47,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--delay", type=float, default=0.0, help="seconds of each step until FOLDER/hurry is there"
     )
+    parser.add_argument(
+        "--backwards", type=int, default=1, help="passes of a micro-batch; with 2, reductions overlap nothing"
+    )
     parser.add_argument("--kill-rank", type=int, help="this one is killed inside a gradient's all-reduce")
     parser.add_argument("--kill-step", type=int, default=10, help="in which step")
     parser.add_argument("--kill-after", type=float, default=0.5, help="seconds after that has begun")
@@ -149,7 +152,9 @@ def main() -> None:
                     kill_inside_a_collective(args.folder, args.kill_after)
                 for inputs, targets in step:
                     outputs = model(inputs.to(device))
-                    step.backward(nn.functional.cross_entropy(outputs, targets.to(device)))
+                    loss = nn.functional.cross_entropy(outputs, targets.to(device)) / args.backwards
+                    for left in reversed(range(args.backwards)):
+                        step.backward(loss, retain_graph=left > 0)
                 if is_victim:
                     (args.folder / "too_late").touch()
                 optimizer.step()

@@ -32,7 +32,7 @@ class Part:
     refused: str | None = None
 
 
-LOSS = ("--width", 1024, "--steps", 30, "--limit", 30)
+LOSS = ("--width", 1024, "--steps", 30, "--backwards", 2, "--limit", 30)
 OVERHEAD = ("--workers", 1, "--pairs", 10, "--width", 4096, "--micro", 512)
 EXACT = ("step", "--rounds", 3, "--steps", 3, "--parameters", 4e6, "--micro", 256)
 NEED_A_GPU = ("reduction/test_fixed_point_cuda.py", "state/test_snapshot.py", "data/test_loader.py")
