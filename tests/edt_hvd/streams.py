@@ -33,18 +33,6 @@ class Augmented(Plain):
         return ((number, random.random()) for number in super().__iter__())
 
 
-class ByEpoch(Plain):
-    """Begins an epoch with 1000 times its number."""
-
-    epoch = 0
-
-    def set_epoch(self, epoch: int) -> None:
-        self.epoch = epoch
-
-    def __iter__(self) -> Iterator[int]:
-        return (1000 * self.epoch + number for number in super().__iter__())
-
-
 class CountingEpochs(Plain):
     """Counts its epochs itself, and can go on behind what it gave last."""
 
@@ -72,18 +60,6 @@ class Stateful(CountingEpochs):
 
     def set_epoch(self, epoch: int) -> None:
         self.epoch = epoch
-
-
-class Forgetful(Stateful):
-    """Its state says less than it has given, as where a buffer is filled ahead."""
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"given": self.given + 3, "epoch": self.epoch}
-
-    def __iter__(self) -> Iterator[int]:
-        if self.given > self.length:
-            self.given = 0
-        return super().__iter__()
 
 
 class Sharded:

@@ -1,11 +1,9 @@
 """Lines of progress, and what they say; the bar is in tests/system/test_progress.py."""
 
 import io
-import os
 
 import pytest
 
-from edt_hvd import progress_display
 from edt_hvd.progress_display import LINE_INTERVAL, Lines, line_of
 from edt_messages.messages import Progress
 from edt_messages.records import Value
@@ -40,19 +38,3 @@ def test_a_line_is_printed_now_and_then_and_at_the_end() -> None:
 )
 def test_a_line_says_all_that_is_known(shown: Progress, expected: str) -> None:
     assert line_of(shown) == expected
-
-
-def test_a_terminal_of_mpiruns_counts_if_its_own_output_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[str] = []
-
-    def readlink(path: str) -> str:
-        seen.append(path)
-        return "/dev/pts/3" if path.endswith("/1") else "pipe:[7]"
-
-    monkeypatch.setattr(os, "readlink", readlink)
-    assert progress_display._reaches_terminal(2)
-    assert seen == []
-    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
-    assert progress_display._reaches_terminal(1)
-    assert not progress_display._reaches_terminal(2)
-    assert seen == [f"/proc/{os.getppid()}/fd/{descriptor}" for descriptor in (1, 2)]

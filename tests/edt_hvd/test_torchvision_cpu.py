@@ -72,27 +72,29 @@ def absent(monkeypatch, tmp_path):
     assert torchvision_cpu._library is None
 
 
-@pytest.mark.parametrize("toolkit", ["cuda", "hip"])
-def test_does_nothing_with_a_torch_for_gpus(absent, monkeypatch, toolkit):
-    monkeypatch.setattr(torch.version, toolkit, "13.0")
-    assert not torchvision_cpu.define_missing_operators()
+def for_gpus(monkeypatch, absent):
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
 
 
-def test_does_nothing_when_torchvision_is_imported_already(absent, monkeypatch):
+def imported_already(monkeypatch, absent):
     monkeypatch.setitem(sys.modules, "torchvision", sys)
-    assert not torchvision_cpu.define_missing_operators()
 
 
-def test_does_nothing_where_the_compiled_operators_load(absent, monkeypatch):
+def loads(monkeypatch, absent):
     monkeypatch.setattr(torch.ops, "load_library", lambda path: None)
-    assert not torchvision_cpu.define_missing_operators()
 
 
-def test_does_nothing_where_torchvision_has_no_compiled_operators(absent):
+def without_compiled_operators(monkeypatch, absent):
     (absent / "_C.so").unlink()
-    assert not torchvision_cpu.define_missing_operators()
 
 
-def test_does_nothing_without_torchvision(absent, monkeypatch):
+def not_installed(monkeypatch, absent):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+
+
+@pytest.mark.parametrize(
+    "arrange", [for_gpus, imported_already, loads, without_compiled_operators, not_installed]
+)
+def test_does_nothing_where_there_is_nothing_to_do(absent, monkeypatch, arrange):
+    arrange(monkeypatch, absent)
     assert not torchvision_cpu.define_missing_operators()

@@ -7,7 +7,7 @@ import pytest
 
 from edt_messages import forking
 from edt_messages.codec import MessageError
-from edt_messages.forking import MAX_LINE, Message, decode, encode
+from edt_messages.forking import Message, decode, encode
 
 REQUEST: dict[str, Any] = {
     "script": "train.py",
@@ -58,11 +58,6 @@ def test_all_messages_are_above() -> None:
 def test_a_request_has_room_for_an_environment() -> None:
     large = forking.Fork(None, "x", (), (), "/", {"LARGE": "x" * 2**21}, 0)
     assert decode(encode(large)) == large
-
-
-def test_a_line_that_is_too_long_is_refused() -> None:
-    with pytest.raises(MessageError, match=rf"it has {MAX_LINE + 1} bytes, {MAX_LINE} are allowed"):
-        decode(b"x" * (MAX_LINE + 1))
 
 
 @pytest.mark.parametrize("wrong", [{"environment": {"A": 1}}, {"arguments": None}, {"umask": -1}])

@@ -88,6 +88,7 @@ def test_a_message_is_its_line(message: Message, content: dict[str, Any]) -> Non
     line = json.dumps(content).encode() + b"\n"
     assert encode(message) == line
     assert decode(line) == message
+    assert decode(json.dumps(content | {"later": [1]}).encode()) == message  # a field of a later version
     assert messages.type_of(message) == content["type"]
 
 
@@ -95,34 +96,23 @@ def test_all_messages_are_above() -> None:
     assert sorted(NAMES) == sorted(messages._codec._readers)
 
 
-@pytest.mark.parametrize("message, content", LINES, ids=NAMES)
-def test_fields_of_later_versions_are_ignored(message: Message, content: dict[str, Any]) -> None:
-    assert decode(json.dumps(content | {"later": [1]}).encode()) == message
-
-
 @pytest.mark.parametrize(
     "line",
     [
         b"",
         b"1\n",
-        b'"stop"\n',
-        b"null\n",
         b"{}\n",
         b"\xff\xfe\n",
         b"[" * 100_000,
         b'{"type": ["stop"], "generation": 4}\n',
         b'{"type": "stop"}\n',
         b'{"type": "stop", "generation": -1}\n',
-        b'{"type": "stop", "generation": true}\n',
         b'{"type": "stop", "generation": 4.5}\n',
-        b'{"type": "stop", "generation": 9007199254740992}\n',
         b'{"type": "stop", "generation": 4',
         b'{"type": "leave", "saves": 1}\n',
-        b'{"type": "leaving", "reason": null}\n',
         b'{"type": "standby", "waited": NaN, "processor": 0}\n',
         b'{"type": "heartbeat", "step": 1, "stage": "x", "seconds": 1, "idle": 1, "stages": {"x": [1]}}\n',
         b'{"type": "progress", "step": 1, "epoch": 0, "size": 1, "values": {"loss": [1]}}\n',
-        json.dumps(PROGRESS | {"values": {"loss": None}}).encode(),
         json.dumps(PROGRESS | {"values": {"seed": 2**63}}).encode(),
         json.dumps(PROGRESS | {"values": {"note": "x" * 2**15}}).encode(),
         json.dumps(PROGRESS | {"values": {"x" * 2**15 + "x": 1}}).encode(),
@@ -138,15 +128,12 @@ def test_values_may_be_infinite_or_no_number() -> None:
     np.testing.assert_equal(vars(decode(encode(sent))), vars(sent))
 
 
-def test_a_message_that_is_too_long_is_not_made() -> None:
-    with pytest.raises(ValueError, match=rf"the leaving message has .* bytes, {MAX_LINE:,} are allowed"):
-        encode(messages.Leaving("x" * MAX_LINE))
-
-
 def test_a_line_that_is_too_long_is_refused() -> None:
     line = b'{"type": "leaving", "reason": "%s"}\n' % (b"x" * MAX_LINE)
     with pytest.raises(MessageError, match=rf"it has {len(line)} bytes, {MAX_LINE} are allowed"):
         decode(line)
+    with pytest.raises(ValueError, match=rf"the leaving message has .* bytes, {MAX_LINE:,} are allowed"):
+        encode(messages.Leaving("x" * MAX_LINE))
 
 
 def test_an_unknown_type_is_told_from_an_error() -> None:

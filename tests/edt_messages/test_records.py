@@ -46,15 +46,6 @@ def test_the_error_names_field_value_and_what_was_expected(wrong: dict[str, Any]
         read(wrong)
 
 
-def test_a_missing_field_is_named() -> None:
-    @dataclass(frozen=True)
-    class Needs:
-        path: str
-
-    with pytest.raises(ValueError, match=r"^path: missing$"):
-        reader(Needs)({})
-
-
 def test_the_error_shows_nothing_of_an_environment() -> None:
     with pytest.raises(ValueError, match=r"^environment: list, expected dict$"):
         read({"environment": ["SECRET=1"]})

@@ -21,7 +21,7 @@ from torch.utils.data import (
 from torch.utils.data.distributed import DistributedSampler
 
 from edt_hvd.data.loader import ElasticDataLoader
-from edt_hvd.data.order import SamplerOrders
+from examples import fewer
 from places import Numbers, Place, RecordingParticipant, batches_of, simulated
 
 
@@ -87,41 +87,6 @@ def test_a_samplers_order_follows_from_seed_and_epoch(place: Place, name: str) -
         assert epochs(1) != first
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
-def test_workers_divide_what_a_sampler_gives(place: Place, name: str) -> None:
-    whole = batches_of(sampled(SAMPLERS[name](), 40, 6))
-    place.size = 3
-    parts = []
-    for place.rank in range(3):
-        parts.append(batches_of(sampled(SAMPLERS[name](), 40, 6)))
-    assert [list(chain(*shares)) for shares in zip(*parts, strict=True)] == whole
-
-
-def test_drawing_leaves_the_global_generators_and_the_samplers_own_alone(place: Place) -> None:
-    own = torch.Generator().manual_seed(5)
-    sampler = RandomSampler(Numbers(20), generator=own)
-    orders = SamplerOrders(sampler, 4, False)
-    torch.manual_seed(1)
-    expected = torch.rand(3)
-    torch.manual_seed(1)
-    orders.draw(0, 0)
-    assert torch.equal(torch.rand(3), expected)
-    assert sampler.generator is own
-    assert own.initial_seed() == 5
-
-
-def test_a_sampler_goes_on_in_the_middle_of_its_epoch(place: Place) -> None:
-    loader = sampled(SAMPLERS["weighted"]())
-    batches_of(loader)
-    loop = iter(loader)
-    list(next(loop))
-    state = loader.state_dict()
-    rest = [list(chain(*step)) for step in loop]
-    other = sampled(SAMPLERS["weighted"]())
-    other.load_state_dict(state)
-    assert batches_of(other) == rest
-
-
 class Growing(Sampler[int]):
     """Gives more in every epoch."""
 
@@ -177,15 +142,27 @@ def test_a_sampler_with_a_state_begins_the_epoch_from_it(place: Place) -> None:
 # Batch samplers.
 
 
-@given(st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=9), max_size=8), st.integers(1, 5))
-def test_each_batch_is_a_step(batches: list[list[int]], size: int) -> None:
-    with simulated(Place(size=size, max_size=size)) as place:
-        shares = []
+@fewer(1 / 4)
+@given(
+    st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=9), max_size=8),
+    st.integers(1, 5),
+    st.none() | st.integers(1, 9),
+)
+def test_each_batch_is_a_step_cut_alike_for_any_number_of_workers(
+    batches: list[list[int]], size: int, micro: int | None
+) -> None:
+    def steps() -> list[list[list[int]]]:
+        loader = ElasticDataLoader(Numbers(51), None, micro, batch_sampler=batches, collate_fn=list)
+        assert len(loader) == len(batches)
+        return [list(step) for step in loader]
+
+    with simulated(Place(max_size=size)) as place:
+        alone = steps()
+        place.size, shares = size, []
         for place.rank in range(size):
-            loader = ElasticDataLoader(Numbers(51), batch_sampler=batches, collate_fn=list)
-            assert len(loader) == len(batches)
-            shares.append(batches_of(loader))
-    assert [list(chain(*parts)) for parts in zip(*shares, strict=True)] == batches
+            shares.append(steps())
+    assert [list(chain(*step)) for step in alone] == batches
+    assert [list(chain(*parts)) for parts in zip(*shares, strict=True)] == alone
 
 
 def test_an_empty_batch_is_refused(place: Place) -> None:

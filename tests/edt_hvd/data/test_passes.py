@@ -1,6 +1,5 @@
 """Several passes over a step."""
 
-import os
 import weakref
 from collections.abc import Iterator
 from itertools import chain, islice
@@ -11,7 +10,7 @@ from torch import nn
 
 import edt_hvd
 from edt_hvd.data.loader import ElasticDataLoader
-from places import Numbers, Place, RecordingParticipant, batches_of, numbers_loader
+from places import Numbers, Place, batches_of, numbers_loader
 
 
 def passes_of(loader: ElasticDataLoader, count: int) -> Iterator[list[list[int]]]:
@@ -63,19 +62,6 @@ def test_samples_of_steps_with_one_pass_are_not_kept(place: Place) -> None:
         assert [data() for data in seen] == [None] * 4
 
 
-def test_loading_processes_load_a_step_again(place: Place) -> None:
-    class Processes(Numbers):
-        def __getitem__(self, index: int) -> tuple[int, int]:  # type: ignore[override]
-            return index, os.getpid()
-
-    loader = ElasticDataLoader(Processes(12), 4, 1, num_workers=1, collate_fn=list, shuffle=False)
-    for number, step in enumerate(loader):
-        for _ in range(2):
-            pairs = list(chain(*step))
-            assert [index for index, _ in pairs] == list(range(4 * number, 4 * number + 4))
-            assert os.getpid() not in [pid for _, pid in pairs]
-
-
 def test_random_numbers_differ_between_passes_and_not_between_runs(place: Place) -> None:
     def drawn() -> list[float]:
         found = []
@@ -88,18 +74,6 @@ def test_random_numbers_differ_between_passes_and_not_between_runs(place: Place)
     first = drawn()
     assert first == drawn()
     assert len(set(first)) == 9
-
-
-@pytest.mark.usefixtures("alone")
-def test_participants_reduce_in_every_pass(place: Place) -> None:
-    place.reducers = (recorder := RecordingParticipant(),)
-    step = next(iter(numbers_loader(4, 4, 4)))
-    for _ in range(2):
-        for _ in step:
-            step.backward(torch.tensor(2.0, requires_grad=True) * 1)
-    names = [call[0] for call in recorder.calls]
-    one = ["backward", "backward done", "micro-batch done", "finish"]
-    assert names == ["begin", *one, "begin again", *one]
 
 
 def test_the_loss_is_that_of_the_last_pass(place: Place) -> None:
@@ -142,15 +116,6 @@ def test_a_pass_after_the_commit_is_refused(place: Place) -> None:
         with pytest.raises(RuntimeError, match=r"another pass over <step 0 of epoch 0> after state.com"):
             list(step)
         break
-
-
-def test_a_pass_over_an_earlier_step_is_refused(place: Place) -> None:
-    loop = iter(numbers_loader(12, 4))
-    first = next(loop)
-    list(first)
-    list(next(loop))
-    with pytest.raises(RuntimeError, match="step 0 of epoch 0 is used when the loader is at step 2"):
-        list(first)
 
 
 # What optimizers get.

@@ -66,20 +66,3 @@ def test_dropout_differs_by_micro_batch_and_not_by_what_was_drawn_before() -> No
     assert all(map(torch.equal, dropped(), first))
     assert all(map(torch.equal, dropped(resume_at=1), first[2:]))
     assert len({str(each.tolist()) for each in first}) == 6
-
-
-def test_numbers_between_steps_follow_from_the_step() -> None:
-    def between() -> list[tuple[float, float, float]]:
-        drawn = []
-        for step in edt_hvd.ElasticDataLoader([0] * 4, 2, 1, seed=5):
-            drawn.append(draw())
-            for _ in step:
-                draw()
-            drawn.append(draw())
-        return drawn
-
-    torch.manual_seed(1)
-    first = between()
-    torch.manual_seed(2)
-    assert between() == first
-    assert len(set(first)) == 4

@@ -18,9 +18,7 @@ from examples import fewer
 from places import Place, simulated
 from streams import (
     Augmented,
-    ByEpoch,
     CountingEpochs,
-    Forgetful,
     Plain,
     Sharded,
     Stateful,
@@ -37,7 +35,7 @@ from streams import (
 
 @pytest.mark.filterwarnings("ignore:Augmented gave no sample")
 @given(st.integers(0, 40), st.integers(1, 12), st.data(), st.booleans())
-@fewer(0.5)
+@fewer(0.15)
 def test_a_stream_gives_what_a_dataset_gives_unshuffled(
     length: int, effective: int, data: st.DataObject, drop_last: bool
 ) -> None:
@@ -64,12 +62,11 @@ def resizes(draw: st.DrawFn) -> list[tuple[int, int]]:
 
 
 MAKERS: dict[str, Callable[[], Any]] = {
-    "plain": lambda: Plain(61),
-    "by epoch": lambda: ByEpoch(61),
-    "stateful": lambda: Stateful(61),
-    "counting epochs": lambda: CountingEpochs(61),
+    "plain": lambda: Plain(31),
+    "stateful": lambda: Stateful(31),
+    "counting epochs": lambda: CountingEpochs(31),
     "sharded": lambda: Sharded([list(range(n, n + 13)) for n in range(0, 400, 100)]),
-    "stateful shards": lambda: StatefulSharded([list(range(n, n + n // 10)) for n in range(100, 700, 100)]),
+    "stateful shards": lambda: StatefulSharded([list(range(n, n + n // 50)) for n in range(100, 700, 100)]),
 }
 
 
@@ -81,30 +78,15 @@ def test_resizes_change_nothing(kind: str, worlds: list[tuple[int, int]]) -> Non
         return stream_loader(MAKERS[kind](), 6, 1, snapshot_every_n_steps=3)
 
     state, taken = None, list[Any]()
-    for generation, (size, steps) in enumerate([*worlds, (2, 30), (1, 30), (3, 30)]):
+    for generation, (size, steps) in enumerate([*worlds, (2, 9), (1, 9), (3, 9)]):
         found, state = in_world(size, make, state, steps, membership=generation)
         taken += found
     with simulated(Place(max_size=4)):
-        loader = make()
-        expected = list(chain(*(read(loader) for _ in range(9))))
-    assert len(taken) >= 30
+        loader, expected = make(), list[Any]()
+        while len(expected) < len(taken):
+            expected += read(loader)
+    assert len(taken) >= 12
     assert taken == expected[: len(taken)]
-
-
-def test_without_snapshots_a_stream_that_counts_its_epochs_itself_is_noticed() -> None:
-    kept = [stream_loader(CountingEpochs(9)) for _ in range(2)]
-    together(2, lambda rank: read(kept[rank]))
-    state = kept[0].state_dict()
-
-    def work(rank: int) -> Steps:
-        if rank < 2:
-            return read(kept[rank])
-        newcomer = stream_loader(CountingEpochs(9))
-        newcomer.load_state_dict(state)
-        return read(newcomer)
-
-    with pytest.raises(RuntimeError, match="rank 2 gets others than rank 0"):
-        together(3, work, membership=1)
 
 
 # Sharded streams.
@@ -163,33 +145,6 @@ def test_a_stream_with_a_state_is_not_read_from_the_beginning() -> None:
     assert stream.reads == (18 - 15 + 1) * 4
 
 
-def test_a_stream_without_a_state_is_read_from_the_beginning() -> None:
-    _, state = in_world(2, lambda: stream_loader(Plain(100)), steps=18)
-    stream = Plain(100)
-    found, _ = in_world(1, lambda: stream_loader(stream), state, steps=1)
-    assert found == [[[72], [73], [74], [75]]]
-    assert stream.reads == 19 * 4
-
-
-def test_a_state_that_does_not_bring_back_what_followed_is_not_used() -> None:
-    expected, _ = in_world(1, lambda: stream_loader(Forgetful(50), snapshot_every_n_steps=2))
-    first, state = in_world(2, lambda: stream_loader(Forgetful(50), snapshot_every_n_steps=2), steps=5)
-
-    def make() -> ElasticDataLoader:
-        class Refillable(Forgetful):
-            num_shards = 1
-
-            def shard(self, num_shards: int, index: int) -> Forgetful:
-                return Forgetful(50)
-
-        return stream_loader(Refillable(50), snapshot_every_n_steps=2)
-
-    state["num_shards"] = 1
-    with pytest.warns(UserWarning, match="the state of Refillable does not bring back what it gave"):
-        rest, _ = in_world(1, make, state)
-    assert first + rest == expected
-
-
 @pytest.mark.parametrize("kind", [Plain, Stateful])
 def test_a_stream_that_gives_other_samples_than_before_is_noticed(kind: type[Plain]) -> None:
     class Changed(kind):  # type: ignore[misc, valid-type]
@@ -234,18 +189,6 @@ def test_after_an_error_of_the_stream_the_step_is_read_again(place: Place) -> No
     assert read(loader) == [[[4], [5], [6], [7]], [[8], [9], [10], [11]]]
 
 
-def test_a_step_that_was_left_is_begun_anew_and_passes_have_the_same_data(place: Place) -> None:
-    stream = Plain(8)
-    loader = stream_loader(stream)
-    for step in loader:
-        next(iter(step))
-        break
-    for step in loader:
-        assert list(step) == list(step)
-    assert loader.total_steps_done == 2
-    assert stream.reads == 8
-
-
 def test_reading_leaves_the_random_numbers_of_the_script_alone(place: Place) -> None:
     for loader in (stream_loader(Augmented(8)), stream_loader(list(range(8)), shuffle=False)):
         drawn = []
@@ -285,16 +228,21 @@ def test_a_loading_process_reads_ahead(place: Place) -> None:
 # What is known and what is refused.
 
 
+def test_a_stream_with_a_length_has_a_number_of_steps(place: Place) -> None:
+    class Sized(Plain):
+        def __len__(self) -> int:
+            return self.length
+
+    assert len(stream_loader(Sized(9))) == 3
+    with pytest.raises(TypeError, match="the steps of an epoch of Plain are not known before its end"):
+        len(stream_loader(Plain(9)))
+
+
 def test_an_empty_stream_has_no_steps(place: Place) -> None:
     loader = stream_loader(Plain(0))
     with pytest.warns(UserWarning, match="Plain gave no sample in epoch [01], so the epoch has no step"):
         assert read(loader) == read(loader) == []
     assert loader.epoch == 2
-
-
-def by_node(stream: Any) -> Any:
-    stream._distributed = object()
-    return stream
 
 
 @pytest.mark.parametrize(
@@ -306,7 +254,6 @@ def by_node(stream: Any) -> Any:
         (Plain(3), {"effective_batch_size": None, "batch_sampler": [[1, 2]]}, "batch_sampler given with"),
         (Plain(3), {"effective_batch_size": None}, "give effective_batch_size, the samples of one"),
         (Plain(3), {"snapshot_every_n_steps": 0.5}, "snapshot_every_n_steps=0.5 is a float"),
-        (by_node(Plain(3)), {}, "split_dataset_by_node divides the stream among ranks"),
         ([1, 2], {"snapshot_every_n_steps": 5}, "snapshot_every_n_steps=5 is for streams, and a list has"),
     ],
 )

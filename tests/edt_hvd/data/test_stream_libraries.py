@@ -6,6 +6,7 @@ from typing import Any
 
 import datasets
 import pytest
+from datasets.distributed import split_dataset_by_node
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 from edt_hvd.data.loader import ElasticDataLoader
@@ -60,6 +61,12 @@ def test_resizes_change_nothing(kind: str) -> None:
     all_numbers = sorted(chain(*taken))
     assert len(set(all_numbers)) == len(all_numbers)
     assert len(all_numbers) == ROWS if kind != "mapped" else len(all_numbers) < ROWS
+
+
+def test_a_stream_that_is_divided_by_node_is_refused() -> None:
+    divided = split_dataset_by_node(of_rows(4), rank=0, world_size=2)
+    with pytest.raises(TypeError, match="split_dataset_by_node divides the stream among ranks"):
+        stream_loader(divided)
 
 
 warned_of = pytest.mark.filterwarnings("ignore:.set_vital. is deprecated:UserWarning")

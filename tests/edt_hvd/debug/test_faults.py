@@ -13,7 +13,6 @@ from edt_hvd import observing
 from edt_hvd.debug import faults
 from edt_hvd.debug.faults import Injector
 from edt_hvd.errors import FaultError
-from edt_hvd.observing import Observer
 from fault_rows import fault_script
 
 pytestmark = pytest.mark.usefixtures("alone")
@@ -39,27 +38,6 @@ def naps(monkeypatch):
     taken = []
     monkeypatch.setattr(time, "sleep", taken.append)
     return taken
-
-
-class Diary(Observer):
-    """Writes down the steps that get as far as their reduction and their commit."""
-
-    def __init__(self):
-        self.lines = []
-        self.progress = 0
-
-    def synced(self, state, progress, values):
-        self.progress = progress
-
-    def loading(self):
-        self.lines.append(f"loading {self.progress + 1}")
-
-    def reducing(self):
-        self.lines.append(f"reducing {self.progress + 1}")
-
-    def committed(self, state, progress, values):
-        self.progress = progress
-        self.lines.append(f"committed {progress}")
 
 
 def make_state():
@@ -112,25 +90,6 @@ def test_the_process_gets_the_signal(inject, tmp_path, verb, number):
     assert done(tmp_path) == {1}
 
 
-@pytest.mark.parametrize(
-    "point, last",
-    [
-        ("loader", "committed 1"),
-        ("micro-batch", "loading 2"),
-        ("before-reduction", "loading 2"),
-        ("after-reduction", "reducing 2"),
-        ("after-commit", "reducing 2"),
-    ],
-)
-def test_a_fault_happens_at_its_point_in_the_step(inject, tmp_path, point, last):
-    diary = Diary()
-    injector = inject(f'{{ step = 2, action = "allocate", slots = [3], point = "{point}" }}', others=[diary])
-    reached = []
-    injector._happen = lambda fault: reached.extend(diary.lines)
-    train(make_state())
-    assert reached[-1] == last
-
-
 def test_a_fault_happens_once_in_a_job(inject, tmp_path, naps):
     inject('{ step = 2, action = "slow", rank = 0, seconds = 5 }')
     train(make_state())
@@ -142,70 +101,7 @@ def test_a_fault_happens_once_in_a_job(inject, tmp_path, naps):
     assert (found["rank"], found["pid"], found["generation"]) == (0, os.getpid(), 0)
 
 
-def test_a_fault_of_another_rank_does_not_happen(inject, tmp_path, naps):
-    inject('{ step = 2, action = "slow", rank = 1, seconds = 5 }')
-    train(make_state())
-    assert (naps, done(tmp_path)) == ([], set())
-
-
-def test_a_hang_does_not_end(inject, monkeypatch):
-    naps = iter([None, None])
-    monkeypatch.setattr(time, "sleep", lambda _: next(naps))
-    injector = inject('{ step = 1, action = "hang", rank = 0, point = "loader" }')
-    injector.synced(object(), 0, {})
-    with pytest.raises(StopIteration):
-        injector.loading()
-
-
 # Resizes.
-
-
-@pytest.mark.parametrize(
-    "line, happens",
-    [
-        ('{ resize = 1, action = "kill", rank = 2, point = "waiting" }', "waiting"),
-        ('{ resize = 1, action = "kill", rank = 1, point = "rendezvous" }', "rendezvous"),
-        ('{ resize = 1, action = "kill", rank = 1, point = "transfer" }', "transfer"),
-        ('{ resize = 1, action = "kill", rank = 2, point = "transfer" }', None),
-        ('{ resize = 2, action = "kill", rank = 1, point = "transfer" }', None),
-        ('{ resize = 1, action = "kill", rank = "newcomer", point = "transfer" }', None),
-    ],
-)
-def test_a_survivor_of_a_resize_has_its_old_rank_until_it_is_assigned(inject, line, happens):
-    injector = inject(line)
-    stage = ["first world"]
-    found = []
-    injector._happen = lambda fault: found.append(stage[0])
-    injector.at_rendezvous(0)
-    injector.assigned(1, rank=2)
-    injector.syncing()
-    injector.synced(object(), 0, {})
-    injector._rank = 2  # Horovod knows of one worker only
-    stage[0] = "waiting"
-    injector.at_rendezvous(1)
-    stage[0] = "rendezvous"
-    injector.assigned(2, rank=1)
-    stage[0] = "transfer"
-    injector.syncing()
-    assert found == ([happens] if happens else [])
-
-
-@pytest.mark.parametrize("point", ["waiting", "rendezvous", "transfer"])
-def test_a_newcomer_is_who_has_been_in_no_world(inject, point):
-    row = f'{{ resize = 3, action = "kill", rank = "newcomer", point = "{point}" }}'
-    others = inject(row)
-    others.assigned(3, rank=0)
-    others.synced(object(), 7, {})
-    newcomer = inject(row)
-    found = []
-    newcomer._happen = others._happen = found.append
-    others.at_rendezvous(3)
-    newcomer.at_rendezvous(0)
-    others.assigned(4, rank=0)
-    newcomer.assigned(4, rank=1)
-    others.syncing()
-    newcomer.syncing()
-    assert found == list(newcomer._faults)
 
 
 # Files.
@@ -217,24 +113,6 @@ def checkpoints(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.setenv("EDT_CHECKPOINT_DIR", str(folder))
     return folder
-
-
-def test_checkpoints_are_counted_also_when_old_ones_are_removed(inject, checkpoints):
-    injector = inject('{ checkpoint = 3, action = "kill", rank = 0 }')
-    happened = []
-    injector._happen = happened.append
-    state = object()
-    injector.synced(state, 0, {})
-    for step, names in enumerate(["", "ab", "ab", "bc", "cd"], 1):
-        for old in checkpoints.iterdir():
-            (old / "state.pt").unlink()
-            old.rmdir()
-        for name in names:
-            (checkpoints / f"step-{name}").mkdir()
-            (checkpoints / f"step-{name}" / "state.pt").touch()
-        assert len(happened) == (step > 4)
-        injector.committed(state, step, {})
-    assert len(happened) == 1
 
 
 @pytest.mark.parametrize("verb, length", [("corrupt", 100), ("truncate", 50)])

@@ -28,19 +28,6 @@ def trace(compute):
     return lines
 
 
-def train_once(model, inputs):
-    return lambda: nn.functional.cross_entropy(model(inputs), torch.tensor([0, 1])).backward()
-
-
-def test_a_computation_that_repeats_itself_leaves_the_same_trace():
-    model, inputs = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)), torch.randn(2, 3)
-    first = trace(train_once(model, inputs))
-    model.zero_grad()
-    assert trace(train_once(model, inputs)) == first
-    names = [line[0] for line in first]
-    assert {"aten::addmm", "aten::relu", "aten::threshold_backward"} <= set(names)
-
-
 @pytest.mark.parametrize(
     "operator, compute",
     [

@@ -53,16 +53,16 @@ def units(steps: torch.Tensor, bits: IntegerBits) -> list[float]:
 
 
 def gradients(kind: str, micro_batches: int) -> torch.Tensor:
-    """Four steps of gradients of 2000 elements."""
+    """Four steps of gradients of 1000 elements."""
     generator = torch.Generator().manual_seed(micro_batches)
-    shape = (4, micro_batches, 2000)
+    shape = (4, micro_batches, 1000)
     normal = torch.randn(shape, generator=generator)
     if kind == "same sign":
         return 1 + 0.1 * normal
     if kind == "heavy-tailed":  # Student's t with two degrees of freedom
         return normal / torch.randn((2, *shape), generator=generator).square().mean(0).sqrt()
     if kind == "of very different sizes":
-        return normal * torch.randn(2000, generator=generator).mul(3).exp()
+        return normal * torch.randn(1000, generator=generator).mul(3).exp()
     return normal
 
 
@@ -72,7 +72,7 @@ def exact_mean(step: torch.Tensor) -> torch.Tensor:
     return torch.tensor(sums, dtype=torch.float64) / len(step)
 
 
-@fewer(3 / 10)
+@fewer(1 / 10)
 @given(
     bits=BITS,
     micro_batches=st.integers(1, 9),
@@ -93,8 +93,10 @@ def test_no_element_is_farther_from_the_exact_mean_than_the_bound(
             assert abs(Fraction(value) - exact) <= grid_error + last_rounding + beyond_the_limit
 
 
-@pytest.mark.parametrize("micro_batches", [8, 64])
-@pytest.mark.parametrize("kind", ["normal", "same sign", "heavy-tailed", "of very different sizes"])
+KINDS = [("normal", 64), ("same sign", 8), ("heavy-tailed", 8), ("of very different sizes", 64)]
+
+
+@pytest.mark.parametrize("kind, micro_batches", KINDS)
 def test_64_bits_are_never_farther_off_than_float32_summation(kind: str, micro_batches: int) -> None:
     """In the RMS and the maximum over a tensor; and in each element, but for twice the grid's bound."""
     steps = gradients(kind, micro_batches)
@@ -107,8 +109,7 @@ def test_64_bits_are_never_farther_off_than_float32_summation(kind: str, micro_b
     assert (error[1:] <= float32_error[1:] + allowance).all()
 
 
-@pytest.mark.parametrize("micro_batches", [8, 64])
-@pytest.mark.parametrize("kind", ["normal", "heavy-tailed", "of very different sizes"])
+@pytest.mark.parametrize("kind, micro_batches", [KINDS[0], *KINDS[2:]])
 @pytest.mark.parametrize("bits", [64, 32])
 def test_roundings_to_the_grid_add_up_like_independent_ones(
     bits: IntegerBits, kind: str, micro_batches: int

@@ -256,12 +256,6 @@ def test_parameters_frozen_and_unfrozen_keep_their_history() -> None:
     assert bits_of(worker.step([[full(1.0), full(3.0)]])) == bits_of([full(1.0), full(3.0)])
 
 
-def test_only_frozen_parameters() -> None:
-    worker = Worker([full(0)])
-    worker.parameters[0].requires_grad_(False)
-    assert worker.step([[None]]) == [None]
-
-
 @pytest.mark.parametrize("passes", [1, 3, FIRST_PASSES])
 def test_several_gradients_a_micro_batch_are_expected_once_seen(passes: int) -> None:
     worker = Worker([full(0)], 32)

@@ -68,19 +68,6 @@ def test_the_optimizer_stays_itself() -> None:
     assert "_edt_reducer" not in plain.state_dict()
 
 
-def test_parameters_without_a_gradient_are_left_alone() -> None:
-    used, unused = nn.Linear(2, 1), nn.Linear(2, 1)
-    before = unused.weight.detach().clone()
-    parameters = [*used.parameters(), *unused.parameters()]
-    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(parameters, lr=0.1, weight_decay=0.5))
-    for step in edt_hvd.ElasticDataLoader([torch.ones(2)] * 4, 4):
-        for inputs in step:
-            step.backward(used(inputs).sum())
-        assert unused.weight.grad is None
-        optimizer.step()
-    assert torch.equal(unused.weight, before)
-
-
 @pytest.mark.parametrize("set_to_none", [True, False])
 @pytest.mark.parametrize("inside", [True, False])
 def test_zero_grad_anywhere_in_the_loop_does_no_harm(set_to_none: bool, inside: bool) -> None:
@@ -163,23 +150,6 @@ def reducers(weight: nn.Parameter) -> list[BucketReducer[Any]]:
     ]
 
 
-@pytest.mark.parametrize("kind", [0, 1], ids=["ring", "exact"])
-def test_a_second_backward_after_a_launch_is_reduced_too(kind: int) -> None:
-    weight = nn.Parameter(torch.zeros(1))
-    own = reducers(weight)[kind]
-    for passes in (1, 2, 2, 1, 1, 2):
-        own.begin_pass(micro_batches=1)
-        for _ in range(passes):
-            own.before_backward(0.5, last=True, scaled=False)
-            (3 * weight).sum().backward()
-            own.after_backward()
-        late = own._buckets[0].late is not None
-        own.finish_pass(own.report()[None])
-        assert weight.grad is not None
-        assert weight.grad.item() == 1.5 * passes
-    assert late, "the last step's second pass came after the launch"
-
-
 def run_in_parts(weight: nn.Parameter, repeats: int) -> None:
     """A backward pass in which a reentrant checkpoint adds to one parameter's gradient again and again."""
     value = torch.ones(1, requires_grad=True)
@@ -223,25 +193,10 @@ def test_an_optimizer_is_distributed_once_and_with_a_known_reduction() -> None:
         edt_hvd.DistributedOptimizer(optimizer)
     with pytest.raises(ValueError, match="reduction='tree' is unknown; choose one of 'exact', 'ring'"):
         edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), reduction="tree")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="integer_bits=16 is not possible; choose one of 32, 64"):
+        edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), integer_bits=16)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="4 of 4 parameters in the optimizer's group 0"):
         edt_hvd.DistributedOptimizer(torch.optim.SGD(net().parameters(), lr=0.1), model)
-
-
-@every_reduction
-def test_two_optimizers_take_their_own_gradients(options: dict[str, Any]) -> None:
-    first, second = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))
-    one = edt_hvd.DistributedOptimizer(torch.optim.SGD([first], lr=1.0), **options)
-    two = edt_hvd.DistributedOptimizer(torch.optim.SGD([second], lr=1.0), **options)
-    for step in edt_hvd.ElasticDataLoader([torch.ones(1)] * 8, 4, 2):
-        for inputs in step:
-            step.backward((3 * first * inputs).mean())
-            step.backward(((first + second) * inputs).mean())
-        assert first.grad is not None
-        assert second.grad is not None
-        assert (first.grad.item(), second.grad.item()) == (4.0, 1.0)
-        one.step()
-        two.step()
-    assert (first.item(), second.item()) == (-7.0, -1.0)
 
 
 @every_reduction
@@ -311,19 +266,6 @@ def test_the_gradients_of_a_loop_without_steps_are_averaged_whichever_optimizer_
     assert weight.item() == -11.0
 
 
-def test_an_optimizer_made_anew_over_the_same_parameters_takes_over() -> None:
-    weight = nn.Parameter(torch.zeros(1))
-    loader = edt_hvd.ElasticDataLoader([torch.ones(1)] * 4, 4, 2)
-    for _ in range(2):
-        optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))
-        for step in loader:
-            for inputs in step:
-                step.backward((weight * inputs).mean())
-            optimizer.step()
-    assert weight.item() == -2.0
-    assert optimizer._edt_reducer.state_dict()["exponents"].tolist() == [0]  # type: ignore[attr-defined]
-
-
 def test_a_scaler_skips_the_step_and_the_next_one_is_right() -> None:
     weight = nn.Parameter(torch.zeros(1))
     optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))
@@ -349,20 +291,6 @@ def test_gradients_added_after_the_loop_stay_as_they_are(options: dict[str, Any]
         (2 * weight).sum().backward()  # a penalty, the same on every worker
         optimizer.step()
     assert weight.item() == -2.0
-
-
-@pytest.mark.filterwarnings("ignore:optimizer.step.. was not called")
-def test_a_model_moved_to_another_type_keeps_its_history() -> None:
-    model = nn.Linear(1, 1, bias=False)
-    nn.init.ones_(model.weight)
-    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.0), model)
-    for step in edt_hvd.ElasticDataLoader([torch.ones(1)] * 4, 2):
-        for inputs in step:
-            step.backward(model(inputs.to(model.weight.dtype)).mean())
-        assert model.weight.grad is not None
-        assert (model.weight.grad.item(), model.weight.grad.dtype) == (1.0, model.weight.dtype)
-        assert optimizer._edt_reducer.state_dict()["exponents"].tolist() == [1]  # type: ignore[attr-defined]
-        model.double()
 
 
 def test_what_was_trained_earlier_is_not_followed_any_more() -> None:

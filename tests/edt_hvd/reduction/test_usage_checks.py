@@ -140,12 +140,14 @@ def test_one_of_two_optimizers_may_step_now_and_then(model: nn.Linear) -> None:
 
 @pytest.mark.parametrize("clip", [clip_grad_norm_, clip_grad_value_])
 def test_clipping_in_the_loop_over_a_step_is_refused(model: nn.Linear, clip: Callable[..., object]) -> None:
-    optimizer = edt_hvd.DistributedOptimizer(sgd(model), model)
+    optimizer, foreign = edt_hvd.DistributedOptimizer(sgd(model), model), nn.Parameter(torch.zeros(1))
+    foreign.grad = torch.ones(1)
     for step in loader():
         for data in step:
             step.backward(loss_of(model, data))
             with pytest.raises(GradientError, match=rf"{clip.__name__}\(\) inside the loop over a step's"):
                 clip(model.parameters(), 0.1)
+            clip(foreign, 0.1)  # no optimizer here has it
         clip(model.parameters(), 0.01)
         assert model.weight.grad is not None
         assert model.weight.grad.norm() <= 0.02

@@ -60,12 +60,6 @@ def test_pieces_are_the_whole(length: int) -> None:
     assert torch.equal(torch.cat(pieces), whole(tree))
 
 
-def test_the_layout_says_whether_trees_have_the_same_form() -> None:
-    assert FlatTree(everything()).layout == FlatTree(everything()).layout
-    changed = {**everything(), "count": torch.tensor(5, dtype=torch.int32)}
-    assert FlatTree(everything()).layout != FlatTree(changed).layout
-
-
 def test_the_layout_says_which_tensor_lies_where() -> None:
     first, second = {"a": torch.zeros(3), "b": torch.ones(3)}, {"b": torch.ones(3), "a": torch.zeros(3)}
     assert FlatTree(first).layout != FlatTree(second).layout

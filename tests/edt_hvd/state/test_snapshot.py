@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from edt_hvd.state.snapshot import COPY_RATE, SNAPSHOT_SHARE, Snapshots, copied
+from edt_hvd.state.snapshot import COPY_RATE, SNAPSHOT_SHARE, Snapshots
 
 
 def tree(value: float) -> dict[str, Any]:
@@ -77,22 +77,6 @@ def test_a_lent_copy_stays_as_it_is_in_two_sets_of_buffers() -> None:
     snapshots.take(tree(4.0), 4)
     assert address(snapshots) == first
     snapshots.release()
-
-
-def test_other_shapes_get_buffers_of_their_own() -> None:
-    snapshots = Snapshots()
-    snapshots.take({"a": torch.zeros(2)}, 1)
-    snapshots.take({"a": torch.ones(3)}, 2)
-    assert snapshots.last is not None
-    assert snapshots.last.tree["a"].tolist() == [1.0] * 3
-
-
-def test_copies_share_nothing_with_the_original() -> None:
-    original = {"a": [torch.zeros(1), {"b": {1}}]}
-    copy = copied(original)
-    original["a"][0] += 1
-    original["a"][1]["b"].add(2)
-    assert copy == {"a": [torch.zeros(1), {"b": {1}}]}
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")

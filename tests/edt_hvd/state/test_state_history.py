@@ -23,15 +23,6 @@ def test_the_history_of_gradients_is_in_the_state_and_restored() -> None:
     assert history(state) == before
 
 
-@pytest.mark.filterwarnings("ignore:optimizer.step.. was not called")
-def test_a_newcomer_takes_over_the_history() -> None:
-    old, newcomer = make_state(), make_state()
-    exact_step(old, 2.0**-20)
-    assert history(newcomer) != history(old)
-    newcomer._load(old._tree())
-    assert history(newcomer) == history(old)
-
-
 def test_ring_has_no_history() -> None:
     model = nn.Linear(1, 1)
     optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters()), model, reduction="ring")

@@ -14,9 +14,7 @@ from torch import nn
 import edt_hvd
 from edt_hvd.state.checkpoint import checkpoints
 from edt_hvd.state.snapshot import copied
-from edt_hvd.world import stages
-from edt_hvd.world.stages import Stage
-from states import Counter, assert_same, change_values, exact_step, history, make_state, picture, train_step
+from states import assert_same, change_values, exact_step, history, make_state, picture, train_step
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -89,16 +87,6 @@ def test_a_survivor_takes_no_full_copy_in_the_pause() -> None:
     assert state.progress == 1
 
 
-def test_what_a_reset_callback_changes_is_kept() -> None:
-    state = make_state()
-    state.commit()
-    state.optimizer.param_groups[0]["lr"] = 0.5
-    state.sync()
-    state.optimizer.param_groups[0]["lr"] = 0.7
-    state.restore()
-    assert state.optimizer.param_groups[0]["lr"] == 0.5
-
-
 def checkpointed(monkeypatch: pytest.MonkeyPatch, folder: Path) -> edt_hvd.TorchState:
     """A state that writes a checkpoint at every commit that the last write allows."""
     monkeypatch.setenv("EDT_CHECKPOINT_DIR", str(folder))
@@ -155,26 +143,3 @@ def test_a_checkpoint_of_another_state_ends_the_job(
         new.sync()
     assert "step-00000001 does not fit" in str(caught.value)
     assert "--output-dir" in str(caught.value)
-
-
-def test_a_worker_that_reads_a_checkpoint_waits_for_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    checkpointed(monkeypatch, tmp_path).finish()
-    monkeypatch.setattr(checkpoints, "_serial", itertools.count(1))
-    seen: list[Stage] = []
-
-    class Noting(Counter):
-        def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-            seen.append(stages.current().present[0])
-
-    def broadcast_state(*_: Any) -> None:
-        seen.append(stages.current().present[0])
-
-    monkeypatch.setattr(edt_hvd.state.torch_state, "check_fit", lambda values, saved: None)
-    monkeypatch.setattr(edt_hvd.state.torch_state, "broadcast_state", broadcast_state)
-    monkeypatch.setattr(edt_hvd.state.torch_state.hvd, "size", lambda: 2)
-    with stages.during(Stage.FORMING):
-        edt_hvd.TorchState(counter=Noting()).sync()
-        assert stages.current().present[0] is Stage.FORMING
-    assert seen == [Stage.RESTORING, Stage.REDUCING]

@@ -2,18 +2,13 @@
 
 import copy
 from collections.abc import Callable
-from types import SimpleNamespace
 
 import pytest
 import torch
-from horovod.common.exceptions import HostsUpdatedInterrupt
 from torch import nn
 
 import edt_hvd
-from edt_hvd.reduction import agreement
-from edt_hvd.state import rollback, torch_state
 from edt_hvd.state.rollback_point import ROLLBACK_POINT_BYTES
-from edt_hvd.state.snapshot import SNAPSHOT_SHARE
 from edt_hvd.world.assigned_world import AssignedWorld
 from states import assert_same, change_values, make_state, picture, train_step
 
@@ -47,31 +42,6 @@ def test_restore_after_an_optimizer_step_goes_back_to_the_last_snapshot() -> Non
     assert state.progress == progress
 
 
-def test_restore_may_be_repeated_and_shares_nothing_with_the_live_state() -> None:
-    state = make_state()
-    state.commit()
-    before = picture(state)
-    for _ in range(2):
-        train_step(state)
-        change_values(state)
-        state.restore()
-        assert_same(picture(state), before)
-
-
-def test_snapshots_are_as_rare_as_their_cost_demands(monkeypatch: pytest.MonkeyPatch) -> None:
-    state = make_state()
-    clock = iter(float(second) for second in range(1000))
-    for module in (torch_state, rollback):
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    state.save()  # costs one second of this clock, so the next is due 1 / SNAPSHOT_SHARE later
-    taken: list[int] = []
-    monkeypatch.setattr(state._rollback.snapshots, "take", lambda tree, commits: taken.append(commits))
-    for _ in range(300):
-        state.commit()
-    assert 1 / SNAPSHOT_SHARE == 200
-    assert taken == [256]
-
-
 def test_large_modules_that_no_optimizer_steps_are_not_copied_at_every_commit() -> None:
     ballast = nn.Module()
     ballast.register_buffer("table", torch.zeros(ROLLBACK_POINT_BYTES))
@@ -84,6 +54,23 @@ def test_large_modules_that_no_optimizer_steps_are_not_copied_at_every_commit() 
     state.restore()
     assert state.epoch == 0
     assert ballast.table.sum() == 0
+
+
+def test_large_tensors_that_belong_to_no_module_are_in_full_copies_alone() -> None:
+    state = edt_hvd.TorchState(history={"all": torch.zeros(ROLLBACK_POINT_BYTES)})
+    state.sync()
+    assert state._rollback.point is None
+    state.history["all"] += 1
+    state.restore()
+    assert state.history["all"].sum() == 0
+
+
+def test_reset_callbacks_are_horovods() -> None:
+    state = make_state()
+    called: list[int] = []
+    state.register_reset_callbacks([lambda: called.append(1), lambda: called.append(2)])
+    state.on_reset()
+    assert called == [1, 2]
 
 
 def test_large_buffers_that_do_not_change_cost_no_steps() -> None:
@@ -150,26 +137,6 @@ def test_a_large_average_of_the_weights_costs_no_steps_where_its_changes_are_cou
         state.restore()
         assert state.progress == commits
         assert_same([averaged.weight, model.weight.detach()], wanted[commits])
-
-
-def test_buffers_outside_the_state_dict_are_kept_too() -> None:
-    module = nn.Module()
-    module.register_buffer("cache", torch.zeros(2), persistent=False)
-    state = edt_hvd.TorchState(module=module)
-    state.sync()
-    module.cache += 3
-    state.restore()
-    assert module.cache.tolist() == [0.0, 0.0]
-
-
-def test_commit_leaves_the_function_when_all_have_agreed_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    state = make_state()
-    state.commit()
-    monkeypatch.setattr("edt_hvd.state.torch_state.world.current", object)
-    monkeypatch.setattr(edt_hvd.TorchState, "report_progress", lambda self, now: None)
-    monkeypatch.setattr(agreement, "_stop_agreed", True)
-    with pytest.raises(HostsUpdatedInterrupt):
-        state.commit()
 
 
 def test_another_loop_than_ours_is_refused_where_the_world_changes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,15 +29,16 @@ def test_anything_else_is_told_in_the_log(line: bytes, capsys: pytest.CaptureFix
     assert "no request: " in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("gone", [False, True])
-def test_stays_as_long_as_it_has_workers(gone: bool) -> None:
-    assert reason_to_end(workers=1, idle=1e6, agent_gone=gone) is None
-
-
-def test_ends_with_the_agent() -> None:
-    assert reason_to_end(workers=0, idle=0.0, agent_gone=True) == "the agent has gone"
-
-
-def test_waits_for_the_next_worker_for_a_while() -> None:
-    assert reason_to_end(workers=0, idle=IDLE_LIMIT - 1, agent_gone=False) is None
-    assert reason_to_end(workers=0, idle=IDLE_LIMIT, agent_gone=False) == "no worker for 60 s"
+@pytest.mark.parametrize(
+    "workers, idle, agent_gone, expected",
+    [
+        (1, 1e6, True, None),
+        (0, 0.0, True, "the agent has gone"),
+        (0, IDLE_LIMIT - 1, False, None),
+        (0, IDLE_LIMIT, False, "no worker for 60 s"),
+    ],
+)
+def test_it_ends_without_workers_when_the_agent_has_gone_or_nobody_asks(
+    workers: int, idle: float, agent_gone: bool, expected: str | None
+) -> None:
+    assert reason_to_end(workers, idle, agent_gone) == expected

@@ -1,15 +1,13 @@
 """What a worker sends once a second."""
 
 import json
-from typing import Any
 
 import pytest
 
-from edt_hvd.world import activity, heartbeat, preemption
+from edt_hvd.world import activity, heartbeat
 from edt_hvd.world.activity import ProcessSample
-from edt_hvd.world.stages import LONGEST_NAP, Stage, Stages
-from edt_messages.messages import Message, encode
-from edt_messages.records import content
+from edt_hvd.world.stages import Stage, Stages
+from edt_messages.messages import encode
 
 
 def test_a_heartbeat_says_what_is_done_for_how_long_and_what_it_has_taken_so_far() -> None:
@@ -28,37 +26,6 @@ def test_a_heartbeat_says_what_is_done_for_how_long_and_what_it_has_taken_so_far
         "idle": 0.25,
         "stages": {"outside": [1, 1.0], "loading": [1, 2.0]},
     }
-
-
-class Listener:
-    """A launcher, and a clock that shows these times; the conversation ends with the last of them."""
-
-    def __init__(self, times: list[float]) -> None:
-        self.times = times
-        self.heard: list[dict[str, Any]] = []
-
-    @property
-    def is_lost(self) -> bool:
-        return not self.times
-
-    def monotonic(self) -> float:
-        return self.times.pop(0)
-
-    def take(self, timeout: float) -> None:
-        """No notice."""
-
-    def send(self, message: Message) -> None:
-        self.heard.append(content(message))
-
-
-def test_a_heartbeat_that_comes_late_means_a_frozen_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    launcher, stages = Listener([0.0, 0.0, 1.0, 46.0, 47.0]), Stages(0.0)
-    monkeypatch.setattr(heartbeat, "time", launcher)
-    monkeypatch.setattr(heartbeat.stages, "current", lambda: stages)
-    monkeypatch.setattr(preemption, "next_notice", launcher.take)
-    heartbeat._run(launcher)  # type: ignore[arg-type]
-    seconds = [message["seconds"] for message in launcher.heard]
-    assert seconds == [0.0, 1.0, 1.0 + LONGEST_NAP, 2.0 + LONGEST_NAP]
 
 
 def test_who_does_nothing_for_longer_than_usual_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:

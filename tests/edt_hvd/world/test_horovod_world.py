@@ -101,12 +101,6 @@ def test_a_driver_that_is_gone_before_the_start_is_an_error(monkeypatch: pytest.
         HorovodWorld(ours).start()
 
 
-def test_horovod_itself_asks_for_nothing() -> None:
-    variables = environ(1)
-    HorovodWorld(variables)
-    assert "HOROVOD_ELASTIC" not in variables
-
-
 def test_changes_count_until_the_driver_is_asked(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(horovod_world.time, "monotonic", lambda: now[0])
@@ -136,12 +130,6 @@ def test_a_world_is_not_left_at_once(driver: Driver, monkeypatch: pytest.MonkeyP
     assert here.wanted_generation == 2
     now[0] += LEAST_SECONDS
     assert here.stop_wanted
-
-
-def test_the_largest_number_of_workers_is_what_edt_launch_says() -> None:
-    here = HorovodWorld(environ(1, EDT_MAX_NP="8"))
-    assert (here.knows_max_size, here.max_size) == (True, 8)
-    assert not HorovodWorld(environ(1)).knows_max_size
 
 
 @pytest.mark.parametrize("value", ["", "0", "-1", "four"])

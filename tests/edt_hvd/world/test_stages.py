@@ -46,16 +46,6 @@ def test_the_time_in_which_the_process_was_frozen_counts_for_no_stage() -> None:
     assert found.times[Stage.COMPUTING] == (1, 1.0 + LONGEST_NAP + 0.5)
 
 
-def test_a_stage_that_ends_before_the_freeze_is_noticed_does_not_contain_it_either() -> None:
-    found = Stages(10.0)
-    found.enter(Stage.COMPUTING, 10.0)
-    found.awake(11.0)
-    found.enter(Stage.LOADING, 56.5)
-    assert found.times[Stage.COMPUTING] == (1, 1.0 + LONGEST_NAP)
-    found.awake(56.75)
-    assert found.lasting(57.0) == (Stage.LOADING, 0.25)
-
-
 def test_a_stage_counts_from_its_last_heartbeat() -> None:
     found = Stages(0.0)
     found.enter(Stage.UPDATING, 0.0)

@@ -1,5 +1,6 @@
 """When checkpoints are written, what is reported, and which one is gone on from."""
 
+import errno
 import shutil
 import warnings
 from collections.abc import Callable
@@ -118,6 +119,15 @@ def test_a_folder_that_cannot_be_read_ends_the_job(make: Callable[..., Checkpoin
         make().restore(lambda content: None)
 
 
+def test_no_whole_one_is_told(make: Callable[..., Checkpoints], tmp_path: Path) -> None:
+    (tmp_path / "checkpoint" / "step-00000002").mkdir(parents=True)
+    with (
+        pytest.warns(UserWarning, match="none of the 1 checkpoints"),
+        pytest.warns(UserWarning, match="is skipped"),
+    ):
+        make().restore(lambda content: None)
+
+
 def test_one_that_does_not_fit_ends_the_job(make: Callable[..., Checkpoints]) -> None:
     offer(make(0.0), 1e6, 1)
 
@@ -150,6 +160,26 @@ def test_a_failure_is_told_once_and_so_is_its_end(
     shutil.rmtree(folder)
     offer(checkpoints, 5e6, 5)  # made anew
     assert [path.name for path in folder.iterdir()] == ["step-00000005"]
+
+
+def test_what_cannot_be_removed_is_told_once_and_does_not_keep_the_rest(
+    make: Callable[..., Checkpoints], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove = shutil.rmtree
+
+    def refuse(path: Path) -> None:
+        if path.name == "step-00000001":
+            raise PermissionError(errno.EPERM, "Not yours")
+        remove(path)
+
+    monkeypatch.setattr("edt_hvd.state.checkpoint.directory.shutil.rmtree", refuse)
+    checkpoints = make(0.0)
+    for commits in (1, 2, 3):
+        offer(checkpoints, 1e6 * commits, commits)
+    with pytest.warns(UserWarning, match="old checkpoints cannot be removed: .*Not yours"):
+        offer(checkpoints, 4e6, 4)
+    offer(checkpoints, 5e6, 5)
+    assert sorted(path.name[-1] for path in (tmp_path / "checkpoint").iterdir()) == list("1345")
 
 
 def test_the_end_of_training_is_on_disk_once(make: Callable[..., Checkpoints], reported: Messages) -> None:

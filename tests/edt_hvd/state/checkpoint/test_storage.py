@@ -45,13 +45,6 @@ def test_what_was_written_is_read(path: Path) -> None:
     assert torch.equal(found.random["torch"], content().random["torch"])
 
 
-def test_the_second_of_a_number_replaces_the_first(path: Path) -> None:
-    again, _ = storage.write(path.parent, content(value=2.0), GO_ON)
-    assert again == path
-    assert names(path.parent) == [path.name]
-    assert storage.read(path).state["model"]["weight"][0] == 2.0
-
-
 def truncate(path: Path) -> None:
     os.truncate(path / "state.pt", 1000)
 
@@ -200,16 +193,3 @@ def test_a_cancelled_write_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(Cancelled):
         storage.write(tmp_path, content(), cancelled)
     assert names(tmp_path) == []
-
-
-def test_two_writers_at_once_leave_whole_ones(tmp_path: Path) -> None:
-    def write(first: int) -> None:
-        for commits in range(first, first + 20, 2):
-            storage.write(tmp_path, content(commits), GO_ON)
-
-    writers = [threading.Thread(target=write, args=[first]) for first in (1, 2)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-    assert [storage.read(tmp_path / name).commits for name in names(tmp_path)] == list(range(1, 21))
