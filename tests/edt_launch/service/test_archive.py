@@ -95,11 +95,9 @@ def test_links_inside_are_made(tmp_path: Path) -> None:
 OUTSIDE = {
     "absolute": [file("/tmp/victim")],
     "dots": [file("../victim")],
-    "dots inside": [file("a/../../victim")],
     "folder": [(member("../x", type=tarfile.DIRTYPE), b"")],
     "link to absolute": [link("a", "/etc")],
     "link to dots": [link("a", "../victim")],
-    "link to nothing": [link("a", "")],
     "link through a link": [link("d/l", ".."), link("m", "d/l/..")],
     "link to a place that is not there": [link("a", "missing/../../victim")],
     "file through a link": [link("a", ".."), file("a/victim")],
@@ -108,14 +106,10 @@ OUTSIDE = {
     "hard link to dots": [link("a", "../victim", tarfile.LNKTYPE)],
     "hard link to absolute": [link("a", "/etc/passwd", tarfile.LNKTYPE)],
     "hard link to a link": [link("a", "../victim"), link("b", "a", tarfile.LNKTYPE)],
-    "hard link to nothing": [link("a", "b", tarfile.LNKTYPE)],
     "character device": [(member("null", type=tarfile.CHRTYPE, devmajor=1, devminor=3), b"")],
-    "block device": [(member("disk", type=tarfile.BLKTYPE, devmajor=8), b"")],
     "pipe": [(member("pipe", type=tarfile.FIFOTYPE), b"")],
     "file and folder": [file("a"), file("a/b")],
-    "folder and file": [file("a/b"), file("a")],
     "the folder itself": [file(".")],
-    "name too long": [file("a" * 300)],
     "path too long": [file("a/" * 3000 + "b")],
 }
 
@@ -156,9 +150,7 @@ BOMBS = {
     "zip": zip_({"zeros": bytes(2**21)}),
     "many files": tar({f"{n}": b"" for n in range(200)}),
     "many folders": tar({"/".join(f"{side}{n}" for n in range(60)): b"" for side in "ab"}),
-    "many folders one by one": tar_of([(member(f"{n}", type=tarfile.DIRTYPE), b"") for n in range(200)]),
     "many links": tar_of([link(f"{n}", "x") for n in range(200)]),
-    "many entries": zip_({f"{n}": b"" for n in range(200)}),
     "zeros after the end": gzip.compress(tar({"a": b""}, "w") + bytes(2**22)),
 }
 

@@ -31,17 +31,6 @@ def test_the_first_folder_is_the_databases(home: Home, store: Store, tmp_path: P
         bind(store, other)
 
 
-def test_a_folder_with_jobs_keeps_its_database(home: Home, store: Store, tmp_path: Path) -> None:
-    bind(store, home)
-    home.job(JOB).root.mkdir()
-    other = Store.opened(f"sqlite:///{tmp_path}/other.db")
-    with pytest.raises(ForeignError, match="those of another database"):
-        bind(other, home)
-    home.job(JOB).root.rmdir()
-    assert not bind(other, home)
-    other.close()
-
-
 def test_a_folder_is_not_moved_while_jobs_run(home: Home, store: Store) -> None:
     bind(store, home)
     store.jobs.add(JobRecord(JOB, "ann", ("true",), 1, 1, 1.0))

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from deep import deepen
 from edt_launch.service.deleting import delete_folder
 
 
@@ -28,12 +27,6 @@ def test_a_folder_is_deleted_with_all_that_is_in_it(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["outside"]
     assert (outside / "kept").read_text() == "x"
     assert logs == []
-
-
-def test_no_folder_is_too_deep(tmp_path: Path) -> None:
-    deepen(tmp_path / "folder")
-    delete_folder(tmp_path / "folder")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_cannot_be_deleted_stays_alone_and_is_told(

@@ -21,12 +21,6 @@ def record(**fields: Any) -> JobRecord:
     return JobRecord("jann", "ann", ("python", "train.py"), submitted=0.0, **(known | fields))
 
 
-def test_a_running_job_has_the_allocators_reason() -> None:
-    found = explain(record(size=2, target=2))
-    assert (found["binding"], found["share"], found["text"]) == ("max", 4.0, WHY["text"])
-    assert found["lines"][-1] == "A higher --max would let it grow."
-
-
 def test_bounds_beyond_those_of_its_launcher_need_a_new_one() -> None:
     found = explain(record(size=2, target=2, held=(("node1", ("0", "1")),), max=4, notes={"bounds": [1, 2]}))
     assert found["text"] == f"{WHY['text']}: its launcher keeps to 1 to 2 until it is started again"
@@ -39,27 +33,17 @@ def test_bounds_beyond_those_of_its_launcher_need_a_new_one() -> None:
     ]
 
 
-def test_before_the_first_decision_there_is_only_the_jobs_own_reason() -> None:
-    found = explain(record(state=State.QUEUED, why=None, reason="waits for the next decision"))
-    assert found["lines"] == ["jann is queued: waits for the next decision"]
-    assert found["text"] == "waits for the next decision"
-
-
 @pytest.mark.parametrize(
     "state, wanted, text, change",
     [
         (State.PAUSED, Wanted.PAUSE, "is paused: because", "It goes on after: edt resume jann"),
-        (State.PAUSING, Wanted.PAUSE, "is pausing: because", "It goes on after: edt resume jann"),
         (
             State.RUNNING,
             Wanted.PAUSE,
             "is running and is going to be paused",
             "It goes on after: edt resume jann",
         ),
-        (State.PAUSED, Wanted.RUN, "is paused and is going to be resumed", ""),
         (State.QUEUED, Wanted.STOP, "is queued and is going to be stopped", ""),
-        (State.STOPPING, Wanted.STOP, "is stopping: because", ""),
-        (State.SUCCEEDED, Wanted.RUN, "has succeeded: because", ""),
         (State.STOPPED, Wanted.STOP, "has stopped: because", ""),
     ],
 )

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.service.home import Home, JobDir
+from edt_launch.service.home import Home
 
 
 @pytest.mark.parametrize(
@@ -20,19 +20,3 @@ def test_the_default_is_in_the_users_folder(monkeypatch: pytest.MonkeyPatch) -> 
     assert Home.default().root == Path("/home/ann/.edt")
     monkeypatch.setenv("EDT_HOME", "/data/edt")
     assert Home.default().root == Path("/data/edt")
-
-
-def test_ranks_are_those_of_logs_that_are_called_so(tmp_path: Path) -> None:
-    job = JobDir(tmp_path)
-    job.output.log.mkdir()
-    for name in (
-        "rank.10.log",
-        "rank.2.log",
-        "rank.x.log",
-        "rank.12345678.log",
-        "rank.1.log.old",
-        "launcher.log",
-    ):
-        (job.output.log / name).touch()
-    assert job.ranks == [2, 10]
-    assert JobDir(tmp_path / "nothing").ranks == []

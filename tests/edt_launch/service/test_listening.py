@@ -60,22 +60,6 @@ def test_one_user_cannot_have_all_connections_of_an_address() -> None:
         pass
 
 
-@pytest.mark.parametrize(
-    "most, of_address, descriptors, expected",
-    [
-        (1024, 256, 65536, (1024, 256)),
-        (1024, 256, 300, (70, 35)),
-        (1024, 256, 100, (16, 8)),
-        (20, 99, 9999, (20, 10)),
-    ],
-)
-def test_few_descriptors_are_few_connections(
-    most: int, of_address: int, descriptors: int, expected: tuple[int, int]
-) -> None:
-    found = Connections.within(most, of_address, descriptors)
-    assert (found.most, found.most_of_address) == expected
-
-
 @pytest.fixture
 def listener() -> Iterator[Listener]:
     with Listener(socket.AF_INET, socket.SOCK_STREAM) as one:

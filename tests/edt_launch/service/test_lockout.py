@@ -1,7 +1,3 @@
-from hypothesis import given
-from hypothesis import strategies as st
-
-from edt_launch.service import lockout
 from edt_launch.service.lockout import FORGOTTEN, FREE, LONGEST, Lockout
 
 
@@ -26,15 +22,3 @@ def test_it_is_forgotten_after_success_and_after_a_while() -> None:
     assert locks.wait("bob", 0.5) == 0.5
     locks.failed("bob", FORGOTTEN)
     assert locks.wait("bob", FORGOTTEN) == 0
-
-
-@given(st.lists(st.integers(0, 50), max_size=100))
-def test_memory_is_bounded(names: list[int]) -> None:
-    locks, most = Lockout(), lockout.MOST
-    lockout.MOST = 5
-    try:
-        for at, name in enumerate(names):
-            locks.failed(name, float(at))
-        assert len(locks._failures) <= 5
-    finally:
-        lockout.MOST = most

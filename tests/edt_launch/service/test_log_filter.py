@@ -26,15 +26,3 @@ def test_lines_that_repeat_are_counted() -> None:
     log.now = log_filter.WINDOW
     assert log.line("failed again") == "failed again (30 lines like this were left out before it)"
     assert log.line("and again") == "and again"
-
-
-def test_structured_events_are_told_apart_by_their_text() -> None:
-    log = Log()
-    for _ in range(log_filter.MOST):
-        assert log.line({"event": "one"})
-    assert log.line({"event": "one", "host": "other"}) is None
-    assert log.line({"event": "two"})
-    log.now = log_filter.WINDOW
-    assert log.line({"event": "one"}) == str(
-        {"event": "one", "repeated": "1 lines like this were left out before it"}
-    )

@@ -41,16 +41,6 @@ def test_every_line_with_the_text_is_found_once(
     assert found == expected
 
 
-def test_lines_around_a_place(tmp_path: Path) -> None:
-    path = tmp_path / "a.log"
-    path.write_text("first\nsecond\nthird\nfourth\n")
-    assert lines_at(path, 6, 0, 100) == (6, [b"second", b"third", b"fourth"])
-    assert lines_at(path, 8, 1, 8) == (13, [b"third"])
-    assert lines_at(path, 8, 2, 6) == (6, [b"second", b"third"])
-    assert lines_at(path, 0, 100, 3) == (0, [b"first"])
-    assert lines_at(path, 999, 10, 10)[1] == []
-
-
 def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/etc/passwd")
     with pytest.raises(NoFileError):

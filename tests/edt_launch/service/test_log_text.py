@@ -1,9 +1,14 @@
 import contextlib
+import logging
 import os
-import subprocess
 import sys
+from collections.abc import Iterator
+
+import pytest
+import structlog
 
 from edt_launch.service.log_text import without_sequences
+from edt_launch.service.running import set_up_logs
 
 
 def test_what_would_steer_a_terminal_is_shown_instead() -> None:
@@ -15,25 +20,30 @@ def test_what_would_steer_a_terminal_is_shown_instead() -> None:
     }
 
 
-PROGRAM = r"""
-import logging
-import structlog
-from edt_launch.service.running import set_up_logs
-
-set_up_logs()
-structlog.get_logger().warning("a logon has failed", user="\x1b]0;name\x07")
-logging.getLogger("jobs").warning("j1: %s", "\x1b]0;message\x07")
-try:
-    raise ValueError("\x1b]0;error\x07")
-except ValueError as error:
-    logging.getLogger("jobs").error("j1", exc_info=error)
-"""
+@pytest.fixture
+def _logs_as_before() -> Iterator[None]:
+    root, configured = logging.getLogger(), structlog.get_config()
+    handlers, level = root.handlers[:], root.level
+    root.handlers.clear()
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.configure(**configured)
 
 
-def test_nothing_that_a_service_logs_steers_its_terminal() -> None:
+@pytest.mark.usefixtures("_logs_as_before")
+def test_nothing_that_a_service_logs_steers_its_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, terminal = os.openpty()
-    subprocess.run([sys.executable, "-c", PROGRAM], stderr=terminal, check=True)
-    os.close(terminal)
+    with os.fdopen(terminal, "w") as stderr:
+        monkeypatch.setattr(sys, "stderr", stderr)
+        set_up_logs()
+        structlog.get_logger().warning("a logon has failed", user="\x1b]0;name\x07")
+        logging.getLogger("jobs").warning("j1: %s", "\x1b]0;message\x07")
+        try:
+            raise ValueError("\x1b]0;error\x07")
+        except ValueError as error:
+            logging.getLogger("jobs").error("j1", exc_info=error)
+        monkeypatch.undo()
     shown = b""
     with contextlib.suppress(OSError):  # the other end is closed
         while block := os.read(ours, 2**16):

@@ -3,8 +3,6 @@ import os
 import tarfile
 from pathlib import Path
 
-from deep import deepen
-from edt_launch.service.deleting import delete_folder
 from edt_launch.service.packing import members, pack
 
 
@@ -39,11 +37,3 @@ def test_a_file_that_grows_meanwhile_is_cut_where_it_was(tmp_path: Path) -> None
             file.write(b"more" * 10_000)
     with tarfile.open(fileobj=io.BytesIO(b"".join(blocks))) as archive:
         assert archive.getnames() == ["job", "job/log", "job/other"]
-
-
-def test_a_deep_folder_is_packed(tmp_path: Path) -> None:
-    deepen(tmp_path / "job")
-    data = b"".join(pack(members("job", tmp_path / "job")))
-    delete_folder(tmp_path / "job")
-    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-        assert "job/" + "dir/" * 950 + "file" in archive.getnames()

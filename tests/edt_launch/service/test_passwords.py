@@ -1,5 +1,5 @@
 from edt_launch.service import passwords
-from edt_launch.service.passwords import ENTRIES, REMEMBERED, Verifier
+from edt_launch.service.passwords import ENTRIES, Verifier
 
 
 def test_only_the_right_password_belongs_to_a_hash() -> None:
@@ -8,15 +8,6 @@ def test_only_the_right_password_belongs_to_a_hash() -> None:
     for password, hashed in (("wrong", stored), ("correct horse", None), ("x", "no hash"), ("", stored)):
         assert not verifier.verify("ann", password, hashed, 0.0)
         assert not verifier.remembers("ann", password, hashed, 0.0)
-
-
-def test_what_is_remembered_belongs_to_one_user_one_password_and_one_hash() -> None:
-    verifier, stored = Verifier(), passwords.hash_of("b c")
-    verifier.verify("a", "b c", stored, 100.0)
-    assert verifier.remembers("a", "b c", stored, 100.0)
-    assert not verifier.remembers("a b", "c", stored, 100.0)
-    assert not verifier.remembers("a", "b c", passwords.hash_of("b c"), 100.0)
-    assert not verifier.remembers("a", "b c", stored, 100.0 + REMEMBERED)
 
 
 def test_memory_is_bounded() -> None:

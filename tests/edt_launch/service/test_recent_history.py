@@ -1,12 +1,10 @@
 from math import inf
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from databases import sqlite_at
-from edt_launch.service.database.cluster import History
 from edt_launch.service.database.records import AllocationRecord
 from edt_launch.service.recent_history import KEPT, RecentHistory
 
@@ -36,20 +34,4 @@ def test_it_says_what_the_database_says(
         now += later
         store.history.add([change(job, now, size)])
         assert list(recent.last(seconds, now)) == list(store.history.window(now - seconds, inf, MOST))
-    store.close()
-
-
-def test_it_reads_only_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = sqlite_at(tmp_path / "edt.db")
-    store.history.add([change("a", 10.0, 1), change("a", 20.0, 2)])
-    recent = RecentHistory(store.history, MOST)
-    assert len(recent.last(100.0, 30.0)) == 2
-
-    def window(self: History, since: float, until: float, limit: int) -> None:
-        raise AssertionError("all of it is read again")
-
-    monkeypatch.setattr(History, "window", window)
-    store.history.add([change("a", 31.0, 3)])
-    assert [one.after for one in recent.last(100.0, 32.0)] == [1, 2, 3]
-    assert [one.after for one in recent.last(5.0, 33.0)] == [2, 3]  # what it had when the window began
     store.close()

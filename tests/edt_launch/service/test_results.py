@@ -1,4 +1,3 @@
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -71,9 +70,3 @@ def test_there_is_a_most(job: JobDir, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TooLargeError, match="there are more than 3 files"):
         choose(members(job), [])
     assert len(choose(members(job), ["work"])) == 1
-
-
-def test_names_that_are_no_text_are_listed_and_chosen(job: JobDir) -> None:
-    os.close(os.open(os.fsencode(job.code) + b"/\xff", os.O_CREAT | os.O_WRONLY))
-    assert names(job) == ["work/\ufffd"]
-    assert len(choose(members(job), names(job))) == 1

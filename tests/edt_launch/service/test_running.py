@@ -93,7 +93,6 @@ def test_it_is_alone_and_finds_everything_again(tmp_path: Path, database_url: st
         (["--tls-certificate", __file__, "--tls-key", __file__], "are no PEM files"),
         (["--database", "postgresql://ann:s3cret@127.0.0.1/edt?foo=bar"], "foo"),
         (["--database", "sqlite:////no/such/folder/edt.db"], "/no/such/folder/edt.db.lock: No such file"),
-        (["--database", f"sqlite:///{__file__}"], "cannot be used: file is not a database"),
     ],
 )
 def test_what_keeps_it_from_starting_is_said(
@@ -102,9 +101,14 @@ def test_what_keeps_it_from_starting_is_said(
     assert said in refused(serve, "--home", str(tmp_path), *arguments)
 
 
-def test_a_file_in_place_of_its_folder_is_named(tmp_path: Path, serve: Edt) -> None:
+def test_a_file_in_place_of_its_database_or_its_folder_is_named(tmp_path: Path, serve: Edt) -> None:
+    home, text = ("--home", str(tmp_path)), tmp_path / "text"
+    text.write_text("no database" * 100)
+    told = refused(serve, *home, "--database", f"sqlite:///{text}")
+    assert f"sqlite:///{text} cannot be used: file is not a database" in told
+    (tmp_path / "jobs").rmdir()
     (tmp_path / "jobs").touch()
-    assert f"{tmp_path}/jobs: File exists" in refused(serve, "--home", str(tmp_path))
+    assert f"{tmp_path}/jobs: File exists" in refused(serve, *home)
 
 
 def test_it_speaks_https(tmp_path: Path, edt: Edt, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,15 +79,3 @@ def test_thinning_keeps_the_extremes_the_ends_and_the_bound(values: list[float |
     if known:
         kept = [loss for loss in columns["loss"] if loss is not None]
         assert (min(kept), max(kept)) == (min(known), max(known))
-
-
-def test_gaps_that_are_too_narrow_to_be_seen_do_not_break_the_curve() -> None:
-    series = Series(most=100)
-    for step in range(10_001):
-        is_missing = step % 3 == 0 or 4000 <= step < 6000
-        series.observe(progress(float(step), step, loss=nan if is_missing else 1.0))
-    columns = series.columns()
-    steps = [columns["step"][at] for at in columns["gaps"]["loss"]]
-    assert steps
-    assert all(3900 <= step < 6000 for step in steps)
-    assert columns["about"]["loss"]["missing"] > 4000

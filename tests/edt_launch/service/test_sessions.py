@@ -68,14 +68,3 @@ def test_a_link_ends(ann: Store) -> None:
     for secret in (late, revoked, "", "edt_nonsense"):
         with pytest.raises(UnauthorizedError, match="expired"):
             sessions.begin_with_link(ann.accounts, secret, LINK_LASTS + 2)
-
-
-def test_other_browsers_are_logged_off_and_tokens_stay(ann: Store) -> None:
-    secret, _ = tokens.issue(ann.accounts, "ann", "laptop", 0.0)
-    mine, other = (sessions.begin(ann.accounts, "ann", 0.0) for _ in range(2))
-    found = sessions.resume(ann.accounts, mine, 1.0)
-    assert found is not None
-    ann.accounts.end_browsers("ann", found[1].id, 2.0)
-    assert sessions.resume(ann.accounts, mine, 3.0) is not None
-    assert sessions.resume(ann.accounts, other, 3.0) is None
-    assert tokens.bearer(ann.accounts, secret, 3.0) is not None

@@ -44,21 +44,6 @@ def test_an_answer_is_made_again_only_when_something_has_changed_or_it_is_old() 
     asyncio.run(ask_again_and_again())
 
 
-def test_an_answer_that_takes_long_is_kept_longer() -> None:
-    async def ask_again_and_again() -> list[int]:
-        bus, now, make = Bus(), Now(), counting()
-        times = iter([0.0, 0.5, 1.0, 1.0])  # the first takes half a second, the second none
-        shared = SharedAnswers(bus, now, processor_time=lambda: next(times))
-        found = [await shared.get("a", make, effort=0.05)]
-        for later in (9.0, 1.0):
-            now.now += later
-            bus.notify(Topic.JOBS)
-            found.append(await shared.get("a", make, effort=0.05))
-        return found
-
-    assert asyncio.run(ask_again_and_again()) == [1, 1, 2]
-
-
 def test_who_asks_meanwhile_waits_for_the_same_without_a_thread() -> None:
     async def ask_at_once() -> list[int]:
         shared, go_on, count = SharedAnswers(Bus(), Now()), threading.Event(), counting()

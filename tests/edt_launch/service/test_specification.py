@@ -13,32 +13,22 @@ GOOD: dict[str, object] = {"command": ["python", "train.py"]}
     [
         {"command": []},
         {"command": [""]},
-        {"command": ["a\0b"]},
         {"command": ["x" * 70_000] * 2},
         {"min": 0},
         {"min": 3, "max": 2},
-        {"max": 2**21},
         {"allowed": []},
         {"min": 2, "max": 3, "allowed": [1, 4]},
-        {"allowed": [0]},
         {"weight": 0},
         {"weight": float("nan")},
-        {"priority": 1001},
         {"directory": "/etc"},
         {"directory": "a/../../b"},
         {"environment": {"A B": ""}},
-        {"environment": {"A=B": ""}},
-        {"environment": {"": ""}},
         {"environment": {"A": "\0"}},
         {"environment": {"A": "x" * 60_000, "B": "x" * 60_000}},
         {"command": ["x" * 60_000], "environment": {"A": "x" * 60_000}},
-        {"environment": {"A": "x" * 131_072}},
         {"environment": {"A": "ä" * 60_000}},
         {"name": "two\nlines"},
-        {"checkpoint_interval": -1},
-        {"max_restarts": -1},
         {"unknown": 1},
-        {"framework": "edtKeras"},
         {"framework": "edtPyTorch"},
         {"framework": "distPyTorch", "command": ["main.py"], "max": 2},
         {"framework": "PyTorch", "command": ["main.py"], "min": 1, "max": 2},
@@ -58,10 +48,3 @@ def test_what_is_accepted_can_be_given_to_a_process(character: str) -> None:
     spec = JobSpec.model_validate({"command": ["true"], "environment": given})
     text = " ".join(f"{name}={value}" for name, value in spec.environment.items())
     subprocess.run(["/bin/sh", "-c", f"{text} true"], env=dict(spec.environment), check=True)
-
-
-def test_the_largest_variable_is_named() -> None:
-    with pytest.raises(ValidationError) as refused:
-        JobSpec.model_validate({**GOOD, "environment": {"SMALL": "x", "LARGE": "ä" * 65_536}})
-    text = str(refused.value)
-    assert all(part in text for part in ("LARGE", "131,079 bytes", f"{MOST_START:,}"))

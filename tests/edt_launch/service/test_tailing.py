@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edt_launch.service import tailing
-from edt_launch.service.tailing import last_lines, read, start_of_last_lines
+from edt_launch.service.tailing import read, start_of_last_lines
 
 
 @given(st.lists(st.sampled_from([b"", b"a", b"bb"])), st.booleans(), st.integers(0, 12), st.integers(1, 7))
@@ -22,15 +22,6 @@ def test_the_last_lines_are_found_whatever_the_blocks(
         tailing.BLOCK = before
     kept = text.splitlines(keepends=True)
     assert text[start:] == b"".join(kept[len(kept) - min(count, len(kept)) :])
-
-
-def test_the_last_lines_and_where_they_begin(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    path.write_bytes(b"first\n\nsecond\nhalf")
-    assert last_lines(path, 3, 100) == (6, [b"", b"second", b"half"])
-    assert last_lines(path, 3, 6) == (14, [b"half"])
-    path.write_bytes(b"")
-    assert last_lines(path, 3, 100) == (0, [])
 
 
 async def collect(path: Path) -> bytes:

@@ -4,13 +4,12 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edt_launch.service.database.records import AllocationRecord, Held, TransitionRecord
 from edt_launch.service.states import State
-from edt_launch.service.timeline import Bar, Resize, Slot, bars, idle, merged, resizes, usage, waiting
+from edt_launch.service.timeline import Bar, Slot, bars, idle, merged, waiting
 
 SLOTS: list[Slot] = [("n1", "0"), ("n1", "1"), ("n2", "0")]
 SINCE, UNTIL = 10, 30
@@ -116,32 +115,3 @@ def test_idle_is_what_was_free_while_somebody_waited(
     for slot in SLOTS:
         told = sum(bar.end - bar.start for bar in found if bar.slot == slot)
         assert told == len(waited) - used[slot]
-
-
-def test_a_bar_ends_when_the_device_has_been_left() -> None:
-    changes = [
-        change(12, "a", SLOTS),
-        change(15, "a", SLOTS[:1], before=3, leaving=SLOTS[1:]),
-        change(17, "a", SLOTS[:1], before=1, leaving=SLOTS[2:]),
-        change(18, "b", SLOTS[1:2]),
-        change(20, "a", SLOTS[:1], before=1),
-    ]
-    assert [(bar.job, bar.start, bar.end) for bar in bars(changes, SINCE, UNTIL)] == [
-        ("a", 12, 17),
-        ("a", 12, 20),
-        ("a", 12, 30),
-        ("b", 18, 30),
-    ]
-    assert resizes(changes, SINCE, UNTIL) == [Resize("a", 15, 3, 1)]
-
-
-@given(histories, st.integers(1, 30))
-def test_use_by_owner_is_the_time_of_the_bars(changes: list[AllocationRecord], points: int) -> None:
-    found = bars(changes, SINCE, UNTIL)
-    owners = {"a": "ann", "b": "bob", "c": "ann"}
-    used = usage(found, lambda bar: owners[bar.job], SINCE, UNTIL, points)
-    part = (UNTIL - SINCE) / points
-    for owner in ("ann", "bob"):
-        seconds = sum(bar.end - bar.start for bar in found if owners[bar.job] == owner)
-        assert sum(used.get(owner, ())) * part == pytest.approx(seconds)
-        assert all(-1e-9 <= one <= len(SLOTS) + 1e-9 for one in used.get(owner, ()))

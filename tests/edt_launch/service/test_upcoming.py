@@ -10,8 +10,6 @@ AT = 45_600.0
     "after, is_any, text",
     [
         ((), False, "starts as soon as devices have been handed over"),
-        (("j4",), True, "starts when j4 ends, about 12:40 UTC"),
-        (("j4", "j7"), True, "starts when j4 or j7 ends, about 12:40 UTC"),
         (("j4", "j5", "j7"), False, "starts when j4, j5 and j7 have ended, about 12:40 UTC"),
         (
             ("j4", "j5", "j6", "j7"),

@@ -1,9 +1,7 @@
 """Who may do what: nobody anything without a token, nobody anything to others' jobs, administrators all."""
 
 import itertools
-from pathlib import Path
 
-from databases import sqlite_at
 from edt_launch.service.api.views import PRIVATE
 from edt_launch.service.states import State
 from world import World, post_job, tar
@@ -59,25 +57,6 @@ def test_a_token_for_reading_changes_nothing_and_makes_none_that_does(world: Wor
         assert "the token screen is for reading only" in answer.json()["detail"]
     assert world.ann.get(f"/jobs/{job}").json()["state"] != "stopped"
     assert world.ann.post("/tokens", json={"scope": "write"}).status_code == 422
-
-
-def test_it_is_told_when_a_token_was_last_used(world: World) -> None:
-    made = world.ann.post("/tokens", json={"name": "laptop"}).json()
-    assert made["used"] is None
-    client, began = world.client(made["token"]), world.clock.now
-
-    def used() -> float | None:
-        found = world.ann.get("/tokens").json()["tokens"]
-        return next(token["used"] for token in found if token["id"] == made["id"])
-
-    assert used() is None
-    for _ in range(2):  # noted to a minute
-        client.get("/jobs")
-        assert used() == began
-        world.clock.now += 59
-    world.clock.now += 1
-    client.get("/jobs")
-    assert used() == world.clock.now
 
 
 def test_an_administrator_may(world: World) -> None:
@@ -165,15 +144,6 @@ def test_what_a_token_has_made_is_revoked_with_it(world: World) -> None:
     assert world.ann.delete(f"/tokens/{first['id']}").status_code == 204
     assert third.get("/").status_code == 401
     assert [one["name"] for one in world.ann.get("/tokens").json()["tokens"]] == ["test"]
-
-
-def test_administrators_of_the_service_may_allow_short_passwords(tmp_path: Path) -> None:
-    world = World(tmp_path / "home", sqlite_at(tmp_path / "edt.db"), least_password=5)
-    answer = world.ann.put("/users/ann/password", json={"password": "Admi"})
-    assert answer.status_code == 422
-    assert answer.json()["detail"] == "password: it has 4 characters; 5 are needed"
-    assert world.ann.put("/users/ann/password", json={"password": "Admin"}).status_code == 204
-    world.store.close()
 
 
 def test_another_password_can_end_the_tokens_but_the_one_that_asks(world: World) -> None:

@@ -38,15 +38,6 @@ def test_what_changes_nothing_is_not(world: World) -> None:
     assert noted(world) == before
 
 
-def test_what_is_made_is_named(world: World) -> None:
-    world.admin.post("/users", json={"name": "dora"})
-    project = world.ann.post("/projects", json={"name": "digits"}).json()["id"]
-    assert noted(world) == [
-        ("ann", "POST", f"/api/v1/projects {project} digits"),
-        ("admin", "POST", "/api/v1/users dora user"),
-    ]
-
-
 def test_administrators_read_it(world: World) -> None:
     job = world.submit(world.ann)["id"]
     for _ in range(3):

@@ -19,10 +19,6 @@ def test_a_job_is_followed_until_it_ends(world: World) -> None:
     assert asyncio.run(is_over())
 
 
-def test_what_is_no_job_any_more_is_over(world: World) -> None:
-    assert asyncio.run(until_it_ends(world.context, "jaaaaaaaa")())
-
-
 def test_a_database_that_does_not_answer_ends_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     job = world.submit(world.ann)["id"]
     world.go(job, State.STOPPED)

@@ -54,11 +54,3 @@ def test_what_an_action_would_change_is_told_and_nothing_is_done(world: World, r
         assert world.ann.post(path, **dry).status_code == 403
     assert world.ann.post("/hosts/node1/drain", **dry).status_code == 403
     assert world.admin.post("/hosts/node9/drain", **dry).status_code == 404
-
-
-def test_what_a_paused_job_would_get_is_told(world: World, running: str) -> None:
-    paused = world.submit(world.bob, name="other", min=1, max=4)["id"]
-    world.ann.patch(f"/jobs/{running}", json={"name": "mine"})
-    world.bob.post(f"/jobs/{paused}/pause")
-    answer = world.bob.post(f"/jobs/{paused}/resume", params={"dry_run": 1})
-    assert changes_of(answer) == {("mine", 4, 2), ("other", 0, 2)}

@@ -31,21 +31,6 @@ def test_submitting_twice_with_a_key_gives_one_job(world: World) -> None:
     assert post_job(world.bob, key="k").status_code == 201
 
 
-def test_bounds_that_count_from_the_next_start_only_are_told(world: World) -> None:
-    job = world.submit(world.ann, min=2, max=4)["id"]
-    assert world.ann.patch(f"/jobs/{job}", json={"max": 6}).json()["note"] == ""
-    world.go(job, State.STARTING)
-    world.store.jobs.record({job: {"notes": {"bounds": [2, 6]}}})
-    assert world.ann.patch(f"/jobs/{job}", json={"max": 5}).json()["note"] == ""
-    note = world.ann.patch(f"/jobs/{job}", json={"max": 8}).json()["note"]
-    assert note.startswith("max 8: it was started with at most 6; that counts when it is started again")
-    assert world.bob.get("/jobs").json()["jobs"][0]["note"] == note
-    note = world.ann.patch(f"/jobs/{job}", json={"min": 1, "max": 1}).json()["note"]
-    assert note.startswith("min 1: it was started with at least 2, max 1: it was started with at least 2;")
-    world.go(job, State.RUNNING, State.PAUSING, State.PAUSED)
-    assert world.ann.get(f"/jobs/{job}").json()["note"] == ""
-
-
 def test_listings_are_filtered_and_paged(world: World) -> None:
     ids = [world.submit(world.ann if n % 2 else world.bob)["id"] for n in range(5)]
 
@@ -107,26 +92,3 @@ def test_stop_pause_and_resume_are_written_down(world: World) -> None:
     world.go(job, State.STOPPED)
     assert world.ann.post(f"/jobs/{job}/stop").status_code == 200
     assert world.ann.post(f"/jobs/{job}/pause").status_code == 409
-
-
-def test_why_tells_the_allocators_reason(world: World) -> None:
-    job = world.submit(world.ann, min=1, max=4)["id"]
-    assert world.ann.get(f"/jobs/{job}/why").json()["text"] == "waits for the next decision"
-    why = {
-        "binding": "share",
-        "path": [["", 4.0], ["ann", 2.0]],
-        "text": "has its share",
-        "change": "less competition",
-    }
-    world.store.jobs.record({job: {"why": why, "share": 2.0, "target": 2, "reason": "has its share"}})
-    answer = world.bob.get(f"/jobs/{job}/why").json()
-    assert answer["path"] == [{"node": "", "share": 4.0}, {"node": "ann", "share": 2.0}]
-    assert answer["lines"] == [
-        f"{job} has 0 workers and asks for 1 to 4.",
-        "It has its share.",
-        "Fair shares of the 4 devices that jobs can use: ann's is 2, this job's is 2.",
-        "less competition",
-        "It is number 1 of 1 that waits, and starts as soon as devices have been handed over.",
-    ]
-    world.go(job, State.STOPPED)
-    assert world.ann.get(f"/jobs/{job}/why").json()["lines"] == [f"{job} has stopped: for the test"]

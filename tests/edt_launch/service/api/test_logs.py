@@ -65,21 +65,3 @@ def test_lines_of_some_time_are_found(world: World, job: str) -> None:
     assert found(until=150) == ["one", "two"]
     assert found(since=100.5, text="thr") == ["three"]
     assert found(since=NOW) == []
-
-
-def test_times_that_say_nothing_are_told(world: World, job: str) -> None:
-    def refused(**query: float | str) -> str:
-        answer = world.ann.get(f"/jobs/{job}/logs/search", params=query)
-        assert answer.status_code == 422
-        return str(answer.json()["detail"])
-
-    assert "nothing says when the lines of launcher.log were printed" in refused(since=5)
-    told = "since, 1970-01-01T00:00:09+00:00, is not before until, 1970-01-01T00:00:09+00:00"
-    assert told in refused(since=9, until=9)
-    for nonsense in ("nan", "inf", "-1", "yesterday"):
-        refused(until=nonsense)
-    world.files(job).output.rank_log("2").touch()
-    world.files(job).output.rank_log("3").symlink_to("/etc/passwd")
-    for rank in (0, 2, 3):
-        answer = world.ann.get(f"/jobs/{job}/logs/search?since=5&rank={rank}")
-        assert answer.json() == {"hits": [], "next": None}

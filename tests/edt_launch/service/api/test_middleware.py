@@ -11,7 +11,6 @@ from edt_launch.service.api.dependencies import USER
 from edt_launch.service.api.middleware import RequestMiddleware, histogram
 from edt_launch.service.api.system import registry_of
 from edt_launch.service.listening import Connections
-from edt_launch.service.tokens import issue
 from world import World
 
 
@@ -205,14 +204,3 @@ def test_a_stream_ends_with_what_has_opened_it(world: World, withdraw: Callable[
     assert start["status"] == 200
     assert (first["body"], first["more_body"]) == (b"first", True)
     assert (last["body"], last.get("more_body", False)) == (b"", False)
-
-
-def test_a_stream_ends_when_its_token_expires(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(middleware, "EXPIRY", 0.0)
-    token, _ = issue(world.store.accounts, "ann", "short", world.clock(), world.clock() + 60.0)
-    world.tokens["ann"] = token
-
-    def expire() -> None:
-        world.clock.now += 61.0
-
-    assert len(asyncio.run(answer_of(world, expire))) == 3

@@ -30,12 +30,15 @@ def test_a_run_is_a_job_of_who_started_it(lab: Lab) -> None:
     refused(lab.ann.get("/runs/raaaaaaaa"), 404, "there is no run")
 
 
-def test_programs_for_wmla_are_told_their_folder(lab: Lab) -> None:
-    definition = lab.definition(framework="edtPyTorch", command=["train.py"])["id"]
-    (run,) = lab.run(lab.experiment(definition)["id"])
-    job = lab.world.store.jobs.get(run["job"])
-    assert (job.framework, job.data_dir) == ("edtPyTorch", str(lab.world.settings.data_folder))
-    assert job.environment == {}
+def test_all_definitions_are_run_or_some(lab: Lab) -> None:
+    first, second = lab.definition()["id"], lab.definition(name="two")["id"]
+    experiment = lab.experiment(first, second)["id"]
+    assert [run["name"] for run in lab.run(experiment)] == ["net", "two"]
+    (run,) = lab.run(experiment, definitions=[second], command=["true"])
+    assert run["name"] == "two"
+    assert lab.world.store.jobs.get(run["job"]).command == ("true",)
+    lab.world.context.settings.__dict__["highest_priority"] = 3
+    refused(lab.ann.post(f"/experiments/{experiment}/runs", json={"priority": 5}), 403, "highest")
 
 
 def test_none_is_started_if_one_cannot_be(lab: Lab) -> None:

@@ -22,15 +22,6 @@ def test_a_change_of_what_was_seen_otherwise_is_refused(world: World) -> None:
     assert world.admin.put("/shares/lab", json={"weight": 2}).json()["version"] == first
 
 
-def test_a_trial_says_whose_size_would_change(world: World) -> None:
-    for client in (world.ann, world.bob):
-        world.submit(client, max=4)
-    answer = world.admin.put("/shares/ann?dry_run=1", json={"weight": 3})
-    changes = {change["owner"]: (change["from"], change["to"]) for change in answer.json()["changes"]}
-    assert changes == {"ann": (2, 3), "bob": (2, 1)}
-    assert node(world, "ann").weight == 1.0
-
-
 def test_a_node_is_removed_once_nothing_needs_it(world: World) -> None:
     world.admin.put("/shares/lab", json={"guarantee": 3, "lends": False})
     version = world.admin.put("/shares/ann", json={"parent": "lab"}).json()["version"]

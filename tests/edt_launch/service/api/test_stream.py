@@ -7,7 +7,6 @@ from sqlalchemy.exc import OperationalError
 from edt_launch.service.api.stream import STALE, JobList, JobListCache, _changes, difference
 from edt_launch.service.bus import Topic
 from edt_launch.service.database.account_records import UserRecord
-from edt_launch.service.states import State
 from world import World
 
 ANN, BOB = UserRecord("ann"), UserRecord("bob")
@@ -48,15 +47,6 @@ def test_an_event_is_made_once_for_all_who_may_see_the_same(world: World) -> Non
     assert cache.difference(first, second, ANN) == difference(first, second, ANN)
     assert cache.difference(None, second, ANN) == difference(None, second, ANN)
     assert cache.difference(second, second, ANN) is None
-
-
-def test_what_ended_long_ago_is_gone(world: World) -> None:
-    job_list_cache = JobListCache(world.store, world.bus, world.clock)
-    job = world.submit(world.ann)["id"]
-    world.go(job, State.STOPPED)
-    first = job_list_cache.latest()
-    world.clock.now += 3601.0
-    assert data(difference(first, job_list_cache.latest(), ANN)) == {"jobs": [], "gone": [job]}
 
 
 def test_the_stream_begins_with_all_jobs_and_ends_with_the_service(world: World) -> None:

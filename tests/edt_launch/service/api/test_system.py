@@ -27,12 +27,6 @@ def test_figures_for_prometheus(world: World) -> None:
     assert values["edt_http_request_seconds_count", "/jobs/{job_id}", "200", "GET"] == 1
 
 
-def test_figures_may_be_public(world: World) -> None:
-    public = World(world.settings.home, world.store, public_metrics=True)
-    assert public.anybody.get("/metrics").status_code == 200
-    assert public.anybody.get("/api/v1/jobs").status_code == 401
-
-
 def test_nothing_loads_anything_from_elsewhere(world: World) -> None:
     headers = dict(world.ann.headers)
     assert world.anybody.get("/docs", headers=headers).status_code == 404

@@ -37,15 +37,6 @@ def test_the_last_hour_by_default(world: World) -> None:
     cluster_schemas.Timeline.model_validate(told)
 
 
-def test_workers_that_have_failed(world: World) -> None:
-    job = world.submit(world.ann)["id"]
-    held = (("node1", ("0",)),)
-    world.store.history.add([AllocationRecord(job, "ann", NOW - 60, 1, 1, held, "has failed", lost=1)])
-    told = world.bob.get("/timeline").json()
-    assert told["losses"] == [{"job": job, "time": NOW - 60, "workers": 1}]
-    assert (told["resizes"], told["changes"][0]["reason"]) == ([], "has failed")
-
-
 def test_what_happened_later_or_on_hosts_that_are_gone(world: World) -> None:
     job = world.submit(world.ann)["id"]
     world.store.history.add([AllocationRecord(job, "ann", NOW - 900, 0, 1, (("gone", ("7",)),), "")])

@@ -4,7 +4,6 @@ from dataclasses import replace
 import pytest
 
 from edt_launch.adapters.wmla.frameworks import Framework
-from edt_launch.service.database.job_query import JobQuery
 from edt_launch.service.database.jobs import NoSuchJobError
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.database.store import Store
@@ -108,24 +107,3 @@ def test_who_has_asked_for_the_end_cannot_take_it_back(store: Store) -> None:
     assert store.jobs.set_wanted(one.id, Wanted.RUN).wanted is Wanted.STOP
     with pytest.raises(NoSuchJobError):
         store.jobs.set_wanted("jzzzzzzzz", Wanted.STOP)
-
-
-def test_pages_follow_one_another(store: Store) -> None:
-    ids = [store.jobs.add(job(n))[0].id for n in range(5)]
-    first = store.jobs.page(JobQuery(limit=2))
-    second = store.jobs.page(JobQuery(limit=2, after=first.next or 0))
-    third = store.jobs.page(JobQuery(limit=2, after=second.next or 0))
-    assert [one.id for page in (first, second, third) for one in page.jobs] == ids
-    assert third.next is None
-    assert store.jobs.page(JobQuery(limit=5)).next is None
-
-
-def test_holders_are_the_jobs_that_have_not_ended(store: Store) -> None:
-    for name in "ab":
-        store.jobs.add(JobRecord(f"jaaaaaaa{name}", "ann", ("true",), 1, 1, 1.0, name=name))
-    store.jobs.record({"jaaaaaaaa": {"held": (("n1", ("0",)),)}})
-    store.jobs.move("jaaaaaaab", State.STOPPED, "for the test", 2.0)
-    (job,) = store.jobs.live()
-    (holder,) = store.jobs.holders()
-    assert vars(holder) == {name: value for name, value in vars(job).items() if name in vars(holder)}
-    assert holder.held == (("n1", ("0",)),)

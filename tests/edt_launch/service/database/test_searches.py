@@ -3,8 +3,6 @@ from dataclasses import replace
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.database.search_records import (
     SearchRecord,
-    SearchState,
-    SearchWanted,
     TrialRecord,
     TrialState,
 )
@@ -76,28 +74,3 @@ def test_a_search_is_forgotten_with_its_jobs_or_not_at_all(store: Store) -> None
     assert store.jobs.ids() == {"jaaaaaaaa", "jbbbbbbbb"}
     assert store.searches.delete(seen, ["jaaaaaaaa"])
     assert (store.searches.ids(), store.jobs.ids()) == (frozenset(), {"jbbbbbbbb"})
-
-
-def test_what_is_wanted_comes_true_in_time_only(store: Store) -> None:
-    store.searches.add(SEARCH)
-    assert store.searches.set_wanted(SEARCH.id, SearchWanted.STOP, {SearchState.QUEUED})
-    assert found_by(store).wanted is SearchWanted.STOP
-    store.searches.update(SEARCH.id, state=SearchState.STOPPED, ended=8.0, reason="stopped")
-    assert store.searches.live() == []
-    assert not store.searches.set_wanted(
-        SEARCH.id, SearchWanted.FORCE, {SearchState.QUEUED, SearchState.RUNNING}
-    )
-
-
-def test_it_starts_again_without_some_trials(store: Store) -> None:
-    store.searches.add(SEARCH)
-    for number in range(3):
-        store.searches.add_trial(trial(number))
-    store.searches.set_wanted(SEARCH.id, SearchWanted.STOP, set(SearchState))
-    store.searches.update(SEARCH.id, state=SearchState.STOPPED, started=7.0, ended=8.0, reason="stopped")
-    ended = found_by(store)
-    assert store.searches.start_again(ended, [0, 2])
-    assert not store.searches.start_again(ended, [1])
-    found = found_by(store)
-    assert found == replace(SEARCH, number=found.number)
-    assert [one.number for one in store.searches.trials(SEARCH.id)] == [1]
