@@ -348,25 +348,6 @@ def test_workers_of_a_module_outlive_their_server(agents, tmp_path):
 
 
 @linux
-@pytest.mark.full
-def test_a_stopped_server_is_done_without(light):
-    agent = light(
-        "import os, sys; print(os.getppid()); sys.exit(6)",
-        "from edt_launch.agent import workers; workers.REQUEST_TIMEOUT = 0.2",
-    )
-    agent.until(lambda: agent.warm)
-    server = psutil.Process(agent.warm[0].pid)
-    server.suspend()
-    try:
-        code, out, err = agent.run(0)
-    finally:
-        server.resume()
-    assert (code, int(out)) == (6, agent.process.pid)
-    assert "the warm server has not answered for 0.2 s" in err
-    assert agent.run(1)[0] == 6
-
-
-@linux
 @pytest.mark.parametrize(
     "module, reason",
     [
@@ -389,17 +370,6 @@ def test_nothing_is_forked_from_a_process_that_has_more_than_imports(light, tmp_
     else:
         (told,) = agent.warm
         assert reason in told.refused
-
-
-@linux
-@pytest.mark.full
-def test_a_library_that_seeds_at_its_import_does_so_in_the_program(light, cold, tmp_path):
-    variables = install(tmp_path, {"seeding": "import random; random.seed(1)"})
-    program = "import random, seeding\nprint(random.random())"
-    agent = light(program, variables=variables)
-    found = agent.run()
-    assert found == cold(program, variables=variables).run()
-    assert agent.warm[0].refused == "an import has seeded random"
 
 
 @linux

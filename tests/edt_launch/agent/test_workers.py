@@ -106,26 +106,6 @@ def test_one_that_closes_what_it_does_not_know_lives_on():
     assert step(20, state, Gone(1, 0))[1] == [Do(Verb.CLOSE_LIFELINE, 1)]
 
 
-def test_when_the_launcher_is_gone_all_are_killed_and_the_agent_ends_with_the_last():
-    state, actions = after(START, FORKED, Start(2, {}), Closed())
-    assert actions == [
-        Do(Verb.KILL, 1),
-        Do(Verb.CLOSE_LIFELINE, 1),
-        Do(Verb.KILL, 2),
-        Do(Verb.CLOSE_LIFELINE, 2),
-    ]
-    assert step(4, state, Start(3, {}))[1] == []
-    assert step(4, state, Refused(2))[1] == []
-    state, _ = step(4, state, Gone(1, -9))
-    state, actions = step(4, state, OutputEnded(1))
-    assert actions == [Do(Verb.FORGET, 1), Exited(1, -9)]
-    state, actions = step(5, state, Tick())  # the one that was still to be forked
-    state, more = step(5, state, OutputEnded(2))
-    assert [*actions, *more][-2:] == [Do(Verb.FORGET, 2), Exited(2, -9)]
-    assert state.is_over
-    assert after(Closed())[0].is_over
-
-
 events = st.one_of(
     st.builds(Start, st.integers(0, 2), st.just({})),
     *(st.builds(kind, st.integers(0, 2)) for kind in (Kill, Refused, OutputEnded)),

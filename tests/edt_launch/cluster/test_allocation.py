@@ -87,11 +87,6 @@ def test_an_error_names_line_value_and_what_is_expected(text, line, value, expec
     assert repr(value) in str(raised.value)
 
 
-def test_does_not_write_what_could_not_be_read():
-    with pytest.raises(AllocationError):
-        render(Allocation(1, (HostSlots("two hosts", 1),)))
-
-
 def test_replaces_a_file_in_one_go(tmp_path):
     path = tmp_path / 'it\'s an "allocation"'
     write_atomically(path, "first\n")

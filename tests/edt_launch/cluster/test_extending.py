@@ -9,8 +9,6 @@ from typer.testing import CliRunner
 
 from edt_launch.cluster import sources
 from edt_launch.cluster.allocation import Allocation, HostSlots
-from edt_launch.cluster.hosts import HostOptions
-from edt_launch.core.errors import SourceError
 from edt_launch.launcher import command
 from edt_launch.launcher.plan import Plan
 from edt_launch.launcher.program import Program
@@ -38,12 +36,3 @@ def test_edt_launch_uses_it_and_says_so(node_file: Path, planned: list[tuple[Pro
     assert result.exit_code == 0
     assert planned[0][1].allocation == Allocation(1, (HostSlots("n1", 2), HostSlots("n2", 1)))
     assert f"uses the hosts of the PBS job of {node_file} (3 slots): n1, n2" in result.stderr
-
-
-def test_options_come_first_and_trouble_is_told(node_file: Path) -> None:
-    environment = {"PBS_NODEFILE": str(node_file)}
-    assert sources.choose(HostOptions(environment, slots=1)).name == "slots"
-    source = sources.choose(HostOptions(environment))
-    node_file.unlink()
-    with pytest.raises(SourceError, match="PBS job"):
-        source.hosts()

@@ -2,7 +2,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.nvidia import Nvidia, visible
 from edt_launch.core.errors import SourceError
 
@@ -17,10 +16,6 @@ class FakeDriver:
         if self.found is None:
             raise SourceError("no answer")
         return self.found
-
-
-def test_all_gpus_of_this_machine() -> None:
-    assert Nvidia(FakeDriver(("0", "1"))).hosts() == (HostSlots("localhost", 2, ("0", "1")),)
 
 
 def test_one_that_has_failed_is_missed() -> None:

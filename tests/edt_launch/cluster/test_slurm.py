@@ -12,14 +12,6 @@ def hosts(**variables: str) -> tuple[HostSlots, ...] | None:
     return None if source is None else source.hosts()
 
 
-def test_gpus_are_numbered_on_each_node() -> None:
-    found = hosts(JOB_ID="1", JOB_NODELIST="n[1-2]", GPUS_ON_NODE="2")
-    assert found == (HostSlots("n1", 2, ("0", "1")), HostSlots("n2", 2, ("0", "1")))
-    assert hosts(JOB_ID="1", JOB_NODELIST="n1", GPUS_ON_NODE="2", JOB_GPUS="4,6") == (
-        HostSlots("n1", 2, ("4", "6")),
-    )
-
-
 def test_without_gpus_tasks_are_slots() -> None:
     found = hosts(JOB_ID="1", JOB_NODELIST="n[1-3]", TASKS_PER_NODE="2(x2),1")
     assert found is not None

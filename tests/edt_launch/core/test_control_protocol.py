@@ -3,7 +3,6 @@
 import pytest
 
 from edt_launch.core.control_protocol import (
-    KEPT,
     MAX_ID,
     MAX_LINE,
     Accepted,
@@ -49,11 +48,3 @@ def test_a_request_is_new_once_and_accepted_each_time() -> None:
     assert requests.answer(write(Pause("a"))) == (Accepted("a"), Pause("a"))
     assert requests.answer(write(Pause("a"))) == (Accepted("a"), None)
     assert requests.answer(write(Stop("b"))) == (Accepted("b"), Stop("b"))
-
-
-def test_no_more_ids_are_remembered_than_may_be() -> None:
-    requests = Requests()
-    for number in range(KEPT + 1):
-        requests.answer(write(Pause(str(number))))
-    assert requests.answer(write(Pause("1")))[1] is None
-    assert requests.answer(write(Pause("0")))[1] == Pause("0")

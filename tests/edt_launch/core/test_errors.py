@@ -28,9 +28,3 @@ def test_the_tree_is_drawn_in_the_docstring():
 )
 def test_exit_codes(kind, code):
     assert kind.exit_code == code
-
-
-def test_messages_name_value_limit_and_the_next_thing_to_do():
-    text = str(errors.StartTimeoutError(1, 2, 30.0, "node9 is unknown"))
-    for part in ("1 of at least 2 slots", "30 s", "node9 is unknown", "--min-np", "--start-timeout"):
-        assert part in text

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.core.event_log import LOOK, EventLog, EventReader, stamped
-from edt_launch.core.events import CheckpointFailed, Launched
+from edt_launch.core.event_log import LOOK, EventLog, EventReader
+from edt_launch.core.events import CheckpointFailed
 
 
 def line(reason: str) -> bytes:
@@ -18,19 +18,6 @@ def reasons(reader: EventReader) -> list[str]:
     return [event.reason for event in reader.read() if isinstance(event, CheckpointFailed)]
 
 
-def test_the_file_grows_event_by_event(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
-    path.write_text('{"event": "of the last run"}\n')
-    log = EventLog(path, print)
-    log.write(stamped(Launched(("a",), 7)))
-    lines = path.read_text().splitlines()
-    log.close()
-    assert len(lines) == 2
-    event = json.loads(lines[1])
-    assert event.pop("time") > 1e9
-    assert event == {"event": "launched", "command": ["a"], "pid": 7, "interface": ""}
-
-
 @pytest.mark.parametrize("length", [LOOK - 1, LOOK, LOOK + 1, 3 * LOOK])
 @pytest.mark.parametrize("before", [b"", line("a")])
 def test_half_a_line_is_cut_off_however_long_it_is(tmp_path: Path, before: bytes, length: int) -> None:
@@ -38,16 +25,6 @@ def test_half_a_line_is_cut_off_however_long_it_is(tmp_path: Path, before: bytes
     path.write_bytes(before + b"x" * length)
     EventLog(path, print).close()
     assert path.read_bytes() == before
-
-
-def test_the_half_line_alone_is_looked_for_in_a_large_file(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
-    path.touch()
-    os.truncate(path, 2**40)
-    with path.open("ab") as file:
-        file.write(b"\n" + line("a")[:9])
-    EventLog(path, print).close()
-    assert path.stat().st_size == 2**40 + 1
 
 
 def test_events_are_read_once_and_whole(tmp_path: Path) -> None:

@@ -43,18 +43,6 @@ def test_the_older_a_job_the_rarer_are_rows(tmp_path: Path) -> None:
     assert SAMPLES < len(paths.log_times.read_text().splitlines()) < 5 * SAMPLES
 
 
-def test_a_clock_that_is_set_back_stops_nothing(tmp_path: Path) -> None:
-    paths, times, _ = made(tmp_path)
-    for now in (5000.0, 100.0):
-        with paths.own_log.open("a") as log:
-            log.write("hello\n")
-        times.observe(now)
-    assert (
-        paths.log_times.read_text()
-        == "0.0 0 edt-launch.log\n5000.0 6 edt-launch.log\n100.0 12 edt-launch.log\n"
-    )
-
-
 def test_only_logs_are_looked_at_whatever_the_job_does(tmp_path: Path) -> None:
     paths, times, said = made(tmp_path)
     (paths.log / "a\nb.log").write_text("x")

@@ -1,6 +1,6 @@
 import pytest
 
-from edt_launch.core.scripts import script_name, script_of
+from edt_launch.core.scripts import script_of
 
 
 @pytest.mark.parametrize(
@@ -17,17 +17,3 @@ from edt_launch.core.scripts import script_name, script_of
 )
 def test_the_script_of_a_command(command: str, script: str | None) -> None:
     assert script_of(command.split()) == script
-
-
-@pytest.mark.parametrize(
-    "words, name",
-    [
-        (["python", "src/train.py", "--lr", "1"], "train"),
-        (["./run it.sh"], "run-it.sh"),
-        (["python", "-m", "my.module"], "python"),
-        (["///"], "job"),
-        (["x" * 99], "x" * 40),
-    ],
-)
-def test_names(words: list[str], name: str) -> None:
-    assert script_name(words) == name

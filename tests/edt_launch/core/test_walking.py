@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from deep import deepen
-from edt_launch.core.walking import names, walk
+from edt_launch.core.walking import walk
 from edt_launch.service.deleting import delete_folder
 
 
@@ -16,14 +16,6 @@ def test_everything_is_told_by_name_and_links_are_not_followed(tmp_path: Path) -
     assert found == ["a", "b", "c", "link", "b/deep", "b/deep/x", "c/y"]
     assert list(walk(tmp_path / "link")) == []
     assert list(walk(tmp_path / "missing")) == []
-
-
-def test_so_many_names_are_told_at_most(tmp_path: Path) -> None:
-    for name in "abc":
-        (tmp_path / name).touch()
-    assert names(tmp_path) == ["a", "b", "c"]
-    assert len(names(tmp_path, 2)) == 2
-    assert names(tmp_path / "missing") == names(tmp_path / "a") == []
 
 
 def test_what_no_path_reaches_is_left_out(tmp_path: Path) -> None:

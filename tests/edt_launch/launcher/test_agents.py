@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 
 from edt_launch.agent.protocol import Exited, Hello, Output, Setup, Started, Swept
-from edt_launch.core.errors import StartError
 from edt_launch.core.run_options import RunOptions
-from edt_launch.launcher import agents
 from edt_launch.launcher.agents import Agents, AllEnded, Lost
 from edt_launch.launcher.connectors import choice
 from edt_launch.launcher.connectors.connector import Connector
@@ -155,12 +153,3 @@ def test_who_speaks_another_language_is_no_agent(
     _, lost = hearing.until(Lost)
     assert not lost.has_connected
     assert any(reason in line for line in lost.explanation)
-
-
-def test_an_agent_that_cannot_be_executed(hearing: Hearing, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agents, "AGENT", ("/no/such/program",))
-    with pytest.raises(StartError, match="cannot run /no/such/program: No such file"):
-        hearing.agents.open("here")
-    hearing.agents.close()
-    with pytest.raises(StartError, match="the job is ending"):
-        hearing.agents.open("here")

@@ -39,36 +39,6 @@ def test_everything_after_the_script_is_the_scripts(planned, folder):
     assert plan.paths.root.parent == folder / "runs"
 
 
-def test_options_reach_the_plan(planned, folder):
-    Path("key").touch()
-    result = invoke(
-        *("-H", "h1:4,h2:4", "--max-np", "6", "--output-dir", "my out", "--network-interface", "eth7"),
-        *(
-            "--ssh-port",
-            "2222",
-            "--ssh-identity-file",
-            "key",
-            "--start-timeout",
-            "5",
-            "--hang-timeout",
-            "7",
-            *("--ready-timeout", "8"),
-            "--verbose",
-            *("--max-restarts", "7", "--checkpoint-interval", "0.5", "--keep-checkpoints", "2"),
-            "a script.py",
-        ),
-    )
-    assert result.exit_code == 0, result.output
-    ((_, plan),) = planned
-    assert plan.allocation == Allocation(1, (HostSlots("h1", 4), HostSlots("h2", 2)))
-    assert plan.paths.root == folder / "my out"
-    found = plan.options
-    assert (found.network_interface, found.start_timeout, found.verbose) == ("eth7", 5.0, True)
-    assert (found.hang_timeout, found.ready_timeout) == (7.0, 8.0)
-    assert (found.max_restarts, found.checkpoint_interval, found.keep_checkpoints) == (7, 0.5, 2)
-    assert (found.ssh_port, found.ssh_identity_file) == (2222, Path("key"))
-
-
 @pytest.mark.parametrize(
     "options, limits, slots",
     [

@@ -114,19 +114,6 @@ def worker(running: Running) -> Iterator[Launcher]:
     one.close()
 
 
-def test_workers_are_started_with_what_their_world_and_we_look_for(running: Running) -> None:
-    assert [host for host, _ in running.agents.started.values()] == ["here", "here"]
-    _, second = running.agents.started[1]
-    expected = {
-        "EDT_WORKER": "1",
-        "EDT_SLOT": "1",
-        "EDT_COORDINATOR": running.driver._server.address,
-        "SIMULATED_WORKER": "1",
-    }
-    assert {name: second[name] for name in expected} == expected
-    assert [event["event"] for event in running.events] == ["desired", "started", "started", "following"]
-
-
 def test_a_worker_that_was_to_end_before_it_connected_is_told_when_it_does(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,13 +143,6 @@ def test_what_workers_say_becomes_events(running: Running, worker: Launcher) -> 
     assert [event["event"] for event in said] == ["checkpoint_failed", "standby", "ready"]
     assert (said[0]["reason"], said[1]["worker"], said[2]["pid"]) == ("full", 1, os.getpid())
     assert running.driver._watch.timeout == 2.5
-
-
-def test_a_worker_is_released_when_its_agent_says_that_it_has_ended(running: Running) -> None:
-    running.notify("here", ProcessEnded(1, 137))
-    assert running.of("released", "lost", "failed") == [("released", 1), ("failed", 1)]
-    running.notify("here", ProcessEnded(1, 137))
-    assert len(running.of("released")) == 1
 
 
 def test_what_a_worker_has_sent_counts_before_its_end(running: Running) -> None:

@@ -25,7 +25,6 @@ from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.programs.script import NOT_ELASTIC, Script
 from no_files import KINDS, put
 from recorder import Recorder
-from simulated_program import SimulatedProgram
 from started import gone, started
 
 FAKE = (sys.executable, "-S", str(Path(__file__).with_name("fake_worker.py")))
@@ -288,19 +287,3 @@ def test_nothing_outlives_a_killed_launcher(paths):
         launcher.kill()
     assert pids[0] in {process.pid for process in family}
     assert psutil.wait_procs(family, timeout=60)[1] == []
-
-
-def test_a_program_of_any_kind_is_run_in_its_output_directory(paths):
-    program, plan, view = SimulatedProgram(Outcome(ExitCode.JOB_FAILED, "no")), plan_of(paths), Recorder()
-    assert job.run(program, plan, view, []) == Outcome(ExitCode.JOB_FAILED, "no")
-    assert [(one.plan, one.view) for one in program.jobs] == [(plan, view)]
-    assert [(event["event"], event.get("message")) for event in events_in(paths)] == [
-        ("begun", None),
-        ("ended", "no"),
-    ]
-
-
-def test_a_program_names_the_option_of_its_output_directory(paths):
-    paths.root.touch()
-    with pytest.raises(UsageError, match="--its-folder"):
-        job.run(SimulatedProgram(), plan_of(paths), Recorder(), [])

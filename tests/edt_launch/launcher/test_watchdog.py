@@ -170,14 +170,6 @@ def test_who_waits_for_others_does_not_hang() -> None:
     assert crew.overdue() == {}
 
 
-def test_who_became_a_member_since_the_last_tick_has_just_begun() -> None:
-    crew = Crew(timeout=3.0)
-    crew.heartbeat(0, "reducing", 0.1)
-    crew.heartbeat(1, "outside", 3.5)
-    crew.workers[1] = replace(crew.workers[1], generation=2)
-    assert crew.overdue() == {}
-
-
 def test_the_limit_is_learned_from_all_members() -> None:
     crew = Crew()
     crew.heartbeat(1, "reducing", 1.0, KNOWN | {"loading": Times(5, 40.0)})

@@ -79,18 +79,6 @@ def test_a_member_that_reaches_the_rendezvous_unasked_tells_the_others() -> None
     assert isinstance(job(Ready(2, 4))[0], Assign)
 
 
-def test_failure_before_the_first_world_ends_the_job() -> None:
-    job = Job()
-    job(Desired(slots(2)))
-    failed, terminate = job(Exited(0, 1))
-    assert isinstance(failed, events.Failed)
-    assert terminate == Terminate(1)
-    left, finish = job(Exited(1, 143))
-    assert isinstance(left, events.Left)
-    assert isinstance(finish, events.Finished)
-    assert not finish.succeeded
-
-
 def test_failure_of_the_last_worker_with_the_state_ends_the_job() -> None:
     job = Job().grown_to(1)
     failed, finish = job(Exited(0, 1))
@@ -206,14 +194,6 @@ def test_workers_that_have_to_train_fail_by_all_ending_well_in_training() -> Non
     assert finish == events.Finished(1, "rank 0 on a was lost, the last that had the state")
 
 
-def test_workers_that_have_to_train_end_well_once_one_has_returned() -> None:
-    job = Job(has_to_train=True).grown_to(2)
-    job(Done(1))
-    assert not of(events.Failed, job(Exited(1, 0)))
-    job(Done(0))
-    assert job(Exited(0, 0)) == [events.Finished(0, "the training function has returned")]
-
-
 def test_a_worker_that_ends_well_before_an_elastic_one_reaches_the_rendezvous_is_missing() -> None:
     job = Job()
     job(Desired(slots(3)))
@@ -259,17 +239,6 @@ def test_a_newcomer_that_dies_of_sigterm_has_left_on_a_notice(exit_code: int) ->
     assert noticed.reason == "SIGTERM"
     job.now += NOTICE_SUSPENSION
     assert [start.worker.slot for start in job(Tick())] == [Slot("a", 1)]
-
-
-def test_a_worker_that_hangs_after_training_does_not_hold_up_the_end() -> None:
-    job = Job().grown_to(2)
-    job(Done(0))
-    job(Done(1))
-    failed, terminate, *_ = job(Hung(1, "is silent"))
-    assert isinstance(failed, events.Failed)
-    assert terminate == Terminate(1, at_once=True)
-    job(Exited(1, 137))
-    assert job(Exited(0, 0))[-1] == events.Finished(1, "rank 1 on a was lost after training")
 
 
 def test_a_worker_that_hangs_is_killed_and_treated_like_a_dead_one() -> None:
@@ -332,3 +301,30 @@ def test_a_gang_that_is_to_pause_is_ended() -> None:
     assert len(of(Terminate, job(Pause("paused")))) == 3
     actions = [action for worker in range(3) for action in job(Exited(worker, 143))]
     assert actions[-1] == events.Finished(1, "paused", left=True)
+
+
+def test_late_messages_of_workers_that_are_gone_change_nothing() -> None:
+    job = Job().grown_to(2)
+    before = job.state
+    for event in (Ready(9, 3), Synced(9), Done(9), Exited(9, 1)):
+        assert job(event) == []
+    assert job.state == before
+
+
+def test_a_newcomer_that_ends_well_does_not_end_the_job() -> None:
+    job = Job().grown_to(1)
+    job(Desired(slots(2)))
+    (failed,) = job(Exited(1, 0))
+    assert isinstance(failed, events.Failed)
+    assert (failed.retry_after, job.state.outcome) == (SUSPENSION, None)
+
+
+def test_a_worker_that_hangs_after_training_does_not_hold_up_the_end() -> None:
+    job = Job().grown_to(2)
+    job(Done(0))
+    job(Done(1))
+    failed, terminate, *_ = job(Hung(1, "is silent"))
+    assert isinstance(failed, events.Failed)
+    assert terminate == Terminate(1, at_once=True)
+    job(Exited(1, 137))
+    assert job(Exited(0, 0))[-1] == events.Finished(1, "rank 1 on a was lost after training")

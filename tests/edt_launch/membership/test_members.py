@@ -4,7 +4,6 @@ from edt_launch.core import events
 from edt_launch.membership.members import (
     FORGET,
     LONGEST,
-    NOTICE_SUSPENSION,
     SUSPENSION,
     after_failure,
     after_notice,
@@ -55,12 +54,6 @@ def test_failures_double_it_up_to_a_limit() -> None:
     assert seconds[-1] == LONGEST
     assert found is not None
     assert found.reason == "failed 20 times"
-
-
-def test_they_are_counted_apart_and_the_longer_one_holds() -> None:
-    noticed = after_notice(100.0, None, "spot")
-    failed = after_failure(101.0, noticed)
-    assert (failed.failures, failed.notices, failed.until) == (1, 1, 100.0 + NOTICE_SUSPENSION)
 
 
 def test_all_is_forgotten_after_a_while() -> None:

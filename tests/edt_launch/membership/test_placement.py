@@ -32,16 +32,6 @@ def test_workers_of_a_host_stand_together_in_the_order_of_their_slots() -> None:
     assert [(p.rank, p.size, p.local_size) for p in assignments] == [(rank, 4, 2) for rank in range(4)]
 
 
-def test_cross_ranks_count_only_hosts_that_have_the_local_rank() -> None:
-    assignments = assign(members(("a", 0), ("b", 0), ("b", 1), ("b", 2)), 0)
-    assert [(p.host, p.cross_rank, p.cross_size) for p in assignments] == [
-        ("a", 0, 2),
-        ("b", 1, 2),
-        ("b", 0, 1),
-        ("b", 0, 1),
-    ]
-
-
 def test_the_root_is_a_member_of_the_last_generation_with_the_most_progress() -> None:
     some = members(
         ("a", 0), ("a", 1), ("a", 2), generation={1: 3, 2: 3}, progress={0: 99, 1: 7, 2: 8}, rank={1: 0, 2: 1}

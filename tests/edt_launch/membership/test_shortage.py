@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from edt_launch.core import events
+from edt_launch.membership.lateness import HOLD_UP
 from edt_launch.membership.members import NOTICE_SUSPENSION
 from edt_launch.membership.protocol import (
     Assign,
@@ -66,3 +67,14 @@ def test_a_notice_stops_the_world_even_if_too_few_stay() -> None:
     (assign,) = job(Ready(2, 0))
     assert isinstance(assign, Assign)
     assert job.state.shortage is None
+
+
+def test_a_first_world_that_never_comes_about_has_an_end() -> None:
+    job = Job(min_size=2)
+    job(Desired(slots(2)))
+    job(Ready(0, 0))
+    job.now += HOLD_UP
+    assert of(events.Waiting, job(Tick()))
+    job.now += job.state.limits.shortage_timeout
+    job(Tick())
+    assert job.state.outcome is not None

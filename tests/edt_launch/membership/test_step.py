@@ -4,7 +4,6 @@ import pytest
 
 from edt_launch.core import events
 from edt_launch.membership.protocol import (
-    Abort,
     Assign,
     Desired,
     Dismiss,
@@ -116,22 +115,6 @@ def test_a_worker_that_does_not_leave_is_ended() -> None:
     assert job(Tick()) == []
 
 
-def test_a_worker_that_does_not_leave_does_not_hold_up_the_end() -> None:
-    job = Job().grown_to(2)
-    job(Desired(slots(1)))
-    job(Ready(0, 1))
-    job(Ready(1, 1))
-    assert job(Abort("SIGTERM")) == [Terminate(0), Terminate(1)]
-    job = Job().grown_to(2)
-    job(Desired(slots(1)))
-    job(Ready(0, 1))
-    job(Ready(1, 1))
-    job(Done(0))
-    job(Exited(0, 0))
-    job.now += LEAVE_TIMEOUT
-    assert job(Tick()) == [Terminate(1)]
-
-
 def test_nobody_leaves_until_newcomers_make_up_the_minimum() -> None:
     job = Job(min_size=2).grown_to(2)
     actions = job(Desired((Slot("a", 0), Slot("b", 0))))
@@ -209,19 +192,6 @@ def test_before_the_first_world_a_pause_ends_the_job_at_once() -> None:
     assert job(Pause("a pause")) == [Dismiss(0), Terminate(1)]
     job(Exited(0, 0))
     assert job(Exited(1, 143))[-1] == events.Finished(1, "a pause", left=True)
-
-
-def test_members_that_unsynced_newcomers_are_left_with_are_kept() -> None:
-    job = Job().grown_to(1)
-    job(Desired(slots(0, 2)))
-    job(Ready(1, 0))
-    job(Ready(2, 0))
-    job(Ready(0, 4))
-    job(Exited(1, 137))
-    job(Ready(2, 0))
-    (assign,) = job(Ready(0, 4))
-    assert isinstance(assign, Assign)
-    assert [p.worker for p in assign.assignments] == [0, 2]
 
 
 @pytest.mark.parametrize("event", [Tick(), Desired(slots(3))])

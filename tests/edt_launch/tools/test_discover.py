@@ -28,11 +28,8 @@ def test_prints_hosts_that_have_slots(file: Path, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     "text, said",
     [
-        ("", "'# edt allocation v1 generation=N' as the first line"),
         (TEXT[:-1], "is it half written?"),
         ("# edt allocation v1 generation=7\nnode1:x\n", "line 2: 'x': expected a whole number of slots"),
-        ("# edt allocation v1 generation=7\nnode1:1\nnode1:1\n", "each host once"),
-        ("# edt allocation v1 generation=7\n", "at least one line"),
     ],
 )
 def test_what_makes_no_sense_is_an_error_and_prints_nothing(
@@ -72,11 +69,6 @@ def test_a_worker_finds_the_devices_of_its_host(host: str, devices: str, file: P
         check=True,
     )
     assert shown.stdout == f"{devices}\n"
-
-
-def test_a_command_that_is_not_there_is_an_error(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert discover.main([str(file), "--exec", "no-such-command"]) == 1
-    assert "no-such-command: No such file" in capsys.readouterr().err
 
 
 def test_nothing_slow_is_imported() -> None:

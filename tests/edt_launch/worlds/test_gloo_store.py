@@ -66,20 +66,6 @@ def test_a_question_waits_for_its_answer(store: Rendezvous) -> None:
     assert answers == [("200 OK", b"there")] * 3
 
 
-def test_who_is_through_takes_nothing_away_from_the_others(store: Rendezvous) -> None:
-    ask(store, "PUT", "/global/0", b"mine")
-    assert ask(store, "DELETE", "/global/0") == ("200 OK", b"")
-    assert ask(store, "GET", "/global/0") == ("200 OK", b"mine")
-
-
-def test_a_request_may_come_in_pieces(store: Rendezvous) -> None:
-    connection = connect(store)
-    for byte in request("PUT", "/a/b", b"abcd"):
-        connection.sendall(bytes([byte]))
-    assert receive(connection)[0] == "200 OK"
-    assert ask(store, "GET", "/a/b")[1] == b"abcd"
-
-
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
 @pytest.mark.parametrize("token", ["of-another-job", "", "ä"])
 def test_who_does_not_know_the_token_learns_and_changes_nothing(

@@ -66,11 +66,3 @@ def test_workers_that_horovod_ends_are_no_reason(paths):
     output.close()
     assert output.first_failure is None
     assert output.stop_reason == "failed to activate new hosts"
-
-
-def test_progress_bars_are_kept_by_rank(paths):
-    output = Output(paths, {}, print)
-    output.take("stderr", b"[0]<stderr>:half\r[1]<stderr>:other\r[0]<stderr>:done\n[1]<stderr>:end\n")
-    output.close()
-    assert paths.rank_log("0").read_bytes() == b"half\rdone\n"
-    assert paths.rank_log("1").read_bytes() == b"other\rend\n"

@@ -46,15 +46,3 @@ def test_kinds_have_names_and_frameworks_of_their_own() -> None:
     ]
     with pytest.raises(LookupError, match="'Fortran'"):
         kinds.named("Fortran")
-
-
-@pytest.mark.parametrize(
-    "name, expected",
-    [
-        ("script", ["--max-restarts", "2", "--", "train.py", "-e"]),
-        ("horovodrun", ["--horovodrun", "--", "train.py", "-e"]),
-    ],
-)
-def test_how_the_service_runs_jobs_that_name_no_framework(name: str, expected: list[str]) -> None:
-    kind = kinds.named(name)
-    assert kind.command_line(RunOptions(max_restarts=2), None, ["train.py", "-e"], None) == expected

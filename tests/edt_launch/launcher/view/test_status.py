@@ -11,7 +11,7 @@ from edt_launch.core.events import (
     Started,
     World,
 )
-from edt_launch.launcher.view.status import HISTORY, Mark, Resize, Status, rate, remaining
+from edt_launch.launcher.view.status import Mark, Resize, Status, rate, remaining
 
 
 def world(generation, size, reason=""):
@@ -53,12 +53,6 @@ def test_resizes_have_the_step_and_their_own_pause():
     assert status.resizes == (Resize(2, 5, 2, 4, None, "grown"), Resize(3, 5, 4, 1, 0.25, "shrunk"))
 
 
-def test_the_history_is_bounded():
-    status = fold(*(progress(step) for step in range(HISTORY + 10)))
-    assert len(status.history) == HISTORY
-    assert status.step == HISTORY + 9
-
-
 def test_a_restart_begins_with_a_first_world():
     status = fold(world(1, 2), progress(5), world(2, 4, "grown"), resumed(2, 0.5), progress(9, 4))
     status = status.observe(Finished(1, "lost"))
@@ -92,8 +86,3 @@ def test_foretold_in_proportion_right_after_a_resize():
 def test_measured_as_soon_as_there_are_a_few_steps():
     history = [*run(0, 0, 20, 2, 2), *run(14, 21, 9, 4, 3, generation=2)]
     assert rate(history) == 3
-
-
-def test_a_known_size_is_remembered_though_others_came_between():
-    history = [*run(0, 0, 20, 2, 2), *run(14, 21, 9, 4, 3, generation=2), Mark(20, 31, 2, 3)]
-    assert rate(history) == 2

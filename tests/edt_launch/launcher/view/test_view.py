@@ -48,19 +48,6 @@ def test_the_panel_is_two_lines_of_any_width(width):
     assert lines[0].startswith("4 w")
 
 
-@pytest.mark.parametrize(
-    "status, part",
-    [
-        (Status(), "waiting"),
-        (Status(starting=frozenset({1})), "starting 1 worker "),
-        (replace(STATUS, exit_code=1), "failed"),
-        (replace(STATUS, exit_code=1, reason="SIGTERM"), "ended"),
-    ],
-)
-def test_the_panel_at_other_times(status, part):
-    assert part in text_of(panel(110, status))
-
-
 def test_plain_lines_go_where_they_came_from_and_have_no_escape_codes():
     out, err = io.StringIO(), io.StringIO()
     view = PlainView(out, err)
@@ -90,14 +77,6 @@ def test_lines_appear_above_the_live_view():
     assert shown.index("oh") < shown.index("a message") < shown.rindex("4 workers") < shown.index("Resizes")
     assert shown.endswith("\n")
     assert "\x1b[?25h" in shown  # the cursor is back
-
-
-def test_the_live_view_is_redrawn_a_few_times_a_second():
-    console, file = terminal()
-    view = LiveView(console)
-    for now in range(1000):
-        view.refresh(110 + now / 1000, STATUS)
-    assert file.getvalue().count("generation 3") <= 12
 
 
 class Gone(io.StringIO):

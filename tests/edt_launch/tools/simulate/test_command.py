@@ -59,14 +59,6 @@ def test_json_has_the_figures_and_draws_only_when_asked(file, simulate):
     assert (file.parent / "there.png").exists()
 
 
-def test_rounds_have_the_published_timing_unless_told_otherwise(file, simulate):
-    record = json.loads(simulate(file, "--gpus", "8", "--rounds", "--json").out)
-    assert (record["timing"]["interval"], record["timing"]["resize_cost"]) == (60.0, 30.0)
-    assert record["timing"]["coalesce"] is None
-    told = json.loads(simulate(file, "--gpus", "8", "--rounds", "--decision-interval", "120", "--json").out)
-    assert told["timing"]["interval"] == 120.0
-
-
 @pytest.mark.parametrize(
     "options, code, said",
     [
@@ -86,9 +78,3 @@ def test_what_is_wrong_is_told_before_anything_is_replayed(
     error = json.loads(as_json.out)["error"]
     assert said in plain.err
     assert said in error["detail"] + error["next"]
-
-
-def test_only_who_needs_more_than_there_is_is_refused(file, simulate):
-    assert simulate(file, "--gpus", "4", "--policy", "edt", "--json").code == 0
-    file.write_text(HEADER + "\na,0,ada,8,5,8,4000\n")
-    assert "job a needs 5 GPUs" in simulate(file, "--gpus", "4", "--policy", "edt").err

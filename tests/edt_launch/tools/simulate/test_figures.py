@@ -1,6 +1,6 @@
 import pytest
 
-from edt_launch.tools.simulate.figures import due, judge, quantile, rho
+from edt_launch.tools.simulate.figures import judge, quantile, rho
 from edt_launch.tools.simulate.replay import Outcome, Run, Timing, machines
 from small import job
 
@@ -42,8 +42,3 @@ def test_the_figures_of_a_small_replay():
     assert figures.share_error == pytest.approx((60 + 40 + 40) / 320)
     # Could be used: all 8 throughout. Unused: 6 x 10 + 4 x 10 + 0 + 4 x 10.
     assert figures.idle == pytest.approx(140 / 320)
-
-
-def test_users_share_alike_and_their_jobs_share_what_is_theirs():
-    live = [job("a1"), job("a2"), job("b1", user="bob")]
-    assert due(8, live) == {"a1": 2, "a2": 2, "b1": 4}

@@ -120,7 +120,7 @@ def sizes_at(runs, time):
 
 
 def test_users_share_however_many_jobs_they_have_unless_jobs_share_directly():
-    jobs = trace(*(job(f"a{i}", gpu_seconds=4000) for i in range(3)), job("b", gpu_seconds=4000, user="bob"))
+    jobs = trace(*(job(f"a{i}", gpu_seconds=1500) for i in range(3)), job("b", gpu_seconds=1500, user="bob"))
     by_user = sizes_at(replay(jobs, HOSTS, fair(jobs), TIMING).runs, 100)
     flat = sizes_at(replay(jobs, HOSTS, fair(jobs, by_user=False), TIMING).runs, 100)
     assert by_user["b"] == 4

@@ -2,7 +2,6 @@ import pytest
 
 from edt_launch.tools.simulate.policies import Fifo
 from edt_launch.tools.simulate.replay import ROUNDS, StuckError, Timing, machines, replay
-from edt_launch.tools.simulate.runtime import Measured
 from small import Scripted, devices, job, trace
 
 EXACT = Timing(interval=1000.0, coalesce=0.5, resize_cost=5.0)
@@ -38,13 +37,6 @@ def test_a_suspended_job_keeps_what_it_has_done():
     assert (run.resizes, run.suspensions) == (0, 1)
 
 
-def test_spread_over_hosts_a_job_has_the_speed_measured_there():
-    slow = job("a", run_time=Measured({1: {1: 90.0}, 2: {1: 50.0, 2: 70.0}}), max=2)
-    policy = Scripted(lambda now: {"a": devices(1, 1)})
-    (run,) = replay(trace(slow), HOSTS, policy, EXACT).runs
-    assert run.ended == pytest.approx(0.5 + 5 + 70)
-
-
 def test_devices_of_leaving_workers_are_shown_until_they_are_handed_over_which_is_an_event():
     policy = Scripted(lambda now: {"a": devices(4) if now < 20 else devices(1), "b": devices(0, 1)})
     timing = Timing(interval=20.0, coalesce=0.5, resize_cost=0.0, hand_over=2.0)
@@ -53,17 +45,6 @@ def test_devices_of_leaving_workers_are_shown_until_they_are_handed_over_which_i
         now: sum(len(part.devices) for part in live[0].leaving) for now, live in policy.seen if now < 30
     }
     assert leaving == {0.5: 0, 20.5: 0, 21.5: 3, 23.0: 0}
-
-
-def test_policies_see_attained_service_and_times():
-    policy = Scripted(lambda now: {"a": devices(2) if now < 20 else devices(4)})
-    timing = Timing(interval=10.0, coalesce=0.0, resize_cost=0.0)
-    replay(trace(job("a", gpu_seconds=120)), HOSTS, policy, timing)
-    seen = {now: live[0] for now, live in policy.seen if live}
-    assert (seen[0.0].service, seen[10.0].service, seen[30.0].service) == (0, 20, 80)
-    assert (seen[0.0].waiting_since, seen[10.0].waiting_since) == (0.0, None)
-    assert (seen[10.0].started, seen[30.0].started) == (0.0, 0.0)
-    assert (seen[20.0].resized, seen[30.0].resized) == (None, 20.0)
 
 
 def test_a_job_that_can_never_run_is_named():

@@ -38,18 +38,6 @@ def test_measured_step_times_make_the_run_time():
     assert found.jobs[0].run_time.seconds(8, 3) == app["total_steps"] * app["step_time"]["8"]["3"]
 
 
-def test_batch_adaptive_jobs_may_use_all_that_was_measured():
-    fixed = read(TRACES / "pollux" / "tuned-1.csv").jobs[1]
-    adaptive = read(TRACES / "pollux" / "tuned-1.csv", adaptive=True).jobs[1]
-    assert (fixed.max, adaptive.max) == (32, 64)
-    assert adaptive.run_time.seconds(2, 1) == 9240.06
-
-
-def test_all_traces_can_be_read():
-    for path in TRACES.glob("*/*.csv"):
-        assert read(path).jobs
-
-
 @pytest.mark.parametrize(
     "line, value, expected",
     [

@@ -4,7 +4,7 @@ import pytest
 
 from edt_launch.tools.verify.causes import Cause, verdict
 from edt_launch.tools.verify.traces import Finding, Parting
-from handwritten import BUFFER, GROWN, ONE, TWO, WEIGHT, run
+from handwritten import GROWN, ONE, TWO, WEIGHT, run
 
 AGAIN = {"schedule": ONE, "suffix": " again"}
 
@@ -55,22 +55,9 @@ def test_what_comes_from_elsewhere_is_outside_the_state_when_runs_repeat_themsel
     assert "model (Sequential), optimizer (SGD), epoch (int)" in explanation.advice
 
 
-def test_an_operator_that_reads_a_buffer_which_differs():
-    finding = Finding(Parting.INPUT, "aten::add_", 1, reads=("model.0.weight", "model.1.running_mean"))
-    explanation = explain({"schedule": TWO, "changes": [(1, 0, *WEIGHT), (1, 0, *BUFFER)]}, finding)
-    assert explanation.cause is Cause.BUFFERS
-    assert explanation.why == "aten::add_ reads model.1.running_mean, which differs in micro-batch 1"
-
-
 @pytest.mark.parametrize("finding", [None, Finding(Parting.GRADIENT, "model.0.weight")])
 def test_a_ring_rounds_differently_for_every_size(finding):
     changed = {"schedule": TWO, "changes": [(1, 0, *WEIGHT)]}
     explanation = explain(changed, finding, reductions=("ring",))
     assert explanation.cause is Cause.REDUCTION
     assert 'reduction="exact"' in explanation.advice
-
-
-def test_a_ring_does_not_hide_a_flaw_that_the_traces_show():
-    changed = {"schedule": TWO, "changes": [(1, 0, *WEIGHT)]}
-    finding = Finding(Parting.RANDOM, "aten::bernoulli_", 1)
-    assert explain(changed, finding, reductions=("ring",)).cause is Cause.RANDOM

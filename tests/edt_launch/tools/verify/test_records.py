@@ -78,12 +78,6 @@ def test_workers_of_one_run_are_compared():
     assert not difference.is_repetition
 
 
-@pytest.mark.parametrize("kind, name", [("values", "epoch"), ("loss", "step.loss")])
-def test_only_the_coordinator_has_to_know_the_rest_of_the_state(kind, name):
-    assert first_difference([run(), run(TWO, changes=[(1, 1, kind, name)])]) is None
-    assert first_difference([run(), run(TWO, changes=[(1, 0, kind, name)])]) is not None
-
-
 @pytest.mark.parametrize("steps", [2, 4])
 def test_another_number_of_steps_is_a_difference(steps):
     difference = first_difference([run(), run(TWO, steps=steps)])

@@ -54,9 +54,3 @@ def test_backward_passes_add_to_gradients_that_depend_on_the_number_of_workers()
         FIRST, forward(FIRST), backward(FIRST, inputs="j", outputs="p"), backward(FIRST, "other")
     )
     assert compare(good, bad, 0) is None
-
-
-def test_a_gradient_that_differs_is_named_by_its_parameter():
-    good = [*micro_batch(FIRST), update("gradient", "model.weight", "g"), update()]
-    bad = [*micro_batch(FIRST), update("gradient", "model.weight", "h"), update(inputs="j", outputs="p")]
-    assert compare(good, bad, 0) == Finding(Parting.GRADIENT, "model.weight")
