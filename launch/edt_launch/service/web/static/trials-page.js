@@ -135,8 +135,21 @@
     });
   };
 
+  // A picture that is drawn anew forgets what is being dragged in it: that waits until the pointer is released.
+  let release = () => {};
+  let released = Promise.resolve();
+  const followPointer = () => {
+    for (const id of ["parallel", "scatter"]) {
+      find(id).addEventListener("pointerdown", () => {
+        released = new Promise((done) => { release = done; });
+      });
+    }
+    for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => release());
+  };
+
   const redraw = async () => {
     const search = await edtFetchJson(find("parallel").dataset.url);
+    await released;
     if (!search?.trials?.length) return; // the pictures stay
     const isFirst = !state.trials.length;
     state.trials = search.trials;
@@ -155,5 +168,6 @@
     edtTrials.drawCurves();
   };
   recall();
+  followPointer();
   keepDrawn(redraw, { recoloured });
 })();
