@@ -1,3 +1,3 @@
-from pages import chromium, site
+from pages import chromium, chromium_of_all, site
 
-__all__ = ["chromium", "site"]
+__all__ = ["chromium", "chromium_of_all", "site"]

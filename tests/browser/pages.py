@@ -1,10 +1,12 @@
 """A service that a real browser, Debian's Chromium, shows the pages of."""
 
+import asyncio
 import contextlib
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from starlette.types import ASGIApp
 
 import npm
 from databases import sqlite_at
+from edt_launch.service import sessions
 from world import World
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -30,52 +33,59 @@ PATIENCE = 60.0
 """Seconds until a test gives up."""
 AXE = ("axe-core", "4.14.1", "axe.min.js")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
-LOOKS: dict[str, dict[str, Any]] = {
-    "light": {"color_scheme": "light"},
-    "dark": {"color_scheme": "dark"},
-    "forced": {"forced_colors": "active"},
-}
 
 
 @dataclass
 class Site:
-    """A service with three users, and browsers that look at it. What their consoles say are errors."""
+    """A service with three users, and a browser that looks at it. What its console says are errors."""
 
     world: World
     server: "Server"
-    url: str
     browser: Browser
     errors: list[str] = field(default_factory=list)
 
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.port}"
+
     @contextlib.contextmanager
-    def page(self, name: str | None = None, **context: Any) -> Iterator[Page]:
-        """A browser's window, in which the user of that name is logged on."""
+    def page(self, name: str | None = None, path: str | None = None, **context: Any) -> Iterator[Page]:
+        """A browser's window, in which the user of that name is logged on; it shows what is at `path`."""
         opened = self.browser.new_context(base_url=self.url, **context)
         try:
+            if name is not None:
+                token = sessions.begin(self.world.store.accounts, name, self.world.clock.now)
+                cookie = {"name": sessions.cookie_name(self.world.context.url), "value": token}
+                opened.add_cookies([{**cookie, "url": self.url}])  # type: ignore[typeddict-item]
             page = opened.new_page()
             page.set_default_timeout(1000 * PATIENCE)
             page.on("pageerror", lambda error: self.errors.append(str(error)))
             page.on("console", lambda said: said.type == "error" and self.errors.append(said.text))
-            if name is not None:
-                page.goto("/logon")
-                page.get_by_label("Password or token").fill(self.world.tokens[name])
-                page.get_by_role("button", name="Log on").click()
-                page.wait_for_url(lambda url: "/logon" not in url)
+            if path is not None:
+                page.goto(path)
             yield page
         finally:
             opened.close()
 
-    def check_access(self, page: Page) -> None:
-        """Have axe look for what keeps people from using a page."""
-        try:
-            axe = npm.file_of(*AXE).decode()
-        except npm.NotFetchedError as error:
-            pytest.skip(f"axe-core cannot be had: {error}")
-        page.evaluate(f"(() => {{ {axe}; window.axe = axe }})()")
-        found = page.evaluate("rules => axe.run({runOnly: rules})", RULES)
+    def check_access(self, page: Page, *rules: str) -> None:
+        """Have axe look for what keeps people from using a page; by all rules, or those."""
+        if not page.evaluate("'axe' in window"):
+            page.evaluate(_axe())
+        options = {"values": rules, "type": "rule"} if rules else {"values": RULES, "type": "tag"}
+        found = page.evaluate(
+            "runOnly => axe.run({runOnly, resultTypes: ['violations'], elementRef: false})", options
+        )
         told = [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found["violations"]]
         if told:
             raise AssertionError(f"{page.url}: {told}")
+
+
+@cache
+def _axe() -> str:
+    try:
+        return f"(() => {{ {npm.file_of(*AXE).decode()}; window.axe = axe }})()"
+    except npm.NotFetchedError as error:
+        pytest.skip(f"axe-core cannot be had: {error}")
 
 
 def is_too_wide(page: Page) -> bool:
@@ -83,14 +93,27 @@ def is_too_wide(page: Page) -> bool:
     return bool(page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"))
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
+@pytest.fixture(scope="session")
+def chromium_of_all() -> Iterator[tuple[Browser, asyncio.AbstractEventLoop]]:
+    """A browser, and the event loop that goes on in this thread as long as it lives."""
     if not CHROMIUM.exists():
         pytest.skip(f"{CHROMIUM} is not there: apt-get install chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield browser
+        loop = asyncio.get_running_loop()
+        asyncio._set_running_loop(None)
+        yield browser, loop
+        asyncio._set_running_loop(loop)
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def chromium(chromium_of_all: tuple[Browser, asyncio.AbstractEventLoop]) -> Iterator[Browser]:
+    """The browser; other files' tests run their own event loops."""
+    browser, loop = chromium_of_all
+    asyncio._set_running_loop(loop)
+    yield browser
+    asyncio._set_running_loop(None)
 
 
 class Server:
@@ -125,14 +148,21 @@ class Server:
         self._thread.join()
 
 
-@pytest.fixture
-def site(tmp_path: Path, chromium: Browser) -> Iterator[Site]:
-    store = sqlite_at(tmp_path / "edt.db")
-    world = World(tmp_path / "home", store)
+@contextlib.contextmanager
+def site_at(folder: Path, browser: Browser) -> Iterator[Site]:
+    """A site whose service keeps all in a folder."""
+    store = sqlite_at(folder / "edt.db")
+    world = World(folder / "home", store)
     server = Server(world.app, world.context.stop)
     server.start()
     try:
-        yield Site(world, server, f"http://127.0.0.1:{server.port}", chromium)
+        yield Site(world, server, browser)
     finally:
         server.stop()
         store.close()
+
+
+@pytest.fixture
+def site(tmp_path: Path, chromium: Browser) -> Iterator[Site]:
+    with site_at(tmp_path, chromium) as one:
+        yield one

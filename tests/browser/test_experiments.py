@@ -2,15 +2,12 @@
 
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Page
 
+from edt_launch.service.states import State
 from lab import CODE, Lab
-from pages import LOOKS, Site, is_too_wide
-from tiers import full
+from pages import Site
 from world import tar
-
-HOSTILE = '<img src=x onerror="alert(1)">'
 
 
 def by_keyboard(page: Page, role: str, name: str) -> None:
@@ -19,40 +16,9 @@ def by_keyboard(page: Page, role: str, name: str) -> None:
     page.keyboard.press("Enter")
 
 
-def test_what_a_dialog_changes_is_shown_at_once(site: Site) -> None:
-    lab = Lab(site.world)
-    with site.page("ann") as page:
-        page.goto(f"/experiments/projects/{lab.project}")
-        page.evaluate("window.isSame = true")
-        by_keyboard(page, "link", "Members")
-        dialog = page.get_by_role("dialog")
-        dialog.get_by_label("User").select_option("bob")
-        dialog.get_by_role("button", name="Save").click()
-        page.locator("tr", has_text="bob").get_by_role("cell", name="editor").wait_for()
-        assert page.evaluate("window.isSame")
-    assert site.errors == []
-
-
-def test_the_list_follows_runs_that_others_start(site: Site) -> None:
-    lab = Lab(site.world)
-    experiment = lab.experiment(lab.definition()["id"])["id"]
-    lab.join("bob", "viewer")
-    with site.page("bob") as page:
-        for path in ("/experiments", f"/experiments/projects/{lab.project}"):
-            page.goto(path)
-            row = page.locator("tr", has=page.get_by_role("link", name="first", exact=True))
-            before = len(lab.ann.get(f"/experiments/{experiment}/runs").json()["runs"])
-            row.get_by_role("cell", name=str(before), exact=True).wait_for()
-            page.get_by_text("live", exact=True).wait_for()
-            lab.run(experiment)
-            row.get_by_role("cell", name=str(before + 1), exact=True).wait_for()
-    assert site.errors == []
-
-
 def test_an_experiment_is_made_and_run_by_the_keyboard_alone(site: Site) -> None:
     (site.world.settings.data_folder / "mnist").mkdir()
-    with site.page("ann") as page:
-        page.goto("/experiments")
+    with site.page("ann", "/experiments") as page:
         by_keyboard(page, "link", "New project")
         dialog = page.get_by_role("dialog")
         dialog.get_by_label("Name").fill("digits")
@@ -88,42 +54,15 @@ def test_an_experiment_is_made_and_run_by_the_keyboard_alone(site: Site) -> None
     assert site.errors == []
 
 
-def test_removing_a_definition_keeps_what_was_typed(site: Site) -> None:
-    lab = Lab(site.world)
-    experiment = lab.experiment(lab.definition()["id"])["id"]
-    with site.page("ann") as page:
-        page.goto(f"/experiments/{experiment}/edit")
-        name = page.get_by_label("Name", exact=True)
-        name.fill("second")
-        with page.expect_navigation():
-            name.press("Enter")
-        page.get_by_label("Description").fill("typed")
-        site.check_access(page)
-        by_keyboard(page, "button", "Remove net")
-        page.get_by_text("An experiment needs a training definition").wait_for()
-        assert (name.input_value(), page.get_by_label("Description").input_value()) == ("second", "typed")
-    assert site.errors == []
-
-
 def test_what_is_there_is_edited(site: Site) -> None:
     lab = Lab(site.world)
     definition = lab.definition()["id"]
     experiment = lab.experiment(definition)["id"]
-    with site.page("ann") as page:
-        page.goto(f"/experiments/projects/{lab.project}")
-        by_keyboard(page, "link", "Edit")
-        dialog = page.get_by_role("dialog")
-        dialog.get_by_label("Description").fill("about digits")
-        site.check_access(page)
-        dialog.get_by_role("button", name="Save").click()
-        page.get_by_text("about digits").wait_for()
+    with site.page("ann", f"/experiments/projects/{lab.project}") as page:
         by_keyboard(page, "link", "Edit net")
-        source = page.get_by_label("New training source code")
-        source.wait_for()
-        site.check_access(page)
         page.get_by_label("Description").fill("one layer")
         code = {"name": "new.tar.gz", "mimeType": "application/gzip", "buffer": tar({"train.py": b""})}
-        source.set_input_files([code])  # type: ignore[list-item]
+        page.get_by_label("New training source code").set_input_files([code])  # type: ignore[list-item]
         by_keyboard(page, "button", "Save")
         page.locator("tr", has_text="net").get_by_role("cell", name="2", exact=True).wait_for()
         page.goto(f"/experiments/{experiment}/edit")
@@ -134,6 +73,14 @@ def test_what_is_there_is_edited(site: Site) -> None:
         most.fill("2")
         by_keyboard(page, "button", "Save")
         page.get_by_text("1 GPU on 1 to 2 nodes, Elastic").wait_for()
+        name = page.get_by_label("Name", exact=True)
+        name.fill("second")
+        with page.expect_navigation():
+            name.press("Enter")  # saves, and takes no definition out
+        page.get_by_label("Description").fill("typed")
+        by_keyboard(page, "button", "Remove net")
+        page.get_by_text("An experiment needs a training definition").wait_for()
+        assert (name.input_value(), page.get_by_label("Description").input_value()) == ("second", "typed")
     assert lab.ann.get(f"/definitions/{definition}").json()["description"] == "one layer"
     assert site.errors == []
 
@@ -141,8 +88,7 @@ def test_what_is_there_is_edited(site: Site) -> None:
 def test_what_makes_no_sense_cannot_be_sent(site: Site) -> None:
     lab = Lab(site.world)
     definition = lab.definition()["id"]
-    with site.page("ann") as page:
-        page.goto(f"/experiments/{lab.experiment(definition)['id']}/edit")
+    with site.page("ann", f"/experiments/{lab.experiment(definition)['id']}/edit") as page:
         run = page.get_by_role("button", name="Create and run")
         assert run.is_enabled()
         page.get_by_label("Use global execution command").check()
@@ -161,18 +107,12 @@ def test_what_makes_no_sense_cannot_be_sent(site: Site) -> None:
         assert add.is_disabled()
         page.get_by_label("Number of nodes, at most").fill("2")
         assert add.is_enabled()
-        page.goto("/console/run")
-        assert page.get_by_role("button", name="Run", exact=True).is_disabled()
-        page.get_by_label("Command").fill("python train.py")
-        assert page.get_by_role("button", name="Run", exact=True).is_enabled()
     assert site.errors == []
 
 
-@pytest.mark.parametrize("path", ["experiments/{}/add", full("console/run"), full("searches/new")])
-def test_a_chosen_file_is_accepted_and_taken_away_again(site: Site, path: str) -> None:
+def test_a_chosen_file_is_accepted_and_taken_away_again(site: Site) -> None:
     experiment = Lab(site.world).experiment(command=["python", "train.py"])["id"]
-    with site.page("ann") as page:
-        page.goto(f"/{path.format(experiment)}")
+    with site.page("ann", f"/experiments/{experiment}/add") as page:
         for field in page.locator("input[required]").all():
             field.fill("1")
         file, shown = page.locator("input[type=file]"), page.locator(".file")
@@ -195,44 +135,15 @@ def test_a_chosen_file_is_accepted_and_taken_away_again(site: Site, path: str) -
     assert site.errors == []
 
 
-def test_curves_of_runs_that_come_later_are_drawn(site: Site) -> None:
-    lab = Lab(site.world)
-    experiment = lab.experiment(lab.definition()["id"])["id"]
-    with site.page("ann") as page:
-        page.goto(f"/experiments/{experiment}?tab=compare")
-        page.get_by_text("Nothing has been run yet.").wait_for()
-        page.get_by_text("live", exact=True).wait_for()
-        for number in (1, 2):
-            (run,) = lab.run(experiment)
-            lab.finish(run["job"], loss=0.5)
-            page.locator(f"#curves[data-curves='{number}'] canvas").wait_for()
-        page.get_by_role("combobox", name="Value").select_option("loss")
-        lab.ann.delete(f"/jobs/{run['job']}")
-        page.locator("#curves[data-curves='1']").wait_for()
-    assert site.errors == []
-
-
-def test_a_page_whose_experiment_was_deleted_says_so(site: Site) -> None:
-    lab = Lab(site.world)
-    experiment = lab.experiment(lab.definition()["id"])["id"]
-    with site.page("ann") as page:
-        page.goto(f"/experiments/{experiment}")
-        page.get_by_text("live", exact=True).wait_for()
-        lab.ann.delete(f"/experiments/{experiment}")
-        site.world.submit(lab.bob)
-        page.get_by_text("there is no experiment").wait_for()
-
-
 def test_texts_of_several_lines_stay_as_they_are(site: Site) -> None:
     lab = Lab(site.world)
     texts = {"command": ["bash", "-c", "echo one\nexit 3"], "description": "\n a\nb"}
     definition = lab.definition(**texts, code=None)["id"]
     experiment = lab.experiment(definition, **texts)["id"]
-    with site.page("ann") as page:
-        page.goto(f"/experiments/{experiment}/edit")
+    with site.page("ann", f"/experiments/{experiment}/edit") as page:
         page.get_by_label("Name").fill("second")
         page.get_by_role("button", name="Save").click()
-        page.wait_for_function("document.querySelector('[name=version]').value === '2'")
+        page.locator("[name=version][value='2']").wait_for(state="attached")
         page.goto(f"/experiments/definitions/{definition}/edit")
         page.get_by_label("Name").fill("other")
         page.get_by_role("button", name="Save").click()
@@ -254,20 +165,19 @@ def drop(page: Page, on: str, *files: Path) -> None:
         session.send("Input.dispatchDragEvent", {"type": kind, "data": data, **where})
 
 
-@pytest.mark.parametrize("on", ["input[type=file]", "h1"])
-def test_an_archive_is_dropped_on_its_field_or_beside_it(site: Site, tmp_path: Path, on: str) -> None:
+def test_an_archive_is_dropped_on_its_field_or_beside_it(site: Site, tmp_path: Path) -> None:
     lab = Lab(site.world)
     experiment = lab.experiment()["id"]
     net, more = tmp_path / "net.tar.gz", tmp_path / "more.zip"
     net.write_bytes(CODE)
     more.write_bytes(CODE)
-    with site.page("ann") as page:
-        page.goto(f"/experiments/{experiment}/add")
+    with site.page("ann", f"/experiments/{experiment}/add") as page:
         drop(page, "h1", net, more)
         page.get_by_text("2 files were dropped: pack them into one archive").wait_for()
         by_keyboard(page, "button", "Take the file away")
-        drop(page, on, net)
-        page.locator(".file").get_by_text("net.tar.gz").wait_for()
+        for on in ("h1", "input[type=file]"):
+            drop(page, on, net)
+            page.locator(".file").get_by_text("net.tar.gz").wait_for()
         page.get_by_label("Name").fill("net")
         page.get_by_label("Execution command").fill("python train.py")
         page.get_by_label("Number of nodes, at most").fill("2")
@@ -277,75 +187,46 @@ def test_an_archive_is_dropped_on_its_field_or_beside_it(site: Site, tmp_path: P
     assert site.errors == []
 
 
-@pytest.mark.parametrize(
-    "path, most", [("experiments/{}/add", "Number of nodes, at most"), ("console/run", "Workers at most")]
-)
-def test_a_large_archive_keeps_nobody_from_seeing_what_would_change(site: Site, path: str, most: str) -> None:
-    experiment = Lab(site.world).experiment()["id"]
-    with site.page("ann") as page:
-        page.goto(f"/{path.format(experiment)}")
+def test_a_large_archive_keeps_nobody_from_seeing_what_would_change(site: Site) -> None:
+    with site.page("ann", "/console/run") as page:
+        assert page.get_by_role("button", name="Run", exact=True).is_disabled()
         large = {"name": "net.zip", "mimeType": "application/zip", "buffer": bytes(8 * 2**20)}
         page.locator("input[type=file]").set_input_files([large])  # type: ignore[list-item]
-        page.get_by_label(most).fill("2")
+        page.get_by_label("Workers at most").fill("2")
         page.get_by_label("Name").fill("net")
         page.keyboard.press("Tab")
         page.locator("#preview").get_by_text("net starts at once with 2.").wait_for()
     assert site.errors == []
 
 
-def test_forms_work_without_scripts(site: Site) -> None:
-    lab = Lab(site.world)
-    experiment = lab.experiment()["id"]
-    with site.page("ann", java_script_enabled=False) as page:
-        page.goto(f"/experiments/{experiment}/add")
-        page.get_by_label("Name").fill("net")
-        page.get_by_label("Execution command").fill("python train.py")
-        page.get_by_label("Training source code").set_input_files(
-            [{"name": "net.zip", "mimeType": "application/zip", "buffer": b"no zip"}]
-        )
-        assert not page.get_by_role("button", name="Take the file away").is_visible()
-        page.get_by_role("button", name="Add", exact=True).click()
-        page.get_by_role("alert").wait_for()
-    assert [error for error in site.errors if "422" not in error] == []
-
-
-@pytest.mark.parametrize("look", ["light", full("dark"), full("forced")])
-def test_everybody_can_use_experiments(site: Site, look: str) -> None:
-    lab = Lab(site.world)
-    definition = lab.definition(name=HOSTILE)["id"]
-    experiment, empty = (
-        lab.experiment(definition, description=HOSTILE)["id"],
-        lab.experiment(name="empty")["id"],
-    )
-    for rate in ("0.1", HOSTILE):
-        (run,) = lab.run(experiment, environment={"RATE": rate})
-        lab.finish(run["job"], loss=0.5, accuracy=0.75)
-    lab.run(experiment)
-    project = f"experiments/projects/{lab.project}"
-    paths = [
-        *("experiments", "experiments/new-project", project, f"{project}/members", f"{project}/delete"),
-        *(f"experiments/new?project={lab.project}", f"experiments/definitions/{definition}/delete"),
-        *(f"experiments/{empty}", f"experiments/{empty}?tab=compare", f"experiments/{empty}/edit"),
-        *(f"experiments/{experiment}?tab={tab}" for tab in ("runs", "compare", "overview")),
-        *(
-            f"experiments/{experiment}/{page}"
-            for page in ("run", "edit", "delete", "add", "add?tab=existing")
-        ),
-        *(f"experiments/runs/{run['id']}/{page}" for page in ("again", "save")),
-    ]
-    with site.page("ann", viewport={"width": 320, "height": 640}, **LOOKS[look]) as page:
-        for path in paths:
-            page.goto(f"/{path}")
-            site.check_access(page)
-            assert not is_too_wide(page), path
-    assert site.errors == []
-
-
-def test_what_happens_while_a_page_is_loaded_is_shown(site: Site) -> None:
+def test_pages_follow_what_others_do(site: Site) -> None:
     lab = Lab(site.world)
     experiment = lab.experiment(lab.definition()["id"])["id"]
-    with site.page("ann") as page:
-        page.route("**/api/v1/stream", lambda route: (lab.run(experiment), route.continue_()))
+    lab.join("bob", "viewer")
+    with site.page("bob", "/experiments") as page:
+        row = page.locator("tr", has=page.get_by_role("link", name="first", exact=True))
+        row.get_by_role("cell", name="0", exact=True).wait_for()
+        page.get_by_text("live", exact=True).wait_for()
+        (run,) = lab.run(experiment)
+        row.get_by_role("cell", name="1", exact=True).wait_for()
+        lab.ann.post(f"/jobs/{run['job']}/stop")
+        site.world.go(run["job"], State.STOPPED)
+        page.goto(f"/experiments/{experiment}?tab=compare")
+        page.get_by_text("live", exact=True).wait_for()
+        for number in (1, 2):
+            (run,) = lab.run(experiment)
+            lab.finish(run["job"], loss=0.5)
+            page.locator(f"#curves[data-curves='{number}'] canvas").wait_for()
+        page.get_by_role("combobox", name="Value").select_option("loss")
+        lab.ann.delete(f"/jobs/{run['job']}")
+        page.locator("#curves[data-curves='1']").wait_for()
+        # What happens while a page is loaded.
+        page.route("**/api/v1/stream", lambda route: (lab.run(experiment), route.continue_()), times=1)
         page.goto(f"/experiments/{experiment}")
         page.get_by_role("region", name="Queued").get_by_role("link", name="net").wait_for()
-    assert site.errors == []
+        for job in site.world.store.jobs.live():
+            site.world.go(job.id, State.STOPPED)
+        assert lab.ann.delete(f"/experiments/{experiment}").status_code < 300
+        site.world.submit(lab.bob)
+        page.get_by_text("there is no experiment").wait_for()
+    assert [error for error in site.errors if "404" not in error] == []

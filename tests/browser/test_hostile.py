@@ -13,14 +13,15 @@ MARKUP = "<img src=x onerror=\"document.title='won'\"><script>document.title='wo
 BIDI = "\u202egnp.exe\u2066"
 COLOURS = "\x1b[31mred\x1b]0;won\x07\x1b[2J"
 NAME = f"{MARKUP[:60]}{BIDI}"
+ODD = {MARKUP: 1.0, "constructor": -1.0, BIDI: float("nan")}
+IMPOSSIBLE = {MARKUP: 1.0, BIDI: float("nan"), "loss": float("inf"), "ok": 10**400, "__proto__": 1.0}
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("width", [1200, 320])
-def test_names_logs_values_and_files_stay_text(site: Site, width: int) -> None:
+def a_job(site: Site, log_line: int, values: dict[str, float]) -> str:
+    """A job of such a name that has printed lines, one of that many bytes, and reported values."""
     world = site.world
     code = tar({f"{BIDI}<b>.py": b"print()", "train.py": b"print()"})
-    job = post_job(world.ann, code=code, name=NAME, max=2, environment={"A": MARKUP}).json()["id"]
+    job: str = post_job(world.ann, code=code, name=NAME, max=2, environment={"A": MARKUP}).json()["id"]
     world.go(job, State.STARTING, State.RUNNING)
     held = (("node1", ("0",)),)
     world.store.jobs.record(
@@ -30,15 +31,19 @@ def test_names_logs_values_and_files_stay_text(site: Site, width: int) -> None:
     folder = world.files(job)
     with folder.launcher_log.open("w") as log:
         log.write(f"[0] {MARKUP} {BIDI} {COLOURS}\n")
-        log.write("x" * 10_000_000 + "\n")
+        log.write("x" * log_line + "\n")
         log.write("[0] after the long line\n")
-    values = {MARKUP: 1.0, BIDI: float("nan"), "loss": float("inf"), "ok": 10**400, "__proto__": 1.0}
-    progress = {"event": "progress", "time": NOW, "step": 1, "size": 1, "epoch": None, "values": values}
-    later = {**progress, "time": NOW + 1, "step": 2}
-    folder.output.events.write_text(f"{json.dumps(progress)}\n{json.dumps(later)}\n")
+    progress = {"event": "progress", "size": 1, "epoch": None, "values": values}
+    lines = [json.dumps({**progress, "time": NOW + step, "step": step}) + "\n" for step in range(1, 20)]
+    folder.output.events.write_text("".join(lines))
     (folder.output.model / f"{BIDI}<i>.pt").write_bytes(b"weights")
-    with site.page("ann", viewport={"width": width, "height": 640}) as page:
-        page.goto("/pool")
+    return job
+
+
+@pytest.mark.full
+def test_names_logs_values_and_files_stay_text(site: Site) -> None:
+    job = a_job(site, 10_000_000, IMPOSSIBLE)
+    with site.page("ann", "/pool", viewport={"width": 320, "height": 640}) as page:
         page.locator("#chart[data-bars='1']").wait_for()
         assert not is_too_wide(page)
         assert page.get_by_text(MARKUP[:60]).first.is_visible()
@@ -62,26 +67,9 @@ def test_names_logs_values_and_files_stay_text(site: Site, width: int) -> None:
     assert site.errors == []
 
 
-@pytest.mark.full
 def test_values_with_odd_names_are_plotted(site: Site) -> None:
-    world = site.world
-    job = world.submit(world.ann)["id"]
-    lines = [
-        json.dumps(
-            {
-                "event": "progress",
-                "time": NOW + step,
-                "step": step,
-                "size": 1,
-                "epoch": None,
-                "values": {MARKUP: 1.0 / step, "constructor": -step, "nan": float("nan")},
-            }
-        )
-        for step in range(1, 20)
-    ]
-    world.files(job).output.events.write_text("\n".join(lines) + "\n")
-    with site.page("ann") as page:
-        page.goto(f"/jobs/{job}")
+    job = a_job(site, 100, ODD)
+    with site.page("ann", f"/jobs/{job}") as page:
         page.locator("#plots[data-points]").wait_for()
         for box in page.get_by_role("group", name="Values").get_by_role("checkbox").all():
             box.check()
@@ -89,20 +77,6 @@ def test_values_with_odd_names_are_plotted(site: Site) -> None:
         page.get_by_label("Smoothing").select_option("0.9")
         page.get_by_role("button", name="Plot").click()
         page.locator("#plots[data-log='1'][data-points='19']").wait_for()
-        assert page.get_by_role("row", name="nan").get_by_role("cell", name="19").is_visible()
+        assert page.get_by_role("row", name=BIDI).get_by_role("cell", name="19").is_visible()
         assert page.title() != "won"
     assert site.errors == []
-
-
-def test_a_session_that_was_planted_is_not_taken_over(site: Site) -> None:
-    with site.page() as page:
-        planted = "edt_planted"
-        name = "edt_session"
-        page.context.add_cookies([{"name": name, "value": planted, "url": site.url}])
-        page.goto("/logon")
-        page.get_by_label("Password or token").fill(site.world.tokens["ann"])
-        page.get_by_role("button", name="Log on").click()
-        page.wait_for_url("**/pool")
-        (cookie,) = [one for one in page.context.cookies() if one["name"] == name]
-        assert cookie["value"] != planted
-        assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")

@@ -4,25 +4,34 @@ from live_jobs import HOSTILE, a_running_job
 from pages import Site
 
 
-def test_a_log_is_followed(site: Site) -> None:
+def test_a_log_is_followed_and_its_lines_have_addresses(site: Site) -> None:
     job = a_running_job(site)
     log = site.world.files(job).launcher_log
-    log.write_text("".join(f"[0] line {number}\n" for number in range(100)))
-    with site.page("ann") as page:
-        page.goto(f"/jobs/{job}?tab=logs")
+    log.write_bytes(
+        "".join(f"[0] line {number} \u00e4\n" for number in range(2000)).encode() + b"[0] \xff half"
+    )
+    with site.page("ann", f"/jobs/{job}?tab=logs") as page:
         shown = page.locator("#log")
         with log.open("a") as file:
+            file.write(" a line\n")
+            file.write("".join(f"[0] after it, {number}\n" for number in range(2000)))
             file.write(f"[0] {HOSTILE} the last\n")
         shown.get_by_text("the last").wait_for()
         assert "<img src=x" in shown.inner_text()
         assert "\x1b" not in shown.inner_text()
-        at_end = "one => one.scrollHeight - one.scrollTop - one.clientHeight < 40"
-        assert shown.evaluate(at_end)
+        assert shown.get_by_text("line 1999").count() == 1
+        assert shown.evaluate("one => one.scrollHeight - one.scrollTop - one.clientHeight < 40")
         shown.evaluate("one => { one.scrollTop = 0 }")
         with log.open("a") as file:
             file.write("[0] one more\n")
         page.get_by_text("1 new line below").wait_for()
         assert shown.evaluate("one => one.scrollTop") == 0
+        row = shown.locator("span:has(a.place)").filter(has_text="half a line")
+        page.goto(row.locator("a").get_attribute("href") or "")
+        assert page.locator("#line").inner_text() == "[0] \ufffd half a line\n"
+        assert page.locator("#line").is_visible()
+        page.get_by_role("link", name="To the end").click()
+        shown.get_by_text("after it, 1999").wait_for()
     assert site.errors == []
 
 
@@ -44,8 +53,7 @@ def test_lines_that_come_look_like_those_that_the_page_begins_with(site: Site) -
     log = site.world.files(job).launcher_log
     log.write_bytes(b"first\n")
     rows = "[...document.querySelectorAll('#log > span')].map(one => one.innerHTML)"
-    with site.page("ann") as page:
-        page.goto(f"/jobs/{job}?tab=logs")
+    with site.page("ann", f"/jobs/{job}?tab=logs") as page:
         with log.open("ab") as file:
             file.write(b"".join(line + b"\n" for line in (*LINES, b"the last")))
         page.locator("#log").get_by_text("the last").wait_for()
@@ -57,35 +65,11 @@ def test_lines_that_come_look_like_those_that_the_page_begins_with(site: Site) -
     assert site.errors == []
 
 
-def test_a_line_that_came_while_a_log_was_followed_has_an_address(site: Site) -> None:
-    job = a_running_job(site)
-    log = site.world.files(job).launcher_log
-    log.write_bytes(
-        "".join(f"[0] line {number} \u00e4\n" for number in range(2000)).encode() + b"[0] \xff half"
-    )
-    with site.page("ann") as page:
-        page.goto(f"/jobs/{job}?tab=logs")
-        shown = page.locator("#log")
-        with log.open("a") as file:
-            file.write(" a line\n")
-            file.write("".join(f"[0] after it, {number}\n" for number in range(2000)))
-        row = shown.locator("span:has(a.place)").filter(has_text="half a line")
-        row.wait_for()
-        assert shown.get_by_text("line 1999").count() == 1
-        page.goto(row.locator("a").get_attribute("href") or "")
-        assert page.locator("#line").inner_text() == "[0] \ufffd half a line\n"
-        assert page.locator("#line").is_visible()
-        page.get_by_role("link", name="To the end").click()
-        shown.get_by_text("after it, 1999").wait_for()
-    assert site.errors == []
-
-
 def test_a_log_goes_on_after_the_service_was_started_again_and_when_it_is_seen_again(site: Site) -> None:
     job = a_running_job(site)
     log = site.world.files(job).launcher_log
     log.write_text("[0] first\n[0] sec")
-    with site.page("ann") as page:
-        page.goto(f"/jobs/{job}?tab=logs")
+    with site.page("ann", f"/jobs/{job}?tab=logs") as page:
         shown = page.locator("#log")
         page.get_by_text("live", exact=True).wait_for()
         site.server.stop()
@@ -103,20 +87,3 @@ def test_a_log_goes_on_after_the_service_was_started_again_and_when_it_is_seen_a
         page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
         shown.get_by_text("third").wait_for()
         assert shown.inner_text().split() == ["[0]", "first", "[0]", "second", "[0]", "third"]
-
-
-def test_lines_of_some_time_are_found(site: Site) -> None:
-    job = a_running_job(site)
-    files = site.world.files(job)
-    files.launcher_log.write_text("[0] early\n[0] late\n")
-    files.output.log_times.write_text("946728000.0 10 launcher.log\n946731600.0 19 launcher.log\n")
-    with site.page("ann") as page:
-        page.goto(f"/jobs/{job}?tab=logs")
-        page.get_by_label("From, UTC").fill("2000-01-01T12:30")
-        page.get_by_role("button", name="Show").click()
-        assert page.get_by_label("Found").get_by_role("link").all_inner_texts() == ["[0] late"]
-        assert page.get_by_label("From, UTC").input_value() == "2000-01-01T12:30"
-        page.get_by_label("From, UTC").fill("")
-        page.get_by_label("Until").fill("2000-01-01T11:00:00")
-        page.get_by_role("button", name="Show").click()
-        assert page.get_by_label("Found").get_by_role("link").all_inner_texts() == ["[0] early"]

@@ -2,13 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
+from browser import browser
 from edt_launch.service.bus import Topic
 from edt_launch.service.database.records import AllocationRecord, HostRecord
 from edt_launch.service.states import State
-from pages import LOOKS, Site, is_too_wide
-from tiers import full
+from pages import Site
 from world import NOW
 
 
@@ -32,7 +30,7 @@ def running(site: Site, name: str, *devices: str, ago: float) -> str:
 
 def test_a_resize_is_seen_without_a_reload(site: Site) -> None:
     first = running(site, "first", "0", "1", "2", "3", ago=1800)
-    with site.page("ann") as page:
+    with site.page("ann", "/pool") as page:
         page.locator("#chart[data-bars='4']").wait_for()
         page.evaluate("window.isSame = true")
         canvas = page.locator("#chart canvas").first
@@ -49,7 +47,22 @@ def test_a_resize_is_seen_without_a_reload(site: Site) -> None:
         page.get_by_role("cell", name="second").first.wait_for()
         page.locator(".cell.hue-2").first.click()
         page.wait_for_url("**/jobs/*")
+    with site.page("ann", "/pool", java_script_enabled=False) as page:
+        assert page.get_by_role("cell", name="A first").first.is_visible()  # without opening the table
+        assert not page.locator("#chart").is_visible()
     assert site.errors == []
+
+
+def test_it_says_what_happens_next(site: Site) -> None:
+    first = running(site, "first", "0", "1", "2", "3", ago=60)
+    site.world.store.jobs.record({first: {"step": 40, "total_steps": 100, "throughput": 0.1}})
+    waits = site.world.submit(site.world.bob, name="second", min=4, max=4)["id"]
+    site.world.bus.notify(Topic.JOBS)
+    at = datetime.fromtimestamp(NOW + 600, UTC).strftime("%H:%M UTC")
+    page = browser(site.world, "bob")
+    assert f"starts when {first} ends, about {at}." in page.get("/pool").text
+    place = f"It is number 1 of 1 that waits, and starts when {first} ends, about {at}."
+    assert place in page.get(f"/jobs/{waits}?tab=size").text
 
 
 def test_a_picture_is_drawn_at_most_every_five_seconds(site: Site) -> None:
@@ -83,7 +96,7 @@ def test_resizes_and_losses_are_marked_in_the_rows_of_their_job(site: Site) -> N
         "name => echarts.getInstanceByDom(document.getElementById('chart')).getOption()"
         ".series.find(one => one.name === name).data.map(one => [one.value[0], one.description])"
     )
-    with site.page("ann") as page:
+    with site.page("ann", "/pool") as page:
         page.locator("#chart[data-bars='4']").wait_for()
         assert page.evaluate(marks, "resizes") == [
             *([row, "first: 3→2"] for row in (0, 1, 2)),
@@ -97,69 +110,13 @@ def test_resizes_and_losses_are_marked_in_the_rows_of_their_job(site: Site) -> N
     assert site.errors == []
 
 
-def test_it_says_what_happens_next(site: Site) -> None:
-    first = running(site, "first", "0", "1", "2", "3", ago=60)
-    site.world.store.jobs.record({first: {"step": 40, "total_steps": 100, "throughput": 0.1}})
-    waits = site.world.submit(site.world.bob, name="second", min=4, max=4)["id"]
-    site.world.bus.notify(Topic.JOBS)
-    at = datetime.fromtimestamp(NOW + 600, UTC).strftime("%H:%M UTC")
-    with site.page("bob") as page:
-        page.get_by_text(f"second {waits} starts when {first} ends, about {at}.").wait_for()
-        page.get_by_text(f"ends about {at}.").wait_for()
-        page.get_by_role("link", name="second").click()
-        page.get_by_role("link", name="Why this size").click()
-        page.get_by_text(
-            f"It is number 1 of 1 that waits, and starts when {first} ends, about {at}."
-        ).wait_for()
-        site.check_access(page)
-    assert site.errors == []
-
-
-def test_a_host_is_drained_in_a_dialog(site: Site) -> None:
-    running(site, "first", "0", "1", ago=60)
-    with site.page("admin") as page:
-        page.get_by_role("link", name="Drain node1").focus()
-        page.keyboard.press("Enter")
-        dialog = page.get_by_role("dialog")
-        dialog.get_by_text("first of ann goes from 4 to 0.").wait_for()
-        site.check_access(page)
-        dialog.get_by_role("button", name="Drain").focus()
-        page.keyboard.press("Enter")
-        page.get_by_text("draining: drained by admin").wait_for()
-        page.get_by_role("link", name="Undrain node1").wait_for()
-        page.get_by_text("Done: Drain node1").wait_for()
-    assert site.errors == []
-
-
-def test_without_scripts_there_is_the_table(site: Site) -> None:
-    running(site, "first", "0", ago=60)
-    with site.page("ann", java_script_enabled=False) as page:
-        assert page.get_by_role("cell", name="A first").is_visible()  # without opening the table
-        assert not page.locator("#chart").is_visible()
-
-
-@pytest.mark.parametrize("look", ["light", full("dark"), full("forced")])
-def test_everybody_can_use_the_page(site: Site, look: str) -> None:
-    for number in range(8):
-        running(site, f"job {number}", "0123"[number % 4], ago=900 - 100 * number)
-    site.world.submit(site.world.bob, name="waits")
-    with site.page("ann", viewport={"width": 320, "height": 640}, **LOOKS[look]) as page:
-        page.locator("#chart canvas").first.wait_for()
-        page.get_by_text("As a table").click()
-        site.check_access(page)
-        assert not is_too_wide(page)
-        page.goto("/pool?window=15+min")
-        page.locator("#chart canvas").first.wait_for()
-    assert site.errors == []
-
-
 def test_a_large_pool_has_a_row_a_host(site: Site) -> None:
     devices = tuple(map(str, range(16)))
     site.world.store.hosts.put(
         [HostRecord(f"node{number}", devices, source="test") for number in range(2, 11)]
     )
     running(site, "first", "0", "1", "2", ago=1800)
-    with site.page("ann") as page:
+    with site.page("ann", "/pool") as page:
         page.locator("#chart[data-bands='1']").wait_for()
         page.locator("select[name=host]").select_option("node1")
         page.get_by_role("button", name="Show").click()

@@ -1,0 +1,60 @@
+"""A search, and its trials, that no loop runs."""
+
+import json
+import math
+from typing import Any
+
+from edt_launch.service.database.search_records import SearchRecord, SearchState, TrialRecord, TrialState
+from pages import Site
+from world import NOW
+
+ID = "haaaaaaaa"
+HOSTILE = '<img src=x onerror="alert(1)">\u202e'
+SPEC: dict[str, Any] = {
+    "algorithm": "random",
+    "metric": "loss",
+    "objective": "minimize",
+    "parameters": {
+        "rate": {"type": "float", "min": -4, "max": -1, "base": 10},
+        "units": {"values": [16, 32, 64]},
+        HOSTILE: {"values": ["adam", HOSTILE]},
+    },
+}
+
+
+def a_search(site: Site, trials: int) -> None:
+    """Every fifth trial has failed; the first one has a job that has reported its loss."""
+    store = site.world.store
+    job = site.world.submit(site.world.ann, name="find-0")["id"]
+    lines = [
+        {"event": "progress", "time": NOW, "step": step, "size": 1, "epoch": 0, "values": {"loss": 1 / step}}
+        for step in range(1, 9)
+    ]
+    site.world.files(job).output.events.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    template = {"command": ["python", HOSTILE], "min": 1, "max": 1}
+    search = SearchRecord(
+        ID, HOSTILE, "ann", SPEC, "", 7, NOW - 100, template=template, total=trials, state=SearchState.RUNNING
+    )
+    store.searches.add(search)
+    for number in range(trials):
+        add_trial(site, number, job if number == 0 else None)
+
+
+def add_trial(site: Site, number: int, job: str | None = None) -> None:
+    has_failed = number % 5 == 4
+    rate = 10 ** (-4 + 3 * (number * 7 % 20) / 20)
+    parameters = {"rate": rate, "units": (16, 32, 64)[number % 3], HOSTILE: ("adam", HOSTILE)[number % 2]}
+    site.world.store.searches.add_trial(
+        TrialRecord(
+            ID,
+            number,
+            {},
+            parameters,
+            0,
+            NOW,
+            job=job,
+            state=TrialState.FAILED if has_failed else TrialState.SUCCEEDED,
+            metric=None if has_failed else abs(math.log10(rate) + 2.5),
+            reason=HOSTILE if has_failed else "",
+        )
+    )
