@@ -49,25 +49,9 @@ def test_a_device_is_written_and_not_replaced(client: Service, tmp_path: Path) -
     assert pipe.is_fifo()
 
 
-def test_an_archive_may_go_to_standard_output(
-    client: Service, capfdbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    save(client.archive("jaaaaaaaa", "results"), "-")
-    assert capfdbinary.readouterr().out == b"\x1f\x8b results"
-
-
 def test_results_go_into_the_file_that_standard_output_leads_to(service: FakeService, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "edt_launch.cli", "results", "train"]
     with (tmp_path / "there").open("wb") as file:
         subprocess.run(command, stdout=file, cwd=tmp_path, check=True)
     assert (tmp_path / "there").read_bytes() == b"\x1f\x8b results"
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
-
-
-def test_results_go_into_a_file_of_their_own_where_standard_output_is_a_pipe(
-    service: FakeService, tmp_path: Path
-) -> None:
-    command = [sys.executable, "-m", "edt_launch.cli", "results", "train"]
-    ended = subprocess.run(command, capture_output=True, cwd=tmp_path, check=True)
-    assert ended.stdout == b""
-    assert [path.name for path in tmp_path.iterdir()] == ["jaaaaaaaa-results.tar.gz"]

@@ -1,12 +1,9 @@
-import importlib
-import inspect
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import typer
 
 from edt_launch.cli import main
 from ended import Edt
@@ -43,14 +40,6 @@ LISTED = [name for name, (_, summary) in main.COMMANDS.items() if summary]
 """The others are not for users."""
 
 
-@pytest.mark.parametrize("name", [name for name in LISTED if name not in ("serve", "simulate")])
-def test_the_table_names_what_is_there(name: str) -> None:
-    module, attribute = main.COMMANDS[name][0].split(":")
-    target = getattr(importlib.import_module(module), attribute)
-    if not isinstance(target, typer.Typer):
-        assert inspect.getdoc(target)
-
-
 def test_help_lists_every_command(edt: Edt) -> None:
     ended = edt("--help")
     assert ended.code == 0
@@ -72,17 +61,6 @@ def test_a_typing_error_is_a_usage_error_with_a_suggestion(edt: Edt) -> None:
     assert (ended.code, ended.out) == (2, "")
     assert "Did you mean 'submit'" in ended.err
     assert "see 'edt --help'" in ended.err
-
-
-def test_the_agent_is_a_command_that_help_does_not_list(edt: Edt) -> None:
-    assert "agent" in main.COMMANDS
-    assert "\n  agent " not in edt("--help").out
-
-
-def test_no_command_at_all_is_the_help(edt: Edt) -> None:
-    ended = edt()
-    assert ended.code == 2
-    assert "Commands:" in ended.out
 
 
 @pytest.mark.parametrize(
@@ -135,22 +113,6 @@ def test_an_absent_service_has_a_code_and_a_way_out(
     assert all(len(line) <= 80 for line in ended.err.splitlines())
 
 
-def test_another_web_server_is_no_service(edt: Edt, service: FakeService) -> None:
-    service.broken.append(lambda handler: handler.reply(200, "text/html", b"<html>hello"))
-    ended = edt("ps")
-    assert ended.code == 3
-    assert "check that EDT's service listens there" in " ".join(ended.err.split())
-
-
-def test_an_unknown_token_is_told_with_where_it_comes_from(
-    edt: Edt, service: FakeService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("EDT_TOKEN", "wrong")
-    ended = edt("ps")
-    assert ended.code == 5
-    assert "comes from EDT_TOKEN; put another one there" in " ".join(ended.err.split())
-
-
 @pytest.mark.parametrize("words", [("ps",), ("ps", "--json"), ("show", "nosuch", "--json"), ("--help",)])
 def test_output_that_cannot_be_written_is_told_and_is_no_mistake_of_ours(
     service: FakeService, words: tuple[str, ...]
@@ -177,13 +139,6 @@ def test_a_terminal_without_the_characters_shows_others(
     assert "jaaaaaaaa" in done.stdout
 
 
-def test_no_service_at_all_is_a_usage_error(
-    edt: Edt, service: FakeService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("EDT_URL")
-    assert edt("ps").code == 2
-
-
 def test_our_own_mistakes_leave_a_report_and_no_traceback(
     edt: Edt, service: FakeService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -195,10 +150,6 @@ def test_our_own_mistakes_leave_a_report_and_no_traceback(
     (report,) = tmp_path.glob("edt-*.txt")
     assert "ZeroDivisionError" in report.read_text()
     assert report.name in ended.err.replace("\n", "").replace(" ", "")
-
-
-def test_the_version(edt: Edt) -> None:
-    assert edt("--version").out == "edt 0.1.0\n"
 
 
 def test_a_reader_that_has_enough_sees_no_error(service: FakeService) -> None:

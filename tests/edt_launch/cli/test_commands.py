@@ -9,7 +9,7 @@ import pytest
 from edt_launch.cli.errors import MistakenError
 from edt_launch.cli.times import moment
 from ended import Edt
-from fake_service import NOW, FakeService, hang_up, job
+from fake_service import NOW, FakeService, job
 
 READING = (
     ("ps",), ("top", "--once"), ("show", "train"), ("why", "train"), ("logs", "train"), ("hosts",),
@@ -52,17 +52,6 @@ def test_ps_asks_for_what_it_is_asked_for(edt: Edt, service: FakeService) -> Non
     assert "is no time" in edt("ps", "--since", "x").err
 
 
-def test_ps_of_nothing_says_how_to_begin(edt: Edt, service: FakeService) -> None:
-    service.jobs.clear()
-    assert "edt submit" in edt("ps").out
-    assert json.loads(edt("ps", "--json").out) == {"jobs": []}
-
-
-def test_ps_of_jobs_that_are_not_there_does_not_invite_to_submit(edt: Edt, service: FakeService) -> None:
-    assert edt("ps", "--state", "failed").out == "no such jobs; those that ended long ago: edt ps --all\n"
-    assert edt("ps", "--owner", "eve", "--all").out == "no such jobs\n"
-
-
 @pytest.mark.parametrize("columns", [40, 60])
 @pytest.mark.parametrize("words", [("ps",), ("hosts",), ("shares",), ("tokens",), ("users",)])
 def test_tables_fit_narrow_terminals(
@@ -74,43 +63,9 @@ def test_tables_fit_narrow_terminals(
     assert max(map(len, lines)) <= columns
 
 
-def test_a_job_of_somebody_else_shows_what_may_be_seen(edt: Edt, service: FakeService) -> None:
-    hidden = (
-        "command",
-        "directory",
-        "reason",
-        "failure",
-        "step",
-        "loss",
-        "priority",
-        "weight",
-        "resizes",
-        "restarts",
-    )
-    service.jobs["jaaaaaaaa"].update(dict.fromkeys(hidden))
-    lines = edt("show", "jaaaaaaaa").out.splitlines()
-    assert [line.split()[0] for line in lines] == ["job", "state", "size", "devices", "times"]
-
-
-def test_show_says_everything_about_a_failed_job(edt: Edt, service: FakeService) -> None:
-    service.jobs["jaaaaaaaa"].update(
-        state="failed", exit_code=1, failure="rank 2 on node1: oops", ended=NOW, size=0
-    )
-    out = edt("show", "train").out
-    assert "failure    exit code 1: rank 2 on node1: oops\n" in out
-    assert "changes    3 resizes, 0 restarts\n" in out
-
-
 def test_what_jobs_print_does_not_steer_the_terminal(edt: Edt, service: FakeService) -> None:
     service.jobs["jaaaaaaaa"]["name"] = "\x1b[2Jevil\nname"
     assert all("\x1b" not in edt(*words).out for words in (("ps",), ("top", "--once"), ("show", "jaaaaaaaa")))
-
-
-def test_why_prints_the_services_lines(edt: Edt, service: FakeService) -> None:
-    assert edt("why", "train").out.splitlines() == [
-        "share: all 4 > vision 2.7 > ada 2",
-        "It has 2 workers, its fair share rounded.",
-    ]
 
 
 @pytest.mark.parametrize("wish, state", [("stop", "stopping"), ("pause", "pausing")])
@@ -119,20 +74,6 @@ def test_wishes(edt: Edt, service: FakeService, wish: str, state: str) -> None:
     assert (ended.code, ended.out) == (0, "")
     assert ended.err.splitlines() == [f"jaaaaaaaa {state}", f"jbbbbbbbb {state}"]
     assert [one["state"] for one in json.loads(edt(wish, "train", "--json").out)["jobs"]] == [state]
-
-
-@pytest.mark.parametrize("wish, done", [("stop", "stopped"), ("pause", "paused")])
-def test_a_wish_that_is_not_fulfilled_yet_says_what_is_going_to_be(
-    edt: Edt, service: FakeService, wish: str, done: str
-) -> None:
-    service.is_slow = True
-    assert edt(wish, "train").err == f"jaaaaaaaa is running and is going to be {done}\n"
-
-
-def test_a_paused_job_is_going_to_be_resumed(edt: Edt, service: FakeService) -> None:
-    service.is_slow = True
-    service.jobs["jaaaaaaaa"]["state"] = "paused"
-    assert edt("resume", "train").err == "jaaaaaaaa is paused and is going to be resumed\n"
 
 
 def test_jobs_that_ended_long_ago_are_found_by_name_and_beginning(edt: Edt, service: FakeService) -> None:
@@ -154,12 +95,6 @@ def test_an_empty_name_is_a_mistake(edt: Edt, service: FakeService, words: tuple
     assert "''" in ended.err or "empty" in ended.err
 
 
-def test_json_may_be_asked_for_before_the_command(edt: Edt, service: FakeService) -> None:
-    for name in ("users", "tokens"):
-        assert edt(name, "--json", "list").out == edt(name, "list", "--json").out
-    assert json.loads(edt("tokens", "--json", "revoke", "t1").out) == {"revoked": "t1"}
-
-
 def test_a_mistyped_name_among_several_changes_nothing(edt: Edt, service: FakeService) -> None:
     assert edt("stop", "train", "nosuch").code == 6
     assert not [asked for asked in service.asked if asked.method == "POST"]
@@ -178,49 +113,11 @@ def test_set_sends_only_what_is_given(edt: Edt, service: FakeService) -> None:
     assert edt("set", "train").code == 2
 
 
-def test_what_is_not_for_a_terminal_is_not_cut(
-    edt: Edt, service: FakeService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("COLUMNS")
-    (job,) = [job for job in service.jobs.values() if job["name"] == "train"]
-    job["name"] = "n" * 150
-    assert "n" * 150 in edt("ps").out
-
-
-def test_what_failed_is_told_by_its_cause(edt: Edt, service: FakeService) -> None:
-    (job,) = [job for job in service.jobs.values() if job["name"] == "train"]
-    cause = "ValueError: bad (train.py, line 3)"
-    failure = f"edt-launch: the job failed: x\nfirst failure: rank 0\ncause: {cause}\n  | a"
-    job |= {"state": "failed", "failure": failure}
-    assert f"↳ {cause}" in edt("ps").out
-    job["failure"] = "edt-launch: the job failed: x\nfirst failure: rank 0, killed by SIGSEGV"
-    assert "↳ rank 0, killed by SIGSEGV" in edt("ps").out
-
-
-def test_set_says_what_counts_from_the_next_start_only(edt: Edt, service: FakeService) -> None:
-    (job,) = [job for job in service.jobs.values() if job["name"] == "train"]
-    job["note"] = "max 8: it was started with at most 4"
-    assert edt("set", "train", "--max", "8").out.splitlines()[-1] == job["note"]
-
-
 def test_drain_and_undo(edt: Edt, service: FakeService) -> None:
     assert edt("drain", "node1").err == "node1 draining\n"
     assert edt("drain", "--undo", "node1").err == "node1 up\n"
     service.is_admin = False
     assert edt("drain", "node1").code == 5
-
-
-def test_hosts_shows_who_has_which_device(edt: Edt, service: FakeService) -> None:
-    lines = edt("hosts").out.splitlines()
-    assert lines[1].split() == ["node1", "up", "2", "of", "4", "0", "jaaaaaaaa", "ada", "train"]
-    assert lines[3].split() == ["2", "free"]
-
-
-def test_shares_are_a_tree(edt: Edt, service: FakeService) -> None:
-    lines = edt("shares").out.splitlines()
-    assert [line.split("  1")[0].split("  2")[0].rstrip() for line in lines[1:]] == [
-        "everybody", "  bob", "  vision", "    ada",
-    ]  # fmt: skip
 
 
 def test_a_share_is_set_with_what_is_given(edt: Edt, service: FakeService) -> None:
@@ -229,32 +126,12 @@ def test_a_share_is_set_with_what_is_given(edt: Edt, service: FakeService) -> No
     assert (put.path, put.json) == ("/shares/ada", {"weight": 3.0, "limit": None, "lends": False})
 
 
-def test_who_would_gain_by_a_share_is_shown(edt: Edt, service: FakeService) -> None:
-    lines = edt("shares", "ada", "--weight", "3", "--dry-run").out.splitlines()
-    assert lines[1].split() == ["jaaaaaaaa", "train", "ada", "2", "3"]
-    (put,) = (asked for asked in service.asked if asked.method == "PUT")
-    assert put.query == {"dry_run": "1"}
-
-
 def test_a_node_of_the_tree_is_removed(edt: Edt, service: FakeService) -> None:
     lines = edt("shares", "lab", "--remove", "--dry-run").out.splitlines()
     assert lines[1].split() == ["jaaaaaaaa", "train", "lab", "2", "3"]
     assert json.loads(edt("shares", "lab", "--remove", "--json").out) == {"removed": "lab"}
     asked = [(one.path, one.query) for one in service.asked if one.method == "DELETE"]
     assert asked == [("/shares/lab", {"dry_run": "1"}), ("/shares/lab", {})]
-
-
-def test_a_node_of_the_tree_as_json(edt: Edt, service: FakeService) -> None:
-    for name, shown in (("ada", "ada"), ("-", "")):
-        (node,) = json.loads(edt("shares", name, "--json").out)["shares"]
-        assert node["name"] == shown
-
-
-def test_the_root_is_a_dash(edt: Edt, service: FakeService) -> None:
-    assert edt("shares", "ada", "--parent", "-").code == 0
-    assert edt("shares", "-", "--policy", "fifo").code == 0
-    puts = [(asked.path, asked.json) for asked in service.asked if asked.method == "PUT"]
-    assert puts == [("/shares/ada", {"parent": ""}), ("/shares/-", {"policy": "fifo"})]
 
 
 @pytest.mark.parametrize(
@@ -282,16 +159,6 @@ def test_only_the_token_goes_to_standard_output(edt: Edt, service: FakeService) 
     assert service.asked[-1].path == "/users/bob"
 
 
-def test_a_token_that_ends_with_another_one_says_when(
-    edt: Edt, service: FakeService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert "ends" not in edt("tokens", "add").err
-    monkeypatch.setattr(service, "add_token", lambda asked: {"token": "edt-new", "expires": 1.7e9})
-    assert "ends with the token that it was made with" in edt("tokens", "add").err
-    monkeypatch.setattr(service, "add_user", lambda asked: {"token": "edt-new", "expires": 1.7e9})
-    assert "ends with yours" in edt("users", "add", "bob").err
-
-
 def test_a_password_comes_from_standard_input_or_a_terminal(
     edt: Edt, service: FakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -316,13 +183,6 @@ def test_logs_that_are_searched_are_asked_for_until_the_end(edt: Edt, service: F
             failed = edt("logs", "jaaaaaaaa", *wanted, *more)
             assert failed.code == 2
             assert "--search needs a text" in failed.err
-
-
-def test_logs_are_searched_for_lines_of_a_level(edt: Edt, service: FakeService) -> None:
-    service.logs["jaaaaaaaa"] = ["[0] WARNING: odd"]
-    assert edt("logs", "jaaaaaaaa", "--level", "warning", "--rank", "0").out == "[0] WARNING: odd\n"
-    assert service.asked[-1].query == {"level": "warning", "rank": "0", "after": "1"}
-    assert edt("logs", "jaaaaaaaa", "--level", "info").code == 2
 
 
 def test_logs_are_searched_for_lines_of_some_time(edt: Edt, service: FakeService) -> None:
@@ -394,35 +254,6 @@ def test_results_become_a_file(
     assert {path.name for path in tmp_path.iterdir()} == {"jaaaaaaaa-results.tar.gz", "there.tar.gz"}
 
 
-def test_what_results_have_is_said(
-    edt: Edt, service: FakeService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    service.made = ["log/launcher.log"]
-    assert edt("results", "train").err == (
-        "jaaaaaaaa: its logs are in jaaaaaaaa-results.tar.gz; it has written nothing to model/, and no file "
-        "to its working directory\n"
-    )
-    service.made = [f"work/{number}.pt" for number in range(20)]
-    assert edt("results", "train").err.splitlines()[-1] == "  and 10 more: edt results jaaaaaaaa --list"
-    listed = edt("results", "train", "--list").out.splitlines()
-    assert listed[0].split() == ["FILE", "SIZE", "CHANGED"]
-    assert listed[1].split()[:3] == ["work/0.pt", "1.2", "kB"]
-    assert listed[-1] == "and more: these are the first 20"
-    service.made = []
-    assert edt("results", "train", "--list").out == "no files\n"
-
-
-def test_results_are_a_zip_if_that_is_wanted(
-    edt: Edt, service: FakeService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    told = edt("results", "train", "--zip").err
-    assert "its logs are in jaaaaaaaa-results.zip" in told
-    assert service.asked[-1].query["format"] == "zip"
-    assert Path("jaaaaaaaa-results.zip").exists()
-
-
 def test_some_results_are_chosen(
     edt: Edt, service: FakeService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -448,25 +279,6 @@ def test_the_newest_checkpoint_or_a_named_one_is_fetched(
         assert file.read_bytes() == b"\x1f\x8b " + name.encode()
     assert edt("checkpoints", "train", "--name", "step-10").code == 2
     assert edt("checkpoints", "train", "--name", "step-30", "-o", str(file)).code == 1
-
-
-def test_ranks_are_coloured_on_terminals_only(
-    edt: Edt, service: FakeService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    service.logs["jaaaaaaaa"] = ["[1] hello"]
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    assert edt("logs", "train").out == "\x1b[32m[1]\x1b[0m hello\n"
-
-
-def test_up_needs_to_be_told_what(edt: Edt) -> None:
-    ended = edt("up")
-    assert ended.code == 2
-    assert "edt serve" in ended.err
-
-
-def test_a_connection_that_breaks_is_an_unreachable_service(edt: Edt, service: FakeService) -> None:
-    service.broken.append(hang_up)
-    assert edt("ps").code == 3
 
 
 def test_rm_deletes_jobs_with_their_files(edt: Edt, service: FakeService) -> None:

@@ -1,5 +1,4 @@
 import json
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -65,11 +64,6 @@ def test_another_address_gets_no_token_of_a_file(places: dict[str, str]) -> None
     assert load({**places, "EDT_URL": "http://127.0.0.1:1"}).token == "local"
 
 
-def test_a_token_from_the_environment_goes_with_the_address_of_a_file(places: dict[str, str]) -> None:
-    local_service(places)
-    assert load({**places, "EDT_TOKEN": "given"}).token == "given"
-
-
 def test_a_service_that_has_ended_is_one_that_cannot_be_reached(places: dict[str, str]) -> None:
     local_service(places)
     (Path(places["EDT_HOME"]) / "server.json").unlink()
@@ -107,15 +101,3 @@ def test_a_file_that_makes_no_sense_is_named(places: dict[str, str], text: str, 
     file_of(places, text)
     with pytest.raises(MistakenError, match=found):
         load(places)
-
-
-def test_a_half_written_server_file_is_named(places: dict[str, str]) -> None:
-    write(Path(places["EDT_HOME"]) / "server.json", '{"url": ')
-    with pytest.raises(MistakenError, match=r"server\.json"):
-        load(places)
-
-
-def test_the_documented_file_is_toml() -> None:
-    page = Path(__file__).parents[3] / "docs" / "commands.md"
-    block = page.read_text().split("```toml\n")[1].split("```")[0]
-    assert set(tomllib.loads(block)) == {"url", "token"}

@@ -157,15 +157,6 @@ def test_members_are_listed_added_and_removed(edt: Edt, world: World) -> None:
     assert edt("project", "ls").out == "no projects; make one with: edt project create NAME\n"
 
 
-def test_what_is_refused_leaves_no_definition_behind(edt: Edt, world: World, first: str) -> None:
-    Path("train.py").write_text("print(2)")
-    words = ("experiment", "add", "first", "new", "--min", "3")
-    ended = edt(*words, "--max", "2", "--", "python", "train.py")
-    assert (ended.code != 0, "is less than min" in " ".join(ended.err.split())) == (True, True)
-    assert [one["name"] for one in world.ann.get("/definitions").json()["definitions"]] == ["net"]
-    made(edt, *words, "--max", "4", "--", "python", "train.py")
-
-
 def test_what_is_not_there_or_several_is_named(edt: Edt, world: World, first: str) -> None:
     assert "there is no experiment 'none'" in edt("experiment", "show", "none").err
     made(edt, "project", "create", "other")
@@ -178,9 +169,3 @@ def test_what_is_not_there_or_several_is_named(edt: Edt, world: World, first: st
     assert "--definition net2: first has net" in ended.err
     assert edt("experiment", "compare", second).out.startswith("no runs; start some")
     assert "--project is missing" in edt("experiment", "create", "third").err
-
-
-def test_searches_are_not_made_by_experiment_create(edt: Edt, world: World) -> None:
-    ended = edt("experiment", "create", "search.json")
-    assert ended.code == 2
-    assert "search for parameters with: edt search create search.json" in " ".join(ended.err.split())

@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from edt_launch.cli.commands.logs import cleaned, logs, output
+from edt_launch.cli.commands.logs import cleaned, output
 from edt_launch.cli.configuration import Configuration
 from edt_launch.cli.errors import NoSuchJobError, UnreachableError
 from edt_launch.cli.service import Service
@@ -21,13 +21,6 @@ def client(service: FakeService) -> Service:
 
 def ended(service: FakeService) -> None:
     service.jobs[JOB]["state"] = "succeeded"
-
-
-def test_a_log_that_is_not_followed_is_read_once(service: FakeService) -> None:
-    service.logs[JOB] = FIRST
-    assert list(output(client(service), JOB, tail=2)) == ["[1] A", "[0] b"]
-    assert list(output(client(service), JOB, rank=0)) == ["a", "b"]
-    assert [asked.query for asked in service.asked] == [{"tail": "2"}, {"rank": "0"}]
 
 
 def test_following_ends_with_the_job(service: FakeService) -> None:
@@ -133,22 +126,3 @@ def test_a_log_in_which_nothing_comes_for_long_is_waited_for(service: FakeServic
 )
 def test_nothing_in_a_line_steers_a_terminal(line: str, shown: str) -> None:
     assert cleaned(line) == shown
-
-
-@pytest.mark.parametrize(
-    "is_terminal, raw, is_clean", [(True, False, True), (True, True, False), (False, False, False)]
-)
-def test_lines_are_cleaned_for_terminals_alone(
-    service: FakeService,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    is_terminal: bool,
-    raw: bool,
-    is_clean: bool,
-) -> None:
-    service.logs[JOB] = ["[0] \x1b[2Ja"]
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setattr("edt_launch.cli.commands.logs.connect", lambda: client(service))
-    monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal)
-    logs(JOB, follow=False, rank=None, tail=None, raw=raw, as_json=False)
-    assert capsys.readouterr().out == ("[0] a\n" if is_clean else "[0] \x1b[2Ja\n")

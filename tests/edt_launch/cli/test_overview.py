@@ -37,23 +37,6 @@ def test_it_fits(limit: int) -> None:
     assert any("and 4 more hosts" in line for line in lines)
 
 
-def test_colours_change_nothing_but_colours() -> None:
-    import re
-
-    painted = picture(seen(), 80, True)
-    assert [re.sub(r"\x1b\[\d+m", "", line).rstrip() for line in painted] == picture(seen(), 80, False)
-
-
-def test_an_empty_cluster_is_a_picture_too() -> None:
-    lines = picture(seen(hosts=(), jobs=(), shares=()), 80, False)
-    assert "0 of 0 devices used" in lines[2]
-    assert lines[-1].strip().startswith("no jobs")
-
-
 def test_a_host_that_is_down_shows_lost_devices() -> None:
     host = model.Host("node2", "down", (model.Device("0"), model.Device("1")))
     assert picture(seen(hosts=(host,)), 80, False)[3].split() == ["node2", "x", "x", "down"]
-
-
-def test_owners_are_shown_without_shares_too() -> None:
-    assert any(line.startswith("ada") for line in picture(seen(shares=()), 80, False))

@@ -1,5 +1,4 @@
 import io
-import os
 import tarfile
 from pathlib import Path
 
@@ -93,22 +92,6 @@ def test_links_inside_are_sent_and_links_to_elsewhere_left_out(tmp_path: Path) -
     assert code.left_out == ("data -> /data", "sub/outside -> ../../elsewhere")
 
 
-def test_second_names_of_a_file_are_sent_as_files(tmp_path: Path) -> None:
-    fill(tmp_path, "a.py")
-    (tmp_path / "b.py").hardlink_to(tmp_path / "a.py")
-    with tarfile.open(fileobj=io.BytesIO(archive(tmp_path))) as found:
-        assert [(member.name, member.isreg(), member.size) for member in found] == [
-            ("a.py", True, 15),
-            ("b.py", True, 15),
-        ]
-
-
-def test_what_is_neither_file_nor_folder_is_left_out(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    code = packing.collect(tmp_path)
-    assert (code.entries, code.left_out) == ((), ("pipe (neither file nor folder)",))
-
-
 def test_far_too_many_files_are_a_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "MANY", 3)
     fill(tmp_path, *(f"{i}.py" for i in range(5)))
@@ -122,15 +105,3 @@ def test_a_file_that_goes_away_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.py").unlink()
     with pytest.raises(MistakenError, match=r"a\.py: No such file"):
         packing.write(code, io.BytesIO())
-
-
-def test_a_folder_that_is_none_is_named(tmp_path: Path) -> None:
-    with pytest.raises(MistakenError, match="nowhere is not a folder"):
-        packing.collect(tmp_path / "nowhere")
-
-
-def test_the_size_is_told_with_what_makes_most_of_it(tmp_path: Path) -> None:
-    fill(tmp_path, "a.py", "data/1", "data/2")
-    code = packing.collect(tmp_path)
-    assert code.size == 15 + 2 * 17
-    assert code.largest == [("data/", 34), ("a.py", 15)]

@@ -59,34 +59,11 @@ def test_a_signal_gives_the_terminal_back(number: signal.Signals) -> None:
     assert signal.getsignal(number) is before
 
 
-def test_what_is_wrong_from_the_beginning_is_an_error() -> None:
-    with pytest.raises(UnreachableError):
-        watch_lines(Looks(UnreachableError("no")).look, Terminal())
-
-
 def test_a_token_that_is_revoked_ends_it_and_gives_the_terminal_back() -> None:
     screen, looks = Terminal(), Looks(["one"], NotAllowedError("revoked"))
     with pytest.raises(NotAllowedError):
         watch_lines(looks.look, screen, looks.pause)
     assert screen.getvalue().endswith("\x1b[?25h\x1b[?1049lone\n")
-
-
-def test_it_ends_when_there_is_nothing_more_to_see() -> None:
-    looks = Looks(["one"], ["two"], ["three"])
-    assert watch_lines(looks.look, Terminal(), looks.pause, until=lambda: len(looks.answers) == 1) is True
-
-
-def test_elsewhere_no_escape_codes_are_written() -> None:
-    file, looks = io.StringIO(), Looks(["one"], ["two"])
-    watch_lines(looks.look, file, looks.pause)
-    assert file.getvalue() == "one\n\ntwo\n\n"
-
-
-def test_more_lines_than_rows_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LINES", "4")
-    screen, looks = Terminal(), Looks(list("abcdef"))
-    watch_lines(looks.look, screen, looks.pause)
-    assert "\x1b[Ha\x1b[K\nb\x1b[K\n… and 4 more\x1b[K\n" in screen.getvalue()
 
 
 def test_values_are_printed_when_they_change() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from edt_launch.cli.screen import Cell, Column, bar, columns, cut, duration, has_colours, size, table, visible
+from edt_launch.cli.screen import Cell, Column, columns, cut, has_colours, table, visible
 
 
 class Stream:
@@ -32,10 +32,6 @@ def test_a_table_fits_by_cutting_the_last_columns_first(limit: int) -> None:
     assert limit < 40 or "a long name of a job" in lines[1]
 
 
-def test_ids_are_never_cut() -> None:
-    assert table((Column("ID"),), [("j23456789",)], 4, False)[1] == "j23456789"
-
-
 def test_colours_do_not_change_the_widths() -> None:
     rows = [(Cell("j1", "red"), "x", "2", "n")]
     plain, painted = table(HEADS, rows, 80, False), table(HEADS, rows, 80, True)
@@ -50,26 +46,6 @@ def test_wide_characters_count_twice() -> None:
 
 def test_what_could_steer_the_terminal_is_not_printed() -> None:
     assert visible("a\x1b[2Jb\nc\x07") == "a�[2Jb c�"
-
-
-@pytest.mark.parametrize(
-    "seconds, text",
-    [(None, "-"), (-1, "0s"), (59.4, "59s"), (60, "1m"), (200, "3m 20s"), (7260, "2h 1m"), (90000, "1d 1h")],
-)
-def test_durations_have_two_units(seconds: float | None, text: str) -> None:
-    assert duration(seconds) == text
-
-
-@pytest.mark.parametrize(
-    "count, text", [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (250_000, "250 kB"), (3.2e9, "3.2 GB")]
-)
-def test_sizes(count: float, text: str) -> None:
-    assert size(count) == text
-
-
-def test_bars() -> None:
-    assert bar(0.5, 4) == "━━╌╌"
-    assert bar(7, 4) == "━━━━"
 
 
 def test_colours_are_for_terminals_unless_somebody_says_otherwise() -> None:

@@ -3,12 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.cli import model
 from edt_launch.cli.commands import submit as command
-from edt_launch.cli.commands.submit import conclusion, environment, numbers
-from edt_launch.cli.errors import MistakenError
 from ended import Edt
-from fake_service import CLUSTER, FakeService, hang_up, job
+from fake_service import CLUSTER, FakeService, hang_up
 
 
 @pytest.fixture
@@ -61,20 +58,6 @@ def test_a_job_goes_on_from_a_checkpoint_of_another_one(
         assert (spec["code_of"], spec["checkpoint"]) == ("jaaaaaaaa", name)
     assert edt("submit", "--code-of", "jaaaaaaaa", "--", "python", "train.py").code == 0
     assert "checkpoint" not in json.loads(service.asked[-1].parts()["spec"])
-
-
-def test_where_the_code_is_is_said_once(edt: Edt, service: FakeService, code: Path) -> None:
-    both = edt("submit", "--code-of", "train", "--code", ".", "--", "python", "train.py")
-    assert both.code == 2
-    assert "--code and --code-of both say where the code is" in both.err
-    alone = edt("submit", "--checkpoint", "newest", "--", "python", "train.py")
-    assert alone.code == 2
-    assert "--checkpoint newest: of which job?" in alone.err
-
-
-def test_options_of_the_command_need_no_dashes_before_it(edt: Edt, service: FakeService, code: Path) -> None:
-    assert edt("submit", "python", "train.py", "--max", "9", "--json").code == 0
-    assert service.jobs["jcccccccc"]["command"] == ["python", "train.py", "--max", "9", "--json"]
 
 
 def test_everything_can_be_said(
@@ -139,11 +122,6 @@ def test_following_shows_the_output_and_ends_as_the_job_does(
     assert ended.err.splitlines()[-2:] == ["jcccccccc failed, 2 resizes", "rank 0: oops"]
 
 
-def test_what_the_launcher_said_keeps_its_lines() -> None:
-    failed = model.job(job("jaaaaaaaa", state="failed", failure="rank 2: oops\n  File x\x1b", resizes=1))
-    assert conclusion(failed) == "jaaaaaaaa failed, 1 resize\nrank 2: oops\n  File x\N{REPLACEMENT CHARACTER}"
-
-
 @pytest.mark.parametrize(
     "words, told",
     [
@@ -176,27 +154,6 @@ def test_a_script_that_is_not_in_the_code_is_refused_before_it_is_sent(
     assert [asked for asked in service.asked if asked.method == "POST"] == []
 
 
-@pytest.mark.parametrize("words", ["python -m a.py", "python -c a.py", "make a.py", "python", "./run.sh"])
-def test_what_names_no_script_is_left_to_the_job(
-    edt: Edt, service: FakeService, code: Path, words: str
-) -> None:
-    assert edt("submit", "--", *words.split()).code == 0
-
-
-@pytest.mark.parametrize("script", ["train.py", "./train.py", "lib/../train.py", "linked/train.py"])
-def test_a_wmla_script_in_the_code_is_sent_however_it_is_named(
-    edt: Edt, service: FakeService, code: Path, script: str
-) -> None:
-    (code / "linked").symlink_to(".")
-    assert edt("submit", "--framework", "PyTorch", script).code == 0
-    assert "jcccccccc" in service.jobs
-
-
-def test_a_folder_on_the_services_machine_needs_no_code(edt: Edt, service: FakeService, code: Path) -> None:
-    assert edt("submit", "--path", "/srv/code", "--", "python", "train.py").code == 0
-    assert list(service.asked[-1].parts()) == ["spec"]
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -223,10 +180,3 @@ def test_nobody_sends_the_home_folder_by_mistake(
     assert ended.code == 2
     assert "is not a folder of code" in " ".join(ended.err.split())
     assert edt("submit", "--code", ".", "x").code == 0
-
-
-def test_numbers_and_variables() -> None:
-    assert numbers("4, 1,2,2") == [1, 2, 4]
-    assert environment((), {}) is None
-    with pytest.raises(MistakenError, match="--env X: there is no such variable"):
-        environment(["X"], {})

@@ -1,5 +1,3 @@
-import socket
-
 import pytest
 
 from edt_launch.cli.configuration import Configuration
@@ -24,16 +22,6 @@ def http(service: FakeService) -> Http:
 def test_a_request_carries_the_token_and_is_answered(service: FakeService, http: Http) -> None:
     assert http.send("GET", "/").json()["user"] == "ada"
     assert service.asked[0].headers["authorization"] == f"Bearer {TOKEN}"
-
-
-def test_none_is_left_out_of_queries_and_flags_become_numbers(service: FakeService, http: Http) -> None:
-    http.send("GET", "/jobs", query={"state": None, "all": True, "owner": "a b&c"}).json()
-    assert service.asked[0].query == {"all": "1", "owner": "a b&c"}
-
-
-def test_requests_share_a_connection_even_if_an_answer_was_not_read(service: FakeService, http: Http) -> None:
-    http.send("GET", "/jobs")
-    assert http.send("GET", "/").json()["user"] == "ada"
 
 
 def test_an_idle_connection_that_was_closed_is_made_again(service: FakeService, http: Http) -> None:
@@ -127,11 +115,6 @@ def test_problems_become_errors(status: int, data: bytes, kind: type[ClientError
     assert text in str(error)
 
 
-def test_every_page_of_jobs_is_asked_for(service: FakeService, http: Http) -> None:
-    service.page = 1
-    assert [job["id"] for job in Service(http).jobs()] == ["jaaaaaaaa", "jbbbbbbbb"]
-
-
 @pytest.mark.parametrize("text", ["jaaaaaaaa", "jaaa", "train"])
 def test_a_job_is_found_by_id_beginning_or_name(service: FakeService, http: Http, text: str) -> None:
     assert Service(http).resolve(text) == "jaaaaaaaa"
@@ -151,10 +134,3 @@ def test_a_name_of_several_jobs_is_refused_unless_one_of_them_is_live(
         Service(http).resolve("train")
     service.jobs["jaaaaaaaa"]["state"] = "failed"
     assert Service(http).resolve("train") == "jbbbbbbbb"
-
-
-def test_the_system_notices_a_machine_that_is_gone(http: Http) -> None:
-    http.send("GET", "/").json()
-    connection = http._connection
-    assert connection is not None
-    assert connection.sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1

@@ -3,7 +3,6 @@ import webbrowser
 
 import pytest
 
-from edt_launch.cli.commands.ui import has_screen
 from ended import Edt
 from fake_service import FakeService
 
@@ -25,19 +24,3 @@ def test_it_opens_the_browser_and_prints_the_link(
     assert "open this" in edt("ui", "--print").err
     assert json.loads(edt("ui", "--json").out)["url"] == link
     assert opened == [link]
-
-
-@pytest.mark.parametrize(
-    "environment, platform, found",
-    [
-        ({}, "linux", False),
-        ({"DISPLAY": ":0"}, "linux", True),
-        ({"WAYLAND_DISPLAY": "w"}, "linux", True),
-        ({"DISPLAY": ""}, "linux", False),
-        ({}, "darwin", True),
-    ],
-)
-def test_a_browser_is_opened_where_there_is_a_screen(
-    environment: dict[str, str], platform: str, found: bool
-) -> None:
-    assert has_screen(environment, platform) is found

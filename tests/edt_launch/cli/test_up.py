@@ -1,4 +1,3 @@
-import json
 import os
 import pty
 import signal
@@ -11,7 +10,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from edt_launch.cli import packing
 from edt_launch.cli.commands import up as trial
 from edt_launch.cli.errors import RefusedError
 from ended import Edt
@@ -61,12 +59,6 @@ def test_two_users_jobs_run_and_nothing_remains(
     assert left_in(folders) == []
 
 
-def test_the_result_as_json(edt: Edt, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    serve_as("works", monkeypatch)
-    jobs = json.loads(edt("up", "--demo", "--json").out)["jobs"]
-    assert [(one["owner"], one["sizes"]) for one in jobs] == [("ada", [2]), ("bob", [2])]
-
-
 def test_a_service_that_does_not_start_says_why(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     serve_as("fails", monkeypatch)
     with pytest.raises(RefusedError, match="there is no room"), trial.trial(4):
@@ -87,26 +79,6 @@ def test_signals_end_everything(folders: Path, number: signal.Signals, code: int
     assert left_in(folders) == []
 
 
-def test_on_a_terminal_it_shows_the_picture(folders: Path) -> None:
-    command = [sys.executable, "-c", up_as("works")]
-    master, slave = pty.openpty()
-    environment = {**os.environ, "TMPDIR": str(folders), "TERM": "xterm"}
-    with started(command, stdout=slave, stderr=slave, stdin=slave, env=environment) as process:
-        os.close(slave)
-        shown = b""
-        while True:
-            try:
-                shown += os.read(master, 65536)
-            except OSError:  # its last writer is gone
-                break
-        assert process.wait(60) == 0
-    os.close(master)
-    text = shown.decode()
-    assert "devices used" in text
-    assert "\x1b[?1049l" in text
-    assert "jadaada  succeeded" in text
-
-
 def test_q_ends_it_and_the_keyboard_is_as_before(folders: Path) -> None:
     command = [sys.executable, "-c", up_as("endless")]
     master, slave = pty.openpty()
@@ -124,8 +96,3 @@ def test_q_ends_it_and_the_keyboard_is_as_before(folders: Path) -> None:
     os.close(slave)
     os.close(master)
     assert left_in(folders) == []
-
-
-def test_the_example_is_a_program_of_one_file() -> None:
-    assert [entry.path for entry in packing.collect(trial.EXAMPLE).entries] == ["train.py"]
-    compile((trial.EXAMPLE / "train.py").read_text(), "train.py", "exec")
