@@ -21,15 +21,6 @@ def test_it_names_the_machine_and_only_its_owner_reads_the_key(tmp_path: Path) -
     ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key)
 
 
-def test_it_is_kept_as_long_as_it_is_good(tmp_path: Path) -> None:
-    certificate, key = ensure_certificate(tmp_path, NAMES, NOW)
-    before = certificate.read_bytes(), key.read_bytes()
-    key.chmod(0o644)
-    ensure_certificate(tmp_path, NAMES[1:], NOW + (LASTS - EARLY).total_seconds() - 1)
-    assert (certificate.read_bytes(), key.read_bytes()) == before
-    assert key.stat().st_mode & 0o777 == 0o600
-
-
 @pytest.mark.parametrize(
     "what", ["too old", "from the future", "another name", "no certificate", "no key", "another key"]
 )

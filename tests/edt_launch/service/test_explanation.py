@@ -21,18 +21,6 @@ def record(**fields: Any) -> JobRecord:
     return JobRecord("jann", "ann", ("python", "train.py"), submitted=0.0, **(known | fields))
 
 
-def test_bounds_beyond_those_of_its_launcher_need_a_new_one() -> None:
-    found = explain(record(size=2, target=2, held=(("node1", ("0", "1")),), max=4, notes={"bounds": [1, 2]}))
-    assert found["text"] == f"{WHY['text']}: its launcher keeps to 1 to 2 until it is started again"
-    assert found["change"] == "edt pause jann, then edt resume jann: then 1 to 4 counts."
-    assert found["lines"] == [
-        "jann has 2 workers and asks for 1 to 4.",
-        f"It {found['text']}.",
-        "Fair shares of the 4 devices that jobs can use: ann's is 4, this job's is 4.",
-        found["change"],
-    ]
-
-
 @pytest.mark.parametrize(
     "state, wanted, text, change",
     [

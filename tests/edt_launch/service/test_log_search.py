@@ -47,22 +47,3 @@ def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
         search(tmp_path / "link", "root")
     with pytest.raises(NoFileError):
         lines_at(tmp_path / "link", 0, 1, 1)
-
-
-@pytest.mark.parametrize(
-    "level, lines", [("", [0, 1, 2, 3, 4, 5]), ("warning", [1, 2, 4, 5]), ("error", [2, 4])]
-)
-def test_lines_of_a_level_are_found(tmp_path: Path, level: str, lines: list[int]) -> None:
-    path = tmp_path / "log"
-    written = [
-        b"[0] INFO an error of 0.1",
-        b"[0] \x1b[1;33mWARNING slow",
-        b"[0] ValueError: no number",
-        b"[0] WARNINGS",
-        b"[0] Traceback (most recent call last):",
-        b"[0] x.py:1: UserWarning: old",
-    ]
-    path.write_bytes(b"\n".join(written) + b"\n")
-    found, following = search(path, "", level=level)
-    assert [written.index(one.line) for one in found] == lines
-    assert following is None

@@ -25,7 +25,3 @@ def test_only_this_machine_is_measured_and_not_again_and_again() -> None:
     machines.loads(hosts, lambda: STALE)
     assert meter.asked == 2
     assert machines.loads([HostRecord("here", ("0",), is_up=False)], lambda: STALE) == {}
-
-
-def test_this_machine_is_known_by_its_names() -> None:
-    assert "localhost" in Machines().own_names

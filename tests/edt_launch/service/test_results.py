@@ -3,8 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.service import results
-from edt_launch.service.errors import NotFoundError, TooLargeError
+from edt_launch.service.errors import NotFoundError
 from edt_launch.service.home import JobDir
 from edt_launch.service.results import choose, listed, members, note_submitted
 
@@ -61,12 +60,3 @@ def test_some_are_chosen_by_name(job: JobDir) -> None:
     ]
     with pytest.raises(NotFoundError, match="the job has made no 'work/a/3'"):
         choose(members(job), ["work/a", "work/a/3"])
-
-
-def test_there_is_a_most(job: JobDir, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "MOST", 3)
-    assert len(choose(members(job), [])) == 3
-    (job.code / "new").write_text("")
-    with pytest.raises(TooLargeError, match="there are more than 3 files"):
-        choose(members(job), [])
-    assert len(choose(members(job), ["work"])) == 1

@@ -23,15 +23,6 @@ def test_flag_before_environment_before_file(tmp_path: Path, monkeypatch: pytest
     assert settings.home == home
 
 
-def test_the_file_is_that_of_the_folder_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("flag", "variable"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "service.toml").write_text(f'host = "{name}"\n')
-    monkeypatch.setenv("EDT_HOME", str(tmp_path / "variable"))
-    assert load().host == "variable"
-    assert load(home=tmp_path / "flag").host == "flag"
-
-
 @pytest.mark.parametrize(
     "flags, named",
     [

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from edt_launch.service.database.records import AllocationRecord, Held, TransitionRecord
 from edt_launch.service.states import State
-from edt_launch.service.timeline import Bar, Slot, bars, idle, merged, waiting
+from edt_launch.service.timeline import Bar, Slot, bars, idle, waiting
 
 SLOTS: list[Slot] = [("n1", "0"), ("n1", "1"), ("n2", "0")]
 SINCE, UNTIL = 10, 30
@@ -72,21 +72,6 @@ def test_bars_do_not_overlap_and_tell_all_the_time_that_was_used(changes: list[A
     for bar in found:
         seconds[bar.slot, bar.job] += int(bar.end - bar.start)
     assert seconds == replay(changes)
-
-
-@given(histories, st.integers(1, 8))
-def test_merged_bars_are_few_and_lose_no_long_one(changes: list[AllocationRecord], shortest: int) -> None:
-    exact = bars(changes, SINCE, UNTIL)
-    found = merged(exact, shortest)
-    check_apart(found)
-    for slot in SLOTS:
-        assert sum(bar.slot == slot for bar in found) <= 2 * (UNTIL - SINCE) / shortest + 2
-    for bar in exact:
-        if bar.end - bar.start >= shortest:
-            assert any(
-                one.job == bar.job and one.slot == bar.slot and one.start <= bar.start and bar.end <= one.end
-                for one in found
-            )
 
 
 @given(

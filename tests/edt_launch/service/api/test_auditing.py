@@ -1,6 +1,3 @@
-import pytest
-from sqlalchemy.exc import OperationalError
-
 from browser import OWN, browser
 from world import World
 
@@ -51,15 +48,3 @@ def test_administrators_read_it(world: World) -> None:
     shown = browser(world, "admin").get("/users/changes").text
     assert f"POST <bdi>/api/v1/jobs/{job}/pause</bdi>" in shown
     assert browser(world, "bob").get("/users/changes").status_code == 403
-
-
-def test_a_database_that_goes_away_costs_the_note_alone(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job = world.submit(world.ann)["id"]
-
-    def away(*_: object) -> None:
-        raise OperationalError("", {}, Exception("gone"))
-
-    monkeypatch.setattr(world.store.audit, "add", away)
-    assert world.ann.post(f"/jobs/{job}/pause").status_code == 200

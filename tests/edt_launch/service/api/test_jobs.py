@@ -1,6 +1,6 @@
 from edt_launch.service.bus import Topic
 from edt_launch.service.states import State, Wanted
-from world import NOW, World, post_job, tar
+from world import NOW, World, post_job
 
 
 def test_a_submitted_job_is_queued_and_the_loop_is_told(world: World) -> None:
@@ -12,14 +12,6 @@ def test_a_submitted_job_is_queued_and_the_loop_is_told(world: World) -> None:
     assert world.ann.get("/jobs").json() == {"jobs": [job], "next": None}
     assert world.bus.version(Topic.DESIRED_STATE) == 1
     assert (world.files(job["id"]).code / "train.py").is_file()
-
-
-def test_a_job_without_a_name_is_called_as_its_script(world: World) -> None:
-    command = ["python", "src/fit.py", "--lr", "1"]
-    job = world.submit(world.ann, command=command, code=tar({"src/fit.py": b""}))
-    assert job["name"] == "fit"
-    assert [one["name"] for one in world.bob.get("/jobs").json()["jobs"]] == [""]  # the command is ann's
-    assert world.ann.patch(f"/jobs/{job['id']}", json={"name": "mine"}).json()["name"] == "mine"
 
 
 def test_submitting_twice_with_a_key_gives_one_job(world: World) -> None:

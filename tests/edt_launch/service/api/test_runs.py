@@ -1,8 +1,5 @@
-from typing import Any
-
 import pytest
 
-from edt_launch.service import experiments
 from edt_launch.service.database.records import AllocationRecord
 from lab import COMMAND, Lab, refused
 from world import NOW, World, tar
@@ -75,22 +72,6 @@ def test_a_run_is_run_again_as_it_was(lab: Lab) -> None:
     assert (lab.world.files(second.id).code / "train.py").read_text() == "print()"
     lab.ann.delete(f"/definitions/{definition}")
     refused(lab.ann.post(f"/runs/{run['id']}/again"), 409, "'net' was deleted, and its code")
-
-
-def test_an_experiment_whose_run_is_started_meanwhile_is_not_deleted(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    experiment = lab.experiment(lab.definition()["id"])["id"]
-    find = experiments.experiment_for
-
-    def find_slowly(*given: Any) -> Any:
-        monkeypatch.undo()
-        found = find(*given)
-        lab.run(experiment)
-        return found
-
-    monkeypatch.setattr(experiments, "experiment_for", find_slowly)
-    refused(lab.ann.delete(f"/experiments/{experiment}"), 409, "has runs that have not ended")
 
 
 def test_secrets_of_commands_are_hidden_where_runs_are_compared(lab: Lab) -> None:

@@ -1,5 +1,4 @@
 import json
-from collections.abc import Mapping, Sequence
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -8,8 +7,9 @@ from sqlalchemy import Connection, text
 
 from edt_launch.service.database.engine import Database
 from edt_launch.service.database.migrate import NewerDatabaseError, migrate
+from edt_launch.service.database.records import JobRecord
 from edt_launch.service.database.search_records import SearchState, TrialState
-from edt_launch.service.database.searches import Searches
+from edt_launch.service.database.store import Store
 from edt_launch.service.database.tables import metadata
 from edt_launch.service.search_spec import Algorithm, Objective, Parameter, SearchSpec
 
@@ -24,90 +24,70 @@ def test_migrations_lead_to_the_tables(database_url: str) -> None:
     database.close()
 
 
-NEW = ("kind", "template", "total")
-NEWEST = ("idle_until", "is_once", "scope", "used")
-LATEST = {"allocations": ("leaving", "lost"), "jobs": ("losses", "code_digest", "start_cost", "attained")}
+OLD = {
+    "modelSpec": {"args": "--x", "sigName": ""},
+    "algoDef": {
+        "algorithm": "Hyperband", "objectiveMetric": "loss", "objective": "maximize", "maxRunTime": -1,
+        "maxJobNum": 7, "maxParalleJobNum": 3, "hyperbandEta": 3.0,
+        "algoParams": [
+            {"name": "ResourceName", "value": "epochs"}, {"name": "resourceValue", "value": "9"},
+            {"name": "WarmUp", "value": "6.0"}, {"name": "eta", "value": "2"}, {"name": "eta", "value": "4"},
+        ],
+    },
+    "hyperParams": [
+        {"name": "rate", "type": "Range", "dataType": "double", "minDbVal": -3.0, "maxDbVal": -1.0,
+         "power": 10.0},
+        {"name": "depth", "type": "Range", "dataType": "int", "minIntVal": 1, "maxIntVal": 9, "step": 2.0},
+        {"name": "units", "type": "Discrete", "dataType": "int", "discreteIntVal": [16, 32, 16]},
+    ],
+    "experiments": [],
+}  # fmt: skip
+TABLES_SINCE = ("runs", "trainings", "experiments", "codes", "definitions", "members", "projects", "audit")
+COLUMNS_SINCE = {
+    "tokens": ("idle_until", "is_once", "scope", "used"),
+    "searches": ("kind", "template", "total"),
+    "allocations": ("leaving", "lost"),
+    "jobs": ("losses", "code_digest", "start_cost", "attained"),
+}
 
 
-def go_back(connection: Connection, version: str, columns: Mapping[str, Sequence[str]]) -> None:
-    """Bring the tables to the form that they had in a version, as far as the test needs it."""
-    for table in ("runs", "trainings", "experiments", "codes", "definitions", "members", "projects", "audit"):
+def go_back(connection: Connection) -> None:
+    """Bring the tables to the form that they had in version 0007, as far as the test needs it."""
+    for table in TABLES_SINCE:
         connection.execute(text(f"DROP TABLE {table}"))
-    if "parent" in columns["tokens"]:
-        connection.execute(text("DROP INDEX ix_tokens_parent"))
-    for table, names in columns.items():
+    for table, names in COLUMNS_SINCE.items():
         for name in names:
             connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {name}"))
-    connection.execute(text(f"UPDATE alembic_version SET version_num = '{version}'"))
+    connection.execute(text("UPDATE alembic_version SET version_num = '0007'"))
 
 
-ALGO = {
-    "algorithm": "Random", "objectiveMetric": "loss", "objective": "maximize", "maxRunTime": -1,
-    "maxJobNum": 7, "maxParalleJobNum": 3, "hyperbandEta": 3.0, "algoParams": [],
-}  # fmt: skip
-HYPERBAND = ALGO | {
-    "algorithm": "Hyperband",
-    "algoParams": [
-        {"name": "ResourceName", "value": "epochs"}, {"name": "resourceValue", "value": "9"},
-        {"name": "RandomSeed", "value": "-1"}, {"name": "WarmUp", "value": "6.0"},
-        {"name": "InitPoints", "value": "4"}, {"name": "eta", "value": "2"}, {"name": "eta", "value": "4"},
-    ],
-}  # fmt: skip
-PARAMS = [
-    {
-        "name": "rate",
-        "type": "Range",
-        "dataType": "double",
-        "minDbVal": -3.0,
-        "maxDbVal": -1.0,
-        "power": 10.0,
-    },
-    {"name": "depth", "type": "Range", "dataType": "int", "minIntVal": 1, "maxIntVal": 9, "step": 2.0},
-    {"name": "units", "type": "Discrete", "dataType": "int", "discreteIntVal": [16, 32, 16]},
-]
-FIXED = [
-    {"name": "rate", "dataType": "double", "fixedVal": "1"},
-    {"name": "units", "dataType": "int", "fixedVal": "16"}
-]  # fmt: skip
-
-
-def test_searches_of_earlier_versions_go_on(database_url: str) -> None:
-    old = {
-        "haaaaaaaa": {"algoDef": HYPERBAND, "hyperParams": PARAMS, "experiments": []},
-        "hbbbbbbbb": {
-            "algoDef": ALGO | {"algorithm": "ExperimentGridSearch"},
-            "hyperParams": [],
-            "experiments": [{"id": 7, "hyperParams": FIXED}],
-        },
-    }
+def test_jobs_and_searches_of_an_earlier_version_go_on(database_url: str) -> None:
     database = Database(database_url)
     migrate(database)
+    store = Store(database)
+    store.jobs.add(JobRecord("jaaaaaaaa", "ann", ("x",), 1, 1, 2.0))
     with database.writing() as connection:
-        go_back(connection, "0007", {"tokens": NEWEST, "searches": NEW, **LATEST})
-        for id_, definition in old.items():
-            values = json.dumps(definition | {"modelSpec": {"args": "--x", "sigName": ""}})
-            connection.execute(
-                text(
-                    "INSERT INTO searches (id, name, owner, definition, file_name, seed, created, wanted,"
-                    " state, reason)"
-                    " VALUES (:id, :id, 'ann', :values, 'm.tar', 1, 1.0, 'run', 'RECOVERPEND', '')"
-                ),
-                {"id": id_, "values": values},
+        go_back(connection)
+        connection.execute(
+            text(
+                "INSERT INTO searches (id, name, owner, definition, file_name, seed, created, wanted, state,"
+                " reason) VALUES ('haaaaaaaa', 'h', 'ann', :old, 'm.tar', 1, 1.0, 'run', 'RECOVERPEND', '')"
+            ),
+            {"old": json.dumps(OLD)},
+        )
+        connection.execute(
+            text(
+                "INSERT INTO trials (search, number, point, parameters, budget, created, state, reason)"
+                " VALUES ('haaaaaaaa', 0, '{}', '{}', 0, 1.0, 'KILLED', '')"
             )
-            connection.execute(
-                text(
-                    "INSERT INTO trials (search, number, point, parameters, budget, created, state, reason)"
-                    " VALUES (:id, 0, '{}', '{}', 0, 1.0, 'KILLED', '')"
-                ),
-                {"id": id_},
-            )
-    migrate(database)
-    searches = Searches(database)
-    first, second = searches.live()
-    assert (first.kind, first.state) == ("wmla", SearchState.WAITING)
-    assert first.template == {"args": "--x", "sig_name": ""}
-    assert searches.trials(first.id)[0].state is TrialState.STOPPED
-    assert SearchSpec.model_validate(first.definition) == SearchSpec(
+        )
+    assert migrate(database)
+    assert store.jobs.ids() == {"jaaaaaaaa"}
+    (found,) = store.searches.live()
+    assert (found.kind, found.state) == ("wmla", SearchState.WAITING)
+    assert found.template == {"args": "--x", "sig_name": ""}
+    assert store.searches.trials(found.id)[0].state is TrialState.STOPPED
+    assert SearchSpec.model_validate(found.definition) == SearchSpec(
         metric="loss", objective=Objective.MAXIMIZE, algorithm=Algorithm.HYPERBAND, max_trials=7,
         max_parallel=3, budget="epochs", max_budget=9, eta=2.0, warm_up=6,
         parameters={
@@ -116,7 +96,6 @@ def test_searches_of_earlier_versions_go_on(database_url: str) -> None:
             "units": Parameter(values=(16, 32)),
         },
     )  # fmt: skip
-    assert SearchSpec.model_validate(second.definition).configurations == ({"rate": 1.0, "units": 16},)
     database.close()
 
 
