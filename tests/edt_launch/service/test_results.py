@@ -6,6 +6,7 @@ import pytest
 from edt_launch.service.errors import NotFoundError
 from edt_launch.service.home import JobDir
 from edt_launch.service.results import choose, listed, members, note_submitted
+from no_files import put
 
 
 @pytest.fixture
@@ -47,6 +48,12 @@ def test_without_the_list_of_what_was_submitted_all_counts(
 ) -> None:
     change(job.submitted)
     assert names(job) == ["work/train.py", "work/data/weights.pt"]
+
+
+def test_a_pipe_in_place_of_the_list_is_not_waited_for(job: JobDir) -> None:
+    job.submitted.unlink()
+    put("pipe", job.submitted)
+    assert "work/train.py" in names(job)
 
 
 def test_some_are_chosen_by_name(job: JobDir) -> None:

@@ -2,11 +2,13 @@ import asyncio
 import io
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edt_launch.service import tailing
 from edt_launch.service.tailing import read, start_of_last_lines
+from no_files import KINDS, put
 
 
 @given(st.lists(st.sampled_from([b"", b"a", b"bb"])), st.booleans(), st.integers(0, 12), st.integers(1, 7))
@@ -33,6 +35,13 @@ def test_without_following_it_ends_with_the_file(tmp_path: Path) -> None:
     assert asyncio.run(collect(path)) == b""
     path.write_bytes(b"x" * 200_000)
     assert asyncio.run(collect(path)) == b"x" * 200_000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_no_file_is_empty(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "log"
+    put(kind, path)
+    assert asyncio.run(collect(path)) == b""
 
 
 def test_what_is_appended_comes_until_it_is_over(tmp_path: Path) -> None:

@@ -111,13 +111,6 @@ def test_results_have_a_limit_which_is_told_before_anything_is_sent(world: World
     assert world.ann.get(f"/jobs/{job}/checkpoints/{checkpoint.name}").status_code == 413
 
 
-def test_results_are_model_and_logs(world: World, job: str) -> None:
-    answer = world.ann.get(f"/jobs/{job}/results")
-    assert answer.headers["content-type"] == "application/gzip"
-    assert f"{job}-results.tar.gz" in answer.headers["content-disposition"]
-    assert unpacked(answer.content).keys() == {"model/train/weights.pt", "log/launcher.log", "log/rank.1.log"}
-
-
 def test_results_have_what_the_script_wrote_beside_its_code(world: World, job: str) -> None:
     code = world.files(job).code
     (code / "out").mkdir()

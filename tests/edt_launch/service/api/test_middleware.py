@@ -157,21 +157,19 @@ def test_a_body_that_arrives_too_slowly_is_refused(world: World, monkeypatch: py
 class Streaming:
     """An application whose answer ends when nobody takes it any more."""
 
-    def __init__(self, begins: bool = True) -> None:
+    def __init__(self) -> None:
         self.is_open = asyncio.Event()
-        self.begins = begins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self.begins:
-            await send({"type": "http.response.start", "status": 200, "headers": []})
-            await send({"type": "http.response.body", "body": b"first", "more_body": True})
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"first", "more_body": True})
         self.is_open.set()
         await asyncio.Event().wait()
 
 
-async def answer_of(world: World, withdraw: Callable[[], object], *, begins: bool = True) -> list[Message]:
+async def answer_of(world: World, withdraw: Callable[[World], object]) -> list[Message]:
     """What a stream sends whose token is withdrawn once it is open."""
-    inside, sent = Streaming(begins), []
+    inside, sent = Streaming(), []
     authenticator, seconds = BearerAuthenticator(world.context), histogram(registry_of(world.context))
     gate = RequestMiddleware(inside, authenticator, seconds, recheck=0.0)
     token = f"Bearer {world.tokens['ann']}".encode()
@@ -185,7 +183,7 @@ async def answer_of(world: World, withdraw: Callable[[], object], *, begins: boo
 
     serving = asyncio.create_task(gate(scope, receive, send))
     await inside.is_open.wait()
-    withdraw()
+    withdraw(world)
     await serving
     return sent
 
@@ -200,7 +198,7 @@ def remove(world: World) -> None:
 
 @pytest.mark.parametrize("withdraw", [revoke, remove])
 def test_a_stream_ends_with_what_has_opened_it(world: World, withdraw: Callable[[World], None]) -> None:
-    start, first, last = asyncio.run(answer_of(world, lambda: withdraw(world)))
+    start, first, last = asyncio.run(answer_of(world, withdraw))
     assert start["status"] == 200
     assert (first["body"], first["more_body"]) == (b"first", True)
     assert (last["body"], last.get("more_body", False)) == (b"", False)

@@ -1,10 +1,7 @@
 import asyncio
 import json
 
-import pytest
-from sqlalchemy.exc import OperationalError
-
-from edt_launch.service.api.stream import STALE, JobList, JobListCache, _changes, difference
+from edt_launch.service.api.stream import JobListCache, _changes, difference
 from edt_launch.service.bus import Topic
 from edt_launch.service.database.account_records import UserRecord
 from world import World
@@ -69,27 +66,3 @@ def test_the_stream_begins_with_all_jobs_and_ends_with_the_service(world: World)
     assert rest == []
     world.context.stop.set()
     assert world.ann.get("/stream").headers["content-type"].startswith("text/event-stream")
-
-
-def test_the_stream_outlives_a_database_that_does_not_answer(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job = world.submit(world.ann)["id"]
-    job_list_cache = JobListCache(world.store, world.bus, world.clock)
-    found, calls = job_list_cache.latest, []
-
-    def latest() -> JobList:
-        calls.append(world.clock.now)
-        if len(calls) == 1:
-            world.clock.now += STALE
-            raise OperationalError("SELECT", {}, Exception("gone"))
-        return found()
-
-    monkeypatch.setattr(job_list_cache, "latest", latest)
-
-    async def first() -> bytes:
-        stream = _changes(world.context, ANN, job_list_cache)
-        await anext(stream)
-        return await anext(stream)
-
-    assert [one["id"] for one in data(asyncio.run(first()))["jobs"]] == [job]  # type: ignore[index]

@@ -90,15 +90,6 @@ def test_desired_and_observed_state_stay_apart(store: Store) -> None:
     assert store.jobs.change(one.id, max=8, priority=2).max == 8
 
 
-def test_what_was_observed_of_many_jobs_is_written_at_once(store: Store) -> None:
-    first, second = store.jobs.add(job(0))[0], store.jobs.add(job(1))[0]
-    store.jobs.record(
-        {first.id: {"step": 1}, second.id: {"step": 2, "held": (("n", ("0",)),)}, "jzzzzzzzz": {"step": 3}}
-    )
-    assert store.jobs.get(first.id).step == 1
-    assert store.jobs.get(second.id).held == (("n", ("0",)),)
-
-
 def test_who_has_asked_for_the_end_cannot_take_it_back(store: Store) -> None:
     one, _ = store.jobs.add(job())
     assert store.jobs.set_wanted(one.id, Wanted.PAUSE).wanted is Wanted.PAUSE

@@ -38,19 +38,6 @@ def filled(store: Store) -> Iterator[Store]:
     return store
 
 
-def test_of_two_changes_of_a_version_one_is_made(filled: Store) -> None:
-    assert filled.projects.change(PROJECT.id, 1, description="a") is True
-    assert filled.projects.change(PROJECT.id, 1, description="b") is False
-    changes = [filled.experiments.change(FIRST.id, seen, [], metric="x") for seen in (1, 1, 2)]
-    assert changes == [True, False, True]
-    assert filled.experiments.trainings(FIRST.id) == []
-    gone = replace(TRAINING, definition="dzzzzzzzz")
-    assert filled.experiments.change(FIRST.id, 3, [gone]) is None
-    found = filled.experiments.get(FIRST.id)
-    assert found is not None
-    assert (found.version, found.metric) == (3, "x")
-
-
 def test_a_run_is_of_one_job_and_outlives_it(filled: Store) -> None:
     filled.jobs.add(JobRecord(RUN.job, "ann", ("x",), 1, 1, 2.0), RUN)
     with pytest.raises(IntegrityError):
