@@ -4,10 +4,10 @@ from typing import Any
 
 from hypothesis import settings
 
-MOST = 1000
-"""As many examples as a profile has at most for properties that are tried on a part of them."""
+LEAST = 10
+"""Examples of a property whatever the profile."""
 
 
 def fewer(part: float, **more: Any) -> settings:
     """Settings of a property whose examples take long: it is tried on this part of the profile's number."""
-    return settings(max_examples=round(part * min(settings().max_examples, MOST)), **more)
+    return settings(max_examples=max(LEAST, round(part * settings().max_examples)), **more)

@@ -3,11 +3,21 @@ from pathlib import Path
 
 import pytest
 
-from harness import ElasticJob
+from harness import ElasticJob, Undisturbed
 from wmla_service import Service
 from worlds import postgresql
 
 __all__ = ["job", "postgresql", "service"]
+
+LIGHT = Path(__file__).parent / "shims" / "light"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _light_processes(_environment: None) -> Iterator[None]:
+    """The processes of jobs import less of torch."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(LIGHT), prepend=":")
+        yield
 
 
 @pytest.fixture
@@ -15,6 +25,11 @@ def job(tmp_path: Path) -> Iterator[ElasticJob]:
     one = ElasticJob(tmp_path / "a job's folder")
     yield one
     one.kill()
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    return Undisturbed(tmp_path_factory.mktemp("undisturbed"))
 
 
 @pytest.fixture

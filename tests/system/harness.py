@@ -2,23 +2,42 @@
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import psutil
+import torch
 from attacked import journals
 
+from programs.traced import BATCH, SAMPLES
+
+BIN = Path(sys.executable).parent
+MPIRUN = [BIN / "mpirun", "--oversubscribe", "-np"]
+MPI_ENVIRONMENT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "HOROVOD_CONTROLLER": "mpi",
+    "HOROVOD_CPU_OPERATIONS": "mpi",
+}
 PROGRAMS = Path(__file__).parent / "programs"
 TRACED = PROGRAMS / "traced.py"
 POLL = 0.05
 """Seconds between two looks at what a job has written; limits are pytest's own timeout."""
 
-SURVEY = 0.25
+SLOW = ("--delay", 0.2)
+"""Of traced.py: it trains until `ElasticJob.end`, and takes its time."""
+
+STEPS = -(-SAMPLES // BATCH)
+"""Of an epoch of traced.py."""
+
+SURVEY = 0.5
 """Seconds between two looks at a job's processes, each of which reads all processes of the machine."""
 
 
@@ -113,6 +132,13 @@ class ElasticJob:
         worlds = self.events("world")
         return worlds[-1]["size"] if worlds else None
 
+    def worlds_since_start(self) -> list[int]:
+        """Sizes of the worlds since the latest start of edt-launch."""
+        sizes: list[int] = []
+        for event in self.events("begun", "world"):
+            sizes = [*sizes, event["size"]] if event["event"] == "world" else []
+        return sizes
+
     def until_size(self, size: int) -> None:
         self.until(lambda: self.size() == size)
 
@@ -122,9 +148,16 @@ class ElasticJob:
     def until_steps(self, count: int) -> None:
         self.until(lambda: self.steps() >= count)
 
+    def until_more_steps(self, count: int) -> None:
+        self.until_steps(self.steps() + count)
+
     def end(self) -> int:
         """Let traced.py hurry, and wait for the end; the exit code."""
         (self.results / "hurry").touch()
+        return self.wait()
+
+    def wait(self) -> int:
+        """Wait until it ends by itself; the exit code."""
         assert self.process is not None
         self.until(lambda: self.process is not None and self.process.poll() is not None, running=False)
         return self.process.returncode
@@ -147,3 +180,71 @@ class ElasticJob:
             except psutil.NoSuchProcess:
                 continue
         self.process.wait()
+
+
+def run(*command: object, **environment: str) -> str:
+    """Run a command that is to succeed; what it prints on its standard output."""
+    done = subprocess.run(
+        [*map(str, command)],
+        env=os.environ | environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+class Undisturbed:
+    """What traced.py trains in one process, without a launcher."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._train(30)
+
+    def _train(self, epochs: int) -> None:
+        run(sys.executable, TRACED, self._folder, "--epochs", epochs, "--keep")
+        self._final = torch.load(self._folder / "final.pt")
+
+    @property
+    def losses(self) -> list[float]:
+        """Of each step."""
+        return list(self._final["losses"])
+
+    def check_final(self, results: Path) -> int:
+        """Another training has come to the same bits; the number of its epochs."""
+        found = torch.load(results / "final.pt")
+        epochs = len(found["losses"]) // STEPS
+        if epochs > len(self._final["kept"]):
+            self._train(epochs)
+        assert found["losses"] == self._final["losses"][: epochs * STEPS]
+        expected = self._final["kept"][epochs - 1]
+        assert found["lr"] == expected["lr"]
+        for name, value in expected["model"].items():
+            assert torch.equal(found["model"][name], value), name
+        return epochs
+
+    def check(self, job: Any, repeated: int = 0) -> None:
+        """It has the same bits, and every sample of every epoch was used once.
+
+        Up to `repeated` steps may have been begun in a world that lost a worker, and done in the next one.
+        """
+        epochs = self.check_final(job.results)
+        assert used(job.trace(), repeated) == Counter(
+            (epoch, sample) for epoch in range(epochs) for sample in range(SAMPLES)
+        )
+
+
+def used(trace: Iterable[Mapping[str, Any]], repeated: int = 0) -> Counter[tuple[int, int]]:
+    """How often each sample of each epoch was used in a history; see `Undisturbed.check`."""
+    worlds: dict[tuple[int, int], dict[int, list[Mapping[str, Any]]]] = {}
+    for row in trace:
+        worlds.setdefault((row["epoch"], row["step"]), {}).setdefault(row["size"], []).append(row)
+    assert sum(len(sizes) > 1 for sizes in worlds.values()) <= repeated
+    found: Counter[tuple[int, int]] = Counter()
+    for sizes in worlds.values():
+        rows = sizes[min(sizes)]  # of the world that came last
+        assert sorted(row["rank"] for row in rows) == list(range(min(sizes)))
+        found.update((row["epoch"], sample) for row in rows for sample in row["samples"])
+    return found

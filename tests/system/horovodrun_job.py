@@ -7,19 +7,16 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
-import torch
 from attacked import journals
 
 from edt_launch.agent import processes
-from harness import POLL, TRACED
-from programs.traced import SAMPLES
+from harness import BIN, POLL, TRACED
 
-BIN = Path(sys.executable).parent
 LOCAL = ("localhost", "127.0.0.1")
 """Two names of this machine, which Horovod takes for two hosts, and needs no ssh for."""
 
@@ -52,15 +49,11 @@ class HorovodrunJob:
         *arguments: object,
         options: tuple[object, ...] = (),
         program: tuple[object, ...] = (TRACED,),
-    ) -> "HorovodrunJob":
+    ) -> None:
+        """Start it with so many workers; the arguments are the program's."""
+        discover = f"edt-discover {shlex.quote(str(self.allocation))}"
         words = [BIN / "horovodrun", "-np", at_start, "--min-np", 1, "--max-np", MAX_NP]
-        words += [
-            "--network-interface",
-            "lo",
-            "--host-discovery-script",
-            f"edt-discover {shlex.quote(str(self.allocation))}",
-        ]
-        words += options
+        words += ["--network-interface", "lo", "--host-discovery-script", discover, *options]
         environment = os.environ | {"PATH": f"{BIN}:{os.environ['PATH']}", "EDT_LOGS": str(self.output)}
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
@@ -71,7 +64,6 @@ class HorovodrunJob:
                 env=environment,
                 start_new_session=True,
             )
-        return self
 
     @property
     def printed(self) -> str:
@@ -107,12 +99,12 @@ class HorovodrunJob:
     def end(self) -> int:
         """Let the script hurry, and wait for the end; the exit code."""
         (self.results / "hurry").touch()
+        return self.wait()
+
+    def wait(self) -> int:
+        """Wait until it ends by itself; the exit code."""
         assert self.process is not None
         return self.process.wait()
-
-    def check(self, epochs: int, undisturbed: Mapping[str, Any], repeated: int = 0) -> None:
-        """As the function `check`, for this job."""
-        check(self.trace(), self.results, epochs, undisturbed, repeated)
 
     def kill(self) -> None:
         """Leave nothing behind, whatever the test did."""
@@ -120,35 +112,3 @@ class HorovodrunJob:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
         processes.kill(processes.having({"EDT_LOGS": str(self.output)}))
-
-
-def check(
-    trace: Iterable[Mapping[str, Any]],
-    results: Path,
-    epochs: int,
-    undisturbed: Mapping[str, Any],
-    repeated: int = 0,
-) -> None:
-    """Every sample of every epoch once, and the bits of one worker.
-
-    Up to `repeated` steps may have been begun in a world that lost a worker, and done in the next one.
-    """
-    worlds: dict[tuple[int, int], dict[int, list[Mapping[str, Any]]]] = {}
-    for row in trace:
-        worlds.setdefault((row["epoch"], row["step"]), {}).setdefault(row["size"], []).append(row)
-    assert sum(len(sizes) > 1 for sizes in worlds.values()) <= repeated
-    seen: Counter[tuple[int, int]] = Counter()
-    for sizes in worlds.values():
-        rows = sizes[min(sizes)]  # of the world that came last
-        assert sorted(row["rank"] for row in rows) == list(range(min(sizes)))
-        seen.update((row["epoch"], sample) for row in rows for sample in row["samples"])
-    assert seen == Counter((epoch, sample) for epoch in range(epochs) for sample in range(SAMPLES))
-    final = torch.load(results / "final.pt")
-    assert final["losses"] == undisturbed["losses"]
-    assert all(torch.equal(final["model"][name], value) for name, value in undisturbed["model"].items())
-
-
-def train_alone(folder: Path, epochs: int) -> dict[str, Any]:
-    """The results of the same training in one process."""
-    subprocess.run([sys.executable, TRACED, folder, "--epochs", str(epochs)], check=True)
-    return dict(torch.load(folder / "final.pt"))

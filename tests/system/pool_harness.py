@@ -19,7 +19,7 @@ from edt_launch.service.database.job_query import JobQuery
 from edt_launch.service.database.records import HostRecord, JobRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.settings import load
-from edt_launch.service.states import ENDED, State, Wanted
+from edt_launch.service.states import State, Wanted
 
 POOLED = PROGRAMS / "pooled.py"
 
@@ -44,8 +44,6 @@ class Pool:
         self.options = options
         self.stop = threading.Event()
         self.thread: threading.Thread | None = None
-        self.idle = 0.0
-        self._idle_since: float | None = None
         self.ids: list[str] = []
         names = tuple(str(index) for index in range(devices))
         self.store.hosts.put([HostRecord("localhost", names, source="slots")])
@@ -87,6 +85,11 @@ class Pool:
         self.store.jobs.set_wanted(job, wanted)
         self.bus.notify(Topic.DESIRED_STATE)
 
+    def finish(self, job: str) -> None:
+        """Let a job end after its present step."""
+        (self.out / f"finish.{job}").touch()
+        self.until(lambda: self.job(job).state is State.SUCCEEDED)
+
     def job(self, job: str) -> JobRecord:
         return self.store.jobs.get(job)
 
@@ -97,19 +100,16 @@ class Pool:
         """Workers that the jobs' files give them, of those that have any."""
         return {row.id: row.size for row in self.rows() if row.size}
 
-    def until(self, condition: Callable[[], object]) -> float:
-        """Wait for a condition; how long it took."""
-        began = time.monotonic()
+    def until(self, condition: Callable[[], object]) -> None:
+        """Wait for a condition."""
         while not condition():
             assert self.thread is None or self.thread.is_alive(), "the loop has ended"
-            self.watch()
-            time.sleep(0.05)
-        return time.monotonic() - began
+            time.sleep(0.1)
 
-    def until_sizes(self, *sizes: int) -> float:
+    def until_sizes(self, *sizes: int) -> None:
         """Wait until the jobs, in the order of their submission, have these numbers of workers."""
         wanted = {id_: size for id_, size in zip(self.ids, sizes, strict=True) if size}
-        return self.until(lambda: self.sizes() == wanted)
+        self.until(lambda: self.sizes() == wanted)
 
     def until_training(self, *jobs: str) -> None:
         """Wait until the jobs train with as many workers as they are given."""
@@ -119,19 +119,6 @@ class Pool:
     def _world(self, job: str) -> int:
         worlds = [event["size"] for event in self.events(job) if event["event"] == "world"]
         return worlds[-1] if worlds else 0
-
-    def watch(self) -> None:
-        """Note for how long slots are idle that somebody could use."""
-        live = [row for row in self.rows() if row.state not in ENDED]
-        used = sum(row.size + sum(len(devices) for _, devices in row.leaving) for row in live)
-        wants = any(row.size < row.max for row in live if row.state in {State.STARTING, State.RUNNING})
-        now = time.monotonic()
-        if used >= 4 or not wants:
-            self._idle_since = None
-        elif self._idle_since is None:
-            self._idle_since = now
-        else:
-            self.idle = max(self.idle, now - self._idle_since)
 
     def events(self, job: str) -> list[dict[str, Any]]:
         path = self.settings.paths.job(job).output.events

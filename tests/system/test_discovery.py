@@ -1,7 +1,7 @@
 """Hosts from a script that was written for Horovod."""
 
 from edt_launch.core.atomic import write_atomically
-from harness import TRACED, ElasticJob
+from harness import SLOW, TRACED, ElasticJob
 
 
 def test_a_job_follows_a_script_and_nothing_that_it_prints_wrongly(job: ElasticJob) -> None:
@@ -11,11 +11,11 @@ def test_a_job_follows_a_script_and_nothing_that_it_prints_wrongly(job: ElasticJ
     script.chmod(0o755)
     write_atomically(shown, "localhost\n")
     options = ("--host-discovery-script", str(script), "--slots-per-host", "1")
-    job.start(TRACED, job.results, "--epochs", 40, "--delay", 0.3, options=options)
+    job.start(TRACED, job.results, *SLOW, options=options)
     job.until_steps(2)
     write_atomically(shown, "Traceback (most recent call last):\n")
     job.until(lambda: job.events("allocation_rejected"))
-    job.until_steps(job.steps() + 5)
+    job.until_more_steps(3)
     assert job.size() == 1
     write_atomically(shown, "localhost:2\n")
     job.until_size(2)

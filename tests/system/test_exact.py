@@ -2,31 +2,19 @@
 
 import itertools
 import json
-import math
-import os
 import random
-import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-import torch
 
-from harness import PROGRAMS, ElasticJob
-from programs.models import ALL_STEPS, NAMES, STEPS, Training, digests, fingerprint, make
+import harness
+from harness import MPI_ENVIRONMENT, MPIRUN, PROGRAMS, ElasticJob
+from programs.models import ALL_STEPS, NAMES, STEPS, fingerprint
 from tiers import full
 
 SCHEDULED = PROGRAMS / "scheduled.py"
-BIN = Path(sys.executable).parent
-MPIRUN = [BIN / "mpirun", "--oversubscribe", "-np"]
-MPI_ENVIRONMENT = os.environ | {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "HOROVOD_CONTROLLER": "mpi",
-    "HOROVOD_CPU_OPERATIONS": "mpi",
-}
 SIZES = (1, 2, 3, 4)
 SHOWN = 4
 """How many of the values that differ are named."""
@@ -124,16 +112,12 @@ def check_runs(found: Journals, runs: list[Run], start: int, alone: Journals) ->
 
 
 def train_alone(folder: Path, *options: str) -> Journals:
-    subprocess.run([sys.executable, SCHEDULED, folder, *options], check=True, stdin=subprocess.DEVNULL)
+    harness.run(sys.executable, SCHEDULED, folder, *options)
     return Journals(folder).read()
 
 
 def train_under_mpirun(processes: int, script: Path, folder: Path, *arguments: str) -> Journals:
-    command = [*MPIRUN, str(processes), sys.executable, script, folder, *arguments]
-    result = subprocess.run(
-        command, env=MPI_ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
+    harness.run(*MPIRUN, processes, sys.executable, script, folder, *arguments, **MPI_ENVIRONMENT)
     return Journals(folder).read()
 
 
@@ -143,27 +127,8 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Journals:
     return train_alone(tmp_path_factory.mktemp("alone"))
 
 
-# Fixed numbers of workers.
-
-
-@pytest.mark.parametrize("size", [full(1), full(2), 3, full(4)])
-def test_any_number_of_workers_trains_the_same_bits_over_gloo(
-    job: ElasticJob, alone: Journals, size: int
-) -> None:
-    job.allocate(size)
-    job.start(SCHEDULED, job.results)
-    assert job.end() == 0, job.stdout + job.stderr
-    check_runs(Journals(job.results).read(), [[]], size, alone)
-
-
-@pytest.mark.parametrize("size", [full(1), 2, full(3), full(4)])
-def test_any_number_of_workers_trains_the_same_bits_over_mpi(
-    alone: Journals, size: int, tmp_path: Path
-) -> None:
-    check_runs(train_under_mpirun(size, SCHEDULED, tmp_path), [[]], size, alone)
-
-
-# Numbers that change.
+def test_two_workers_train_the_same_bits_over_mpi(alone: Journals, tmp_path: Path) -> None:
+    check_runs(train_under_mpirun(2, SCHEDULED, tmp_path), [[]], 2, alone)
 
 
 @pytest.mark.parametrize("count", [2, full(10)])
@@ -188,74 +153,9 @@ def test_resizes_at_random_steps_train_the_same_bits_over_mpi(alone: Journals, t
     check_runs(found, runs, 4, alone)
 
 
-# That the comparison would notice.
-
-
 @pytest.mark.full
 def test_other_random_numbers_for_one_sample_change_every_fingerprint(
     alone: Journals, tmp_path: Path
 ) -> None:
     perturbed = train_alone(tmp_path, "--perturbed")
     assert [m for m in NAMES if perturbed.fingerprints(0, m) == alone.fingerprints(0, m)] == []
-
-
-def change_weight(cnn: Training) -> None:
-    with torch.no_grad():
-        weight = cnn.model[0].weight[0, 0, 0]
-        weight[0] = torch.nextafter(weight[0], torch.tensor(math.inf))
-
-
-def change_sign_of_zero(cnn: Training) -> None:
-    cnn.model[1].running_mean[3] = -0.0
-
-
-def change_count(cnn: Training) -> None:
-    cnn.model[1].num_batches_tracked += 1
-
-
-def change_momentum(cnn: Training) -> None:
-    cnn.optimizer.state[cnn.model[0].weight]["momentum_buffer"][0] = 1e-30
-
-
-def change_learning_rate(cnn: Training) -> None:
-    cnn.optimizer.param_groups[0]["lr"] = math.nextafter(0.05, 1)
-
-
-def change_loss(cnn: Training) -> None:
-    cnn.metrics.losses[0] = math.nextafter(cnn.metrics.losses[0], 0)
-
-
-def change_scale(cnn: Training) -> None:
-    cnn.scaler.load_state_dict(cnn.scaler.state_dict() | {"scale": 512.0})
-
-
-CHANGES = {
-    "model/0.weight": change_weight,
-    "model/1.running_mean": change_sign_of_zero,
-    "model/1.num_batches_tracked": change_count,
-    "optimizer/state/0/momentum_buffer": change_momentum,
-    "optimizer/param_groups/0/lr": change_learning_rate,
-    "metrics/losses/0": change_loss,
-    "scaler/scale": change_scale,
-}
-
-
-@pytest.mark.parametrize("value, change", CHANGES.items())
-def test_the_smallest_change_of_any_value_changes_the_fingerprint(
-    value: str, change: Callable[[Training], None]
-) -> None:
-    cnn = make()[NAMES.index("cnn")]
-    cnn.metrics.losses.append(0.7)
-    weight = cnn.model[0].weight
-    cnn.optimizer.state[weight]["momentum_buffer"] = torch.zeros_like(weight)
-    before = digests(cnn)
-    change(cnn)
-    after = digests(cnn)
-    assert [name for name in before if before[name] != after[name]] == [value]
-    assert fingerprint(before) != fingerprint(after)
-
-
-def test_equal_trainings_have_equal_fingerprints() -> None:
-    first, second = ([fingerprint(digests(training)) for training in make()] for _ in range(2))
-    assert first == second
-    assert len(set(first)) == len(NAMES)

@@ -1,16 +1,13 @@
 """Scripts of ours under Horovod's own elastic driver: nothing lost, no hang, the bits of one worker."""
 
 import http.client
-import math
 import os
 import random
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -19,29 +16,10 @@ from edt_launch.agent import processes
 from edt_launch.core.errors import ExitCode
 from edt_launch.launcher.checkpoints import newest
 from edt_launch.service.states import State, Wanted
-from harness import PROGRAMS, TRACED, ElasticJob
-from horovodrun_job import MAX_NP, HorovodrunJob, check, train_alone
+from harness import PROGRAMS, SLOW, STEPS, TRACED, ElasticJob, Undisturbed
+from horovodrun_job import HorovodrunJob
 from pool_harness import Pool
-from programs.traced import BATCH, SAMPLES
 from tiers import full
-
-EPOCHS = 30
-DELAY = 0.25
-"""Seconds a step, so that a training lasts for 50 seconds unless it is to hurry: no change comes too late."""
-
-STEPS = math.ceil(SAMPLES / BATCH)
-"""Of an epoch."""
-
-ENDLESS = 100_000
-"""Epochs of a job that does not end by itself."""
-
-INTERVALS = (0.3, 1.0, 2.5, 4.0)
-"""Seconds between two changes."""
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return train_alone(tmp_path_factory.mktemp("alone"), EPOCHS)
 
 
 @pytest.fixture
@@ -51,41 +29,32 @@ def plain(tmp_path: Path) -> Iterator[HorovodrunJob]:
     job.kill()
 
 
-def test_a_job_grows_and_shrinks(plain: HorovodrunJob, undisturbed: dict[str, Any]) -> None:
-    plain.allocate(2)
-    plain.start(2, "--epochs", EPOCHS, "--delay", DELAY)
-    for size in (2, 4, 1, 3):
+def test_a_job_grows_shrinks_and_keeps_what_it_has_when_its_file_is_unusable(
+    plain: HorovodrunJob, undisturbed: Undisturbed
+) -> None:
+    plain.allocate(1)
+    plain.start(1, *SLOW)
+    plain.until_size(1)
+    plain.allocation.write_text("# edt allocation v1 generation=9\nlocalhost:3")  # half written
+    plain.until(lambda: plain.printed.count("Failed to execute discovery script") > 1)
+    for size in (2, 1):
         plain.allocate(size)
         plain.until_size(size)
     assert plain.end() == 0, plain.printed
-    plain.check(EPOCHS, undisturbed)
+    undisturbed.check(plain)
     assert "Traceback" not in plain.printed
 
 
 @pytest.mark.full
-def test_a_change_before_rank_0_listens_counts(plain: HorovodrunJob, undisturbed: dict[str, Any]) -> None:
+def test_a_change_before_rank_0_listens_counts(plain: HorovodrunJob, undisturbed: Undisturbed) -> None:
     """Horovod drops it: it comes when the workers have been started, and none of them has said so."""
     plain.allocate(1)
-    plain.start(1, "--epochs", EPOCHS, "--delay", DELAY)
+    plain.start(1, *SLOW)
     plain.until(lambda: plain.workers("localhost"))
     plain.allocate(2)
     plain.until_size(2)
     assert plain.end() == 0, plain.printed
-    plain.check(EPOCHS, undisturbed)
-
-
-@pytest.mark.full
-def test_a_worker_killed_on_another_host_costs_a_step(
-    plain: HorovodrunJob, undisturbed: dict[str, Any]
-) -> None:
-    plain.allocate(2, 1)
-    plain.start(3, "--epochs", EPOCHS, "--delay", DELAY)
-    plain.until_size(3)
-    (victim,) = plain.workers("127.0.0.1")
-    victim.kill()
-    plain.until_size(2)
-    assert plain.end() == 0, plain.printed
-    plain.check(EPOCHS, undisturbed, repeated=1)
+    undisturbed.check(plain)
 
 
 SSH = """#!/bin/sh
@@ -97,7 +66,7 @@ exec env -i PATH="$PATH" sh -c "$last"
 
 @pytest.mark.full
 def test_strangers_can_neither_read_nor_write_the_rendezvous(
-    plain: HorovodrunJob, undisturbed: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plain: HorovodrunJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It listens on the interface alone, and its token is in no command line, of ssh neither."""
     ssh = tmp_path / "bin" / "ssh"
@@ -108,7 +77,7 @@ def test_strangers_can_neither_read_nor_write_the_rendezvous(
     monkeypatch.setenv("HOROVOD_RENDEZVOUS_TOKEN", "of another job, in which this one was started")
     plain.hosts = ("localhost", "192.0.2.1")
     plain.allocate(1, 1)
-    plain.start(2, "--epochs", EPOCHS, "--delay", DELAY)
+    plain.start(2, *SLOW)
     plain.until_size(2)
     here, elsewhere = (plain.workers(host)[0].environ() for host in plain.hosts)
     token, port = (here[f"HOROVOD_{name}"] for name in ("RENDEZVOUS_TOKEN", "GLOO_RENDEZVOUS_PORT"))
@@ -126,238 +95,171 @@ def test_strangers_can_neither_read_nor_write_the_rendezvous(
     plain.allocate(2, 1)
     plain.until_size(3)
     assert plain.end() == 0, plain.printed
-    plain.check(EPOCHS, undisturbed)
 
 
 @pytest.mark.full
-def test_a_newcomer_gets_the_state_however_late_it_is(
-    plain: HorovodrunJob, undisturbed: dict[str, Any]
-) -> None:
+def test_a_newcomer_gets_the_state_however_late_it_is(plain: HorovodrunJob, undisturbed: Undisturbed) -> None:
     """It takes longer than Gloo waits, and who has the state is to leave before it has come."""
     late = (PROGRAMS / "late.py", "127.0.0.1", 40, TRACED)
     plain.allocate(1)
-    plain.start(1, "--epochs", EPOCHS, "--delay", DELAY, program=late)
+    plain.start(1, *SLOW, program=late)
     plain.until_size(1)
     plain.allocate(1, 1)
     plain.until(lambda: plain.workers("127.0.0.1"))
     plain.allocate(0, 1)
+    plain.until(lambda: {row["size"] for row in plain.trace()} >= {1, 2})
     assert plain.end() == 0, plain.printed
-    plain.check(EPOCHS, undisturbed)
-    assert {row["size"] for row in plain.trace()} >= {1, 2}
+    undisturbed.check(plain)
 
 
 @pytest.mark.full
 def test_a_state_that_is_lost_ends_the_job(plain: HorovodrunJob, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EDT_JOIN_TIMEOUT", "5")
     plain.allocate(1)
-    late = (PROGRAMS / "late.py", "127.0.0.1", 20, TRACED)
-    plain.start(1, "--epochs", ENDLESS, "--delay", DELAY, program=late)
+    plain.start(1, *SLOW, program=(PROGRAMS / "late.py", "127.0.0.1", 20, TRACED))
     plain.until_size(1)
     plain.allocate(1, 1)
     plain.until(lambda: plain.workers("127.0.0.1"))
     plain.allocate(0, 1)
-    assert plain.process is not None
-    assert plain.process.wait() == 1, plain.printed
+    assert plain.wait() == 1, plain.printed
     assert "all workers that had the training's state left before this one got it" in plain.printed
 
 
 @pytest.mark.full
-def test_a_host_is_used_again_after_a_cooldown(plain: HorovodrunJob, undisturbed: dict[str, Any]) -> None:
-    plain.allocate(2, 1)
-    plain.start(3, "--epochs", EPOCHS, "--delay", DELAY, options=("--blacklist-cooldown-range", 4, 8))
-    plain.until_size(3)
+def test_a_worker_killed_on_another_host_costs_a_step_and_the_host_until_its_cooldown(
+    plain: HorovodrunJob, undisturbed: Undisturbed
+) -> None:
+    plain.allocate(1, 1)
+    plain.start(2, *SLOW, options=("--blacklist-cooldown-range", 4, 8))
+    plain.until_size(2)
     (victim,) = plain.workers("127.0.0.1")
     victim.kill()
+    plain.until_size(1)
     plain.until_size(2)
-    plain.until_size(3)
     assert plain.end() == 0, plain.printed
-    plain.check(EPOCHS, undisturbed, repeated=1)
+    undisturbed.check(plain, repeated=1)
 
 
 @pytest.mark.full
-def test_a_worker_killed_on_the_last_host_ends_the_job(plain: HorovodrunJob) -> None:
+def test_a_worker_killed_on_the_last_host_ends_the_job_which_goes_on_from_its_newest_checkpoint(
+    plain: HorovodrunJob, undisturbed: Undisturbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As docs/horovodrun.md says, with Horovod's message."""
+    folder = tmp_path / "checkpoints"
+    monkeypatch.setenv("EDT_CHECKPOINT_DIR", str(folder))
+    monkeypatch.setenv("EDT_CHECKPOINT_INTERVAL", "0")
     plain.allocate(2)
-    plain.start(2, "--epochs", ENDLESS, "--delay", DELAY)
-    plain.until_size(2)
+    plain.start(2, *SLOW)
+    plain.until(lambda: len(list(folder.glob("step-*"))) > 1)
     plain.workers("localhost")[0].kill()
-    assert plain.process is not None
-    assert plain.process.wait() == 1, plain.printed
+    assert plain.wait() == 1, plain.printed
     assert "blacklisted slots count == 2 -> stop running" in plain.printed
     assert plain.workers("localhost") == []
+    plain.allocate(1)
+    checkpoint = newest(folder)
+    plain.start(1, *SLOW)
+    assert plain.end() == 0
+    check_going_on(plain, checkpoint, undisturbed)
+
+
+def check_going_on(
+    job: HorovodrunJob | ElasticJob, checkpoint: Path | None, undisturbed: Undisturbed
+) -> None:
+    """Started again with one worker instead of two, it has gone on from that checkpoint to the same end."""
+    assert checkpoint is not None
+    undisturbed.check_final(job.results)
+    again = [(row["epoch"], row["step"]) for row in job.trace() if row["size"] == 1]
+    assert again[0] == divmod(int(checkpoint.name.removeprefix("step-")), STEPS)
 
 
 @pytest.mark.full
 def test_hosts_that_are_all_replaced_end_the_job(plain: HorovodrunJob) -> None:
     """As docs/horovodrun.md says, with Horovod's message."""
     plain.allocate(1)
-    plain.start(1, "--epochs", ENDLESS, "--delay", DELAY)
+    plain.start(1, *SLOW)
     plain.until_size(1)
     plain.allocate(0, 1)
-    assert plain.process is not None
-    assert plain.process.wait() in (0, 1), plain.printed  # Horovod's driver may have forgotten the worker
+    assert plain.wait() in (0, 1), plain.printed  # Horovod's driver may have forgotten the worker
     assert "trained" not in plain.printed
     assert "No hosts from previous set remaining, unable to broadcast state." in plain.printed
 
 
 @pytest.mark.full
 def test_a_newcomer_that_fails_before_it_joins_costs_its_host(
-    plain: HorovodrunJob, undisturbed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    plain: HorovodrunJob, undisturbed: Undisturbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EDT_JOIN_TIMEOUT", "5")
     plain.allocate(1)
-    plain.start(
-        1, "--epochs", EPOCHS, "--delay", DELAY, program=(PROGRAMS / "absent.py", "127.0.0.1", TRACED)
-    )
+    plain.start(1, *SLOW, program=(PROGRAMS / "absent.py", "127.0.0.1", TRACED))
     plain.until_size(1)
     plain.allocate(1, 1)
     plain.until(lambda: "Process 1 exit with status code 1." in plain.printed)
     done = len(plain.trace())
     plain.until(lambda: len(plain.trace()) > done + 20)  # meanwhile the driver looks at the hosts again
     assert plain.end() == 0, plain.printed
-    plain.check(EPOCHS, undisturbed)
+    undisturbed.check(plain)
     assert {row["size"] for row in plain.trace()} == {1}
     assert plain.printed.count("exit with status code") == 1
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("at_start", [True, False])
-def test_too_few_slots_for_too_long_end_the_job(at_start: bool, plain: HorovodrunJob) -> None:
-    plain.allocate(1 if at_start else 2)
-    limits = ("--min-np", 1 if at_start else 2, "--elastic-timeout", 5)
-    plain.start(2, "--epochs", ENDLESS, "--delay", DELAY, options=limits)
-    if not at_start:
-        plain.until_size(2)
-        plain.allocate(1)
-    assert plain.process is not None
-    assert plain.process.wait() == 1, plain.printed
+def test_too_few_slots_for_too_long_end_the_job(plain: HorovodrunJob) -> None:
+    plain.allocate(2)
+    plain.start(2, *SLOW, options=("--min-np", 2, "--elastic-timeout", 5))
+    plain.until_size(2)
+    plain.allocate(1)
+    assert plain.wait() == 1, plain.printed
     assert "Please check that you have enough resources to run at least 2 Horovod processes." in plain.printed
     assert plain.workers("localhost") == []
-    assert bool(plain.trace()) is not at_start
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(
-    "spoiled",
-    [None, "", "# edt allocation v1 generation=9\nlocalhost:3"],
-    ids=["missing", "empty", "half written"],
-)
-def test_an_unusable_allocation_file_changes_nothing(
-    spoiled: str | None, plain: HorovodrunJob, undisturbed: dict[str, Any]
-) -> None:
-    plain.allocate(1)
-    plain.start(1, "--epochs", EPOCHS, "--delay", DELAY)
-    plain.until_size(1)
-    if spoiled is None:
-        plain.allocation.unlink()
-    else:
-        plain.allocation.write_text(spoiled)
-    plain.until(lambda: plain.printed.count("Failed to execute discovery script") > 1)
-    done = len(plain.trace())
-    plain.until(lambda: len(plain.trace()) > done)
-    assert plain.size() == 1
-    plain.allocate(2)
-    plain.until_size(2)
-    assert plain.end() == 0, plain.printed
-    plain.check(EPOCHS, undisturbed)
-    assert {row["size"] for row in plain.trace()} == {1, 2}
 
 
 def test_a_job_without_an_allocation_file_does_not_start(plain: HorovodrunJob) -> None:
     plain.start(1)
-    assert plain.process is not None
-    assert plain.process.wait() == 1, plain.printed
+    assert plain.wait() == 1, plain.printed
     assert f"edt-discover: {plain.allocation}: No such file or directory" in plain.printed
     assert plain.trace() == []
 
 
-def check_going_on(
-    job: HorovodrunJob | ElasticJob,
-    checkpoint: Path | None,
-    undisturbed: dict[str, Any],
-    start: Callable[[], object],
-) -> None:
-    """Started again with one worker instead of two, a job goes on from a checkpoint to the same end."""
-    assert checkpoint is not None
-    done = {(row["epoch"], row["step"]) for row in job.trace()}
-    start()
-    assert job.end() == 0
-    again = [(row["epoch"], row["step"]) for row in job.trace() if row["size"] == 1]
-    assert again[0] == divmod(int(checkpoint.name.removeprefix("step-")), STEPS)
-    check(job.trace(), job.results, EPOCHS, undisturbed, repeated=len(done & {*again}))
-
-
 @pytest.mark.full
-def test_a_job_that_has_ended_goes_on_from_its_newest_checkpoint(
-    plain: HorovodrunJob,
-    undisturbed: dict[str, Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("EDT_CHECKPOINT_DIR", str(tmp_path / "checkpoints"))
-    monkeypatch.setenv("EDT_CHECKPOINT_INTERVAL", "0")
-    plain.allocate(2)
-    plain.start(2, "--epochs", EPOCHS, "--delay", DELAY)
-    plain.until(lambda: len(list((tmp_path / "checkpoints").glob("step-*"))) > 1)
-    plain.workers("localhost")[0].kill()
-    assert plain.process is not None
-    assert plain.process.wait() == 1, plain.printed
-    plain.allocate(1)
-    check_going_on(
-        plain, newest(tmp_path / "checkpoints"), undisturbed, lambda: plain.start(1, "--epochs", EPOCHS)
-    )
-
-
-def schedule(seed: int) -> list[tuple[int, int]]:
-    """Slots on the two hosts; Horovod needs one host to stay, and here it is always the first."""
+@pytest.mark.parametrize("seed", range(4))
+def test_any_schedule(seed: int, plain: HorovodrunJob, undisturbed: Undisturbed) -> None:
+    """On one host and on two, with short and long intervals, one with a kill."""
     numbers = random.Random(seed)
-    hosts = [(numbers.randint(1, 4), 0) if seed % 2 else (numbers.randint(1, 2), numbers.randint(0, 2))]
-    while len(hosts) < 6:
-        hosts.append(
-            (numbers.randint(1, 4), 0) if seed % 2 else (numbers.randint(1, 2), numbers.randint(0, 2))
-        )
-    return hosts
 
+    def slots() -> tuple[int, int]:
+        """On the two hosts; Horovod needs one host to stay, and here it is always the first."""
+        return (numbers.randint(1, 4), 0) if seed % 2 else (numbers.randint(1, 2), numbers.randint(0, 2))
 
-@pytest.mark.full
-@pytest.mark.parametrize("seed", range(20))
-def test_any_schedule(seed: int, plain: HorovodrunJob, undisturbed: dict[str, Any]) -> None:
-    """On one host and on two, with short and long intervals, every fourth with a kill."""
-    numbers = random.Random(seed)
-    first, *rest = schedule(seed)
+    first = slots()
     plain.allocate(*first)
-    plain.start(sum(first), "--epochs", EPOCHS, "--delay", DELAY)
-    trains_first = numbers.random() < 0.7
-    if trains_first:
+    plain.start(sum(first), *SLOW)
+    if numbers.random() < 0.7:
         plain.until_size(sum(first))
-    else:  # changes come while the workers start
-        plain.until(lambda: len(plain.workers("localhost")) == first[0])
-    for slots in rest:
-        plain.allocate(*slots)
-        time.sleep(numbers.choice(INTERVALS))
-    if seed % 4 == 0:
-        plain.allocate(2, 2)
-        plain.until(lambda: plain.size() == MAX_NP)
-        numbers.choice(plain.workers("127.0.0.1")).kill()
+    for _ in range(4):
+        plain.allocate(*slots())
+        time.sleep(numbers.choice((0.3, 1.0, 2.5, 4.0)))
+    last = (2, 1) if seed == 0 else (3, 0)
+    plain.allocate(*last)
+    plain.until_size(3)
+    if seed == 0:
+        plain.workers("127.0.0.1")[0].kill()
         plain.until_size(2)
     assert plain.end() == 0, plain.printed
-    plain.check(EPOCHS, undisturbed, repeated=1 if seed % 4 == 0 else 0)
-    # Many changes in a row become one, on a busy machine perhaps none, where the last is to the first size.
-    may_stay = not trains_first or sum(rest[-1]) == sum(first)
-    assert len({row["size"] for row in plain.trace()}) > 1 or may_stay
+    undisturbed.check(plain, repeated=1 if seed == 0 else 0)
 
 
 # edt-launch --horovodrun
 
 
-def test_edt_launch_starts_it_and_tells_what_happens(job: ElasticJob, undisturbed: dict[str, Any]) -> None:
+def test_edt_launch_starts_it_and_tells_what_happens(job: ElasticJob) -> None:
+    job.allocate(1, devices=" devices=0")
+    job.start(TRACED, job.results, *SLOW, options=("--horovodrun", "--verbose"))
+    job.until_size(1)
     job.allocate(2, devices=" devices=0,1")
-    options = ("--horovodrun", "--verbose")
-    job.start(TRACED, job.results, "--epochs", EPOCHS, "--delay", DELAY, options=options)
-    for size in (2, 3, 1):
-        job.allocate(size, devices=f" devices={','.join(map(str, range(size)))}")
-        job.until_size(size)
-    job.until(lambda: {event["slot"] for event in job.events("released")} == {1, 2})
+    job.until_size(2)
+    job.allocate(1, devices=" devices=0")
+    job.until(lambda: [event["slot"] for event in job.events("released")] == [1])
+    job.until_size(1)
     assert job.end() == 0, job.stderr
     assert re.search(
         r"edt-launch: \S*/horovodrun -np 1 .*--host-discovery-script '\S*/edt-discover ", job.stderr
@@ -365,34 +267,28 @@ def test_edt_launch_starts_it_and_tells_what_happens(job: ElasticJob, undisturbe
     assert "[0]<stdout>:trained" in job.stdout
     assert "trained" in (job.out / "log" / "rank.0.log").read_text()
     assert [event["generation"] for event in job.events("following")][-1] == job.generation
-    assert {event["device"] for event in job.events("started")} == {"0", "1", "2"}
-    assert job.events("progress")[-1]["step"] == len(undisturbed["losses"])
+    assert {event["device"] for event in job.events("started")} == {"0", "1"}
+    assert job.events("progress")[-1]["step"] == job.steps()
     assert job.survivors() == []
 
 
-@pytest.mark.parametrize(
-    "number, code", [full(signal.SIGTERM, 143), full(signal.SIGUSR1, 5), (signal.SIGKILL, -9)]
-)
+@pytest.mark.parametrize("number, code", [full(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_nothing_of_it_outlives_edt_launch(number: signal.Signals, code: int, job: ElasticJob) -> None:
-    job.allocate(2)
-    job.start(TRACED, job.results, "--delay", DELAY, options=("--horovodrun",))
-    job.until_size(2)
+    job.allocate(1)
+    job.start(TRACED, job.results, *SLOW, options=("--horovodrun",))
+    job.until_size(1)
     job.remember()
     assert job.process is not None
     job.process.send_signal(number)
     assert job.process.wait() == code
-    left = processes.wait_until_gone(job.family, 20)
-    assert left == set()
+    assert processes.wait_until_gone(job.family, 60) == set()
 
 
 @pytest.mark.full
-def test_a_paused_job_goes_on_from_its_newest_checkpoint(
-    job: ElasticJob, undisturbed: dict[str, Any]
-) -> None:
+def test_a_paused_job_goes_on_from_its_newest_checkpoint(job: ElasticJob, undisturbed: Undisturbed) -> None:
     options = ("--horovodrun", "--checkpoint-interval", "0")
-    start = partial(job.start, TRACED, job.results, "--epochs", EPOCHS, "--delay", DELAY, options=options)
     job.allocate(2)
-    start()
+    job.start(TRACED, job.results, *SLOW, options=options)
     job.until(lambda: len(list((job.out / "checkpoint").glob("step-*"))) > 1)
     assert job.process is not None
     job.process.send_signal(signal.SIGUSR1)
@@ -400,7 +296,10 @@ def test_a_paused_job_goes_on_from_its_newest_checkpoint(
     assert f"all workers have been ended; start it again with --output-dir {job.out} to go on" in job.stderr
     assert job.survivors() == []
     job.allocate(1)
-    check_going_on(job, newest(job.out / "checkpoint"), undisturbed, start)
+    checkpoint = newest(job.out / "checkpoint")
+    job.start(TRACED, job.results, *SLOW, options=options)
+    assert job.end() == 0, job.stderr
+    check_going_on(job, checkpoint, undisturbed)
     (restored,) = job.events("restored")
     assert restored["step"] > 0
 
@@ -450,8 +349,7 @@ def test_the_service_runs_jobs_that_way(tmp_path: Path) -> None:
         second = pool.submit("bob", 1, 4, "--steps", 100_000)
         pool.until_sizes(2, 2)
         pool.until_training(first, second)
-        (pool.out / f"finish.{first}").touch()
-        pool.until(lambda: pool.job(first).state is State.SUCCEEDED)
+        pool.finish(first)
         pool.until_sizes(0, 4)
         pool.until_training(second)
         pool.wish(second, Wanted.PAUSE)

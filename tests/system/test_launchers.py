@@ -2,55 +2,40 @@
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-from harness import PROGRAMS, TRACED, ElasticJob
+from harness import BIN, MPI_ENVIRONMENT, MPIRUN, PROGRAMS, TRACED, ElasticJob, Undisturbed, run
 from tiers import full
 
-BIN = Path(sys.executable).parent
 LAUNCHERS = {
-    "mpirun": [BIN / "mpirun", "--oversubscribe", "-np", "3", sys.executable],
-    "horovodrun": [BIN / "horovodrun", "-np", "2", sys.executable],
+    "mpirun": [*MPIRUN, "3", sys.executable],
     "horovodrun-gloo": [BIN / "horovodrun", "--gloo", "-np", "2", sys.executable],
+    "edt-launch": [BIN / "edt-launch", "--min-np", "2", "--max-np", "2"],
 }
-ENVIRONMENT = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-ENVIRONMENT["PATH"] = f"{BIN}:{ENVIRONMENT['PATH']}"
-
-
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("alone")
-    subprocess.run([sys.executable, TRACED, folder], check=True, env=ENVIRONMENT)
-    return folder
+ENVIRONMENT = MPI_ENVIRONMENT | {"PATH": f"{BIN}:{os.environ['PATH']}"}
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-@pytest.mark.parametrize("reduction", ["exact", "ring"])
+@pytest.mark.parametrize(
+    "launcher, reduction", [("mpirun", "exact"), ("mpirun", "ring"), ("horovodrun-gloo", "exact")]
+)
 def test_fixed_size_launchers_train_the_same_model(
-    launcher: str, reduction: str, alone: Path, tmp_path: Path
+    launcher: str, reduction: str, undisturbed: Undisturbed, tmp_path: Path
 ) -> None:
-    result = subprocess.run(
-        [*LAUNCHERS[launcher], TRACED, tmp_path, "--reduction", reduction],
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert result.stdout.count("trained") == 1
-    first, expected = torch.load(tmp_path / "first.pt"), torch.load(alone / "first.pt")
-    ours, theirs = torch.load(tmp_path / "final.pt"), torch.load(alone / "final.pt")
-    within = (0.0, 0.0) if reduction == "exact" else (1e-4, 1e-5)  # relative, absolute
-    torch.testing.assert_close(first, expected, rtol=within[0], atol=within[1])
-    losses, expected_losses = torch.tensor(ours["losses"]), torch.tensor(theirs["losses"])
-    torch.testing.assert_close(losses, expected_losses, rtol=within[0], atol=within[1])
-    assert ours["size"] == (3.0 if launcher == "mpirun" else 2.0)
+    environment = ENVIRONMENT if launcher == "mpirun" else {"PATH": ENVIRONMENT["PATH"]}
+    printed = run(*LAUNCHERS[launcher], TRACED, tmp_path, "--reduction", reduction, **environment)
+    assert printed.count("trained") == 1
+    found = torch.load(tmp_path / "final.pt")
+    assert found["size"] == (3.0 if launcher == "mpirun" else 2.0)
+    if reduction == "exact":
+        undisturbed.check_final(tmp_path)
+    else:
+        expected = undisturbed.losses[: len(found["losses"])]
+        torch.testing.assert_close(found["losses"], expected, rtol=1e-4, atol=1e-5)
 
 
 COLLECTIVES = """
@@ -114,13 +99,10 @@ else:
 def test_values_are_gathered_and_broadcast(launcher: str, tmp_path: Path) -> None:
     script = tmp_path / "collectives.py"
     script.write_text(COLLECTIVES)
-    command = LAUNCHERS.get(launcher) or [BIN / "edt-launch", "--min-np", "2", "--max-np", "2"]
-    result = subprocess.run(
-        [*command, script], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False
-    )
+    environment = ENVIRONMENT if launcher == "mpirun" else {"PATH": ENVIRONMENT["PATH"]}
+    printed = run("env", "-C", tmp_path, *LAUNCHERS[launcher], script, **environment)
     size = 3 if launcher == "mpirun" else 2
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert result.stdout.count(f"passed on {size}") == size
+    assert printed.count(f"passed on {size}") == size
 
 
 def test_a_horovod_script_is_resized_unchanged(job: ElasticJob) -> None:
@@ -135,16 +117,3 @@ def test_a_horovod_script_is_resized_unchanged(job: ElasticJob) -> None:
     assert found, job.stdout
     assert found.groups() == ("3, 1", "39", "1")
     assert job.survivors() == []
-
-
-@pytest.mark.full
-def test_an_elastic_horovodrun_of_its_own_runs_the_script(tmp_path: Path) -> None:
-    """Without edt-launch, Horovod's own elastic mode is used."""
-    script = tmp_path / "hosts.sh"
-    script.write_text("#!/bin/sh\necho localhost:2\n")
-    script.chmod(0o755)
-    command = [BIN / "horovodrun", "-np", "2", "--min-np", "1", "--network-interface", "lo"]
-    command += ["--host-discovery-script", script, sys.executable, TRACED, tmp_path]
-    result = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert torch.load(tmp_path / "final.pt")["size"] == 2.0

@@ -3,21 +3,29 @@
 import json
 import os
 import signal
-import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness import PROGRAMS, ElasticJob
-from test_exact import MPI_ENVIRONMENT, MPIRUN
+from harness import MPI_ENVIRONMENT, MPIRUN, PROGRAMS, ElasticJob, run
 from tiers import full
 
 PATTERNS = PROGRAMS / "patterns.py"
 STEPS = 9
-CHANGES = [(1, 3), (2, 1), (3, 2), (5, 4), (6, 3)]
-"""After 3 and 6 steps an epoch has ended."""
+CHANGES = [(1, 3), (3, 1), (4, 2)]
+"""In each pattern's training; after 3 and 6 steps an epoch has ended."""
+
+SOME = ("gan", "sam", "weighted", "sharded")
+ALL = (
+    *(*SOME, "lbfgs", "critic", "shared", "bucketed", "streamed", "hugging_face"),
+    *("images", "compiled", "transformer"),
+)
+
+Alone = dict[str, str]
+"""The SHA-256 of each pattern's training in one process."""
 
 
 def final(folder: Path) -> dict[str, Any]:
@@ -25,76 +33,53 @@ def final(folder: Path) -> dict[str, Any]:
     return found
 
 
-def run_alone(pattern: str, folder: Path) -> str:
-    folder.mkdir()
-    subprocess.run([sys.executable, PATTERNS, pattern, folder], check=True, stdin=subprocess.DEVNULL)
-    sha: str = final(folder)["sha"]
-    return sha
+def shas(folder: Path) -> Alone:
+    return {name: each["sha"] for name, each in final(folder).items()}
 
 
-NAMES = (
-    *(
-        "gan",
-        "sam",
-        "lbfgs",
-        "critic",
-        "shared",
-        "weighted",
-        "bucketed",
-        "streamed",
-        "sharded",
-        "hugging_face",
-    ),
-    *("images", "compiled", "transformer"),
-)
-QUICK = ("gan", "sharded")
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    @cache
+    def trained(*patterns: str) -> Alone:
+        folder = tmp_path_factory.mktemp("alone")
+        run(sys.executable, PATTERNS, folder, *patterns)
+        return shas(folder)
+
+    return trained
 
 
-@pytest.mark.parametrize("pattern", [name if name in QUICK else full(name) for name in NAMES])
-def test_a_pattern_trains_the_same_bits_through_five_resizes(
-    pattern: str, job: ElasticJob, tmp_path: Path
+@pytest.mark.parametrize("patterns", [SOME, full(ALL)], ids=len)
+def test_patterns_train_the_same_bits_through_resizes(
+    patterns: tuple[str, ...], job: ElasticJob, alone: Any
 ) -> None:
-    expected = run_alone(pattern, tmp_path / "alone")
     job.allocate(2)
-    job.start(PATTERNS, pattern, job.results, "--changes", json.dumps(CHANGES))
-    for number, (_, size) in enumerate(CHANGES):
+    job.start(PATTERNS, job.results, *patterns, "--changes", json.dumps(CHANGES))
+    for number, size in enumerate([size for _, size in CHANGES] * len(patterns)):
         job.until((job.results / f"change.{number}").exists)
         job.allocate(size)
     assert job.end() == 0, job.stdout + job.stderr
-    found = final(job.results)
-    sizes = [2]
-    for step in range(1, len(found["sizes"])):
-        sizes.append(dict(CHANGES).get(step, sizes[-1]))
-    assert found == {"sha": expected, "sizes": sizes}
+    assert shas(job.results) == alone(*patterns)
+    for each in final(job.results).values():
+        assert each["sizes"][:4] == [2, 3, 3, 1]
+        assert set(each["sizes"][4:]) == {2}
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("pattern", NAMES)
-def test_a_pattern_trains_the_same_bits_in_any_fixed_world(
-    pattern: str, job: ElasticJob, tmp_path: Path
-) -> None:
-    expected = run_alone(pattern, tmp_path / "alone")
-    (tmp_path / "mpi").mkdir()
-    command = [*MPIRUN, "3", sys.executable, PATTERNS, pattern, tmp_path / "mpi"]
-    subprocess.run(command, env=MPI_ENVIRONMENT, stdin=subprocess.DEVNULL, check=True)
-    assert final(tmp_path / "mpi")["sha"] == expected
-    for size in (1, 3):
-        job.allocate(size)
-        job.start(PATTERNS, pattern, job.results)
-        assert job.end() == 0, job.stdout + job.stderr
-        assert final(job.results)["sha"] == expected
+def test_patterns_train_the_same_bits_in_a_fixed_world(tmp_path: Path, alone: Any) -> None:
+    run(*MPIRUN, 3, sys.executable, PATTERNS, tmp_path, *ALL, **MPI_ENVIRONMENT)
+    assert shas(tmp_path) == alone(*ALL)
 
 
-def test_a_worker_that_is_lost_between_two_epochs_changes_nothing(job: ElasticJob, tmp_path: Path) -> None:
-    expected = run_alone("sam", tmp_path / "alone")
+@pytest.mark.full
+def test_a_worker_that_is_lost_between_two_epochs_changes_nothing(job: ElasticJob, alone: Any) -> None:
     job.allocate(3)
-    job.start(PATTERNS, "sam", job.results, "--hang")
+    job.start(PATTERNS, job.results, "sam", "--hang")
     hanging = job.results / "hanging"
     job.until(hanging.exists)
     (job.results / "killed").touch()
     os.kill(int(hanging.read_text()), signal.SIGKILL)
     assert job.end() == 0, job.stdout + job.stderr
-    found = final(job.results)
-    assert found["sha"] == expected
-    assert found["sizes"][0] == 3
-    assert len(found["sizes"]) == STEPS
+    assert shas(job.results) == alone("sam")
+    sizes = final(job.results)["sam"]["sizes"]
+    assert sizes[0] == 3
+    assert len(sizes) == STEPS

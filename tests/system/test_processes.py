@@ -1,68 +1,44 @@
-"""The processes of a job: which there are, what others can read of them, and what becomes of them alone."""
+"""What becomes of a job when one of its other processes, or a link to another host, is lost."""
 
+import os
 import signal
-import sys
 from pathlib import Path
 
 import psutil
 import pytest
 
 from elsewhere import ELSEWHERE, reach
-from harness import TRACED, ElasticJob
+from harness import SLOW, TRACED, ElasticJob
 
-SECRET = "a value of the job's environment: 5ec2e7"
-SHELLS = {"sh", "bash", "dash", "env"}
+pytestmark = pytest.mark.full
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux alone")
-def test_a_local_job_of_two_workers_is_five_processes_that_keep_its_variables_to_themselves(
-    job: ElasticJob, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MY_SECRET", SECRET)
+@pytest.mark.parametrize("options", [(), ("--no-warm-start",)])
+def test_the_warm_server_may_be_missing_or_killed(job: ElasticJob, options: tuple[str, ...]) -> None:
     job.allocate(2)
-    job.start(TRACED, job.results, "--epochs", 40, "--delay", 0.3)
-    job.until_steps(3)
-    assert job.process is not None
-    launcher = psutil.Process(job.process.pid)
-    agent = job.agent()
-    (server,) = agent.children()
-    workers = {event["pid"] for event in job.events("ready")}
-    family = [launcher, *launcher.children(recursive=True)]
-    assert {process.pid for process in family} == {launcher.pid, agent.pid, server.pid, *workers}
-    assert {process.ppid() for process in family if process.pid in workers} == {server.pid}
-    assert len(family) == 5
-    assert not SHELLS & {process.name() for process in family}
-    # What all users of the machine can read: no value of theirs, ours, or the worker's token.
-    values = set(psutil.Process(min(workers)).environ().values()) | {SECRET}
-    telling = {value for value in values if len(value) > 20 and value not in sys.path}
-    words = [word for process in family for word in process.cmdline()]
-    assert not [value for value in telling if any(value in word for word in words if word != value)]
-    assert SECRET not in " ".join(words)
+    job.start(TRACED, job.results, *SLOW, options=options)
+    job.until_steps(1)
+    for server in job.events("warm_server"):
+        os.kill(server["pid"], signal.SIGKILL)
+    job.allocate(4)
+    job.until_size(4)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # the agent leaves them to workers
+        job.agent().send_signal(number)
+    job.until_more_steps(2)
     assert job.end() == 0
+    assert len(job.events("warm_server")) == (0 if options else 2)
+    assert not job.events("failed", "restarting")
     assert job.survivors() == []
 
 
-@pytest.mark.full
-def test_an_agent_leaves_signals_to_workers(job: ElasticJob) -> None:
-    job.allocate(1)
-    job.start(TRACED, job.results, "--epochs", 40, "--delay", 0.3)
-    job.until_steps(2)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        job.agent().send_signal(number)
-    job.until_steps(job.steps() + 3)
-    assert job.end() == 0
-    assert not job.events("failed", "restarting")
-
-
-@pytest.mark.full
 def test_workers_behind_a_cut_link_are_lost_until_their_host_is_heard_of_again(
     job: ElasticJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The stand-in for ssh becomes the agent; a link between them is what is killed."""
     hosts, _ = reach(tmp_path, monkeypatch, relayed=True)
-    job.start(TRACED, job.results, "--epochs", 40, "--delay", 0.3, options=hosts)
-    job.until(lambda: job.size() == 3)
-    job.until_steps(3)
+    job.start(TRACED, job.results, *SLOW, options=hosts)
+    job.until_size(3)
+    job.until_steps(2)
     job.remember()
     assert job.process is not None
     (link,) = [

@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
-from harness import PROGRAMS, ElasticJob
+from harness import ElasticJob
 
 UNPORTED = Path(__file__).parents[2] / "examples" / "horovod_port_before.py"
 
@@ -17,26 +15,23 @@ def script(job: ElasticJob, text: str) -> Path:
 
 def test_a_script_gets_its_own_options(job: ElasticJob) -> None:
     own = ["--log", "x", "--n", "3", "--min", "1", "--network", "-H", "--", "it's"]
-    job.start(script(job, "import sys; print(sys.argv[1:])"), *own, options=("-H", "localhost:1"))
+    job.start(
+        script(job, "import sys; print(sys.argv[1:])"), *own, options=("-H", "localhost:1", "--no-warm-start")
+    )
     assert job.end() == 0, job.stderr
     assert job.stdout == f"[0] {own}\n"
 
 
-@pytest.mark.full
-def test_a_program_that_is_not_elastic_runs_to_its_end_everywhere(job: ElasticJob) -> None:
-    text = "import os, time; n = int(os.environ['EDT_WORKER']); time.sleep(n); print('bye', n)"
-    job.start(script(job, text), options=("-H", "localhost:2"))
+def test_a_program_that_is_not_elastic_runs_to_its_end_everywhere_and_may_print_any_bytes(
+    job: ElasticJob,
+) -> None:
+    text = (
+        "import os, time; n = int(os.environ['EDT_WORKER']); time.sleep(n); os.write(1, b'bye \\xff%d' % n)"
+    )
+    job.start(script(job, text), options=("-H", "localhost:2", "--no-warm-start"))
     assert job.end() == 0
-    assert sorted(job.stdout.splitlines()) == ["[0] bye 0", "[1] bye 1"]
+    assert sorted(job.stdout.splitlines()) == ["[0] bye \\xff0", "[1] bye \\xff1"]
     assert "without calling an elastic function" in job.events("finished")[0]["reason"]
-
-
-@pytest.mark.full
-def test_any_bytes_may_be_printed(job: ElasticJob) -> None:
-    text = "import os; os.write(1, b'\\xff\\xfe\\n'); os.write(1, b'and on')"
-    job.start(script(job, text), options=("-H", "localhost:1"))
-    assert job.end() == 0
-    assert job.stdout == "[0] \\xff\\xfe\n[0] and on\n"
 
 
 def test_a_horovod_script_that_was_not_ported_is_told_how(job: ElasticJob) -> None:
@@ -45,17 +40,3 @@ def test_a_horovod_script_that_was_not_ported_is_told_how(job: ElasticJob) -> No
     assert "`@edt_hvd.elastic` in place of `@hvd.elastic.run`" in job.stderr
     assert "`edt-launch --horovodrun`" in job.stderr
     assert "ValueError" not in job.stderr, "Horovod's own words about the world that it does not find"
-
-
-@pytest.mark.full
-def test_a_worker_that_cannot_leave_does_not_outlive_the_job(job: ElasticJob) -> None:
-    """Its interpreter waits for a thread; the job is ended meanwhile."""
-    job.allocate(2)
-    job.start(PROGRAMS / "failing.py", "thread", job.results)
-    job.until((job.results / "pid.1").exists)
-    job.allocate(1)
-    job.until_size(1)
-    assert job.process is not None
-    job.process.terminate()
-    assert job.end() == 143
-    assert job.survivors() == []

@@ -26,7 +26,8 @@ SETTINGS = {
     "HOROVOD_LOCAL_SIZE": "2",
     "HOROVOD_CROSS_RANK": "0",
     "HOROVOD_CROSS_SIZE": "1",
-    "OMP_NUM_THREADS": "1",
+    "HOROVOD_FUSION_THRESHOLD": "0",
+    "HOROVOD_DISABLE_GROUP_FUSION": "1",
 }
 
 
@@ -46,12 +47,12 @@ class Store(Rendezvous):
 class Pair:
     """Two processes of torn.py, which form one world after the other."""
 
-    def __init__(self, what: str, settings: dict[str, str]) -> None:
+    def __init__(self) -> None:
         self.rendezvous: list[Rendezvous] = []
         self.ranks = [
             subprocess.Popen(
-                [sys.executable, PROGRAMS / "torn.py", what, str(rank)],
-                env=os.environ | SETTINGS | settings,
+                [sys.executable, PROGRAMS / "torn.py", str(rank)],
+                env=os.environ | SETTINGS,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -59,13 +60,16 @@ class Pair:
             for rank in (0, 1)
         ]
 
-    def form(self, is_stopping: bool = False) -> None:
+    def form(self, what: str, is_stopping: bool = False) -> None:
         """Form a world; with `is_stopping`, rank 1 is stopped when it has put down its first address."""
-        stopped = self.ranks[1] if is_stopping else None
-        self.rendezvous.append(Store(stopped))
-        for process in self.ranks:
-            assert process.stdin is not None
-            print(self.rendezvous[-1].port, file=process.stdin, flush=True)
+        self.rendezvous.append(Store(self.ranks[1] if is_stopping else None))
+        for rank in (0, 1):
+            self.tell(rank, f"{what} {self.rendezvous[-1].port}")
+
+    def tell(self, rank: int, line: str) -> None:
+        stdin = self.ranks[rank].stdin
+        assert stdin is not None
+        print(line, file=stdin, flush=True)
 
     def said(self, rank: int) -> str:
         """The next line that it prints; empty if it has ended."""
@@ -80,60 +84,49 @@ class Pair:
         for rendezvous in self.rendezvous:
             rendezvous.close()
 
-    def abort(self) -> None:
-        """Have rank 0 abort what it waits for."""
-        assert self.ranks[0].stdin is not None
-        print("abort", file=self.ranks[0].stdin, flush=True)
-
 
 @contextmanager
-def pair(what: str, is_stopping: bool = False, **settings: str) -> Iterator[Pair]:
-    torn = Pair(what, settings)
+def pair() -> Iterator[Pair]:
+    torn = Pair()
     try:
-        torn.form(is_stopping)
         yield torn
     finally:
         torn.end()
 
 
-def test_a_message_out_of_place_is_an_error_and_not_the_end_of_the_process() -> None:
-    with pair("garbage") as torn:
+def test_who_waits_for_others_that_go_wrong_gets_an_error_and_lives() -> None:
+    """After a message out of place, an operation that a member has left, and members that are stopped."""
+    with pair() as torn:
+        torn.form("garbage")
         assert torn.said(0) == "an error"
-
-
-@pytest.mark.full
-def test_who_waits_for_the_rest_of_a_message_is_told_that_none_comes() -> None:
-    with pair("half") as torn:
-        assert torn.said(0) == "half"
-        torn.ranks[1].send_signal(signal.SIGKILL)
-        assert torn.said(0) == "an error"
-
-
-@pytest.mark.full
-def test_numbers_of_one_operation_are_never_taken_for_those_of_another() -> None:
-    apart = {"HOROVOD_FUSION_THRESHOLD": "0", "HOROVOD_DISABLE_GROUP_FUSION": "1"}
-    with pair("skipped", **apart) as torn:
+        torn.tell(1, "go on")
+        assert torn.said(1) == "woken"
+        torn.form("skipped")
         assert [torn.said(rank) for rank in (0, 1)] == ["an error"] * 2
-
-
-@pytest.mark.full
-def test_what_is_enqueued_while_a_world_breaks_is_answered() -> None:
-    with pair("refused") as torn:
-        for _ in range(10):
-            assert (torn.said(0), torn.said(1)) == ("all answered", "cut")
-            torn.form()
-
-
-def test_who_waits_for_a_member_that_is_stopped_can_abort() -> None:
-    with pair("stopped") as torn:
+        torn.form("refused")
+        assert (torn.said(0), torn.said(1)) == ("all answered", "cut")
+        torn.form("stopped")
         assert torn.said(0) == "together"
         torn.ranks[1].send_signal(signal.SIGSTOP)
-        torn.abort()
+        torn.tell(0, "abort")
         assert torn.said(0) == "an error"
 
 
 def test_who_forms_a_world_with_a_member_that_is_stopped_can_abort() -> None:
-    with pair("unformed", is_stopping=True) as torn:
+    with pair() as torn:
+        torn.form("unformed", is_stopping=True)
         os.waitpid(torn.ranks[1].pid, os.WUNTRACED)
-        torn.abort()
+        torn.tell(0, "abort")
+        assert torn.said(0) == "an error"
+
+
+@pytest.mark.full
+def test_what_is_enqueued_while_a_world_breaks_is_answered_and_half_a_message_is_an_error() -> None:
+    with pair() as torn:
+        for _ in range(10):
+            torn.form("refused")
+            assert (torn.said(0), torn.said(1)) == ("all answered", "cut")
+        torn.form("half")
+        assert torn.said(0) == "half"
+        torn.ranks[1].send_signal(signal.SIGKILL)
         assert torn.said(0) == "an error"

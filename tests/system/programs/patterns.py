@@ -1,6 +1,6 @@
-"""What loops written for one process bring along, in elastic form; one of them is trained.
+"""What loops written for one process bring along, in elastic form; some are trained, one after another.
 
-patterns.py PATTERN OUT [--changes JSON] [--hang]
+patterns.py OUT PATTERN... [--changes JSON] [--hang]
 
 ============  =====================================================================================
 gan           discriminator and generator in turns, batch norm in both, noise drawn in the loop
@@ -18,9 +18,10 @@ compiled      a model that torch compiles
 transformer   bfloat16, dropout in every layer, clipping, a cosine schedule, no steps once it gets worse
 ============  =====================================================================================
 
-JSON is a list of [AT, SIZE] as in scheduled.py. With --hang the worker of rank 1 hangs after the first epoch,
-until it is killed. At the end the coordinator writes OUT/final.json with a
-SHA-256 of all models, optimizers and numbers, and the size of the world in every step.
+JSON is a list of [AT, SIZE] as in scheduled.py, carried out in each of the trainings. With --hang the
+worker of rank 1 hangs after the first epoch, until it is killed. At the end the coordinator writes
+OUT/final.json with a SHA-256 of each pattern's models, optimizers and numbers, and the size of the world in
+each of its steps.
 """
 
 import argparse
@@ -443,51 +444,82 @@ def evaluate(out: Path) -> None:
     edt_hvd.barrier()
 
 
+class Part:
+    """The part of a state that belongs to a pattern: its values, each under a name of its own."""
+
+    def __init__(self, state: Any, name: str) -> None:
+        vars(self).update(_state=state, _name=name)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._state, f"{self._name}_{name}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._state, f"{self._name}_{name}", value)
+
+
+def digest(part: Part, names: list[str]) -> str:
+    """A SHA-256 of values."""
+    found = {name: getattr(part, name) for name in names}
+    trees = {name: each.state_dict() if hasattr(each, "state_dict") else each for name, each in found.items()}
+    sha = hashlib.sha256()
+    for name, data in leaves("", trees):
+        sha.update(name.encode() + data)
+    return sha.hexdigest()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("pattern", choices=PATTERNS)
     parser.add_argument("out", type=Path)
+    parser.add_argument("patterns", choices=PATTERNS, nargs="+")
     parser.add_argument("--changes", type=json.loads, default=[])
     parser.add_argument("--hang", action="store_true")
     options = parser.parse_args()
 
     edt_hvd.init(deterministic=True)
-    torch.manual_seed(4)
-    values, train_step = PATTERNS[options.pattern]()
-    state = edt_hvd.TorchState(**values, epoch=0, losses=[], best=float("inf"), drawn=[], sizes=[])
+    values: dict[str, Values] = {}
+    steps = {}
+    for name in options.patterns:
+        torch.manual_seed(4)
+        own, steps[name] = PATTERNS[name]()
+        values[name] = own | {"epoch": 0, "losses": [], "best": float("inf"), "drawn": [], "sizes": []}
+    state = edt_hvd.TorchState(
+        **{f"{name}_{key}": value for name, own in values.items() for key, value in own.items()}
+    )
     due = [at for at, _ in options.changes]
 
-    def wait_if_due() -> None:
-        upcoming = state.loader.total_steps_done + 1
-        if upcoming in due:
-            wait_for_change(options.out / f"change.{due.index(upcoming)}")
+    def wait_if_due(name: str, done: int) -> None:
+        if done + 1 in due:
+            number = options.patterns.index(name) * len(due) + due.index(done + 1)
+            wait_for_change(options.out / f"change.{number}")
 
-    @edt_hvd.elastic
-    def train(state: Any) -> None:
-        while state.epoch < EPOCHS:
-            for step in state.loader:
-                wait_if_due()
-                train_step(state, step)
-                state.losses.append(step.loss)
-                state.sizes.append(edt_hvd.size())
+    def train_pattern(name: str, part: Any) -> None:
+        while part.epoch < EPOCHS:
+            for step in part.loader:
+                wait_if_due(name, part.loader.total_steps_done)
+                steps[name](part, step)
+                part.losses.append(step.loss)
+                part.sizes.append(edt_hvd.size())
                 state.commit()
             if options.hang:
                 evaluate(options.out)
-            state.best = min(state.best, step.loss)  # there is no epoch without a step
-            state.drawn.append(torch.rand(()).item())
-            state.losses.append(state.loader.summary.loss)
-            state.epoch += 1
+            part.best = min(part.best, step.loss)  # there is no epoch without a step
+            part.drawn.append(torch.rand(()).item())
+            part.losses.append(part.loader.summary.loss)
+            part.epoch += 1
+
+    @edt_hvd.elastic
+    def train(state: Any) -> None:
+        for name in options.patterns:
+            train_pattern(name, Part(state, name))
 
     train(state)
     if edt_hvd.is_coordinator():
-        found = {name: getattr(state, name) for name in [*values, "losses", "best", "drawn"]}
-        trees = {
-            name: each.state_dict() if hasattr(each, "state_dict") else each for name, each in found.items()
-        }
-        digest = hashlib.sha256()
-        for name, data in leaves("", trees):
-            digest.update(name.encode() + data)
-        (options.out / "final.json").write_text(json.dumps({"sha": digest.hexdigest(), "sizes": state.sizes}))
+        found = {}
+        for name, own in values.items():
+            part = Part(state, name)
+            sha = digest(part, [key for key in own if key not in ("epoch", "sizes")])
+            found[name] = {"sha": sha, "sizes": part.sizes}
+        (options.out / "final.json").write_text(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """A bare Horovod world of two in which rank 1 goes wrong, without a launcher.
 
-torn.py WHAT RANK. On standard input comes the port of each world's rendezvous, one line a world. What has
-come of the world is printed.
+torn.py RANK. On standard input comes, one line a world, what goes wrong and the port of the world's
+rendezvous. What has come of the world is printed.
 
 =========  ========================================================================================
-garbage    rank 1 sends rank 0 a message that belongs to no operation
+garbage    rank 1 sends rank 0 a message that belongs to no operation, and waits for a line
 half       rank 1 says when it is sending a large tensor, and is then to be killed
 skipped    rank 1 fails in the first of two operations, before it has sent anything
 refused    rank 1 aborts its collectives while rank 0 enqueues operations that it does not wait for
@@ -17,7 +17,6 @@ In the last two rank 0 aborts its collectives when a line more comes on standard
 
 import itertools
 import os
-import signal
 import struct
 import sys
 import threading
@@ -48,7 +47,7 @@ def garbage() -> str:
             hvd.allreduce(torch.ones(4), name="wait")
     for descriptor in connected():
         os.write(descriptor, struct.pack("=6Q", 48 + 8, UNBOUND, NO_SLOT, 0, 8, 0))
-    signal.pause()
+    sys.stdin.readline()
     return "woken"
 
 
@@ -123,10 +122,10 @@ WHAT = {
 
 
 def main() -> None:
-    what, rank = sys.argv[1:]
+    rank = sys.argv[1]
     os.environ |= {"HOROVOD_RANK": rank, "HOROVOD_LOCAL_RANK": rank}
-    for line in sys.stdin:
-        os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"] = line
+    while line := sys.stdin.readline():
+        what, os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"] = line.split()
         if rank == "0" and what in ("stopped", "unformed"):
             threading.Thread(target=abort_when_told, daemon=True).start()
         try:

@@ -1,14 +1,15 @@
 """A small elastic job that writes down everything it does.
 
-traced.py OUT [--epochs N] [--delay S] [--loader-workers K] [--reduction ring] [--deterministic]
+traced.py OUT [--epochs N] [--delay S] [--loader-workers K] [--reduction ring] [--keep]
 
-Every step lasts S seconds more, until a file OUT/hurry is there. The dataset of a worker hangs while there is
-a file OUT/hang.<pid> for it, and the worker calls edt_hvd.leave() when there is a file OUT/leave.<pid>.
-Each worker appends to OUT/trace.<pid>.jsonl one line a step; rank 0 saves OUT/first.pt after the first step
-and OUT/final.pt at the end.
+With a delay every step lasts S seconds more until a file OUT/hurry is there, and training goes on until then
+unless N is given. The dataset of a worker hangs while there is a file OUT/hang.<pid> for it, and the worker
+calls edt_hvd.leave() when there is a file OUT/leave.<pid>. Each worker appends to OUT/trace.<pid>.jsonl one
+line a step; rank 0 saves OUT/final.pt at the end, with --keep also what there was after each epoch.
 """
 
 import argparse
+import copy
 import json
 import os
 import time
@@ -50,14 +51,16 @@ def linger(seconds: float, hurry: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("out", type=Path)
-    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--epochs", type=int)
     parser.add_argument("--delay", type=float, default=0.0)
     parser.add_argument("--loader-workers", type=int, default=0)
     parser.add_argument("--reduction", default="exact")
-    parser.add_argument("--deterministic", action="store_true")
+    parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
+    hurry = options.out / "hurry"
+    epochs = options.epochs or 6
 
-    edt_hvd.init(deterministic=options.deterministic)
+    edt_hvd.init()
     torch.manual_seed(3)
     model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 2)).to(edt_hvd.device())
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-3)
@@ -81,10 +84,16 @@ def main() -> None:
         losses=[],
     )
     trace = (options.out / f"trace.{os.getpid()}.jsonl").open("a", buffering=1)
+    kept: list[dict] = []
+
+    def goes_on() -> bool:
+        if options.delay and options.epochs is None:
+            return edt_hvd.average({"is_slow": float(not hurry.exists())})["is_slow"] > 0
+        return state.epoch < epochs
 
     @edt_hvd.elastic
     def train(state) -> None:
-        while state.epoch < options.epochs:
+        while goes_on():
             for step in state.loader:
                 samples: list[int] = []
                 for batch in step:
@@ -97,8 +106,6 @@ def main() -> None:
                 scaler.update()
                 scheduler.step()
                 state.losses.append(step.loss)
-                if loader.total_steps_done == 1 and edt_hvd.is_coordinator():
-                    torch.save(model.state_dict(), options.out / "first.pt")
                 row = {
                     "epoch": state.epoch,
                     "step": step.index,
@@ -108,12 +115,14 @@ def main() -> None:
                 trace.write(
                     json.dumps(row | {"samples": samples, "device": os.environ.get("EDT_DEVICE")}) + "\n"
                 )
-                linger(options.delay, options.out / "hurry")
+                linger(options.delay, hurry)
                 if (options.out / f"leave.{os.getpid()}").exists():
                     edt_hvd.leave("the spot market")
-                edt_hvd.report(loss=step.loss, total_steps=options.epochs * len(loader))
+                edt_hvd.report(loss=step.loss, total_steps=epochs * len(loader))
                 state.commit()
             state.epoch += 1
+            if options.keep:
+                kept.append(copy.deepcopy({"model": model.state_dict(), "lr": scheduler.get_last_lr()}))
 
     train(state)
     mean_size = edt_hvd.average({"size": float(edt_hvd.size())}, weight=edt_hvd.rank() + 1)["size"]
@@ -123,6 +132,7 @@ def main() -> None:
             "losses": state.losses,
             "lr": scheduler.get_last_lr(),
             "size": mean_size,
+            "kept": kept,
         }
         torch.save(final, options.out / "final.pt")
         print("trained", flush=True)
