@@ -9,7 +9,7 @@ from sqlalchemy.exc import OperationalError
 from browser import browser
 from edt_launch.service.database.store import Store
 from edt_launch.service.web import app, templating
-from edt_launch.service.web.app import POLICY, serves
+from edt_launch.service.web.app import POLICY
 from world import World
 
 TEMPLATES = sorted((Path(app.__file__).parent / "templates").rglob("*.html"))
@@ -111,21 +111,6 @@ def test_fragments_of_pages_lead_to_logging_on(world: World) -> None:
     inside = browser(world, "ann").get("/account", headers={"HX-Request": "true"})
     assert "<html" not in inside.text
     assert "<h1>ann" in inside.text
-
-
-@pytest.mark.parametrize(
-    "path, is_page",
-    [
-        ("/", True),
-        ("/account", True),
-        ("/api/v1/", False),
-        ("/healthz", False),
-        ("", False),
-        ("/accounts", False),
-    ],
-)
-def test_pages_have_paths_of_their_own(path: str, is_page: bool) -> None:
-    assert serves({"path": path, "headers": []}) is is_page
 
 
 @pytest.mark.parametrize("path", ["/nope", "/Pool", "/jobs/", "/platform"])

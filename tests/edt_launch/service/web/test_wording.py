@@ -4,15 +4,11 @@ from edt_launch.service.web.wording import (
     bounds,
     duration,
     hue,
-    iso,
     letter,
-    moment,
     number,
     plain,
     precise,
     progress,
-    relative,
-    size,
 )
 
 
@@ -31,22 +27,6 @@ from edt_launch.service.web.wording import (
 )
 def test_durations_have_two_units(seconds: float, text: str) -> None:
     assert duration(seconds) == text
-
-
-def test_times_are_relative_to_now() -> None:
-    assert relative(100, 100.5) == "now"
-    assert relative(40, 100) == "1 min ago"
-    assert relative(160, 100) == "in 1 min"
-
-
-def test_times_in_full() -> None:
-    assert moment(0) == "1970-01-01 00:00:00 UTC"
-    assert iso(0) == "1970-01-01T00:00:00+00:00"
-
-
-@pytest.mark.parametrize("now, target, text", [(2, 2, "2"), (2, 4, "2→4"), (0, 1, "0→1")])
-def test_sizes(now: int, target: int, text: str) -> None:
-    assert size(now, target) == text
 
 
 def test_bounds_and_numbers() -> None:

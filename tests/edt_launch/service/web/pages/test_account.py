@@ -1,5 +1,3 @@
-import re
-
 from browser import browser, made
 from world import NOW, World
 
@@ -13,16 +11,6 @@ def test_it_lists_the_browsers_and_ends_the_others(world: World) -> None:
     assert "another one" not in client.get("/account").text
     assert other.get("/account").status_code == 303
     assert bob.get("/account").status_code == 200
-
-
-def test_one_of_the_other_browsers_is_logged_off(world: World) -> None:
-    client, other = browser(world, "ann"), browser(world, "ann")
-    (path,) = re.findall(
-        r'href="(/account/tokens/[^"]+/revoke)" data-dialog aria-label="Log off', client.get("/account").text
-    )
-    assert "It can log on again." in client.get(path).text
-    assert client.post(path).status_code == 303
-    assert (client.get("/account").status_code, other.get("/account").status_code) == (200, 303)
 
 
 def test_the_theme_is_set_from_any_page_and_one_stays_there(world: World) -> None:

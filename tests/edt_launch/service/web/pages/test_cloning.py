@@ -82,12 +82,3 @@ def test_only_checkpoints_that_there_are_can_be_gone_on_from(world: World, name:
     assert answer.status_code == 422
     assert "checkpoint" in answer.text
     assert len(world.store.jobs.live()) == 1
-
-
-def test_it_says_what_would_change_before_anything_is_done(world: World) -> None:
-    job = world.submit(world.ann, max=4)["id"]
-    answer = browser(world, "ann").post(f"/jobs/{job}/clone", data=SAME | {"max": "2", "foresee": "1"})
-    assert answer.status_code == 200
-    assert "It starts at once with 2." in answer.text
-    assert 'value="2"' in answer.text
-    assert len(world.store.jobs.live()) == 1

@@ -6,7 +6,7 @@ import pytest
 
 from browser import browser
 from edt_launch.cluster.nvidia import Load
-from edt_launch.service.database.records import SUSPENDED, HostRecord
+from edt_launch.service.database.records import HostRecord
 from edt_launch.service.states import State
 from world import NOW, World
 
@@ -57,19 +57,6 @@ def test_a_filter_finds_what_contains_a_text(world: World, query: str, found: se
         for address in re.findall(r'href="/api/v1(/jobs[^"]*)"', answer.text):
             jobs = world.ann.get(html.unescape(address)).json()["jobs"]
             assert {job["name"] for job in jobs} == found
-
-
-def test_ended_ones_are_shown_by_the_order_asked_for(world: World) -> None:
-    first, second = running(world, "first", "0"), running(world, "second", "1", "2")
-    world.go(first, State.SUCCEEDED)
-    client = browser(world, "ann")
-    by_size = client.get("/console/applications?sort=-size").text
-    assert by_size.index("<bdi>second") < by_size.index("<bdi>first")
-    by_end = client.get("/console/applications?sort=-ended").text
-    assert by_end.index("<bdi>first") < by_end.index("<bdi>second")
-    assert client.get("/console").headers["location"] == "/console/applications"
-    rest = world.ann.get("/jobs?all=1&sort=ended&newest=1&owner_text=AN").json()["jobs"]
-    assert [job["id"] for job in rest] == [first, second]
 
 
 def test_the_chosen_ones_are_acted_on_and_their_logs_retrieved(world: World) -> None:
@@ -126,18 +113,6 @@ def test_hosts_with_load_and_what_their_gpus_do(world: World) -> None:
     assert 'value="/console/hosts"' in admin.get("/pool/hosts/node1/drain?back=/console/hosts").text
     answer = admin.post("/pool/hosts/node1/drain", data={"back": "/console/hosts"})
     assert answer.headers["location"] == "/console/hosts"
-
-
-def test_a_host_says_where_workers_have_failed_and_when_they_are_tried_again(world: World) -> None:
-    job = running(world, "digits", "0", "1")
-    failed = [("node1", "0", NOW + 130.0), ("node1", "1", NOW - 1.0)]
-    world.store.jobs.record({job: {"notes": {SUSPENDED: failed}}})
-    page = browser(world, "ann").get("/console/hosts").text
-    assert "0: a worker has failed, tried again <time" in page
-    assert (f'data-until="{NOW + 130.0}">in 2 min 10 s</time>' in page, "1: a worker" in page) == (
-        True,
-        False,
-    )
 
 
 class Meter:

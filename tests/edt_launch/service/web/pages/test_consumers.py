@@ -3,8 +3,6 @@ import re
 import pytest
 
 from browser import browser, shown_again
-from edt_launch.service.api import shares
-from edt_launch.service.errors import ConflictError
 from edt_launch.service.states import State
 from world import World
 
@@ -23,21 +21,6 @@ def test_a_consumer_that_was_removed_meanwhile_does_not_come_back(world: World) 
         answer = admin.post(f"/console/consumers/lab{query}", data=data)
         shown_again(answer, 404, "lab is not in the owners&#39; tree any more", 'value="7"')
     assert "lab" not in {node.name for node in world.store.shares.all()}
-
-
-def test_a_consumer_that_goes_while_it_is_changed_is_told_in_the_form(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world.admin.put("/shares/lab", json={"weight": 2})
-
-    def put_late(*_: object) -> None:
-        world.admin.delete("/shares/lab")
-        raise ConflictError("lab was changed by root, 1 s ago", "look at it")
-
-    monkeypatch.setattr(shares, "put", put_late)
-    data = FORM | {"weight": "7", "version": version(world, "lab")}
-    answer = browser(world, "admin").post("/console/consumers/lab", data=data)
-    shown_again(answer, 409, "lab was changed by root", 'value="7"')
 
 
 def version(world: World, name: str) -> str:
@@ -147,16 +130,6 @@ def test_what_makes_no_sense_is_told_in_the_form(world: World, change: dict[str,
     assert "<b>" not in answer.text
 
 
-def test_the_root_has_no_parent(world: World) -> None:
-    admin = browser(world, "admin")
-    assert 'name="parent"' not in admin.get("/console/consumers/-").text
-    data = FORM | {"policy": "priority", "version": version(world, "")}
-    assert "consumer <bdi>" not in admin.post("/console/consumers/-?dry_run=1", data=data).text
-    assert admin.post("/console/consumers/-", data=data).status_code == 303
-    assert world.store.shares.all()[0].policy == "priority"
-    assert admin.get("/console/consumers/nobody").status_code == 404
-
-
 def test_a_consumer_is_removed_after_a_look_at_what_that_does(world: World, two_jobs: list[str]) -> None:
     admin = browser(world, "admin")
     world.admin.put("/shares/lab", json={"guarantee": 3, "lends": False})
@@ -194,15 +167,3 @@ def test_a_consumer_that_is_needed_is_not_removed(world: World, two_jobs: list[s
         shown_again(admin.post(f"/console/consumers/{name}/remove", data={"version": ""}), 409, told)
     assert admin.get("/console/consumers/-/remove").status_code == 422
     assert admin.get("/console/consumers/nobody/remove").status_code == 404
-
-
-def test_the_half_life_of_use_is_seen_and_changed(world: World) -> None:
-    admin = browser(world, "admin")
-    assert 'name="half_life" value="86400"' in admin.get("/console/consumers/ann").text
-    data = FORM | {"half_life": "7200", "version": version(world, "ann")}
-    shown = admin.post("/console/consumers/ann?dry_run=1", data=data).text
-    assert "Half-life: 1 d → 2 h." in shown
-    assert admin.post("/console/consumers/ann", data=data).status_code == 303
-    assert "<td>2 h</td>" in admin.get("/console/consumers").text
-    answer = admin.post("/console/consumers/ann?dry_run=1", data=data | {"half_life": "0"})
-    shown_again(answer, 422, "half_life", "greater than or equal to 1")

@@ -54,13 +54,6 @@ def test_the_same_code_changes_nothing(lab: Lab) -> None:
     assert (after["description"], after["version"], after["codes"]) == ("d", 2, before["codes"])
 
 
-def test_without_code_it_can_be_changed_and_given_some(lab: Lab) -> None:
-    definition = lab.definition(code=None)["id"]
-    assert edit(lab, definition, description="d").status_code == 303
-    assert edit(lab, definition, version="2", code=CODE).status_code == 303
-    assert shown(lab, definition)["code"] == 1
-
-
 @pytest.mark.parametrize(
     "given, code, status, said",
     [

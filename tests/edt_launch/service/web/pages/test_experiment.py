@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from browser import browser
-from edt_launch.service import runs
 from edt_launch.service.outcomes import Outcome
 from lab import Lab
 from records import write_run
@@ -52,22 +51,6 @@ def test_all_runs_are_reached_and_summed_up(lab: Lab) -> None:
     assert re.findall(r"<bdi>(run\d)<", text) == ["run4", "run3", "run2", "run1", "run0"]
     assert re.findall(r"<strong>(.*?)&nbsp;★", text) == ["0.5"]
     assert ("Older runs" in text, f'href="{page}?tab=runs">Newest runs' in text) == (False, True)
-
-
-def test_what_is_not_summed_up_is_told(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "MOST_SUMMED", 3)
-    text = browser(lab.world, "ann").get(ended(lab, 4)).text
-    assert "<dt>GPU-hours of the newest 3 runs</dt><dd>1.50<" in text
-    assert "the best of each value of the newest 3 runs is bold" in text
-
-
-def test_every_value_has_a_column_up_to_a_bound(lab: Lab) -> None:
-    ann = browser(lab.world, "ann")
-    page = ended(lab, 1, **{f"value{place:02}": 1.0 for place in range(21)})
-    for tab in ("runs", "compare"):
-        text = ann.get(f"{page}?tab={tab}").text
-        assert len(re.findall(r'<th scope="col"><bdi>(?:loss|value\d\d)</bdi>', text)) == 20
-        assert "2 more values have no column." in text
 
 
 def test_runs_are_chosen_to_be_compared(lab: Lab) -> None:

@@ -181,19 +181,6 @@ def test_what_is_wrong_is_told_above_what_was_written(lab: Lab, change: Any, sai
     assert [path.name for path in lab.world.settings.paths.definitions.iterdir()] == [known[0]["id"]]
 
 
-def test_an_experiment_that_is_full_takes_no_other_definition(lab: Lab) -> None:
-    ann = browser(lab.world, "ann")
-    used = [lab.definition(name=f"net {number}", code=None)["id"] for number in range(20)]
-    page = f"/experiments/{lab.experiment(*used)['id']}/add"
-    shown_again(ann.post(page, data=DEFINITION), 422, "trainings")
-    assert len(lab.ann.get("/definitions").json()["definitions"]) == 20
-
-
-def test_frameworks_begin_with_that_of_plain_scripts(lab: Lab) -> None:
-    form = browser(lab.world, "ann").get(f"/experiments/{lab.experiment()['id']}/add").text
-    assert '<option value="Horovod" selected>Horovod script</option>' in form
-
-
 def test_an_existing_definition_is_added_and_taken_out(lab: Lab) -> None:
     ann = browser(lab.world, "ann")
     definition, experiment = lab.definition()["id"], lab.experiment()["id"]
@@ -207,15 +194,6 @@ def test_an_existing_definition_is_added_and_taken_out(lab: Lab) -> None:
     assert ann.post(f"{page}/edit", data=removed).headers["location"] == f"{page}/edit"
     text = ann.get(f"{page}/edit").text
     assert ("needs a training definition" in text, 'value="typed"' in text) == (True, True)
-
-
-def test_more_definitions_than_a_page_has_can_be_added(lab: Lab) -> None:
-    oldest = lab.definition(name="oldest", code=None)["id"]
-    for number in range(101):
-        lab.definition(name=f"d{number}", code=None)
-    experiment = lab.experiment(oldest)["id"]
-    text = browser(lab.world, "ann").get(f"/experiments/{experiment}/add?tab=existing").text
-    assert f'<option value="{oldest}"' in text
 
 
 def test_attributes_begin_as_they_are(lab: Lab) -> None:
@@ -266,49 +244,6 @@ def test_the_second_of_two_who_change_attributes_is_told_what_the_first_has_chan
     assert lab.ann.get(f"/experiments/{experiment}").json()["trainings"] == []
 
 
-def test_what_runs_are_compared_by_is_chosen(lab: Lab) -> None:
-    ann = browser(lab.world, "ann")
-    given = {"project": lab.project, "name": "first", "metric": "score", "objective": "minimize"}
-    edit = ann.post("/experiments/new", data=given).headers["location"]
-    page = edit.removesuffix("/edit")
-    assert '<option value="minimize" selected>' in ann.get(edit).text
-    overview = ann.get(f"{page}?tab=overview").text
-    assert ("score" in overview, "minimize" in overview) == (True, True)
-    assert ann.post(edit, data=given | {"objective": "", "version": "1"}).status_code == 303
-    assert lab.ann.get(f"/{page.removeprefix('/')}").json()["objective"] is None
-    shown_again(ann.post(edit, data=given | {"objective": "least"}), 422, "objective")
-
-
-def test_only_elastic_trainings_have_a_least_number_of_nodes(lab: Lab) -> None:
-    ann = browser(lab.world, "ann")
-    page = f"/experiments/{lab.experiment()['id']}"
-    given = {"definition": lab.definition()["id"], "distribution": "Distributed", "min": "1", "max": "4"}
-    assert "net starts at once with 4." in ann.post(f"{page}/preview", data=given).text
-    assert ann.post(f"{page}/add?tab=existing", data=given).status_code == 303
-    assert "1 GPU on 4 nodes, Distributed" in ann.get(f"{page}/edit").text
-
-
-def test_what_is_foreseen_is_of_the_framework(lab: Lab) -> None:
-    page = f"/experiments/{lab.experiment()['id']}"
-    given = {"framework": "PyTorch", "distribution": "Elastic", "min": "1", "max": "4", "command": "main.py"}
-    ann = browser(lab.world, "ann")
-    told = "PyTorch needs all of its devices at once"
-    assert told in ann.post(f"{page}/preview", data=given).text
-    assert told in ann.post(f"{page}/add", data=given | {"name": "q"}).text
-
-
-def test_of_two_who_add_one_definition_the_second_is_told(lab: Lab) -> None:
-    lab.join("bob", "editor")
-    page = f"/experiments/{lab.experiment()['id']}/add?tab=existing"
-    definition = lab.definition()["id"]
-    ann = browser(lab.world, "ann")
-    (version,) = re.findall('name="version" value="([0-9]+)"', ann.get(page).text)
-    given = {"definition": definition, "distribution": "Elastic", "min": "2", "max": "3", "version": version}
-    assert browser(lab.world, "bob").post(page, data=given).status_code == 303
-    answer = ann.post(page, data=given | {"min": "1", "max": "1"})
-    shown_again(answer, 409, "bob changed &#39;first&#39;", "number of nodes, at most 3 (yours: 1)")
-
-
 def test_the_second_of_two_editors_is_told_who_came_first(lab: Lab) -> None:
     ann = browser(lab.world, "ann")
     lab.join("bob", "editor")
@@ -327,13 +262,6 @@ def test_the_second_of_two_editors_is_told_who_came_first(lab: Lab) -> None:
     assert ann.post(edit, data=given | {"version": "2"}).status_code == 303
 
 
-def test_a_run_that_cannot_be_started_leaves_what_was_saved(lab: Lab) -> None:
-    edit = f"/experiments/{lab.experiment()['id']}/edit"
-    given = {"name": "second", "then": "run", "version": "1"}
-    answer = browser(lab.world, "ann").post(edit, data=given)
-    shown_again(answer, 409, "has no training definition", 'name="version" value="2"')
-
-
 def test_a_run_that_cannot_be_started_is_told_in_its_question(lab: Lab) -> None:
     ann, bob = browser(lab.world, "ann"), browser(lab.world, "bob")
     empty = f"/experiments/{lab.experiment()['id']}"
@@ -346,14 +274,6 @@ def test_a_run_that_cannot_be_started_is_told_in_its_question(lab: Lab) -> None:
     assert len(lab.world.store.jobs.live()) == 1
 
 
-def test_a_run_whose_folder_is_gone_is_told_in_its_question(lab: Lab) -> None:
-    ann = browser(lab.world, "ann")
-    (lab.world.settings.data_folder / "mnist").mkdir()
-    experiment = lab.experiment(lab.definition()["id"], source="mnist")["id"]
-    (lab.world.settings.data_folder / "mnist").rmdir()
-    shown_again(ann.post(f"/experiments/{experiment}/run"), 422, "mnist", "cannot be read")
-
-
 def test_a_run_whose_folder_is_gone_is_not_run_again(lab: Lab) -> None:
     folder = lab.world.settings.data_folder / "mnist"
     folder.mkdir()
@@ -361,40 +281,6 @@ def test_a_run_whose_folder_is_gone_is_not_run_again(lab: Lab) -> None:
     folder.rmdir()
     address = f"/experiments/runs/{run['id']}/again"
     shown_again(browser(lab.world, "ann").post(address), 422, "mnist", "cannot be read")
-
-
-def test_a_run_with_a_folder_of_other_hosts_is_run_again(lab: Lab) -> None:
-    (run,) = lab.run(lab.experiment(lab.definition()["id"])["id"], environment={"DATA_DIR": "/elsewhere"})
-    address = f"/experiments/runs/{run['id']}/again"
-    assert browser(lab.world, "ann").post(address).status_code == 303
-
-
-def test_a_definition_that_cannot_be_taken_out_is_told_above_the_form(lab: Lab) -> None:
-    lab.join("bob", "viewer")
-    definition = lab.definition()["id"]
-    experiment = lab.experiment(definition)["id"]
-    given = {"name": "first", "then": f"remove:{definition}", "version": "1"}
-    answer = browser(lab.world, "bob").post(f"/experiments/{experiment}/edit", data=given)
-    assert (answer.status_code, "a viewer of the project" in answer.text) == (403, True)
-    assert "<form" not in answer.text.partition("<main")[2]
-    assert len(lab.ann.get(f"/experiments/{experiment}").json()["trainings"]) == 1
-
-
-def test_a_member_who_is_none_is_told_in_the_dialog(lab: Lab) -> None:
-    answer = browser(lab.world, "ann").post(
-        f"/experiments/projects/{lab.project}/members", data={"user": "bob"}
-    )
-    shown_again(answer, 404, "&#39;bob&#39; is no member of the project")
-
-
-def test_names_that_are_taken_are_told_above_what_was_written(lab: Lab) -> None:
-    ann = browser(lab.world, "ann")
-    lab.experiment()
-    answer = ann.post("/experiments/new-project", data={"name": "digits"})
-    shown_again(answer, 409, "a project &#39;digits&#39;")
-    given = {"project": lab.project, "name": "first", "description": "kept"}
-    answer = ann.post("/experiments/new", data=given)
-    shown_again(answer, 409, "an experiment &#39;first&#39;", 'value="kept"')
 
 
 def test_cancelling_a_new_experiment_asks_before_it_is_deleted(lab: Lab) -> None:
@@ -409,25 +295,6 @@ def test_cancelling_a_new_experiment_asks_before_it_is_deleted(lab: Lab) -> None
     assert ann.post(cancel).headers["location"] == f"/experiments/projects/{lab.project}"
     project = ann.get(f"/experiments/projects/{lab.project}").text
     assert ("There is no experiment" in project, "&lt;i&gt;net" in project) == (True, True)
-
-
-@pytest.mark.parametrize("then", ["save", "run"])
-def test_cancelling_takes_back_nothing_that_was_saved_or_run(lab: Lab, then: str) -> None:
-    ann = browser(lab.world, "ann")
-    experiment = lab.experiment(lab.definition()["id"])
-    edit = f"/experiments/{experiment['id']}/edit"
-    asks = 'delete" data-dialog>Cancel'
-    assert asks in ann.get(f"{edit}?draft=1").text
-    given = {"name": "first", "then": then, "version": str(experiment["version"])}
-    saved = ann.post(f"{edit}?draft=1", data=given).headers["location"]
-    assert asks not in ann.get(saved).text
-    assert (asks in ann.get(f"{edit}?draft=1").text) == (then == "save")
-
-
-def test_a_global_command_that_is_empty_is_told(lab: Lab) -> None:
-    given = {"project": lab.project, "name": "first", "global": "1", "command": " "}
-    answer = browser(lab.world, "ann").post("/experiments/new", data=given)
-    shown_again(answer, 422, "command: the global one is empty: write it, or do not use it")
 
 
 def test_only_managers_see_who_can_be_a_member_and_previews_are_no_changes(lab: Lab) -> None:

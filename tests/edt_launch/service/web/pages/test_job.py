@@ -81,19 +81,6 @@ def test_what_is_reported_is_a_table_and_a_file(world: World) -> None:
     ]
 
 
-def test_resizes_are_shown_with_their_phases(world: World) -> None:
-    job = world.submit(world.ann)["id"]
-    resumed = (
-        '{"event": "resumed", "time": 9.0, "generation": 2, "from": 2, "to": 4, "pause": 1.5, '
-        '"phases": {"drain": 0.5, "transfer": 1.5}}\n'
-    )
-    world.files(job).output.events.write_text(resumed)
-    page = browser(world, "ann").get(f"/jobs/{job}?tab=events").text
-    assert "2→4" in page
-    assert '<rect class="hue-2" x="0.0" width="25.0" height="10"/>' in page
-    assert "drain 0.50 s, transfer 1.50 s" in page
-
-
 def test_one_rank_of_the_log(world: World) -> None:
     job = world.submit(world.ann, max=2)["id"]
     path = world.files(job).output.rank_log("1")
@@ -144,28 +131,6 @@ def test_a_log_is_searched_for_lines_of_some_time(world: World) -> None:
     assert 'at=0#line">[0] one</a>' not in page
     for nonsense in ("2000-13-01T00:00", "9999-12-31T23:59:59-12:00", "now", "1e300"):
         assert client.get(address.format(nonsense, "")).status_code == 422
-
-
-def test_what_the_launcher_has_printed_is_found_apart(world: World) -> None:
-    job = world.submit(world.ann)["id"]
-    world.files(job).launcher_log.write_text("[0] one\nfour workers\n")
-    page = browser(world, "ann").get(f"/jobs/{job}?tab=logs&rank=launcher").text
-    assert re.findall(r'#line">([^<]+)</a>', page) == ["four workers"]
-    assert '<option value="launcher" selected>' in page
-    hits = world.ann.get(f"/jobs/{job}/logs/search?launcher=1").json()["hits"]
-    assert [hit["text"] for hit in hits] == ["four workers"]
-    assert world.ann.get(f"/jobs/{job}/logs/search?launcher=1&rank=0").status_code == 422
-
-
-def test_a_worker_s_life_leads_to_what_it_printed(world: World) -> None:
-    job = world.submit(world.ann)["id"]
-    world.files(job).output.events.write_text(
-        '{"event": "started", "time": 60.0, "worker": 1, "rank": 0, "host": "n1", "slot": 0, "device": "0"}\n'
-        '{"event": "left", "time": 90.5, "worker": 1}\n'
-    )
-    page = browser(world, "ann").get(f"/jobs/{job}?tab=events").text
-    times = "since=1970-01-01T00:01:00&amp;until=1970-01-01T00:01:31"
-    assert f'href="/jobs/{job}?tab=logs&amp;rank=0&amp;{times}">what it printed</a>' in page
 
 
 def test_results_are_listed_and_brought(world: World) -> None:
@@ -293,19 +258,6 @@ def test_what_is_not_there_is_told(world: World, path: str) -> None:
     assert browser(world, "ann").get(path).status_code in (404, 422)
 
 
-def test_a_change_is_foreseen_before_it_is_saved(world: World) -> None:
-    job = world.submit(world.ann, name="digits", max=4)["id"]
-    client = browser(world, "ann")
-    given = {"min": "1", "max": "2", "priority": "0", "weight": "1", "name": "digits"}
-    answer = client.post(f"/jobs/{job}/set", data=given | {"foresee": "1"})
-    assert answer.status_code == 200
-    assert "digits of ann goes from 4 to 2." in answer.text
-    assert 'value="2"' in answer.text
-    assert world.store.jobs.get(job).max == 4
-    assert client.post(f"/jobs/{job}/set", data=given).status_code == 303
-    assert world.store.jobs.get(job).max == 2
-
-
 def test_a_job_that_was_deleted_is_gone(world: World) -> None:
     job = world.submit(world.ann)["id"]
     world.store.history.add([AllocationRecord(job, "ann", NOW, 0, 1, (("node1", ("0",)),), "starts")])
@@ -330,47 +282,3 @@ def test_fields_that_are_emptied_are_no_values_but_a_name_can_be_taken_away(worl
     assert world.store.jobs.get(job).name == ""
     changes = browser(world, "admin").get("/users/changes").text
     assert f"POST <bdi>/jobs/{job}/set min=1 max=2 priority=0 weight=1 name=</bdi>" in changes
-
-
-def test_ranks_that_have_printed_something_can_be_chosen_whatever_the_job_may_have_now(world: World) -> None:
-    job = world.submit(world.ann, max=2)["id"]
-    world.files(job).output.rank_log("5").write_text("hello\n")
-    page = browser(world, "ann").get(f"/jobs/{job}?tab=logs").text
-    assert re.findall(r'<option value="([0-9]+)"', page) == ["0", "1", "5"]
-
-
-def test_resizes_have_the_reasons_of_the_pool(world: World) -> None:
-    job = world.submit(world.ann)["id"]
-    world.store.history.add([AllocationRecord(job, "ann", 5.0, 1, 2, (), "<room> for it")])
-    resumed = {
-        "event": "resumed",
-        "time": 9.0,
-        "generation": 2,
-        "from": 1,
-        "to": 2,
-        "pause": 1.5,
-        "phases": {},
-    }
-    world.files(job).output.events.write_text(PROGRESS.format(1, "{}") + json.dumps(resumed) + "\n")
-    assert (
-        '<td class="line">&lt;room&gt; for it</td>'
-        in browser(world, "ann").get(f"/jobs/{job}?tab=events").text
-    )
-    assert world.ann.get(f"/jobs/{job}/metrics").json()["pauses"][0]["reason"] == "<room> for it"
-
-
-@pytest.mark.parametrize(
-    "query, told",
-    [
-        (
-            "tab=logs&since=yesterday",
-            "From: 'yesterday' is no time",
-        ),
-        ("tab=logs&rank=abc", "rank: 'abc': not possible here"),
-        ("x=bad", "x: 'bad': not possible here"),
-    ],
-)
-def test_wrong_addresses_are_told_in_words(world: World, query: str, told: str) -> None:
-    job = world.submit(world.ann)["id"]
-    answer = browser(world, "ann").get(f"/jobs/{job}?{query}")
-    assert (answer.status_code, told in html.unescape(answer.text)) == (422, True)

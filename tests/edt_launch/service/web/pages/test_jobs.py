@@ -14,15 +14,6 @@ def names(page: str) -> list[str]:
     return re.findall(r'<th scope="row"><a [^>]*><bdi>(.*?)</bdi>', page)
 
 
-def test_the_newest_job_is_first_and_each_is_a_link(world: World) -> None:
-    first = world.submit(world.ann, name="first")["id"]
-    world.submit(world.bob, name="second")
-    page = browser(world, "ann").get("/jobs").text
-    assert names(page) == ["second", "first"]
-    assert f'href="/jobs/{first}"' in page
-    assert "waits for the next decision" in page
-
-
 def test_filters_are_in_the_address(world: World) -> None:
     world.submit(world.ann, name="Digits")
     world.submit(world.bob, name="digits too")
@@ -67,34 +58,11 @@ def test_pages_follow_one_another(world: World) -> None:
     assert "Older jobs" not in last
 
 
-def test_without_jobs_it_says_how_to_submit_one(world: World) -> None:
-    page = browser(world, "ann").get("/jobs").text
-    assert "edt submit" in page
-    assert "Show all that run or wait" in browser(world, "ann").get("/jobs?text=x").text
-
-
-@pytest.mark.parametrize("query", ["state=nonsense", "after=-1", "after=x", "text=a%00b", "owner=a%0ab"])
-def test_what_makes_no_sense_is_refused_as_a_page(world: World, query: str) -> None:
-    answer = browser(world, "ann").get(f"/jobs?{query}")
-    assert answer.status_code == 422
-    assert answer.headers["content-type"].startswith("text/html")
-
-
 def test_markup_stays_text(world: World) -> None:
     world.submit(world.ann, name="<img src=x onerror=alert(1)>")
     page = browser(world, "bob").get('/jobs?text="><script>').text + browser(world, "bob").get("/jobs").text
     assert "<img" not in page
     assert "<script>" not in page
-
-
-def test_rest_finds_the_same(world: World) -> None:
-    for name in ("one", "two", "Twofold"):
-        world.submit(world.ann, name=name)
-    found = world.ann.get("/jobs?text=TWO&newest=1&limit=1").json()
-    assert [job["name"] for job in found["jobs"]] == ["Twofold"]
-    found = world.ann.get(f"/jobs?text=TWO&newest=1&after={found['next']}").json()
-    assert [job["name"] for job in found["jobs"]] == ["two"]
-    assert found["next"] is None
 
 
 def test_jobs_of_a_host_of_a_time_and_in_another_order(world: World) -> None:
@@ -123,16 +91,6 @@ def test_jobs_of_a_host_of_a_time_and_in_another_order(world: World) -> None:
     assert names(client.get("/jobs?sort=-submitted").text) == ["second", "first"]
 
 
-def test_jobs_of_several_owners(world: World) -> None:
-    for client in (world.ann, world.bob, world.admin):
-        world.submit(client, name=str(client.get("").json()["user"]))
-    page = browser(world, "ann").get("/jobs?owner=ann,+bob").text
-    assert names(page) == ["bob", "ann"]
-    assert "<code>edt ps --owner &#39;ann, bob&#39;</code>" in page
-    rest = world.ann.get("/jobs?owner=admin,bob").json()["jobs"]
-    assert [job["name"] for job in rest] == ["bob", "admin"]
-
-
 @pytest.mark.parametrize(
     "query, told",
     [
@@ -151,15 +109,6 @@ def test_the_filter_says_what_is_wrong_with_it(world: World, query: str, told: s
     shown_again(answer, 422, told)
     field, _, value = query.replace("+", " ").partition("=")
     assert f'value="{value}"' in answer.text or field == "last"
-
-
-def test_a_part_of_the_filter_is_taken_away_by_a_link(world: World) -> None:
-    page = browser(world, "ann").get("/jobs?owner=ann&last=1+h&state=all").text
-    found = dict(re.findall(r'<a href="([^"]*)"><bdi>(.*?)</bdi> <span aria-hidden', page))
-    assert found == {
-        "/jobs?state=all&amp;last=1+h": "Owner: ann",
-        "/jobs?state=all&amp;owner=ann": "Submitted in the last: 1 h",
-    }
 
 
 def test_runs_name_their_experiment_to_those_who_may_see_it(world: World) -> None:
@@ -185,19 +134,6 @@ def test_a_failed_job_says_what_went_wrong_to_its_owner_alone(world: World) -> N
     assert "rank 1: no &lt;such&gt; file</td>" in own
     assert ("the training has failed</td>" in others, "exit code" in others) == (True, False)
     assert world.ann.get(f"/jobs/{job}").json()["share"] is None
-
-
-def test_an_order_has_pages_too(world: World) -> None:
-    for number in range(PAGE + 20):
-        name = "".join("abcdefghij"[int(digit)] for digit in f"{number:08}")
-        world.store.jobs.add(
-            JobRecord(f"j{name}", "ann", ("true",), 1, 1, NOW, name=name, priority=number % 3)
-        )
-    client = browser(world, "ann")
-    page = client.get("/jobs?sort=-priority").text
-    rest = client.get(re.findall(r'href="([^"]*after=[^"]*)"', page)[0].replace("&amp;", "&")).text
-    assert len({*names(page), *names(rest)}) == PAGE + 20
-    assert "More jobs" not in rest
 
 
 def test_one_chooses_ones_own_jobs(world: World) -> None:

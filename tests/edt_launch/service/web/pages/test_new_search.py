@@ -132,20 +132,6 @@ def test_only_editors_search_with_a_training_definition(world: World) -> None:
     assert world.store.searches.all() == []
 
 
-def test_all_rows_that_were_written_are_shown_again_in_their_places(world: World) -> None:
-    rows = {"parameter": "a", "kind": "int", "values": "", "low": "", "high": "", "step": ""}
-    columns = {name: [value, *["int" if name == "kind" else ""] * 63] for name, value in rows.items()}
-    columns["high"][2], columns["step"][4] = "77", "88"
-    client = browser(world, "ann")
-    text = client.post("/searches/new", data=FORM | columns | {"metric": ""}, files=CODE).text
-    for name, value in (("Parameter 3 to", "77"), ("Step of parameter 5", "88")):
-        assert f'value="{value}" inputmode="decimal" aria-label="{name}"' in text
-    assert text.count('name="parameter"') == 6
-    columns["parameter"][63] = "z"
-    text = client.post("/searches/new", data=FORM | columns, files=CODE).text
-    assert text.count('name="parameter"') == 64
-
-
 def test_a_form_that_is_sent_twice_starts_one_search(world: World) -> None:
     client = browser(world, "ann")
     (key,) = re.findall('name="key" value="([^"]+)"', client.get("/searches/new").text)
@@ -161,16 +147,3 @@ def test_a_form_that_is_sent_twice_starts_one_search(world: World) -> None:
     for change, code in (({}, mended), ({"name": "other"}, CODE)):
         shown_again(client.post("/searches/new", data=form | change, files=code), 409, "was sent before")
     assert len(world.ann.get("/searches").json()["searches"]) == 1
-
-
-def test_a_way_to_choose_that_there_is_not_is_refused(world: World) -> None:
-    kinds = ["surprise", *FORM["kind"][1:]]
-    answer = browser(world, "ann").post("/searches/new", data=FORM | {"kind": kinds}, files=CODE)
-    shown_again(answer, 422, "rate: &#39;surprise&#39; is no way to choose")
-
-
-def test_a_form_whose_definition_is_gone_keeps_its_input(world: World) -> None:
-    answer = browser(world, "ann").post(
-        "/searches/new", data=FORM | {"definition": "daaaaaaaa", "name": "kept"}
-    )
-    shown_again(answer, 404, "there is no training definition", 'value="kept"')

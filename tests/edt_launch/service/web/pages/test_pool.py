@@ -32,11 +32,6 @@ def test_windows(world: World) -> None:
     assert (answer.status_code, "the pool has no host" in answer.text) == (404, True)
 
 
-def test_without_hosts_it_says_what_to_do(world: World) -> None:
-    world.store.hosts.all = list  # type: ignore[method-assign]
-    assert "--slots" in browser(world, "ann").get("/pool").text
-
-
 def test_a_fragment_is_made_once_for_each_state_of_the_service(world: World) -> None:
     world.submit(world.ann, name="digits")
     client = browser(world, "ann")

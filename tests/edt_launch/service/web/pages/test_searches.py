@@ -131,13 +131,6 @@ def test_what_can_be_done_is_asked_about_and_done(world: World) -> None:
     assert found.state is SearchState.QUEUED
 
 
-def test_before_the_first_trial_there_are_its_axes(world: World) -> None:
-    search(world, trials=False)
-    page = browser(world, "ann").get(f"/searches/{ID}").text
-    assert 'data-axis="p.rate"' in page
-    assert "<caption>0 trials</caption>" in page
-
-
 def test_a_failed_trial_has_its_cause_in_a_line_and_is_none_of_the_best(world: World) -> None:
     search(world)
     reason = "rank 1 has failed\nTraceback (most recent call last):\n  File x\ncause: ValueError: <u>bad"
@@ -149,11 +142,3 @@ def test_a_failed_trial_has_its_cause_in_a_line_and_is_none_of_the_best(world: W
     assert "Traceback" not in page
     best = client.get(f"/searches/{ID}?tab=best").text
     assert (best.count('<th scope="row">'), "ValueError" in best) == (2, False)
-
-
-def test_before_a_search_begins_only_its_bound_is_known(world: World) -> None:
-    search(world, trials=False, total=None)
-    client = browser(world, "ann")
-    assert "<td>0 of at most 3</td>" in client.get("/searches").text
-    assert "<dd>0 of at most 3<" in client.get(f"/searches/{ID}").text
-    assert "No trial has a value yet." in client.get(f"/searches/{ID}?tab=best").text

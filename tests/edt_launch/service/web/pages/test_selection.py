@@ -33,13 +33,6 @@ def test_several_jobs_are_asked_about_and_stopped(world: World) -> None:
     assert {world.store.jobs.get(job).wanted for job in (first, second)} == {Wanted.STOP}
 
 
-def test_what_it_means_for_others_is_told(world: World) -> None:
-    first, second = running(world, "first", "0", "1"), running(world, "second", "2", "3")
-    page = browser(world, "ann").get(f"/selected?action=pause&job={first}").text
-    assert "second of ann goes from 2 to 4." in page
-    assert world.store.jobs.get(second).wanted is Wanted.RUN
-
-
 def test_priorities_are_set_and_jobs_deleted(world: World) -> None:
     first, second = running(world, "first", "0"), running(world, "second", "1")
     client = browser(world, "ann")

@@ -55,13 +55,3 @@ def test_a_user_is_removed_after_a_question(world: World) -> None:
     assert admin.post("/users/bob/remove").status_code == 404
     assert admin.get("/users/bob/remove").status_code == 404
     assert admin.post("/users/admin/remove").status_code == 409
-
-
-def test_a_refused_administrator_is_still_one_in_the_form_and_the_audit_names_who_was_added(
-    world: World,
-) -> None:
-    admin = browser(world, "admin")
-    page = admin.post("/users", data={"name": "a b", "is_admin": "1"}).text
-    assert 'name="is_admin" value="1" checked' in page
-    made(admin, "/users", name="eve", is_admin="1")
-    assert "POST <bdi>/users eve administrator</bdi>" in admin.get("/users/changes").text

@@ -1,7 +1,5 @@
 from typing import Any
 
-import pytest
-
 from edt_launch.service.api import views
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.states import State
@@ -21,18 +19,6 @@ def test_a_row_tells_what_a_job_does() -> None:
     )  # fmt: skip
     assert (row.size, row.bounds, row.share, row.progress, row.eta) == ("2→4", "1-4", "2.2", "25%", "3 min")
     assert (row.since, row.why, row.priority) == (7.0, "", 3)
-
-
-def test_what_is_not_known_is_a_dash() -> None:
-    row = JobRow.of(job(size=1, target=1, allowed=(1, 2, 4)))
-    assert (row.size, row.bounds, row.share, row.progress, row.eta) == ("1", "1, 2, 4", "-", "-", "-")
-
-
-@pytest.mark.parametrize(
-    "state, why", [(State.QUEUED, "no room"), (State.FAILED, "no room"), (State.RUNNING, "")]
-)
-def test_those_that_wait_or_have_failed_say_why(state: State, why: str) -> None:
-    assert JobRow.of(job(state=state, reason="no room")).why == why
 
 
 def test_links_keep_the_rest_of_the_filter() -> None:

@@ -6,7 +6,7 @@ from edt_launch.service.api import views
 from edt_launch.service.database.records import HolderRecord, HostRecord
 from edt_launch.service.states import State
 from edt_launch.service.upcoming import Upcoming
-from edt_launch.service.web.views.pool import MOST_ROWS, MOST_SLOTS, Mark, Tile, drain_question, pool_view
+from edt_launch.service.web.views.pool import MOST_ROWS, MOST_SLOTS, Mark, Tile, pool_view
 
 NOTHING: dict[str, Any] = {"rows": [], "hosts": [], "jobs": [], "bars": [], "owners": [], "changes": []}
 NONE = Upcoming([], {}, [], {})
@@ -42,29 +42,6 @@ def test_devices_show_whose_they_are() -> None:
         Tile("Longest wait", "1 min"),
         Tile("Device hours today", "2.3"),
     ]
-
-
-def test_jobs_that_start_are_marked_and_administrators_drain_what_is_up() -> None:
-    hosts = [
-        HostRecord("n1", ("0",)),
-        HostRecord("n2", (), is_draining=True),
-        HostRecord("n3", (), is_up=False),
-    ]
-    starts = job(1, state=State.STARTING, held=(("n1", ("0",)),))
-    cluster = views.cluster(hosts, [starts])
-    view = pool_view(cluster, [starts], NOTHING, NONE, 2.3, "1 h", 100.0, is_admin=True)
-    assert view.boxes[0].cells[0].state == "starting"
-    assert [box.action for box in view.boxes] == ["drain", "undrain", ""]
-    assert [box.action for box in pool_view(cluster, [starts], NOTHING, NONE, 2.3, "1 h", 100.0).boxes] == [
-        "",
-        "",
-        "",
-    ]
-    question = drain_question("n1", "drain", [], "/pool")
-    assert (question.address, question.effect[1]) == (
-        "/pool/hosts/n1/drain",
-        "No other job would change now.",
-    )
 
 
 def test_the_table_says_what_the_picture_shows() -> None:

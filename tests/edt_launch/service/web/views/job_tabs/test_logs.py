@@ -28,12 +28,6 @@ def test_each_line_has_a_page_that_shows_it_among_its_neighbours() -> None:
     assert (first.earlier, first.later) == (None, "/jobs/jaaaaaaaa?tab=logs&at=9")
 
 
-def test_the_end_of_a_log_leads_to_what_was_before() -> None:
-    shown = logs(JOB, LogQuery(), Excerpt(40, [b"[0] hello"]), None)
-    assert (shown.earlier, shown.later) == ("/jobs/jaaaaaaaa?tab=logs&at=40", None)
-    assert logs(JOB, LogQuery(), Excerpt(0, [b"[0] hello"]), None).earlier is None
-
-
 def test_the_lines_of_the_launcher_are_searched_for() -> None:
     shown = logs(JOB, LogQuery(launcher=True), Excerpt(0, []), {"hits": [], "next": 7})
     assert (shown.rank, shown.more) == ("launcher", "/jobs/jaaaaaaaa?tab=logs&rank=launcher&after=7")
