@@ -216,13 +216,6 @@ def test_a_zip_that_lies_about_its_directory_is_refused(tmp_path: Path) -> None:
     assert "zip64" in refused(b"PK\x03\x04" + b"PK\x06\x07" + bytes(16) + zip_(FILES)[at:], tmp_path).detail
 
 
-def test_encrypted_and_rare_zips_are_refused(tmp_path: Path) -> None:
-    refused(zip_of([(zipfile.ZipInfo("a"), b"x")], zipfile.ZIP_LZMA), tmp_path)
-    data = bytearray(zip_({"a": b"x"}))
-    data[data.rfind(b"PK\x01\x02") + 8] |= 1
-    assert "encrypted" in refused(bytes(data), tmp_path).detail
-
-
 @pytest.mark.parametrize(
     "data", [b"", b"hello", b"PK\x03\x04", b"\x1f\x8b\x08", os.urandom(5000), bytes(300)]
 )

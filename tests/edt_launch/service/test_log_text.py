@@ -7,17 +7,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from edt_launch.service.log_text import without_sequences
 from edt_launch.service.running import set_up_logs
-
-
-def test_what_would_steer_a_terminal_is_shown_instead() -> None:
-    event = {"event": "a\x1b]0;b\x07\n\x9bc é", "exception": "x\n\x1b[2J", "count": 3}
-    assert without_sequences(None, "info", event) == {
-        "event": "a\\x1b]0;b\\x07\\n\\x9bc é",
-        "exception": "x\n\\x1b[2J",
-        "count": 3,
-    }
 
 
 @pytest.fixture

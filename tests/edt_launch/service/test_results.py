@@ -3,9 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.service.errors import NotFoundError
 from edt_launch.service.home import JobDir
-from edt_launch.service.results import choose, listed, members, note_submitted
+from edt_launch.service.results import listed, members, note_submitted
 from no_files import put
 
 
@@ -54,16 +53,3 @@ def test_a_pipe_in_place_of_the_list_is_not_waited_for(job: JobDir) -> None:
     job.submitted.unlink()
     put("pipe", job.submitted)
     assert "work/train.py" in names(job)
-
-
-def test_some_are_chosen_by_name(job: JobDir) -> None:
-    for name in ("a/1", "a/2", "ab"):
-        (job.code / name).parent.mkdir(exist_ok=True)
-        (job.code / name).write_text(name)
-    assert [member.name for member in choose(members(job), ["work/a"])] == ["work/a/1", "work/a/2"]
-    assert [member.name for member in choose(members(job), ["work/a/2", "work/ab"])] == [
-        "work/ab",
-        "work/a/2",
-    ]
-    with pytest.raises(NotFoundError, match="the job has made no 'work/a/3'"):
-        choose(members(job), ["work/a", "work/a/3"])

@@ -104,17 +104,6 @@ def test_a_viewer_only_looks(lab: Lab) -> None:
     refused(lab.ann.get("/definitions/daaaaaaaa"), 404, "there is no training definition")
 
 
-def test_it_is_changed_and_its_name_is_given_once(lab: Lab) -> None:
-    definition = lab.definition()["id"]
-    lab.definition(name="other", code=None)
-    refused(lab.post_definition(), 409, "there is a training definition 'net' already")
-    path = f"/definitions/{definition}"
-    refused(lab.ann.patch(path, json={"name": "other"}), 409, "choose another name")
-    refused(lab.ann.patch(path, json={"framework": "PyTorch"}), 422, "is no Python script")
-    changed = lab.ann.patch(path, json={"framework": "PyTorch", "command": ["train.py"]}).json()
-    assert (changed["framework"], changed["command"], changed["version"]) == ("PyTorch", ["train.py"], 2)
-
-
 def test_what_an_experiment_uses_is_not_deleted(lab: Lab) -> None:
     definition = lab.definition()["id"]
     experiment = lab.experiment(definition)["id"]

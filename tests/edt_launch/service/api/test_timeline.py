@@ -37,15 +37,6 @@ def test_the_last_hour_by_default(world: World) -> None:
     cluster_schemas.Timeline.model_validate(told)
 
 
-def test_what_happened_later_or_on_hosts_that_are_gone(world: World) -> None:
-    job = world.submit(world.ann)["id"]
-    world.store.history.add([AllocationRecord(job, "ann", NOW - 900, 0, 1, (("gone", ("7",)),), "")])
-    allocate(world, job, 300, 1, "0")
-    told = world.ann.get("/timeline", params={"last": 600, "until": NOW - 600}).json()
-    assert told["rows"][-1] == {"host": "gone", "device": "7"}
-    assert told["bars"] == [[4, 0, NOW - 900, NOW - 600, 0]]
-
-
 @pytest.mark.parametrize("query", ["since=5&until=5", f"since={NOW}", "until=0", "last=0", "pixels=1"])
 def test_windows_have_a_length(world: World, query: str) -> None:
     assert world.ann.get(f"/timeline?{query}").status_code == 422

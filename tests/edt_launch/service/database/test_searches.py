@@ -39,14 +39,6 @@ def test_a_name_is_given_once(store: Store) -> None:
     assert [one.id for one in store.searches.page("bob", 0, 9)] == [second.id]
 
 
-def test_an_id_comes_before_a_name_that_looks_like_it(store: Store) -> None:
-    assert store.searches.add(replace(OTHER, name=SEARCH.id))
-    assert store.searches.add(SEARCH)
-    found = store.searches.get(SEARCH.id)
-    assert found is not None
-    assert found.id == SEARCH.id
-
-
 def test_trials_are_counted_and_the_best_is_found(store: Store) -> None:
     store.searches.add(SEARCH)
     store.searches.add(OTHER)

@@ -30,10 +30,3 @@ from edt_launch.service.database import account_records, project_records, record
 def test_a_record_has_a_field_for_each_column(table: Table, record: type) -> None:
     columns = {column.key for column in table.columns} - {"password"}  # a hash that nobody else is to see
     assert columns == {field.name for field in fields(record)}
-
-
-def test_desired_and_observed_are_fields_of_a_job() -> None:
-    names = {field.name for field in fields(records.JobRecord)}
-    assert names > records.DESIRED | records.OBSERVED
-    assert not records.DESIRED & records.OBSERVED
-    assert not {"state", "wanted", "id"} & (records.DESIRED | records.OBSERVED)
