@@ -218,22 +218,15 @@ class Tree:
             names.append(parent)
         return names
 
-    def totals(self, figures: Mapping[str, float]) -> dict[str, float]:
-        """Sum over the jobs below each owner."""
+    def totals(self, figures: Mapping[str, float], *, is_limited: bool = False) -> dict[str, float]:
+        """Sum over the jobs below each owner, perhaps cut at each owner's limit."""
         sums = dict.fromkeys(self.parents, 0.0)
         for job in self.pool.jobs:
-            for name in self.path(job.owner):
-                sums[name] += figures[job.id]
-        return sums
-
-    def demand(self, figures: Mapping[str, float]) -> dict[str, float]:
-        """The same, cut at each owner's limit."""
+            sums[job.owner] += figures[job.id]
         limits = {owner.name: owner.limit for owner in self.pool.cluster.owners}
-        own = dict.fromkeys(self.parents, 0.0)
-        for job in self.pool.jobs:
-            own[job.owner] += figures[job.id]
         for name in sorted(self.parents, key=lambda name: -len(self.path(name))):
-            own[name] = min(own[name], limits[name])
+            if is_limited:
+                sums[name] = min(sums[name], limits[name])
             if (parent := self.parents[name]) is not None:
-                own[parent] += own[name]
-        return own
+                sums[parent] += sums[name]
+        return sums

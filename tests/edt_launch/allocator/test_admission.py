@@ -106,20 +106,6 @@ def test_queues_that_both_wait_for_a_reservation_let_a_newcomer_in(policy):
     assert pool.job("c").size == 1
 
 
-def test_a_suspended_job_does_not_come_back_at_once_in_place_of_another():
-    """Else what it leaves goes to and fro: an elastic job gets a GPU of it, and has to give it back."""
-    cluster = Cluster((Host("h", tuple("012345")),))
-    elastic, *others = Job("a", "", 1, 4, 0.0), Job("b", "", 2, 2, 0.0), Job("c", "", 3, 3, 0.0)
-    pool = waited(settled(Pool(cluster, (elastic, *others))), 1000)
-    newcomer = Job("d", "", 2, 2, pool.now, waiting_since=pool.now)
-    pool = settled(replace(pool, jobs=(*pool.jobs, newcomer)))
-    sizes = []
-    for _ in range(63):
-        pool = settled(waited(pool, 15.0))
-        sizes.append(tuple(job.size for job in pool.jobs))
-    assert sizes == [(2, 2, 0, 2)] * 60 + [(1, 2, 3, 0)] * 3
-
-
 def test_no_other_is_suspended_for_a_job_that_rests():
     options = Options(turn=0.0, turn_growth=0.0, turn_costs=0.0)
     cluster = Cluster((Host("h", tuple("012345")),), options=options)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import floor
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from edt_launch.allocator.decide import target
@@ -14,7 +14,7 @@ from edt_launch.allocator.model import Cluster, Host, HostDevices, Job, Options,
 from edt_launch.allocator.speedup import gain
 from edt_launch.allocator.turns import Turns
 from edt_launch.allocator.work import Work, bounds, gather
-from pools import NOW, Pool, Tree, applied, pairs, pools, settled, size
+from pools import NOW, Pool, Tree, applied, build, pairs, pools, settled, size
 
 
 def fair(pool: Pool) -> Work:
@@ -28,7 +28,7 @@ def fair(pool: Pool) -> Work:
 def test_no_gpu_idles_but_for_jobs_whose_growth_does_not_pay_yet(pool):
     targets = pool.plan.targets
     demand = {job.id: bounds(job)[1] if targets[job.id] else 0 for job in pool.jobs}
-    idle = min(pool.cluster.size, Tree(pool).demand(demand)[""]) - sum(targets.values())
+    idle = min(pool.cluster.size, Tree(pool).totals(demand, is_limited=True)[""]) - sum(targets.values())
     assert idle >= 0
     if not idle:
         return
@@ -58,15 +58,13 @@ def test_no_gpu_idles_that_would_bring_a_job_to_the_next_number_offered(pool):
 
 @given(pools("allowed"))
 def test_a_job_has_a_number_that_it_can_run_with(pool):
-    plan = pool.plan
+    plan, up = pool.plan, {host.name for host in pool.cluster.hosts if host.is_up}
     for job in pool.jobs:
         count = plan.targets[job.id]
         assert count == 0 or job.min <= count <= job.max
         assert count == 0 or job.allowed is None or count in job.allowed
         now = size(plan.assignments[job.id])
-        lost = any(
-            part.host not in {host.name for host in pool.cluster.hosts if host.is_up} for part in job.held
-        )
+        lost = any(part.host not in up for part in job.held)
         assert now == 0 or now >= job.min or lost
 
 
@@ -98,6 +96,10 @@ def test_a_guarantee_is_there_for_who_asks(pool):
             assert have[name] >= floor(guarantee)
 
 
+# Changes that are undone, or that leave more given out than there is; a job that may be on one host only.
+@example(build(395, 3, 4, 4, {"allowed", "dips", "fixed order", "history", "limits", "unlent"}))
+@example(build(684, 6, 2, 4, {"history", "small minimums", "speedup"}))
+@example(build(287, 3, 3, 3, {"allowed", "history", "speedup", "unlent", "usage"}))
 @given(pools(never=["drain"]))
 def test_deciding_again_changes_nothing(pool):
     plan = pool.plan
@@ -148,11 +150,8 @@ def test_no_device_is_given_out_twice_and_survivors_keep_theirs(pool, is_release
             assert part.host in up
             assert set(part.devices) <= set(up[part.host].devices)
             assert part.devices
-        others = {
-            pair
-            for other in pool.jobs
-            for pair in pairs(other.held if other is not job else ()) + pairs(other.leaving)
-        }
+        held = {pair for other in pool.jobs if other is not job for pair in pairs(other.held)}
+        others = held | {pair for other in pool.jobs for pair in pairs(other.leaving)}
         assert not others.intersection(pairs(parts))
         alive = {part.host: part.devices for part in job.held if part.host in up}
         if not parts or not alive:
@@ -192,44 +191,19 @@ def test_a_lower_tier_keeps_no_more_than_its_floor_while_a_higher_one_is_short(p
     assert sum(targets[job.id] for job in pool.jobs if job.tier < highest) <= kept
 
 
-@given(pools(never=["allowed", "fixed order", "history", "speedup", "usage", "weights"]))
-def test_equal_siblings_differ_by_one_at_most(pool):
-    work = fair(pool)
-    for index, job in enumerate(pool.jobs):
-        for other_index, other in enumerate(pool.jobs):
-            alike = (job.owner, job.tier) == (other.owner, other.tier)
-            short = work.is_admitted[index] and work.target[index] < work.high[index]
-            if alike and short and work.target[other_index] > work.low[other_index]:
-                assert work.target[other_index] <= work.target[index] + 1
-
-
-@given(pools("weights"), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
+@given(pools("weights", never=["history"]), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
 def test_scaling_weights_and_renaming_change_nothing(pool, owners_by, jobs_by):
     def renamed(name: str | None) -> str | None:
         return f"x{name}" if name else name
 
-    other = Pool(
+    owners = tuple(
         replace(
-            pool.cluster,
-            owners=tuple(
-                replace(
-                    owner,
-                    name=renamed(owner.name),
-                    parent=renamed(owner.parent),
-                    weight=owner.weight * owners_by,
-                )
-                for owner in pool.cluster.owners
-            ),
-            memory=replace(
-                pool.cluster.memory,
-                imbalanced_since={
-                    renamed(name): since for name, since in pool.cluster.memory.imbalanced_since.items()
-                },
-                owner_steps={renamed(name): step for name, step in pool.cluster.memory.owner_steps.items()},
-            ),
-        ),
-        tuple(replace(job, owner=renamed(job.owner), weight=job.weight * jobs_by) for job in pool.jobs),
+            owner, name=renamed(owner.name), parent=renamed(owner.parent), weight=owner.weight * owners_by
+        )
+        for owner in pool.cluster.owners
     )
+    jobs = tuple(replace(job, owner=renamed(job.owner), weight=job.weight * jobs_by) for job in pool.jobs)
+    other = Pool(replace(pool.cluster, owners=owners), jobs)
     mixed = {owner.name for owner in pool.cluster.owners if any(job.owner == owner.name for job in pool.jobs)}
     assume(owners_by == jobs_by or not mixed.intersection(owner.parent for owner in pool.cluster.owners))
     assert other.plan.targets == pool.plan.targets
@@ -250,9 +224,7 @@ def test_asking_for_more_than_the_share_changes_nothing(pool, pick, more):
     after = replace(pool, jobs=jobs).plan.targets
     owners = {job.id: job.owner for job in pool.jobs}
     assert after[greedy.id] <= targets[greedy.id] + 1
-    assert {name: count for name, count in after.items() if owners[name] != greedy.owner} == {
-        name: count for name, count in targets.items() if owners[name] != greedy.owner
-    }
+    assert all(after[name] == targets[name] for name, owner in owners.items() if owner != greedy.owner)
 
 
 @given(
@@ -267,19 +239,13 @@ def test_splitting_a_job_gains_one_gpu_at_most(pool, least, more):
     targets = pool.plan.targets
     assume(all(targets.values()))
     least, most = split.min // 2, split.max // 2
-    halves = (
-        replace(split, min=least, max=most, weight=split.weight / 2),
-        replace(
-            split, id=f"{split.id}b", min=split.min - least, max=split.max - most, weight=split.weight / 2
-        ),
-    )
+    half = replace(split, min=least, max=most, weight=split.weight / 2)
+    halves = half, replace(half, id="splitb", min=split.min - least, max=split.max - most)
     jobs = (*(job for job in pool.jobs if job is not split), *halves)
     after = replace(pool, jobs=jobs).plan.targets
     assert after[halves[0].id] + after[halves[1].id] <= targets[split.id] + 1
     before, now = Tree(pool).totals(targets), Tree(replace(pool, jobs=jobs)).totals(after)
-    assert {name: count for name, count in now.items() if name != split.owner} == {
-        name: count for name, count in before.items() if name != split.owner
-    }
+    assert all(now[name] == before[name] for name in now if name != split.owner)
 
 
 @given(pools(), st.randoms(use_true_random=False))
@@ -305,12 +271,9 @@ def test_what_a_lost_host_took_is_replaced():
 
 @pytest.mark.parametrize("scale", [1e-3, 1, 1e3])
 def test_remembered_use_weighs_the_same_whatever_the_scale_of_weights(scale):
-    owners = (
-        Owner("", None),
-        Owner("ann", weight=scale, usage=Usage(0.0, 1e6, NOW)),
-        Owner("bob", weight=scale, usage=Usage(1e6, 0.0, NOW)),
-    )
-    cluster = Cluster((Host("h", tuple("0123456789")),), owners)
+    ann = Owner("ann", weight=scale, usage=Usage(0.0, 1e6, NOW))
+    bob = Owner("bob", weight=scale, usage=Usage(1e6, 0.0, NOW))
+    cluster = Cluster((Host("h", tuple("0123456789")),), (Owner("", None), ann, bob))
     pool = Pool(cluster, (Job("a", "ann", 1, 10, 0.0), Job("b", "bob", 1, 10, 0.0)))
     assert pool.plan.targets == {"a": 8, "b": 2}
 

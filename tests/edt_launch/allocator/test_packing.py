@@ -16,15 +16,20 @@ SCATTERED = Job(
 )
 
 
+LARGE = Job(
+    *("k", "", 1, 5, 0.0),
+    held=(HostDevices("a", ("1", "2", "3")), HostDevices("b", ("3",)), HostDevices("c", ("0",))),
+    started=0.0,
+)
+
+
 def test_a_job_moves_onto_one_host_where_there_is_room():
     pool = Pool(Cluster(HOSTS), (SCATTERED,))
     plan, reasons = decide(pool.now, pool.cluster, pool.jobs)
     assert plan.assignments["j"] == (HostDevices("b", tuple("0123")),)
     assert plan.targets == {"j": 4}
-    assert reasons["j"].text == (
-        "moves its 4 workers onto b: on one host they are taken to be 10 % faster, "
-        "which pays what a resize costs, 5 s"
-    )
+    assert "moves its 4 workers onto b" in reasons["j"].text
+    assert "which pays what a resize costs, 5 s" in reasons["j"].text
     assert settled(pool).job("j").held == plan.assignments["j"]
 
 
@@ -54,21 +59,13 @@ def test_not_right_after_something_else_has_changed():
     assert len(replace(started, now=started.plan.again_at).plan.assignments["j"]) == 1
 
 
-def test_not_where_no_host_is_large_enough():
-    held = (HostDevices("a", tuple("0123")), HostDevices("b", ("0", "1")))
-    pool = Pool(Cluster(HOSTS), (replace(SCATTERED, max=6, held=held),))
-    assert pool.plan.assignments["j"] == held
-
-
 def test_a_job_moves_onto_fewer_hosts_where_one_is_too_small():
     hosts = tuple(Host(name, tuple("0123")) for name in "abcd")
     held = tuple(HostDevices(host.name, ("0", "1")) for host in hosts)
     pool = Pool(Cluster(hosts), (replace(SCATTERED, max=8, held=held),))
     plan, reasons = decide(pool.now, pool.cluster, pool.jobs)
     assert plan.assignments["j"] == (HostDevices("a", tuple("0123")), HostDevices("b", tuple("0123")))
-    assert reasons["j"].text.startswith(
-        "moves its 8 workers onto a and b: on fewer hosts they are taken to be"
-    )
+    assert "onto a and b: on fewer hosts" in reasons["j"].text
     after = settled(pool)
     assert replace(after, now=after.now + 1e6).plan.assignments["j"] == plan.assignments["j"]
 
@@ -81,20 +78,13 @@ def test_a_job_moves_onto_a_host_that_it_is_not_on_and_one_worker_stays():
 
 
 def test_jobs_exchange_devices_where_hosts_are_full():
-    large = (HostDevices("a", ("1", "2", "3")), HostDevices("b", ("3",)), HostDevices("c", ("0",)))
-    cluster = Cluster((*HOSTS, Host("c", ("0",))))
-    pool = Pool(cluster, (SCATTERED, Job("k", "", 1, 5, 0.0, held=large, started=0.0)))
+    pool = Pool(Cluster((*HOSTS, Host("c", ("0",)))), (SCATTERED, LARGE))
     plan, reasons = decide(pool.now, pool.cluster, pool.jobs)
     assert plan.targets == {"j": 4, "k": 5}
     assert plan.assignments["j"] == (HostDevices("b", ("0", "1", "2")),)
-    assert plan.assignments["k"] == (large[0], large[2])
-    assert reasons["j"].text == (
-        "moves its 4 workers onto b as soon as devices have been handed over: on one host they are taken "
-        "to be 10 % faster, which pays what two resizes of both jobs cost, 20 s"
-    )
-    assert reasons["k"].text == (
-        "gives j devices on b, so that this is on one host, and gets as many elsewhere"
-    )
+    assert plan.assignments["k"] == (LARGE.held[0], LARGE.held[2])
+    assert "which pays what two resizes of both jobs cost, 20 s" in reasons["j"].text
+    assert "gives j devices on b" in reasons["k"].text
     half = applied(pool, plan, is_released=False)
     assert half.plan.assignments == plan.assignments
     after = settled(pool)
@@ -104,10 +94,9 @@ def test_jobs_exchange_devices_where_hosts_are_full():
 
 @pytest.mark.parametrize("first", ["j", "k"])
 def test_an_exchange_is_finished_whichever_worker_leaves_first(first):
-    large = (HostDevices("a", ("1", "2", "3")), HostDevices("b", ("3",)), HostDevices("c", ("0",)))
     cluster = Cluster((*HOSTS, Host("c", ("0",)), Host("d", ("0",))))
     idle = Job("i", "", 1, 1, 0.0, held=(HostDevices("d", ("0",)),), started=0.0)
-    pool = Pool(cluster, (SCATTERED, Job("k", "", 1, 5, 0.0, held=large, started=0.0), idle))
+    pool = Pool(cluster, (SCATTERED, LARGE, idle))
     pool = applied(pool, is_released=False, passed=1.0)
     jobs = tuple(replace(job, leaving=()) if job.id == first else job for job in pool.jobs)
     pool = applied(replace(pool, jobs=jobs), is_released=False, passed=1.0)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from edt_launch.allocator.model import Cluster, Host, Job, Owner
+from edt_launch.allocator.model import Cluster, Host, Job
 from pools import NOW, Pool, settled
 
 CLUSTER = Cluster((Host("h", tuple("0123")),))
@@ -21,15 +21,6 @@ def test_who_has_what_does_not_divide_keeps_it(first):
     held = alone.job(first).held
     jobs = tuple(replace(job, held=held, started=0.0) if job.id == first else job for job in JOBS)
     assert settled(Pool(CLUSTER, jobs, NOW + 1e6)).job(first).size == 2
-
-
-def test_every_owner_is_less_than_one_gpu_from_its_share():
-    owners = (Owner("", None), *(Owner(name) for name in ("ann", "bob", "eve")))
-    jobs = tuple(Job(f"{name}{number}", name, 1, 4, 0.0) for name in ("ann", "bob", "eve") for number in "01")
-    cluster = Cluster((Host("h", tuple("0123456789")),), owners)
-    targets = Pool(cluster, jobs).plan.targets
-    sums = [sum(targets[f"{name}{number}"] for number in "01") for name in ("ann", "bob", "eve")]
-    assert sums == [4, 3, 3]
 
 
 def test_what_a_job_with_steps_cannot_use_goes_to_others():

@@ -47,7 +47,7 @@ def test_what_a_job_has_attained_is_kept_when_weights_and_minimums_change():
     assert later.job("heavy").usage.attained == pytest.approx(2 / 3 * 300.0)
 
 
-@given(pools("usage"))
+@given(pools("history", "usage"))
 def test_a_memory_survives_being_written_down(pool):
     after = applied(pool, is_released=False).plan.memory
     assert load(json.loads(json.dumps(dump(after)))) == after
