@@ -29,6 +29,9 @@ from edt_launch.agent.protocol import (
 
 COMMAND = (sys.executable, "-P", "-m", "edt_launch.agent")
 
+IMPATIENT = "from edt_launch.agent import main, workers; workers.LEFTOVER_GRACE = 0.0; main.main()"
+"""An agent that gives what workers leave behind no time to end by itself."""
+
 
 class RunningAgent:
     """An agent of a job that runs one program; deals with all output at once.

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from edt_launch.agent.protocol import WINDOW, Taken
-from running_agent import COMMAND, RunningAgent, script, until
+from running_agent import COMMAND, IMPATIENT, RunningAgent, script, until
 from started import gone
 from tiers import full
 
@@ -273,7 +273,7 @@ def test_what_workers_have_left_behind_is_killed_and_counted(cold):
         child = subprocess.Popen([sys.executable, "-c", stubborn], env={}, start_new_session=True, stdout=2)
         print(child.pid)
     """
-    agent = cold(text)
+    agent = cold(text, code=IMPATIENT)
     code, out, _ = agent.run()
     assert code == 0
     assert not gone(int(out))
@@ -292,19 +292,17 @@ WAITS = """
 
 
 @linux
-@pytest.mark.parametrize("is_killed", [False, True])
-def test_a_worker_that_ends_while_its_server_is_stopped(warm, forked, tmp_path, is_killed):
+def test_workers_that_end_while_their_server_is_stopped(warm, forked, tmp_path):
     go = tmp_path / "go on"
-    worker = forked(WAITS.format(go=str(go)))
-    warm.line(worker)
+    killed, ending = (forked(WAITS.format(go=str(go))) for _ in range(2))
+    warm.line(killed)
+    warm.line(ending)
     server = psutil.Process(warm.warm[-1].pid)
     server.suspend()
     try:
-        if is_killed:
-            os.kill(warm.pids[worker], signal.SIGKILL)
-        else:
-            go.touch()
-        assert warm.ended(worker)[0] == (-signal.SIGKILL if is_killed else 5)
+        os.kill(warm.pids[killed], signal.SIGKILL)
+        go.touch()
+        assert (warm.ended(killed)[0], warm.ended(ending)[0]) == (-signal.SIGKILL, 5)
     finally:
         server.resume()
 
@@ -444,21 +442,6 @@ def test_a_host_without_the_folder_has_workers_start_where_the_agent_is(agents, 
     code, out, err = agent.run()
     assert (code, out) == (0, f"{os.getcwd()}\n")
     assert err == f"edt-launch: {missing} is not on this host; this worker starts in {os.getcwd()}\n"
-
-
-def test_an_agent_sweeps_what_another_one_has_left(agents, tmp_path):
-    path = script(tmp_path, "import time; print('up', flush=True); time.sleep(60)")
-    variables = {"HOROVOD_HOSTNAME": "here"}
-    first = agents([sys.executable, path], tmp_path, forks=False, variables=variables)
-    first.start()
-    first.line()
-    variables["EDT_JOB"] = first.job
-    first.process.suspend() if hasattr(first.process, "suspend") else first.process.send_signal(
-        signal.SIGSTOP
-    )
-    agents([sys.executable, path], tmp_path, forks=False, variables=variables, sweeps=True)
-    assert gone(first.pids[0])  # it has said hello only then
-    assert first.process.wait(60) == -signal.SIGKILL
 
 
 def test_an_agent_is_not_for_users():

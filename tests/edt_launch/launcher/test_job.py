@@ -25,6 +25,7 @@ from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.programs.script import NOT_ELASTIC, Script
 from no_files import KINDS, put
 from recorder import Recorder
+from running_agent import IMPATIENT
 from started import gone, started
 
 FAKE = (sys.executable, "-S", str(Path(__file__).with_name("fake_worker.py")))
@@ -227,7 +228,8 @@ def test_who_runs_the_job_and_how_it_ended_is_written_down(run, paths, monkeypat
     assert "No module named 'no_such_module'" in ended["message"]
 
 
-def test_what_is_left_behind_is_killed(run):
+def test_what_is_left_behind_is_killed(run, monkeypatch):
+    monkeypatch.setattr(agents, "AGENT", (sys.executable, "-P", "-c", IMPATIENT))
     pids = []
     outcome, view = run("litter", lambda text, signals: pids.append(int(text.split()[1])))
     assert outcome.exit_code == ExitCode.SUCCESS

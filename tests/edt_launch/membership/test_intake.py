@@ -95,18 +95,6 @@ def test_abort_ends_every_process_and_then_the_job() -> None:
     assert job(Exited(1, 143))[-1] == events.Finished(1, "SIGTERM", aborted=True)
 
 
-def test_a_newcomer_without_the_state_cannot_carry_on() -> None:
-    job = Job().grown_to(1)
-    job(Desired(slots(2)))
-    job(Ready(1, 0))
-    job(Ready(0, 9))
-    failed, terminate = job(Exited(0, 137))
-    assert isinstance(failed, events.Failed)
-    assert terminate == Terminate(1)
-    assert job.state.outcome is not None
-    assert "the last that had the state" in job.state.outcome.reason
-
-
 def test_a_newcomer_that_has_received_the_state_carries_on() -> None:
     job = Job().grown_to(1)
     job(Desired(slots(2)))

@@ -7,7 +7,7 @@ from edt_launch.cluster.allocation import Allocation, HostSlots
 from edt_launch.cluster.follower import Limits
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
-from edt_launch.launcher.horovodrun.command import DISCOVER, HOROVODRUN, command
+from edt_launch.launcher.horovodrun.command import DISCOVER, command
 from edt_launch.launcher.plan import Plan
 
 FILE = Path("/a folder/run/allocation")
@@ -19,18 +19,6 @@ def words(*hosts: HostSlots, changes: bool = False, **options: Any) -> list[str]
     followed = Path("theirs") if changes else None
     plan = Plan(Limits(1, 4), RunDir(Path("/a folder")), follow=followed, options=chosen)
     return command(PROGRAM, plan, Allocation(1, hosts), "lo")
-
-
-def test_it_is_what_one_writes_by_hand():
-    assert words(HostSlots("h1", 2), HostSlots("h2", 1)) == [
-        *(HOROVODRUN, "-np", "1", "--min-np", "1", "--max-np", "4"),
-        *(
-            "--host-discovery-script",
-            f"{DISCOVER} --note '/a folder/run/discovered' '/a folder/run/allocation'",
-        ),
-        *("--network-interface", "lo", "--elastic-timeout", "100"),
-        *PROGRAM,
-    ]
 
 
 def test_workers_with_devices_are_shown_those_of_their_host():

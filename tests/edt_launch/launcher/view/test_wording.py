@@ -21,10 +21,6 @@ RANK_1 = (7, "h", 0, None, 1)
             ),
         ),
         (
-            events.CheckpointFailed("/p: No space left on device"),
-            "no checkpoint written: /p: No space left on device; training goes on",
-        ),
-        (
             events.Failed(*RANK_1, 3, retry_after=10.0),
             "rank 1 on h has failed: exit code 3; its slot is tried again in 10 s",
         ),

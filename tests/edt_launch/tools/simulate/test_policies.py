@@ -1,17 +1,11 @@
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from edt_launch.allocator.model import HostDevices
 from edt_launch.tools.simulate.figures import jct, judge, rho
 from edt_launch.tools.simulate.policies import FairShare, Fifo, StrictPriority, Tiresias
-from edt_launch.tools.simulate.replay import ROUNDS, Live, Policy, Timing, machines, replay
+from edt_launch.tools.simulate.replay import ROUNDS, Timing, machines, replay
 from edt_launch.tools.simulate.trace import read
-from examples import fewer
 from small import TRACES, job, trace
 
 HOSTS = machines(8, 4)
@@ -52,59 +46,6 @@ def test_tiresias_comes_within_three_percent_of_the_published_simulator(name):
     assert sum(times) / len(times) == pytest.approx(published["avg_jct"], rel=0.03)
     assert max(run.ended for run in outcome.runs) == pytest.approx(published["makespan"], rel=0.03)
     assert max(rho(outcome)) == pytest.approx(published["rho_max"], rel=0.3)
-
-
-@dataclass
-class Checked:
-    """A policy whose every decision is checked: whole requests or nothing, and no device twice."""
-
-    inner: Policy
-    name: str = "checked"
-
-    def decide(self, now: float, live: Sequence[Live]) -> Mapping[str, tuple[HostDevices, ...]]:
-        plan = self.inner.decide(now, live)
-        held = [(part.host, d) for parts in plan.values() for part in parts for d in part.devices]
-        held += [(part.host, d) for entry in live for part in entry.leaving for d in part.devices]
-        held += [
-            (part.host, d)
-            for entry in live
-            if not plan.get(entry.job.id)
-            for part in entry.held
-            for d in part.devices
-        ]
-        assert len(held) == len(set(held))
-        for entry in live:
-            size = sum(len(part.devices) for part in plan.get(entry.job.id, ()))
-            assert size in (0, entry.job.requested)
-        return plan
-
-
-JOBS = st.lists(
-    st.tuples(
-        st.integers(0, 300), st.integers(1, 8), st.integers(1, 2000), st.integers(0, 2), st.sampled_from("ab")
-    ),
-    min_size=1,
-    max_size=12,
-)
-
-
-@fewer(3 / 10)
-@given(JOBS, st.sampled_from([Fifo, StrictPriority, Tiresias]), st.sampled_from([0.0, 1.5]))
-def test_every_policy_ends_all_jobs_and_gives_no_device_twice(rows, policy, hand_over):
-    jobs = trace(
-        *(
-            job(f"j{i}", at, gpus, seconds, priority=priority, user=user)
-            for i, (at, gpus, seconds, priority, user) in enumerate(rows)
-        )
-    )
-    timing = Timing(interval=20.0, coalesce=0.5, resize_cost=2.0, hand_over=hand_over)
-    for run in replay(jobs, HOSTS, Checked(policy(HOSTS)), timing).runs:
-        service = sum(
-            size * (end - start) for (start, size), (end, _) in zip(run.sizes, run.sizes[1:], strict=False)
-        )
-        costs = 2.0 * run.job.requested * (1 + run.suspensions)
-        assert run.job.run_time.seconds(1, 1) <= service + 1e-6
-        assert service <= run.job.run_time.seconds(1, 1) + costs + 1e-6
 
 
 HOSTS = machines(8, 4)

@@ -29,8 +29,3 @@ def test_schedules_differ_and_each_of_them_grows(seed):
 
 def test_a_single_size_is_grown_up_to():
     assert resizing(0, 5, (2,), 3) == (Schedule((1, 2), (1,)),)
-
-
-@pytest.mark.parametrize("sizes, steps", [((1,), 6), ((1, 2), 2)])
-def test_there_is_nothing_to_resize(sizes, steps):
-    assert resizing(0, 2, sizes, steps) == ()
