@@ -97,14 +97,6 @@ def test_a_share_of_samples_is_bitwise_the_same_for_every_division(
     assert bits(on_workers(calls)) == bits(alone) == bits(sum(right) / len(right))
 
 
-@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, 2.0**1000, 5e-324, 0.0])
-def test_extreme_numbers_come_out_as_they_are(value: float) -> None:
-    np.testing.assert_equal(edt_hvd.average(value, weight=3), value)
-    mean = edt_hvd.Mean()
-    mean.update(value, weight=3)
-    np.testing.assert_equal(mean.compute(), value)
-
-
 values_of_a_batch = st.lists(st.floats(width=32), max_size=6)
 
 

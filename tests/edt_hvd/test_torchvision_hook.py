@@ -37,9 +37,7 @@ def test_interpreters_load_nothing_for_it():
     "first",
     [
         "",
-        pytest.param("import fabric_model", marks=pytest.mark.full),
         pytest.param("from pyedt.fabric_model import FabricModel", marks=pytest.mark.full),
-        pytest.param("import edt_hvd", marks=pytest.mark.full),
     ],
 )
 def test_torchvision_works_in_any_order(first: str):

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from edt_hvd.data.batching import Batch, Batching, balanced_run, choose_micro_batch_size, mixed_seed
 
-lengths = st.integers(0, 300)
 sizes = st.integers(1, 70)
 worlds = st.integers(1, 12)
 
@@ -20,14 +19,6 @@ def batches(draw: st.DrawFn) -> Batch:
     cut = Batching(draw(st.integers(1, 300)), draw(sizes))
     step = draw(st.integers(0, cut.steps - 1))
     return Batch.cut(step, cut.positions(step), draw(sizes))
-
-
-@given(lengths, sizes)
-def test_the_steps_cover_every_position_once_and_in_order(length: int, effective: int) -> None:
-    cut = Batching(length, effective)
-    positions = [cut.positions(step) for step in range(cut.steps)]
-    assert list(chain(*positions)) == list(range(length))
-    assert all(len(each) == effective for each in positions[:-1])
 
 
 @given(batches(), sizes)
@@ -112,13 +103,6 @@ def test_a_requested_micro_batch_is_kept_unless_workers_would_idle(
     else:
         assert warning is not None
         assert size == 1 or -(-effective // (size + 1)) < workers <= -(-effective // size)
-
-
-def test_a_batch_smaller_than_the_job_is_warned_about() -> None:
-    size, warning = choose_micro_batch_size(3, None, 4)
-    assert size == 1
-    assert warning is not None
-    assert "effective_batch_size=3 has fewer samples" in warning
 
 
 @pytest.mark.parametrize(

@@ -273,19 +273,6 @@ def test_a_step_from_an_earlier_position_is_refused(place: Place) -> None:
 # Where the loader is.
 
 
-def test_the_position_moves_when_a_step_is_finished(place: Place) -> None:
-    loader = numbers_loader(10, 4)
-    seen = []
-    for _ in range(2):
-        for step in loader:
-            seen.append((loader.epoch, loader.position, loader.total_steps_done))
-            for _ in step:
-                assert loader.position == step.index
-            assert loader.position == step.index + 1
-    assert seen == [(0, 0, 0), (0, 1, 1), (0, 2, 2), (1, 0, 3), (1, 1, 4), (1, 2, 5)]
-    assert (loader.epoch, loader.position, loader.total_steps_done) == (2, 0, 6)
-
-
 def test_a_loop_that_is_left_in_the_last_step_is_followed_by_the_next_epoch(place: Place) -> None:
     loader = numbers_loader(8, 4, shuffle=False)
     for step in loader:
@@ -296,17 +283,6 @@ def test_a_loop_that_is_left_in_the_last_step_is_followed_by_the_next_epoch(plac
     assert (loader.epoch, loader.position, loader.total_steps_done) == (0, 2, 2)
     assert batches_of(loader) == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert (loader.epoch, loader.position, loader.total_steps_done) == (2, 0, 4)
-
-
-def test_a_step_left_with_the_loop_is_begun_anew(place: Place) -> None:
-    loader = numbers_loader(8, 4, shuffle=False)
-    for _ in loader:
-        break
-    for step in loader:
-        for _ in step:
-            break
-        break
-    assert batches_of(loader) == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
 @pytest.mark.parametrize("micro_batches", [0, 1, 4])
@@ -423,13 +399,6 @@ def test_the_world_is_not_asked_before_the_first_step(monkeypatch: pytest.Monkey
     assert (len(loader), loader.epoch, loader.position, loader.total_steps_done) == (3, 0, 0, 0)
     with pytest.raises(AssertionError, match="the world was asked"):
         next(iter(loader))
-
-
-def test_the_default_follows_from_the_largest_number_of_workers(place: Place) -> None:
-    place.max_size = 3
-    loader = numbers_loader(100, 32, None)
-    assert loader.micro_batch_size == 11
-    assert [len(samples) for samples in next(iter(loader))] == [11, 11, 10]
 
 
 def test_the_coordinator_warns_of_a_smaller_micro_batch(place: Place) -> None:

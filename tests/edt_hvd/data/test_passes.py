@@ -160,41 +160,6 @@ def test_an_optimizer_without_gradients_in_a_pass_keeps_those_it_has(two: Two) -
         second_optimizer.step()
 
 
-def test_gradients_of_a_later_pass_replace_those_of_an_earlier_one(two: Two) -> None:
-    first, _, optimizer, _ = two
-    for step in pairs_loader():
-        for factor in (1.0, 3.0):
-            for data in step:
-                step.backward(factor * first(data).square().mean())
-            if factor == 1.0:
-                once = gradients(first)
-        for now, then in zip(gradients(first), once, strict=True):
-            assert now is not None
-            assert then is not None
-            torch.testing.assert_close(now, 3 * then)
-        optimizer.step()
-
-
-@pytest.mark.parametrize("freezes", [False, True])
-def test_a_model_frozen_for_a_pass_keeps_its_gradients_and_its_buckets(two: Two, freezes: bool) -> None:
-    first, second, first_optimizer, second_optimizer = two
-    buckets = []
-    for step in pairs_loader():
-        for data in step:
-            step.backward(second(first(data).detach()).square().mean())
-        before = gradients(second)
-        buckets.append(second_optimizer._edt_reducer._buckets[0])  # type: ignore[attr-defined]
-        second.requires_grad_(not freezes)
-        for data in step:
-            step.backward(second(first(data)).abs().mean())
-        second.requires_grad_(True)
-        first_optimizer.step()
-        same = [torch.equal(a, b) for a, b in zip(before, gradients(second), strict=True)]  # type: ignore[arg-type]
-        assert all(same) == freezes
-        second_optimizer.step()
-    assert buckets[0] is buckets[1]
-
-
 def test_lbfgs_passes_over_the_step_in_its_closure(alone: None) -> None:
     torch.manual_seed(0)
     model = nn.Linear(2, 1)

@@ -24,17 +24,6 @@ def test_a_row_is_about_a_step_and_a_worker():
     )
 
 
-def test_a_row_may_be_about_the_whole_job():
-    rows = (
-        '{ step = 30, action = "corrupt-checkpoint" }',
-        '{ step = 40, action = "allocate", slots = [1, 4] }',
-    )
-    assert parse(fault_script(*rows)) == (
-        Fault(1, Unit.STEP, 30, BEFORE, Action.CORRUPT_CHECKPOINT, 0),
-        Fault(2, Unit.STEP, 40, BEFORE, Action.ALLOCATE, 0, slots=(1, 4)),
-    )
-
-
 def test_a_row_may_be_about_a_resize_or_a_checkpoint():
     rows = (
         '{ resize = 2, action = "kill", rank = 1 }',

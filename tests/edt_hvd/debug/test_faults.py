@@ -104,6 +104,24 @@ def test_a_fault_happens_once_in_a_job(inject, tmp_path, naps):
 # Resizes.
 
 
+@pytest.mark.parametrize("point", ["waiting", "rendezvous", "transfer"])
+def test_a_newcomer_is_who_has_been_in_no_world(inject, point):
+    row = f'{{ resize = 3, action = "kill", rank = "newcomer", point = "{point}" }}'
+    others = inject(row)
+    others.assigned(3, rank=0)
+    others.synced(object(), 7, {})
+    newcomer = inject(row)
+    found = []
+    newcomer._happen = others._happen = found.append
+    others.at_rendezvous(3)
+    newcomer.at_rendezvous(0)
+    others.assigned(4, rank=0)
+    newcomer.assigned(4, rank=1)
+    others.syncing()
+    newcomer.syncing()
+    assert found == list(newcomer._faults)
+
+
 # Files.
 
 

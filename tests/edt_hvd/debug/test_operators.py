@@ -58,20 +58,6 @@ def test_random_operators_are_marked_and_memory_that_nobody_wrote_does_not_count
     assert (x[0], x[1], x[3]) == (operator, y[1], True)
 
 
-def test_named_tensors_are_known_again():
-    model, found = nn.BatchNorm1d(2), []
-    tracing = OperatorTrace(found.append)
-    tracing.name(
-        {"mean": model.running_mean, "weight": model.weight, "elsewhere": torch.ones(2, device="meta")}
-    )
-    with tracing:
-        model(torch.randn(4, 2))
-        model.weight[:1] * 2
-    reads = [(operator.operator, operator.reads) for operator in found if operator.reads]
-    assert ("aten::native_batch_norm", ("mean", "weight")) in reads
-    assert ("aten::slice", ("weight",)) in reads
-
-
 def test_memory_that_is_written_in_parts_never_counts():
     def compute(garbage):
         def run():

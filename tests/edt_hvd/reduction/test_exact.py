@@ -212,15 +212,6 @@ def test_the_history_follows_a_gradient_that_has_shrunk_below_the_grids_unit(bit
     assert found.tolist() == [0.75 * 2.0**-60] * 2
 
 
-@pytest.mark.parametrize("bits", [32, 64])
-@pytest.mark.parametrize("size", [-140, -60, -10, 0, 100])
-def test_the_first_step_needs_no_history(bits: IntegerBits, size: int) -> None:
-    values = torch.tensor([1.0, -0.75]) * 2.0**size
-    (found,) = Worker([full(0)], bits).step([[values], [values]])
-    assert found is not None
-    assert (found - values).abs().max() <= 2.0 ** -(29 + (22 if bits == 32 else 51))
-
-
 def test_zero_gradients_are_gradients_and_leave_the_history_alone() -> None:
     worker = Worker([full(0)])
     for _ in range(2):

@@ -11,8 +11,6 @@ from edt_hvd.errors import GradientError
 from edt_hvd.reduction import header
 from edt_hvd.reduction.header import exact_sum, exchange, rounded
 
-numbers = st.floats(width=64)
-
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False)))
 def test_a_sum_is_the_correctly_rounded_exact_one(values: list[float]) -> None:

@@ -96,16 +96,6 @@ def test_parameters_added_or_frozen_later_are_followed() -> None:
     assert (first.item(), second.item()) == (-1.0, -2.0)
 
 
-def test_a_loop_without_steps_works_as_with_horovods_optimizer() -> None:
-    weight = nn.Parameter(torch.zeros(1))
-    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))
-    for _ in range(3):
-        optimizer.zero_grad()
-        (weight * 2).sum().backward()
-        optimizer.step()
-    assert weight.item() == -6.0
-
-
 def test_gradients_that_the_micro_batch_loop_sets_by_itself_are_refused() -> None:
     weight = nn.Parameter(torch.zeros(1))
     optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))

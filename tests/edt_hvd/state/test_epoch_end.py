@@ -69,16 +69,6 @@ def test_at_the_end_of_an_epoch_it_waits_for_the_next(announced: list[bool]) -> 
     assert (state.epoch, state.loader0.epoch, state.loader0.position) == (1, 1, 0)
 
 
-def test_one_that_is_announced_between_two_epochs_waits_for_a_commit(announced: list[bool]) -> None:
-    state = make_state()
-    list(train(state, state.loader0))
-    state.commit()
-    announced.append(True)
-    with pytest.raises(HostsUpdatedInterrupt):
-        next(train(state, state.loader0))
-    assert state.loader0.position == 1
-
-
 def test_of_two_loaders_both_have_to_go_on(announced: list[bool]) -> None:
     state = make_state(loaders=2)
     first, second = train(state, state.loader0), train(state, state.loader1)
