@@ -61,20 +61,17 @@ def test_a_job_runs_inside_its_code(paths: JobDir, directory: str) -> None:
         Launchers().start(JobRecord("jaaaaaaaa", "ann", ("x",), 1, 1, 0.0, directory=directory), paths)
 
 
-def test_a_job_whose_code_leads_nowhere_is_not_started(paths: JobDir) -> None:
-    paths.code.rmdir()
-    paths.code.symlink_to(paths.code.name)
-    with pytest.raises(OSError, match=paths.code.name):
-        Launchers().start(RECORD, paths)
+def arguments(launchers: Launchers, paths: JobDir, *records: JobRecord) -> list[list[str]]:
+    """What jobs' launchers are started with."""
+    for record in records:
+        assert launchers.start(record, paths)
+        launchers.children[-1].wait()
+    return [json.loads(line) for line in paths.launcher_log.read_text().splitlines()]
 
 
 def test_wmla_programs_are_started_as_such(paths: JobDir) -> None:
-    launchers = Launchers(PRINTS_ITS_ARGUMENTS)
     record = replace(RECORD, command=("main.py", "-e", "1"), framework=Framework.ELASTIC, data_dir="/data")
-    assert launchers.start(record, paths)
-    for child in launchers.children:
-        child.wait()
-    words = json.loads(paths.launcher_log.read_text())
+    (words,) = arguments(Launchers(PRINTS_ITS_ARGUMENTS), paths, record)
     assert words[words.index("--wmla") :] == [
         *("--wmla", "--framework", "edtPyTorch", "--data-dir", "/data"),
         *("--", "main.py", "--", "-e", "1"),
@@ -82,12 +79,9 @@ def test_wmla_programs_are_started_as_such(paths: JobDir) -> None:
 
 
 def test_horovods_driver_runs_all_but_programs_for_wmla(paths: JobDir) -> None:
-    program = "import json, sys; print(json.dumps(sys.argv[1:]))"
-    launchers = Launchers((sys.executable, "-c", program), horovodrun=True)
-    for framework in (None, Framework.ELASTIC):
-        assert launchers.start(replace(RECORD, framework=framework, max_restarts=2), paths)
-        launchers.children[-1].wait()
-    plain, wmla = map(json.loads, paths.launcher_log.read_text().splitlines())
+    launchers = Launchers(PRINTS_ITS_ARGUMENTS, horovodrun=True)
+    records = [replace(RECORD, framework=kind, max_restarts=2) for kind in (None, Framework.ELASTIC)]
+    plain, wmla = arguments(launchers, paths, *records)
     assert "--horovodrun" in plain
     assert "--max-restarts" not in plain  # which Horovod's driver does not know
     assert "--horovodrun" not in wmla
@@ -105,15 +99,6 @@ def test_while_one_is_alive_no_other_is_started(paths: JobDir) -> None:
     assert not launchers.is_alive(RECORD.id, paths)
     look = launchers.look(RECORD.id, paths, False, DeviceGrant(), None)
     assert (look.identity, look.exit_code) == (None, -9)
-
-
-def test_the_lock_is_that_of_the_launcher_alone(paths: JobDir) -> None:
-    launchers = Launchers((sys.executable, "-c", "pass"))
-    assert launchers.start(RECORD, paths)
-    for child in launchers.children:
-        child.wait()
-    with paths.launcher_lock.open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_one_that_has_given_up_its_lock_lives_until_it_has_ended(paths: JobDir) -> None:
@@ -174,14 +159,6 @@ def spoil_run(paths: JobDir, kind: str) -> None:
     put(kind, paths.output.run)
 
 
-def test_who_has_put_a_file_in_place_of_the_folder_is_gone(paths: JobDir) -> None:
-    paths.output.run.rmdir()
-    paths.output.run.write_text("no folder")
-    launchers = Launchers()
-    assert not launchers.is_alive(RECORD.id, paths)
-    assert launchers.look(RECORD.id, paths, False, DeviceGrant(), None).identity is None
-
-
 def test_who_has_the_lock_is_a_launcher_if_it_says_so_in_time(paths: JobDir) -> None:
     now = [100.0]
     paths.launcher_lock.touch()
@@ -213,15 +190,11 @@ def test_without_a_lock_what_was_written_down_counts(paths: JobDir, kind: str) -
     assert Launchers().is_alive(RECORD.id, paths)
 
 
-@pytest.mark.parametrize("pid", ["1e999", "-1", "0", "OURS"])
-def test_only_the_launcher_itself_is_killed(paths: JobDir, pid: str) -> None:
-    text = f'{{"pid": {pid}, "started": 5.0}}'
-    paths.launcher.write_text(text.replace("OURS", str(os.getpid())))
-    assert not Launchers().kill(RECORD.id, paths)
+NOBODY = [f'{{"pid": {pid}, "started": 5.0}}' for pid in ("1e999", "-1", "0", os.getpid())]
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"pid": 7}'])
-def test_who_has_not_written_down_who_it_is_cannot_be_killed(paths: JobDir, text: str) -> None:
+@pytest.mark.parametrize("text", [*NOBODY, "", "{}", '{"pid": 7}'])
+def test_only_the_launcher_itself_is_killed(paths: JobDir, text: str) -> None:
     paths.launcher.write_text(text)
     assert not Launchers().kill(RECORD.id, paths)
 

@@ -101,12 +101,6 @@ def test_one_that_does_not_end_needs_more(state: State, waited: float, action: S
         assert advance(200.0 + waited, accepted).actions[-1:] == (action,)
 
 
-def test_one_that_has_accepted_its_last_request_is_killed_all_the_same() -> None:
-    one = alive(State.STOPPING, asked=200.0, signalled_at=200.0)
-    one = replace(one, launcher=replace(one.launcher, accepted="kill-200.0"))
-    assert advance(200.0 + STOP_PATIENCE[1], one).actions[-1:] == (Kill("j1"),)
-
-
 def test_the_first_world_of_this_launcher_makes_it_running() -> None:
     assert states(advance(200.0, alive(State.STARTING))) == [State.RUNNING]
     other = replace(alive(State.STARTING), launcher=Launcher(is_alive=True, identity=(8, 0.5)))

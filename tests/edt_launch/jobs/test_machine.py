@@ -4,7 +4,7 @@ import random
 from collections import Counter
 from dataclasses import replace
 
-import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -166,7 +166,8 @@ TestPool = Pool.TestCase
 TestPool.settings = fewer(1 / 2, stateful_step_count=40)
 
 
-@pytest.mark.parametrize("seed", range(150))
+@fewer(1 / 4)
+@given(st.integers(0, 2**32))
 def test_a_busy_day(seed: int) -> None:
     """Long runs in which jobs get on most of the time, so that devices change hands often."""
     chance = random.Random(seed)

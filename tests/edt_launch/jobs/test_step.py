@@ -52,13 +52,6 @@ def test_a_job_is_started_in_an_order_that_a_crash_cannot_spoil() -> None:
     assert kinds == [Prepare, WriteFile, Move, Launch, Remember]
 
 
-def test_the_bounds_that_a_job_is_started_with_are_written_down() -> None:
-    world = World([FOUR])
-    submit(world, "j1", "ann", high=3)
-    world.settle()
-    assert world.rows["j1"].bounds == (1, 3)
-
-
 def test_devices_are_handed_over_when_their_workers_are_gone(world: World) -> None:
     submit(world, "j2", "bob")
     assert [(one.before, one.after, len(one.leaving[0][1])) for one in remembered(world, "j1")] == [(4, 2, 2)]

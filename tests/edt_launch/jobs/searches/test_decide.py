@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from edt_launch.jobs.searches.decide import HOPELESS, STARTS, Begun, End, Note, Stop, Submit
+from edt_launch.jobs.searches.decide import HOPELESS, STARTS, End, Note, Stop, Submit
 from edt_launch.jobs.searches.plan import Next, total
 from edt_launch.service.database.search_records import SearchState, SearchWanted, TrialState
 from edt_launch.service.search_spec import ranking
@@ -117,14 +117,6 @@ def test_it_fills_the_room_that_there_is() -> None:
     assert sorted(one.trials) == [0, 1, 2]
 
 
-def test_a_running_search_of_an_earlier_version_gets_its_total() -> None:
-    one = play("random")
-    one.decide()
-    one.search = replace(one.search, total=None)
-    assert one.decide().actions == (Begun(),)
-    assert one.decide().actions == ()
-
-
 def test_a_stopped_search_waits_for_its_trials() -> None:
     one = play("random")
     one.decide()
@@ -146,37 +138,6 @@ def test_force_does_not_wait() -> None:
     assert one.search.state is SearchState.STOPPED
     assert one.stopped == {0, 1}
     assert all(trial.has_ended for trial in one.trials.values())
-
-
-def test_a_search_that_is_stopped_before_it_begins_just_ends() -> None:
-    one = play("random")
-    one.search = replace(one.search, wanted=SearchWanted.STOP)
-    assert one.decide().actions == (End(SearchState.STOPPED, "stopped by its owner"),)
-
-
-def test_a_trial_that_could_not_be_submitted_is_over_when_its_search_is_stopped() -> None:
-    one = play("random", algo={"max_trials": 1})
-    one.decide()
-    one.trials[0] = replace(one.trials[0], exec=None, driver=None, job=None)
-    del one.jobs[0]
-    one.search = replace(one.search, wanted=SearchWanted.STOP)
-    one.decide()
-    assert one.search.state is SearchState.STOPPED
-    assert (one.trials[0].state, one.trials[0].reason) == (TrialState.STOPPED, "stopped by its owner")
-
-
-def test_a_rung_goes_on_with_those_that_have_not_failed() -> None:
-    """Of four with one epoch three fail: one goes on with two epochs, and then with four."""
-    one = Play(specified("hyperband", STEPPED, **budgets(4, eta=2), max_trials=7, max_parallel=9))
-    one.decide()
-    for number in range(4):
-        one.jobs[number] = replace(one.jobs[number], state=State.FAILED if number else State.SUCCEEDED)
-    one.decide()
-    assert sorted(one.trials) == [0, 1, 2, 3, 4]
-    one.jobs[4] = replace(one.jobs[4], state=State.SUCCEEDED)
-    one.decide()
-    assert sorted(one.trials) == [0, 1, 2, 3, 4, 6]
-    assert one.trials[6].parameters == {**one.trials[0].parameters, "epochs": 4}
 
 
 def test_a_trial_whose_job_was_deleted_is_over() -> None:
