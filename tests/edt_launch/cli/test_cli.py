@@ -74,11 +74,6 @@ def test_usage_errors_are_json_too(edt: Edt, words: tuple[str, ...]) -> None:
     assert "Input should" not in error["detail"]
 
 
-def test_the_json_of_a_jobs_own_command_is_not_ours(edt: Edt, service: FakeService) -> None:
-    ended = edt("submit", "--max", "0", "--", "python", "x.py", "--json")
-    assert (ended.code, ended.out) == (2, "")
-
-
 @pytest.mark.parametrize(
     "problem, code",
     [
@@ -183,10 +178,3 @@ def test_the_shell_completes(service: FakeService, line: str, found: set[str]) -
     assert done.stderr == ""
     completed = set(done.stdout.split())
     assert found <= completed if line.endswith("--") else found == completed
-
-
-def test_completion_without_a_service_says_nothing(
-    service: FakeService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("EDT_URL", "http://127.0.0.1:9")
-    test_the_shell_completes(service, "edt show j", set())

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.cli.errors import MistakenError
-from edt_launch.cli.times import moment
 from ended import Edt
 from fake_service import NOW, FakeService, job
 
@@ -98,11 +96,6 @@ def test_an_empty_name_is_a_mistake(edt: Edt, service: FakeService, words: tuple
 def test_a_mistyped_name_among_several_changes_nothing(edt: Edt, service: FakeService) -> None:
     assert edt("stop", "train", "nosuch").code == 6
     assert not [asked for asked in service.asked if asked.method == "POST"]
-
-
-def test_a_refused_wish_says_why_and_what_now(edt: Edt, service: FakeService) -> None:
-    ended = edt("resume", "train")
-    assert (ended.code, ended.err) == (1, "edt: jaaaaaaaa is not paused; see 'edt ps'\n")
 
 
 def test_set_sends_only_what_is_given(edt: Edt, service: FakeService) -> None:
@@ -197,21 +190,6 @@ def test_logs_are_searched_for_lines_of_some_time(edt: Edt, service: FakeService
     assert "--search needs a text" in edt("logs", "jaaaaaaaa", "--since", "1h", "-f").err
 
 
-@pytest.mark.parametrize(
-    "text, seconds", [("90s", 9910.0), ("10m", 9400.0), ("2h", 2800.0), ("999999999d", 0.0)]
-)
-def test_times_that_are_so_long_ago(text: str, seconds: float) -> None:
-    assert moment("--since", text, 10_000.0) == seconds
-
-
-def test_times_without_zone_are_local() -> None:
-    local = datetime(2026, 3, 1, 12, 30).astimezone()
-    assert moment("--until", "2026-03-01T12:30", 0.0) == local.timestamp()
-    for text in ("", "10", "m", "-5m", "2026-02-30"):
-        with pytest.raises(MistakenError):
-            moment("--until", text, 0.0)
-
-
 def test_show_series_is_a_table_of_what_was_reported(edt: Edt, service: FakeService) -> None:
     lines = edt("show", "jaaaaaaaa", "--series").out.splitlines()
     assert [line.split() for line in lines[:3]] == [
@@ -252,19 +230,6 @@ def test_results_become_a_file(
     assert shown == {"job": "jaaaaaaaa", "file": "there.tar.gz"}
     assert edt("results", "train", "-o", "none/there.tar.gz").code == 2
     assert {path.name for path in tmp_path.iterdir()} == {"jaaaaaaaa-results.tar.gz", "there.tar.gz"}
-
-
-def test_some_results_are_chosen(
-    edt: Edt, service: FakeService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    service.made = ["work/best.pt"]
-    assert edt("results", "train", "work/best.pt").err == (
-        "jaaaaaaaa: work/best.pt is in jaaaaaaaa-results.tar.gz\n"
-    )
-    refused = edt("results", "train", "work/other.pt", "-o", "other.tar.gz")
-    assert (refused.code, "no 'work/other.pt'" in refused.err) == (1, True)
-    assert not Path("other.tar.gz").exists()
 
 
 def test_the_newest_checkpoint_or_a_named_one_is_fetched(

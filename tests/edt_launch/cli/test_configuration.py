@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.cli.configuration import Configuration, checked, find, load
+from edt_launch.cli.configuration import Configuration, checked, load
 from edt_launch.cli.errors import MistakenError, UnreachableError
 
 
@@ -68,14 +68,6 @@ def test_a_service_that_has_ended_is_one_that_cannot_be_reached(places: dict[str
     local_service(places)
     (Path(places["EDT_HOME"]) / "server.json").unlink()
     with pytest.raises(UnreachableError, match="does not run; start it with 'edt serve'"):
-        load(places)
-
-
-def test_nothing_at_all_is_none_and_to_a_command_an_error_that_says_what_to_do(
-    places: dict[str, str],
-) -> None:
-    assert find(places) is None
-    with pytest.raises(MistakenError, match=r"no service is known.*edt serve.*EDT_URL and EDT_TOKEN"):
         load(places)
 
 

@@ -124,23 +124,6 @@ def test_a_story_from_a_project_to_a_comparison(edt: Edt, world: World, first: s
     assert (refused.code != 0, "stop them first" in " ".join(refused.err.split())) == (True, True)
 
 
-def test_new_code_is_a_new_version(edt: Edt, world: World, first: str, tmp_path: Path) -> None:
-    Path("train.py").write_text("print(2)")
-    words = ("experiment", "add", "first", "net", "--min", "2", "--max", "3")
-    assert made(edt, *words) == made(edt, *words, "--code", str(tmp_path / "code"))
-    shown = json.loads(made(edt, "experiment", "show", "first", "--json"))
-    (training,) = shown["trainings"]
-    assert (training["min"], training["max"], shown["runs"]) == (2, 3, [])
-    (listed,) = world.ann.get("/definitions").json()["definitions"]
-    assert listed["code"] == 2
-    ended = edt(*words, "--", "python", "other.py")
-    assert (ended.code, "has its own command" in ended.err) == (2, True)
-    ended = edt("experiment", "add", "first", "new", "--", "python", "other.py")
-    assert (ended.code, "other.py is not a file" in ended.err) == (2, True)
-    ended = edt("experiment", "add", "first", "new")
-    assert (ended.code, "has a command" in ended.err) == (2, True)
-
-
 def test_members_are_listed_added_and_removed(edt: Edt, world: World) -> None:
     made(edt, "project", "create", "digits", "--description", "MNIST")
     assert edt("project", "members", "digits", "bob", "--role", "viewer").err == (

@@ -4,7 +4,7 @@ import pytest
 
 from edt_launch.cli.commands.logs import cleaned, output
 from edt_launch.cli.configuration import Configuration
-from edt_launch.cli.errors import NoSuchJobError, UnreachableError
+from edt_launch.cli.errors import UnreachableError
 from edt_launch.cli.service import Service
 from edt_launch.cli.transport import Http
 from fake_service import TOKEN, FakeService, Handler, hang_up
@@ -21,13 +21,6 @@ def client(service: FakeService) -> Service:
 
 def ended(service: FakeService) -> None:
     service.jobs[JOB]["state"] = "succeeded"
-
-
-def test_following_ends_with_the_job(service: FakeService) -> None:
-    service.logs[JOB] = FIRST
-    ended(service)
-    assert list(output(client(service), JOB, follow=True)) == FIRST
-    assert service.asked[0].query == {"follow": "1"}
 
 
 @pytest.mark.parametrize("tail", [None, 1])
@@ -64,14 +57,6 @@ def test_a_stream_that_ends_before_the_job_is_taken_up_again(service: FakeServic
         ended(service)
 
     assert sorted(output(client(service), JOB, follow=True, pause=pause)) == sorted(LATER)
-
-
-def test_the_first_connection_must_work(service: FakeService) -> None:
-    service.broken.append(hang_up)
-    with pytest.raises(UnreachableError):
-        list(output(client(service), JOB, follow=True))
-    with pytest.raises(NoSuchJobError):
-        list(output(client(service), "jzzzzzzzz", follow=True))
 
 
 @pytest.mark.parametrize("status", [None, 500])

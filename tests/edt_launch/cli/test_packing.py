@@ -97,11 +97,3 @@ def test_far_too_many_files_are_a_mistake(tmp_path: Path, monkeypatch: pytest.Mo
     fill(tmp_path, *(f"{i}.py" for i in range(5)))
     with pytest.raises(MistakenError, match=r"more than 3 files.*\.edtignore"):
         packing.collect(tmp_path)
-
-
-def test_a_file_that_goes_away_is_named(tmp_path: Path) -> None:
-    fill(tmp_path, "a.py")
-    code = packing.collect(tmp_path)
-    (tmp_path / "a.py").unlink()
-    with pytest.raises(MistakenError, match=r"a\.py: No such file"):
-        packing.write(code, io.BytesIO())

@@ -33,12 +33,6 @@ class Looks:
             raise KeyboardInterrupt
 
 
-def test_the_last_lines_remain_after_ctrl_c() -> None:
-    screen, looks = Terminal(), Looks(["one"], ["two", "more"])
-    assert watch_lines(looks.look, screen, looks.pause) is False
-    assert screen.getvalue().endswith("\x1b[?1049ltwo\nmore\n")
-
-
 def test_a_service_that_goes_away_is_waited_for_and_the_last_picture_stays() -> None:
     screen = Terminal()
     looks = Looks(["one"], UnreachableError("nothing listens"), ["two"])

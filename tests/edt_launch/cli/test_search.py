@@ -43,13 +43,6 @@ def test_a_file_that_makes_no_sense_is_a_mistake(
     assert service.asked == []
 
 
-def test_searches_are_listed_page_by_page(edt: Edt, service: FakeService) -> None:
-    lines = edt("search", "ls").out.splitlines()
-    assert lines[1].split()[:7] == ["haaaaaaaa", "find-rate", "ada", "running", "3", "of", "4"]
-    assert lines[2].startswith("hbb")
-    assert service.asked[-1].query == {"limit": "100", "after": "7"}
-
-
 def test_the_best_trials_come_first(edt: Edt, service: FakeService) -> None:
     head, _, *trials = edt("search", "show", "find-rate").out.splitlines()
     assert head == "find-rate of ada: running, 3 of 4 trials; random is to maximize accuracy"

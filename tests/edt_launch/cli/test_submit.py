@@ -122,28 +122,6 @@ def test_following_shows_the_output_and_ends_as_the_job_does(
     assert ended.err.splitlines()[-2:] == ["jcccccccc failed, 2 resizes", "rank 0: oops"]
 
 
-@pytest.mark.parametrize(
-    "words, told",
-    [
-        (["nosuch.py"], ["nosuch.py is not a file in", "give one of train.py"]),
-        (["--directory", "lib", "train.py"], ["lib/train.py is not a file in"]),
-        (["--code", "lib", "train.py"], ["train.py is not a file in", "--code"]),
-        (["lib"], ["lib is not a file in"]),
-        (["../outside.py"], ["../outside.py is in", "is not sent"]),
-        (["x.ckpt"], ["x.ckpt is in", "is not sent", ".edtignore"]),
-    ],
-)
-def test_a_wmla_script_that_is_not_in_the_code_is_refused_before_it_is_sent(
-    edt: Edt, service: FakeService, code: Path, words: list[str], told: list[str]
-) -> None:
-    (code.parent / "outside.py").touch()
-    ended = edt("submit", "--framework", "PyTorch", *words)
-    assert ended.code == 2
-    for text in told:
-        assert text in " ".join(ended.err.split())
-    assert [asked for asked in service.asked if asked.method == "POST"] == []
-
-
 @pytest.mark.parametrize("words", ["nosuch.py", "python nosuch.py", "python3 -u -X dev nosuch.py --lr 1"])
 def test_a_script_that_is_not_in_the_code_is_refused_before_it_is_sent(
     edt: Edt, service: FakeService, code: Path, words: str

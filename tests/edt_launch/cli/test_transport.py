@@ -19,11 +19,6 @@ def http(service: FakeService) -> Http:
     return Http(Configuration(service.url, TOKEN, "the test"))
 
 
-def test_a_request_carries_the_token_and_is_answered(service: FakeService, http: Http) -> None:
-    assert http.send("GET", "/").json()["user"] == "ada"
-    assert service.asked[0].headers["authorization"] == f"Bearer {TOKEN}"
-
-
 def test_an_idle_connection_that_was_closed_is_made_again(service: FakeService, http: Http) -> None:
     http.send("GET", "/").json()
     service.broken.append(hang_up)
@@ -70,11 +65,6 @@ def test_an_answer_that_is_no_json_is_nonsense(service: FakeService, http: Http)
 def test_nothing_listens(service: FakeService) -> None:
     with pytest.raises(UnreachableError, match=r"no service listens at http://127.0.0.1:9 .*edt serve"):
         Http(Configuration("http://127.0.0.1:9", None, "EDT_URL")).send("GET", "/")
-
-
-def test_an_unknown_host_is_named() -> None:
-    with pytest.raises(UnreachableError, match=r"no host as in http://nowhere\.invalid"):
-        Http(Configuration("http://nowhere.invalid", None, "EDT_URL")).send("GET", "/")
 
 
 CONFIGURATION = Configuration("http://x", None, "EDT_URL")

@@ -71,13 +71,6 @@ def test_a_session_reads_the_rest_interface_and_changes_nothing_there(world: Wor
     assert client.get("/api/v1/").status_code == 401
 
 
-def test_what_is_wrong_is_a_page(world: World) -> None:
-    answer = browser(world, "ann").get("/account/nothing<b>")
-    assert answer.status_code == 404
-    assert answer.headers["content-type"].startswith("text/html")
-    assert "<b>" not in answer.text
-
-
 def test_a_page_that_says_what_is_wrong_has_the_frame_of_who_looks(world: World) -> None:
     client = browser(world, "ann")
     client.post("/account/theme", data={"theme": "dark"})

@@ -1,5 +1,5 @@
 from browser import browser, made
-from world import NOW, World
+from world import World
 
 
 def test_it_lists_the_browsers_and_ends_the_others(world: World) -> None:
@@ -40,18 +40,6 @@ def test_a_token_is_shown_once_and_outlives_the_session(world: World) -> None:
     assert world.client(token).get("/").json()["user"] == "ann"
     world.clock.now += 30 * 86400
     assert world.client(token).get("/").status_code == 200
-
-
-def test_a_token_ends_with_the_one_that_the_browser_has_logged_on_with(world: World) -> None:
-    short = world.ann.post("/tokens", json={"name": "short", "expires": NOW + 3600}).json()
-    client = browser(world)
-    client.post("/logon", data={"secret": short["token"]})
-    first, second = (made(client, "/account/tokens", days=days) for days in ("", "0.01"))
-    world.clock.now += 900
-    assert world.client(second).get("/").status_code == 401
-    assert world.client(first).get("/").status_code == 200
-    world.clock.now += 3000
-    assert world.client(first).get("/").status_code == 401
 
 
 def test_a_token_may_be_for_reading_only_and_then_opens_no_page(world: World) -> None:

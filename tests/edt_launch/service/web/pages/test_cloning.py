@@ -28,24 +28,6 @@ def test_a_job_is_started_anew_with_other_values(world: World) -> None:
     assert list(json.loads(world.files(new.id).submitted.read_text())) == ["train.py"]
 
 
-@pytest.mark.parametrize(
-    "wrong, told",
-    [
-        ({"command": "python 'train.py"}, "No closing quotation"),
-        ({"command": " "}, "command"),
-        ({"min": "5"}, "max"),
-        ({"max": "many"}, "many"),
-    ],
-)
-def test_mistakes_keep_the_form(world: World, wrong: dict[str, str], told: str) -> None:
-    job = world.submit(world.ann)["id"]
-    answer = browser(world, "ann").post(f"/jobs/{job}/clone", data=SAME | wrong | {"name": "<i>"})
-    assert answer.status_code == 422
-    assert told in answer.text
-    assert 'value="&lt;i&gt;"' in answer.text
-    assert len(world.store.jobs.live()) == 1
-
-
 def test_nobody_clones_anothers_job(world: World) -> None:
     job = world.submit(world.ann)["id"]
     bob = browser(world, "bob")

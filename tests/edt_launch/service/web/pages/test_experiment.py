@@ -53,24 +53,6 @@ def test_all_runs_are_reached_and_summed_up(lab: Lab) -> None:
     assert ("Older runs" in text, f'href="{page}?tab=runs">Newest runs' in text) == (False, True)
 
 
-def test_runs_are_chosen_to_be_compared(lab: Lab) -> None:
-    page, ann = f"{ended(lab, 103)}?tab=compare", browser(lab.world, "ann")
-    experiment = lab.ann.get("/experiments").json()["experiments"][0]["id"]
-    (run,) = lab.run(experiment, environment={"RATE": "0.1"})
-    lab.finish(run["job"], loss=0.25)
-    text = ann.get(page).text
-    assert re.findall(r'name="run" value="(r\w+)" form="of-curves"', text)[-1] == id_("r", 4)
-    address = f"{page}&run=raaaaaaab&run={run['id']}"
-    text = ann.get(address).text
-    assert re.findall(r'value="(\w+)" form="of-curves" [^>]*checked', text) == [run["id"], "raaaaaaab"]
-    assert f'data-url="/api/v1/series?jobs={run["job"]}&amp;name=loss' in text  # the other's job is gone
-    assert re.findall(r'<tr><th scope="col">Parameter</th>(.*?)</tr>', text) == [
-        f'<th scope="col">jaaaaaaab</th><th scope="col">{run["job"]}</th>'
-    ]
-    assert f"run=raaaaaaab&amp;run={run['id']}" in re.findall(r'hx-get="(.*?)"', text)[0]
-    assert ann.get(f"{page}&run=rzzzzzzzz").status_code == 422
-
-
 def test_more_runs_than_can_be_drawn_are_refused(lab: Lab) -> None:
     page, ann = f"{ended(lab, 22)}?tab=compare", browser(lab.world, "ann")
     answer = ann.get(page + "".join(f"&run={id_('r', place)}" for place in range(21)))

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from browser import browser, shown_again
-from lab import CODE, Lab
+from lab import Lab
 from world import World, tar
 
 DEFINITION = {"name": "<i>net", "framework": "Horovod", "command": "python train.py", "max": "4", "min": "1"}
@@ -13,47 +13,6 @@ DEFINITION = {"name": "<i>net", "framework": "Horovod", "command": "python train
 @pytest.fixture
 def lab(world: World) -> Lab:
     return Lab(world)
-
-
-def test_an_experiment_is_made_and_run_in_pages_alone(world: World) -> None:
-    ann = browser(world, "ann")
-    (world.settings.data_folder / "mnist" / "raw").mkdir(parents=True)
-    assert "You are a member of no project yet" in ann.get("/experiments").text
-    project = ann.post("/experiments/new-project", data={"name": "<b>digits", "description": "d"}).headers[
-        "location"
-    ]
-    assert "&lt;b&gt;digits" in ann.get(project).text
-    added = ann.post(f"{project}/members", data={"user": "bob", "role": "viewer"})
-    assert (added.status_code, ">viewer<" in ann.get(project).text) == (303, True)
-
-    id_ = project.rpartition("/")[2]
-    new = ann.get(f"/experiments/new?project={id_}").text
-    assert ('<option value="mnist/raw">' in new, re.findall(r"disabled>(.*?)<", new)) == (
-        True,
-        ["Create and run"],
-    )
-    fields = {"project": id_, "name": "first", "source": "mnist", "then": "add"}
-    add = ann.post("/experiments/new", data=fields).headers["location"]
-    form = ann.get(add).text
-    for label in ("Training source code", "Framework", "Number of nodes", "Distributed training type"):
-        assert label in form
-    preview = ann.post(add.replace("/add", "/preview"), data=DEFINITION, headers={"HX-Request": "true"}).text
-    assert "<p>&lt;i&gt;net starts at once with 4.</p>" in preview
-    edit = ann.post(add, data=DEFINITION, files={"code": ("code.zip", CODE)}).headers["location"]
-    shown = ann.get(edit).text
-    assert ("&lt;i&gt;net" in shown, "1 GPU on 1 to 4 nodes" in shown, "disabled" in shown) == (
-        True,
-        True,
-        False,
-    )
-    saved = {**fields, "then": "run", "global": "1", "command": "python train.py 'a b'", "version": "2"}
-    page = ann.post(edit, data=saved).headers["location"]
-    (job,) = world.store.jobs.live()
-    assert (job.owner, job.command) == ("ann", ("python", "train.py", "a b"))
-    assert "<code>python train.py &#39;a b&#39;</code>" in ann.get(f"{page}?tab=overview").text
-    text = ann.get(page).text
-    assert ("<caption>Queued" in text, job.id in text) == (True, True)
-    assert world.store.audit.newest(1)[0].path == edit.removesuffix("?draft=1")
 
 
 def test_runs_are_shown_compared_run_again_and_saved(lab: Lab) -> None:
@@ -196,54 +155,6 @@ def test_an_existing_definition_is_added_and_taken_out(lab: Lab) -> None:
     assert ("needs a training definition" in text, 'value="typed"' in text) == (True, True)
 
 
-def test_attributes_begin_as_they_are(lab: Lab) -> None:
-    ann = browser(lab.world, "ann")
-    used = [lab.definition(name=name, code=None)["id"] for name in ("one", "two")]
-    experiment = lab.experiment(*used)["id"]
-    page = f"/experiments/{experiment}"
-    text = ann.get(f"{page}/edit").text
-    assert f'value="attributes:{used[0]}"' in text
-    sent = {"name": "second", "then": f"attributes:{used[0]}", "version": "1"}
-    form = ann.post(f"{page}/edit?draft=1", data=sent).headers["location"]
-    shown = ann.get(form).text
-    for said in ("Attributes of", f'name="definition" value="{used[0]}"', 'name="max" value="4"'):
-        assert said in shown
-    given = {"definition": used[0], "distribution": "Single", "max": "2"}
-    shown_again(ann.post(form, data=given), 422, "Attributes of", 'name="max" value="2"')
-    assert ann.post(form, data=given | {"max": "1"}).headers["location"] == f"{page}/edit?draft=1"
-    text = ann.get(f"{page}/edit").text
-    assert re.findall(r"<td>(1 GPU .*?)</td>", text) == [
-        "1 GPU on 1 node, Single",
-        "1 GPU on 1 to 4 nodes, Elastic",
-    ]
-    assert 'value="second"' in text
-
-
-def test_the_second_of_two_who_change_attributes_is_told_what_the_first_has_changed(lab: Lab) -> None:
-    lab.join("bob", "editor")
-    definition = lab.definition()["id"]
-    experiment = lab.experiment(definition)["id"]
-    form = f"/experiments/{experiment}/add?tab=existing&definition={definition}"
-    ann, bob = browser(lab.world, "ann"), browser(lab.world, "bob")
-    assert 'name="version" value="1"' in ann.get(form).text
-    given = {"definition": definition, "distribution": "Elastic", "min": "1", "version": "1"}
-    assert ann.post(form, data=given | {"max": "3"}).status_code == 303
-    answer = bob.post(form, data=given | {"max": "2"})
-    shown_again(
-        answer,
-        409,
-        "ann changed &#39;first&#39;",
-        "number of nodes, at most 3 (yours: 2)",
-        'name="version" value="2"',
-    )
-    ann.post(
-        f"/experiments/{experiment}/edit",
-        data={"name": "first", "then": f"remove:{definition}", "version": "2"},
-    )
-    assert bob.post(form, data=given | {"max": "2", "version": "2"}).status_code == 409
-    assert lab.ann.get(f"/experiments/{experiment}").json()["trainings"] == []
-
-
 def test_the_second_of_two_editors_is_told_who_came_first(lab: Lab) -> None:
     ann = browser(lab.world, "ann")
     lab.join("bob", "editor")
@@ -272,29 +183,6 @@ def test_a_run_that_cannot_be_started_is_told_in_its_question(lab: Lab) -> None:
     (run,) = lab.run(experiment)
     shown_again(bob.post(f"/experiments/runs/{run['id']}/again"), 403, "a viewer of the project")
     assert len(lab.world.store.jobs.live()) == 1
-
-
-def test_a_run_whose_folder_is_gone_is_not_run_again(lab: Lab) -> None:
-    folder = lab.world.settings.data_folder / "mnist"
-    folder.mkdir()
-    (run,) = lab.run(lab.experiment(lab.definition()["id"], source="mnist")["id"])
-    folder.rmdir()
-    address = f"/experiments/runs/{run['id']}/again"
-    shown_again(browser(lab.world, "ann").post(address), 422, "mnist", "cannot be read")
-
-
-def test_cancelling_a_new_experiment_asks_before_it_is_deleted(lab: Lab) -> None:
-    ann = browser(lab.world, "ann")
-    given = {"project": lab.project, "name": "first", "then": "add"}
-    add = ann.post("/experiments/new", data=given).headers["location"]
-    assert re.findall(r'href="(\S+/edit\S*)"', ann.get(add).text) == [add.replace("/add", "/edit")]
-    edit = ann.post(add, data=DEFINITION, files={"code": ("code.zip", CODE)}).headers["location"]
-    text = ann.get(edit).text
-    cancel = re.findall(r'href="(\S+)" data-dialog>Cancel', text)[0]
-    assert "Nothing has been run in it." in ann.get(cancel).text
-    assert ann.post(cancel).headers["location"] == f"/experiments/projects/{lab.project}"
-    project = ann.get(f"/experiments/projects/{lab.project}").text
-    assert ("There is no experiment" in project, "&lt;i&gt;net" in project) == (True, True)
 
 
 def test_only_managers_see_who_can_be_a_member_and_previews_are_no_changes(lab: Lab) -> None:

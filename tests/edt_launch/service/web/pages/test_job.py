@@ -111,28 +111,6 @@ def test_a_log_is_searched_and_a_line_found_is_shown_among_its_neighbours(world:
     assert "No line has that" in client.get(f"/jobs/{job}?tab=logs&text=absent").text
 
 
-def test_a_log_is_searched_for_lines_of_some_time(world: World) -> None:
-    job = world.submit(world.ann)["id"]
-    world.files(job).launcher_log.write_text("[0] one\n[0] two\n")
-    client = browser(world, "ann")
-    address = f"/jobs/{job}?tab=logs&rank=&text=&level=&since={{}}&until={{}}"
-    assert client.get(address.format("", "")).status_code == 200
-    untimed = client.get(address.format("2000-01-01T00:00", ""))
-    shown_again(untimed, 422, "nothing says when the lines of launcher.log were printed", "[0] one")
-    turned = client.get(address.format("2000-01-01T00:00", "1999-01-01T00:00"))
-    told = "since, 2000-01-01T00:00:00+00:00, is not before until, 1999-01-01T00:00:00+00:00"
-    shown_again(turned, 422, f"{told}: give the earlier time first", 'value="2000-01-01T00:00:00"')
-    at = 946684800  # the year 2000
-    rows = f"{at + 60}.0 8 launcher.log\n{at + 120}.0 16 launcher.log\n"
-    world.files(job).output.log_times.write_text(rows)
-    page = client.get(address.format("2000-01-01T00:01:30", "2000-01-01T00:03")).text
-    assert 'value="2000-01-01T00:01:30"' in page
-    assert 'at=8#line">[0] two</a>' in page
-    assert 'at=0#line">[0] one</a>' not in page
-    for nonsense in ("2000-13-01T00:00", "9999-12-31T23:59:59-12:00", "now", "1e300"):
-        assert client.get(address.format(nonsense, "")).status_code == 422
-
-
 def test_results_are_listed_and_brought(world: World) -> None:
     job = world.submit(world.ann)["id"]
     folder = world.files(job).output

@@ -3,59 +3,13 @@ import re
 import pytest
 
 from browser import browser, shown_again
-from edt_launch.service.database.records import JobRecord
 from edt_launch.service.states import State
-from edt_launch.service.web.pages.jobs import PAGE
 from lab import Lab
 from world import NOW, World
 
 
 def names(page: str) -> list[str]:
     return re.findall(r'<th scope="row"><a [^>]*><bdi>(.*?)</bdi>', page)
-
-
-def test_filters_are_in_the_address(world: World) -> None:
-    world.submit(world.ann, name="Digits")
-    world.submit(world.bob, name="digits too")
-    over = world.submit(world.ann, name="letters")["id"]
-    world.go(over, State.STARTING, State.SUCCEEDED)
-    client = browser(world, "ann")
-    for query, found in {
-        "?text=DIGITS": ["digits too", "Digits"],
-        "?text=digits&owner=ann": ["Digits"],
-        "?state=succeeded": ["letters"],
-        f"?text={over[:4]}": ["letters"],
-        "?text=%25": [],
-        "": ["letters", "digits too", "Digits"],
-    }.items():
-        assert names(client.get(f"/jobs{query}").text) == found, query
-    world.clock.now += 3601
-    assert names(client.get("/jobs?owner=ann").text) == ["Digits"]
-    assert names(client.get("/jobs?owner=ann&state=all").text) == ["letters", "Digits"]
-
-
-def test_pages_follow_one_another(world: World) -> None:
-    for number in range(PAGE + 1):
-        world.store.jobs.add(
-            JobRecord(
-                f"jaaaaa{chr(97 + number // 26)}{chr(97 + number % 26)}a",
-                "ann",
-                ("true",),
-                1,
-                1,
-                NOW,
-                name=f"n{number}",
-            )
-        )
-    client = browser(world, "ann")
-    page = client.get("/jobs?owner=ann").text
-    assert names(page)[0] == f"n{PAGE}"
-    assert len(names(page)) == PAGE
-    older = re.search(r'href="([^"]+)">Older jobs', page)
-    assert older is not None
-    last = client.get(older[1].replace("&amp;", "&")).text
-    assert names(last) == ["n0"]
-    assert "Older jobs" not in last
 
 
 def test_markup_stays_text(world: World) -> None:

@@ -64,17 +64,10 @@ def test_it_takes_the_files_of_a_job(world: World) -> None:
         ({"metric": ""}, "metric"),
         ({"low": ["x", "", "", "1", ""]}, "rate: low: &#39;x&#39; is no number"),
         ({"values": ["", "", "a", "", ""]}, "units: there are no values"),
-        ({"command": "python '"}, "close its quotes"),
         ({"command": "python other.py"}, "other.py"),
         ({"algorithm": "grid"}, "step is missing"),
-        ({"low": ["-4"]}, "do not belong together"),
         ({"max_trials": "<b>"}, "max_trials"),
         ({"parameter": ["rate", "", "optimizer", "layers", ""]}, "row 2 has no name"),
-        ({"step": ["", "", "", "2", "1"]}, "row 5 has no name"),
-        (
-            {"parameter": ["rate", "units", "rate", "layers", ""]},
-            "rows 1 and 3 are both called &#39;rate&#39;",
-        ),
     ],
 )
 def test_what_is_wrong_is_told_above_what_was_written(
@@ -84,9 +77,8 @@ def test_what_is_wrong_is_told_above_what_was_written(
     assert answer.status_code == 422
     assert told in answer.text
     assert "<b>" not in answer.text
-    if "low" not in change or len(change["low"]) > 1:
-        assert 'value="find"' in answer.text
-        assert 'value="sgd, &lt;b&gt;true, true"' in answer.text or "values" in change
+    assert 'value="find"' in answer.text
+    assert 'value="sgd, &lt;b&gt;true, true"' in answer.text or "values" in change
     assert world.store.searches.all() == []
 
 

@@ -7,7 +7,7 @@ import pytest
 from browser import browser
 from edt_launch.service.web.pages import adding
 from edt_launch.service.web.pages import experiments as pages
-from lab import Lab, made
+from lab import Lab
 from world import World
 
 
@@ -40,19 +40,6 @@ def test_all_that_is_in_a_project_is_reached_from_its_page(lab: Lab) -> None:
     assert "definitions_after=" in re.findall(r'hx-get="(.*?)"', text)[0]
     text = ann.get(link(text, "Newest experiments")).text
     assert named(text) == ["experiment2", "experiment1", "net0"]
-
-
-def test_all_projects_and_experiments_are_reached(lab: Lab) -> None:
-    ann = browser(lab.world, "ann")
-    for number in range(3):
-        lab.experiment(name=f"experiment{number}")
-        made(lab.ann.post("/projects", json={"name": f"project{number}"}))
-    text = ann.get("/experiments").text
-    assert named(text) == ["project2", "project1", "experiment2", "experiment1"]
-    assert f'/projects/{lab.project}"><bdi>digits</bdi>' in text  # of a project on another page
-    text = ann.get(link(text, "More projects")).text
-    assert named(text) == ["project0", "digits", "experiment2", "experiment1"]
-    assert named(ann.get(link(text, "More experiments")).text) == ["project0", "digits", "experiment0"]
 
 
 def test_the_newest_definitions_are_chosen_from(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
 import re
 
 from browser import browser
-from edt_launch.service.states import State
 from world import World, tar
 
 FORM = {"name": "<b>digits", "command": "python 'train.py'", "min": "1", "max": "4", "priority": "1"}
@@ -32,25 +31,6 @@ def test_a_form_that_is_sent_twice_runs_one_application(world: World) -> None:
     assert (other.status_code, "was used for another job" in other.text) == (409, True)
     assert f'value="{key}"' not in other.text  # with a new one it can be sent again
     assert len(world.store.jobs.live()) == 1
-
-
-def test_what_starting_it_would_change_is_told(world: World) -> None:
-    other = world.submit(world.bob, name="<b>", max=4)["id"]
-    world.go(other, State.STARTING, State.RUNNING)
-    held = (("node1", ("0", "1", "2", "3")),)
-    world.store.jobs.record({other: {"size": 4, "target": 4, "held": held}})
-    client = browser(world, "ann")
-    for change, told in {
-        (): ("digits starts at once with 2.", "&lt;b&gt; of bob goes from 4 to 2."),
-        ("min", "5"): ("max: 4 is less than min, 5",),
-        ("max", "x"): ("max: ", "whole number"),
-        ("priority", "2000"): ("priority: ",),
-        ("name", ""): ("It starts at once with 2.",),
-    }.items():
-        form = {"name": "digits", "min": "1", "max": "4", "priority": "0"} | dict([change] if change else [])
-        text = client.post("/console/run/preview", data=form, headers={"HX-Request": "true"}).text
-        assert all(one in text for one in told), text
-    assert [job.id for job in world.store.jobs.live()] == [other]
 
 
 def test_what_is_wrong_is_told_above_what_was_written(world: World) -> None:

@@ -80,22 +80,6 @@ def test_a_search_and_its_tabs(world: World) -> None:
         assert "<u>" not in page
 
 
-def test_axes_and_order_are_in_the_address(world: World) -> None:
-    search(world)
-    client = browser(world, "ann")
-    first = client.get(f"/searches/{ID}").text
-    assert first.index('data-axis="p.rate"') < first.index('data-axis="m"')
-    assert 'name="log" value="p.rate" checked' in first  # its range is one of powers
-    query = "axis=m&axis=p.rate&flip=m&sort=n"
-    page = client.get(f"/searches/{ID}?{query}").text
-    assert page.index('data-axis="m"') < page.index('data-axis="p.rate"') < page.index('data-axis="p.&lt;i')
-    assert 'name="flip" value="m" checked' in page
-    assert 'name="log" value="p.rate" checked' not in page
-    assert page.index("<td>0.5</td>") < page.index("<td>0.25</td>")
-    assert client.get(f"/searches/{ID}?axis=nothing").status_code == 200
-    assert client.get(f"/searches/{ID}?tab=nothing").status_code == 422
-
-
 def test_what_others_see(world: World) -> None:
     search(world, reason="a private reason")
     page = browser(world, "bob").get(f"/searches/{ID}").text

@@ -33,35 +33,6 @@ def test_several_jobs_are_asked_about_and_stopped(world: World) -> None:
     assert {world.store.jobs.get(job).wanted for job in (first, second)} == {Wanted.STOP}
 
 
-def test_priorities_are_set_and_jobs_deleted(world: World) -> None:
-    first, second = running(world, "first", "0"), running(world, "second", "1")
-    client = browser(world, "ann")
-    assert 'name="priority"' in client.get(f"/selected?action=priority&job={first}").text
-    client.post("/selected", data={"action": "priority", "job": [first, second], "priority": " 3 "})
-    assert {world.store.jobs.get(job).priority for job in (first, second)} == {3}
-    world.go(first, State.STOPPING, State.STOPPED)
-    answer = client.post("/selected", data={"action": "delete", "job": [first, second]})
-    assert answer.status_code == 207
-    assert "1 of 2 jobs were deleted" in answer.text
-    assert world.store.jobs.state(first) is None
-    assert not world.files(first).root.exists()
-
-
-def test_who_gains_and_loses_by_a_priority_is_told_before_it_is_set(world: World) -> None:
-    first, second = running(world, "first", "0", "1"), running(world, "second", "2", "3")
-    world.store.jobs.change(second, priority=-2)
-    client = browser(world, "ann")
-    assert 'name="priority" value="-2"' in client.get(f"/selected?action=priority&job={second}").text
-    asked = client.get(f"/selected?action=priority&job={first}&job={second}").text
-    assert ('name="priority" value=""' in asked, "Only say what would change" in asked) == (True, True)
-    given = {"action": "priority", "job": [second], "priority": "2", "foresee": "1"}
-    answer = client.post("/selected", data=given)
-    assert answer.status_code == 200
-    for told in ("first of ann goes from 3 to 1.", "second of ann goes from 1 to 3.", 'value="2"'):
-        assert told in answer.text
-    assert world.store.jobs.get(second).priority == -2
-
-
 @pytest.mark.parametrize(
     "name, priority, status, told",
     [
@@ -94,6 +65,11 @@ def test_nobody_touches_anothers_jobs(world: World, action: str) -> None:
     client = browser(world, "ann")
     assert client.get(f"/selected?action={action}").status_code == 422
     assert client.get(f"/selected?action=fly&job={job}").status_code == 422
+    foreign = {"action": "stop", "job": [job], "back": "//evil.test"}
+    assert client.post("/selected", data=foreign).status_code == 422
+    logs = client.get(f"/selected/logs?job={job}").text
+    assert f'href="/api/v1/jobs/{job}/logs" download="{job}.log"' in logs
+    assert bob.get(f"/selected/logs?job={job}").status_code == 403
 
 
 def test_what_was_done_of_a_selection_is_carried_out_and_audited_if_the_rest_fails(world: World) -> None:

@@ -6,7 +6,7 @@ from edt_launch.service.api import views
 from edt_launch.service.database.records import HolderRecord, HostRecord
 from edt_launch.service.states import State
 from edt_launch.service.upcoming import Upcoming
-from edt_launch.service.web.views.pool import MOST_ROWS, MOST_SLOTS, Mark, Tile, pool_view
+from edt_launch.service.web.views.pool import MOST_ROWS, Mark, Tile, pool_view
 
 NOTHING: dict[str, Any] = {"rows": [], "hosts": [], "jobs": [], "bars": [], "owners": [], "changes": []}
 NONE = Upcoming([], {}, [], {})
@@ -76,19 +76,6 @@ def test_what_happens_next_is_in_order() -> None:
         ("j8", "j8", "starts when j4 and j5 have ended, about 00:05 UTC"),
         ("j5", "b", "ends about 00:06 UTC"),
     ]
-
-
-def test_a_large_pool_has_a_row_a_host_and_shows_the_slots_of_one() -> None:
-    rows = [{"host": f"n{at // 8}", "device": str(at % 8)} for at in range(MOST_SLOTS + 8)]
-    large = NOTHING | {"rows": rows, "hosts": [{"host": f"n{at}", "devices": 8} for at in range(17)]}
-    view = pool_view(views.cluster([], []), [], large, NONE, 0.0, "1 h", 5.0)
-    assert view.chart == "/api/v1/timeline?last=3600&rows=hosts"
-    assert [(one.name, one.is_chosen) for one in view.hosts[:2]] == [("all hosts", True), ("n0", False)]
-    one = pool_view(views.cluster([], []), [], large, NONE, 0.0, "1 h", 5.0, "n3")
-    assert one.chart == "/api/v1/timeline?last=3600&host=n3"
-    assert [host.name for host in one.hosts if host.is_chosen] == ["n3"]
-    assert one.windows[0].address == "/pool?window=15+min&host=n3"
-    assert pool_view(views.cluster([], []), [], NOTHING, NONE, 2.3, "1 h", 5.0).hosts == ()
 
 
 def test_a_suspended_device_says_until_when() -> None:

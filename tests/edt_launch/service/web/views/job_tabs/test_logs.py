@@ -6,14 +6,6 @@ from records import record
 JOB = views.job(record())
 
 
-def test_a_log_of_a_rank_is_followed_until_the_job_ends() -> None:
-    shown = logs(JOB, LogQuery(rank=3), Excerpt(40, [b"[0] hello"]), None)
-    assert shown.follow == "/api/v1/jobs/jaaaaaaaa/logs?rank=3&follow=1"
-    assert shown.whole == "/api/v1/jobs/jaaaaaaaa/logs?rank=3"
-    assert (shown.ranks, shown.start) == ([0, 1, 2, 3], 40)
-    assert logs(JOB | {"state": "failed"}, LogQuery(), Excerpt(0, []), None).follow is None
-
-
 def test_each_line_has_a_page_that_shows_it_among_its_neighbours() -> None:
     shown = logs(JOB, LogQuery(rank=3), Excerpt(40, ["ä".encode(), b"", b"c"], at=43), None)
     assert [(line.address, line.is_asked_for) for line in shown.lines] == [
