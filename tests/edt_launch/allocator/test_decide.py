@@ -96,9 +96,10 @@ def test_a_guarantee_is_there_for_who_asks(pool):
             assert have[name] >= floor(guarantee)
 
 
-# Changes that are undone, or that leave more given out than there is; a job that may be on one host only.
+# Tiers that have to agree; changes that are undone, or leave more given out than there is.
 @example(build(395, 3, 4, 4, {"allowed", "dips", "fixed order", "history", "limits", "unlent"}))
 @example(build(684, 6, 2, 4, {"history", "small minimums", "speedup"}))
+@example(build(421, 8, 4, 1, {"dips", "fixed order", "guarantees", "history", "tiers"}))
 @example(build(287, 3, 3, 3, {"allowed", "history", "speedup", "unlent", "usage"}))
 @given(pools(never=["drain"]))
 def test_deciding_again_changes_nothing(pool):

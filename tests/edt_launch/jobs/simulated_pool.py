@@ -62,10 +62,8 @@ class World:
         self.processes: dict[str, Process] = {}
         self.orphans: dict[str, dict[int, Device]] = {}
         self.hidden: set[str] = set()
-        self.starts: dict[str, int] = {}
         self.last: AllocationRound | None = None
         self.next_pid = 1
-        self.history: list[tuple[str, int, int]] = []
 
     # What the loop sees and does.
 
@@ -120,7 +118,6 @@ class World:
                 assert record.id not in self.orphans
                 assert record.id not in self.processes, "started twice"
                 self.processes[record.id] = Process(self.next_pid, (record.min, record.max))
-                self.starts[record.id] = self.starts.get(record.id, 0) + 1
                 self.next_pid += 1
             case Send(id_, request):
                 process = self.processes.get(id_)

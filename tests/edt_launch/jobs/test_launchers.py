@@ -116,16 +116,6 @@ def test_one_that_has_given_up_its_lock_lives_until_it_has_ended(paths: JobDir) 
     assert not launchers.is_alive(RECORD.id, paths)
 
 
-def test_who_the_last_one_was_can_be_forgotten(paths: JobDir) -> None:
-    launchers = Launchers((sys.executable, "-c", "raise SystemExit(5)"))
-    assert launchers.start(RECORD, paths)
-    for child in launchers.children:
-        child.wait()
-    assert not launchers.is_alive(RECORD.id, paths)
-    launchers.prepare(RECORD.id, paths)
-    assert launchers.look(RECORD.id, paths, False, DeviceGrant(), None).exit_code is None
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_whose_folder_is_something_else_can_be_killed(paths: JobDir, kind: str) -> None:
     launchers = Launchers((sys.executable, "-c", "import time; time.sleep(3600)"))

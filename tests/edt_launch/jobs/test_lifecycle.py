@@ -184,14 +184,11 @@ def test_one_that_takes_turns_says_so_and_is_run_as_any_other() -> None:
     assert isinstance(noted, Note)
     assert "takes turns with other such jobs" in noted.fields["notes"]["slow"]
     assert isinstance(stopped, Move)
+    (behind,) = advance(200.0, replace(alive(State.RUNNING), is_behind=True)).actions
+    assert isinstance(behind, Note)
+    assert "not all of its events have been read" in behind.fields["notes"]["slow"]
     recovered = replace(slow, is_slow=False, record=replace(slow.record, notes=noted.fields["notes"]))
     assert advance(201.0, recovered).actions[0] == Note("j1", {"notes": {"slow": ""}})
-
-
-def test_one_that_writes_events_faster_than_they_are_read_says_so() -> None:
-    (noted,) = advance(200.0, replace(alive(State.RUNNING), is_behind=True)).actions
-    assert isinstance(noted, Note)
-    assert "not all of its events have been read" in noted.fields["notes"]["slow"]
 
 
 def test_what_is_lost_too_often_has_failed() -> None:

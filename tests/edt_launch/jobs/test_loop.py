@@ -337,29 +337,6 @@ def test_a_daemon_of_a_job_that_takes_its_lock_keeps_no_slot(service: Service) -
         service.want(FIRST, Wanted.STOP)
 
 
-def test_a_job_that_is_resized_as_it_begins_to_train_changes_once(service: Service) -> None:
-    service.submit(FIRST, "ann")
-    service.step()
-    events = service.paths(FIRST).output.events
-    while not events.exists() or not service.events(FIRST, "world"):
-        time.sleep(0.01)
-    service.submit(SECOND, "bob")
-    service.step()
-    assert service.job(FIRST).state is State.RUNNING
-    service.pool.look(time.time())
-    service.pool.act(time.time())
-    assert [one.after for one in service.store.history.newest(FIRST) if one.after != one.before] == [4, 2]
-
-
-def test_a_launcher_that_cannot_begin_fails_the_job_with_what_it_said(service: Service) -> None:
-    service.command = (sys.executable, "-c", "import sys; sys.exit('no such thing')")
-    service.start()
-    service.submit(FIRST, "ann")
-    service.until(lambda: service.job(FIRST).state is State.FAILED)
-    assert service.job(FIRST).exit_code == 1
-    assert "no such thing" in (service.job(FIRST).failure or "")
-
-
 def test_a_launcher_that_was_killed_is_started_again(service: Service) -> None:
     service.run_first()
     pid = service.job(FIRST).launcher_pid
@@ -402,19 +379,6 @@ def test_what_jobs_have_used_is_known_to_the_next_service(service: Service) -> N
     assert job.service == pytest.approx(4 * 1100.0, rel=0.05)
     assert job.entitlement == pytest.approx(4 * 1100.0, rel=0.05)
     assert job.attained == pytest.approx(2 * 1100.0, rel=0.05)
-
-
-def test_what_a_service_has_asked_for_the_next_one_asks_for_again(service: Service) -> None:
-    pid = both_running(service)
-    os.kill(pid, signal.SIGSTOP)
-    service.store.jobs.set_wanted(FIRST, Wanted.PAUSE)
-    service.until(lambda: service.job(FIRST).state is State.PAUSING)
-    service.start()
-    service.later = 2 * lifecycle.AGAIN
-    service.step()
-    os.kill(pid, signal.SIGCONT)
-    service.until(lambda: service.job(FIRST).state is State.PAUSED)
-    assert [event["exit_code"] for event in service.events(FIRST, "ended")] == [5]
 
 
 @pytest.mark.parametrize("content", [b"nonsense", b"\xff\xfe\n"])

@@ -175,11 +175,6 @@ def test_a_job_that_cannot_be_looked_at_keeps_its_devices_and_is_left_alone(worl
     assert note_reason.job == "j2"
 
 
-def test_nothing_new_nothing_to_do(world: World) -> None:
-    world.step()
-    assert world.step().actions == ()
-
-
 def test_what_a_crash_kept_from_the_history_is_added(world: World) -> None:
     world.rows["j1"] = replace(world.rows["j1"], generation=0, size=0)
     actions = world.step().actions
@@ -204,12 +199,7 @@ def test_why_a_job_has_no_more_than_its_program_can_use() -> None:
     assert told is not None
     assert told.text == "has 2: its program has said that it can use 2 at most"
     assert "Its script decides" in told.change
-    for other in (
-        None,
-        LauncherRun(max_np=4),
-        LauncherRun(max_np=2, usable=2),
-        LauncherRun(max_np=4, usable=9),
-    ):
+    for other in (None, LauncherRun(max_np=4), LauncherRun(max_np=2, usable=2)):
         assert explained(other, 4, at_most) == at_most
     assert explained(run, 2, at_most) == at_most
     by_share = Reason(Binding.SHARE, 2.0, 2, (), "has 2: its fair share is 2.00", "It grows ...")
@@ -237,12 +227,6 @@ def test_one_that_runs_holds_what_its_file_says_and_what_it_has_not_left() -> No
     assert (asked.protected, asked.waiting_since, asked.resize_cost) == (300.0, None, 5.0)
     slow = replace(job(State.RUNNING), progress=JobProgress(starts=(35.0,)))
     assert as_job(slow, protected=300.0).start_cost == 20.0
-
-
-def test_one_that_waits_holds_nothing() -> None:
-    asked = as_job(job(State.QUEUED), protected=300.0)
-    assert (asked.held, asked.leaving, asked.started, asked.waiting_since) == ((), (), None, 100.0)
-    assert as_job(job(State.QUEUED, waiting_since=130.0), 300.0).waiting_since == 130.0
 
 
 @pytest.mark.parametrize("state", [State.PAUSING, State.STOPPING, State.SUSPENDING])

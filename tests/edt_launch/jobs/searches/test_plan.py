@@ -7,7 +7,7 @@ from hypothesis import strategies as some
 
 from edt_launch.jobs.searches.plan import Next, following, slots, total
 from edt_launch.service.database.search_records import TrialRecord, TrialState
-from edt_launch.service.search_spec import MOST_TRIALS, Objective, SearchSpec, ranking
+from edt_launch.service.search_spec import MOST_TRIALS, SearchSpec
 from plays import UNITS, budgets, specified
 
 
@@ -53,14 +53,6 @@ def test_a_grid_has_all_points_and_those_that_were_tried_but_once() -> None:
     assert list(following(spec, 7, [tried(second, None)])) == [first, third]
 
 
-def test_configurations_are_as_the_user_has_chosen_them() -> None:
-    found = list(following(listed(2, max_trials=None), 7, []))
-    assert [(new.number, new.parameters, new.why) for new in found] == [
-        (0, {"x": 0}, "configuration 0"),
-        (1, {"x": 1}, "configuration 1"),
-    ]
-
-
 def test_a_rung_waits_until_the_one_before_is_over() -> None:
     first = halving([])
     assert [new.budget for new in first] == [1] * 9
@@ -80,15 +72,6 @@ def test_places_for_which_too_many_have_failed_stay_empty() -> None:
     (third,) = halving([tried(first[0], 1.0), *failed, tried(second, 1.0)])
     assert (third.number, third.budget) == (12, 9)
     assert halving([tried(new, None, TrialState.FAILED) for new in first]) == []
-
-
-@pytest.mark.parametrize(
-    "objective, expected", [(Objective.MINIMIZE, [1, 3, 0]), (Objective.MAXIMIZE, [0, 1, 3])]
-)
-def test_of_equal_trials_the_first_is_the_better(objective: Objective, expected: list[int]) -> None:
-    metrics = [2.0, 1.0, None, 1.0]
-    trials = [tried(Next(number, {}, {}, 0, ""), metric) for number, metric in enumerate(metrics)]
-    assert [trial.number for trial in ranking(objective, reversed(trials))] == expected
 
 
 def test_the_plan_is_that_of_the_paper() -> None:

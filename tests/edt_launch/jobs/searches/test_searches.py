@@ -239,16 +239,6 @@ def test_a_service_that_dies_while_it_submits_submits_once(
     assert (shown["state"], [trial["job"] for trial in shown["trials"]]) == ("succeeded", [job.id])
 
 
-def test_a_search_of_a_kind_that_is_not_there_waits(running: Running) -> None:
-    running.post()
-    (search,) = running.world.store.searches.all()
-    running.world.store.searches.update(search.id, kind="other")
-    running.controller.look(running.world.clock.now)
-    shown = running.show("find-rate")
-    assert shown["state"] == "waiting"
-    assert shown["reason"] == "this service has nothing that makes jobs of 'other' trials"
-
-
 def test_one_that_was_stopped_goes_on(running: Running) -> None:
     running.create()
     first, *_ = running.world.store.jobs.live()
