@@ -4,12 +4,13 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edt_launch.service.database.records import AllocationRecord, Held, TransitionRecord
 from edt_launch.service.states import State
-from edt_launch.service.timeline import Bar, Slot, bars, idle, waiting
+from edt_launch.service.timeline import Bar, Resize, Slot, bands, bars, idle, merged, resizes, usage, waiting
 
 SLOTS: list[Slot] = [("n1", "0"), ("n1", "1"), ("n2", "0")]
 SINCE, UNTIL = 10, 30
@@ -100,3 +101,44 @@ def test_idle_is_what_was_free_while_somebody_waited(
     for slot in SLOTS:
         told = sum(bar.end - bar.start for bar in found if bar.slot == slot)
         assert told == len(waited) - used[slot]
+
+
+def test_a_resize_is_of_a_job_that_runs_before_and_after() -> None:
+    changes = [
+        change(12, "a", SLOTS[:1], 0),
+        change(13, "a", SLOTS, 1),
+        change(14, "a", [], 3),
+        change(5, "b", SLOTS, 1),
+    ]
+    assert resizes(changes, SINCE, UNTIL) == [Resize("a", 13.0, 1, 3)]
+
+
+def test_short_bars_are_several_jobs() -> None:
+    found = [
+        Bar(SLOTS[0], job, start, start + 1.0)
+        for job, start in zip("abab", (10.0, 11.0, 12.0, 13.0), strict=True)
+    ]
+    assert merged(found, 2.0) == [Bar(SLOTS[0], "", 10.0, 14.0)]
+    assert merged(found, 0.5) == found
+
+
+def test_use_in_the_parts_of_a_window() -> None:
+    found = [Bar(SLOTS[0], "a", 10, 30), Bar(SLOTS[1], "a", 14, 21), Bar(SLOTS[2], "b", 11, 12)]
+    used = usage(found, lambda bar: {"a": "ann", "b": "bob"}[bar.job], SINCE, UNTIL, 4)
+    assert used == {
+        "ann": pytest.approx([1.2, 2.0, 1.2, 1.0]),
+        "bob": pytest.approx([0.2, 0, 0, 0]),
+    }
+
+
+def test_bands_say_how_many_devices_of_hosts_were_used() -> None:
+    found = [
+        Bar(("n1", "0"), "a", 0.0, 20.0),
+        Bar(("n1", "1"), "b", 10.0, 20.0),
+        Bar(("n3", "0"), "a", 35.0, 40.0),
+    ]
+    assert bands(found, ["n1", "n2", "n3"], 0.0, 40.0, 4) == [
+        (0, 0.0, 10.0, 1.0),
+        (0, 10.0, 20.0, 2.0),
+        (2, 30.0, 40.0, 0.5),
+    ]
