@@ -55,21 +55,21 @@ def test_a_script_is_run(write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    "body, words",
+    "body, limit, words",
     [
-        ("echo node1:2; echo gone >&2; exit 3", "'gone': expected exit code 0, not 3"),
-        ("sleep 60", "an answer within 0.3 s"),
-        ("sleep 60 & echo node1:2", "an answer within 0.3 s"),  # somebody still may print more
-        ("yes", "100 bytes at most"),
+        ("echo node1:2; echo gone >&2; exit 3", 60.0, "'gone': expected exit code 0, not 3"),
+        ("sleep 60", 0.3, "an answer within 0.3 s"),
+        ("sleep 60 & echo node1:2", 0.3, "an answer within 0.3 s"),  # somebody still may print more
+        ("yes", 60.0, "100 bytes at most"),
     ],
 )
 def test_a_script_that_fails_hangs_or_floods(
-    write: Write, monkeypatch: pytest.MonkeyPatch, body: str, words: str
+    write: Write, monkeypatch: pytest.MonkeyPatch, body: str, limit: float, words: str
 ) -> None:
     monkeypatch.setattr(discovery_script, "MAX_OUTPUT", 100)
     mark = {"EDT_TEST": uuid.uuid4().hex}
     monkeypatch.setenv("EDT_TEST", mark["EDT_TEST"])
     with pytest.raises(DiscoveryError, match=words):
-        run(write(body), 0.3)
+        run(write(body), limit)
     children = processes.having(mark) - {psutil.Process()}
     assert [one for one in children if processes.is_alive(one)] == []

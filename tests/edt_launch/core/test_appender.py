@@ -29,11 +29,3 @@ def test_a_full_disk_is_told_once_and_costs_what_was_written(tmp_path: Path) -> 
         appender.flush()
     appender.close()
     assert told == [f"{path} cannot be written: No space left on device; the job goes on without it"]
-
-
-def test_bytes_are_appended_as_they_are(tmp_path: Path) -> None:
-    file = Appender(tmp_path / "log", print)
-    file.write_bytes(b"10 %\r\xff")
-    file.write("\n")
-    file.close()
-    assert (tmp_path / "log").read_bytes() == b"10 %\r\xff\n"

@@ -60,5 +60,6 @@ def test_strangers_are_few_and_do_not_stay(received: Received, monkeypatch: pyte
     for stranger in strangers:  # the first are given up in time, the others at once
         with stranger:
             assert stranger.recv(1) == b""
+    monkeypatch.setattr(control, "HELLO_TIMEOUT", 30.0)
     assert greets(server, received)
     server.close()
