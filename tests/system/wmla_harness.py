@@ -12,7 +12,7 @@ import torch
 import edt_hvd.wmla
 from edt_hvd.digests import digest
 from harness import ElasticJob
-from wmla_programs import IMAGES, MODELS, Program, make_pictures
+from wmla_programs import IMAGES, Program, make_pictures
 
 PACE = 0.5
 """Seconds that one worker needs for an effective batch while the data's storage is slow."""
@@ -57,13 +57,6 @@ class WmlaJob(ElasticJob):
                 env=os.environ | environment,
             )
 
-    def gang(self, processes: int, *arguments: str) -> None:
-        """So many processes of the program that finds itself through the environment."""
-        self.sizes = ["--min-np", str(processes), "--max-np", str(processes)]
-        self.allocate(processes)
-        options = ("--framework", "distPyTorch")
-        self.run(MODELS / "distributed" / "main.py", *arguments, environment={}, options=options)
-
     def logged(self) -> list[str]:
         """Lines that the driver's logger has written by now."""
         files = (self.results / "log").glob("driver-*/stdout")
@@ -77,7 +70,7 @@ class WmlaJob(ElasticJob):
     def hurry(self) -> None:
         (self.data / "slow").unlink(missing_ok=True)
 
-    def wait(self) -> "Trained":
+    def finish(self) -> "Trained":
         """What a job has left that has ended well."""
         self.hurry()
         assert self.end() == 0, f"{self.stdout}\n{self.stderr}"
@@ -131,6 +124,14 @@ class Trained:
         return model_digests(self.models)
 
 
+@dataclass(frozen=True)
+class Plain:
+    """What a run without edt-launch has left: the folder of its models, and what its logger has written."""
+
+    models: Path
+    log: str
+
+
 def log_rows(log: str, kind: str = "Train") -> list[list[str]]:
     """A log's lines of a kind, without their times."""
     return [line.split(",\t")[2:] for line in log.splitlines() if f"] {kind}," in line]
@@ -155,17 +156,8 @@ def job_in(folder: Path, program: Program) -> WmlaJob:
     return WmlaJob(folder / "a job's folder", data)
 
 
-def train(folder: Path, program: Program, workers: int, *arguments: str) -> Trained:
-    """A whole run with so many workers, in a job of its own."""
-    job = job_in(folder, program)
-    try:
-        return train_with(job, program, workers, *arguments)
-    finally:
-        job.kill()
-
-
-def train_plainly(folder: Path, program: Program) -> Path:
-    """A whole run in one process without edt-launch; the folder of its models.
+def train_plainly(folder: Path, program: Program) -> Plain:
+    """A whole run in one process without edt-launch.
 
     As under python, but that torchvision can be imported first.
     """
@@ -180,7 +172,7 @@ def train_plainly(folder: Path, program: Program) -> Path:
         "LOG_DIR": str(job.folder / "log"),
         "OMP_NUM_THREADS": "1",
         "PYTHONHASHSEED": "0",
-        "PYTHONPATH": os.pathsep.join(libraries),
+        "PYTHONPATH": os.pathsep.join([*libraries, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
         "RESULT_DIR": str(job.results),
     }
     done = subprocess.run(
@@ -193,7 +185,8 @@ def train_plainly(folder: Path, program: Program) -> Path:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return job.results / "model" / "train"
+    log = job.folder / "log" / "stdout"
+    return Plain(job.results / "model" / "train", log.read_text())
 
 
 def train_resized(job: WmlaJob, program: Program) -> Trained:
@@ -206,13 +199,4 @@ def train_resized(job: WmlaJob, program: Program) -> Trained:
         job.until_size(size)
         done = len(job.logged())
         job.until(lambda done=done: len(job.logged()) > done + program.interval)
-    return job.wait()
-
-
-def train_with(job: WmlaJob, program: Program, workers: int, *arguments: str) -> Trained:
-    """A whole run with so many workers, but for those that a program begins with."""
-    job.slow(program)
-    job.allocate(workers)
-    job.start_program(program, *(arguments or program.arguments))
-    job.until_size(workers)
-    return job.wait()
+    return job.finish()

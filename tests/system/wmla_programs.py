@@ -38,14 +38,6 @@ class Program:
         """Mini-batches in an epoch."""
         return -(-self.samples // self.batch_size)
 
-    @property
-    def steps(self) -> int:
-        return self.epochs * -(-self.mini_batches // self.interval)
-
-    @property
-    def logged(self) -> bool:
-        return "edtcallback.py" in self.ships
-
     def bring(self, folder: Path) -> Path:
         """The whole model directory in `folder`; its script."""
         place = shutil.copytree(MODELS / self.name, folder / self.name, dirs_exist_ok=True)
