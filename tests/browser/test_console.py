@@ -100,7 +100,8 @@ def test_a_form_whose_upload_was_stopped_can_be_sent_again(site: Site) -> None:
         page.get_by_label("Command").fill("true")
         page.route("**/console/run", answer)
         button = page.get_by_role("button", name="Run", exact=True)
-        button.dblclick()
+        with page.expect_request("**/console/run"):
+            button.dblclick()
         page.wait_for_timeout(200)
         assert len(sent) == 1
         sent[0].abort("aborted")  # as by the browser's button

@@ -85,31 +85,6 @@ def test_what_is_there_is_edited(site: Site) -> None:
     assert site.errors == []
 
 
-def test_what_makes_no_sense_cannot_be_sent(site: Site) -> None:
-    lab = Lab(site.world)
-    definition = lab.definition()["id"]
-    with site.page("ann", f"/experiments/{lab.experiment(definition)['id']}/edit") as page:
-        run = page.get_by_role("button", name="Create and run")
-        assert run.is_enabled()
-        page.get_by_label("Use global execution command").check()
-        assert run.is_disabled()
-        page.get_by_label("Global execution command", exact=True).fill("python train.py")
-        assert run.is_enabled()
-        page.get_by_label("Name", exact=True).fill("")
-        assert run.is_disabled()
-        page.goto(f"/experiments/{lab.experiment(name='second')['id']}/add")
-        add = page.get_by_role("button", name="Add", exact=True)
-        page.get_by_label("Name").fill("second net")
-        assert add.is_disabled()
-        page.get_by_label("Execution command").fill("python train.py")
-        assert add.is_enabled()
-        page.get_by_label("Number of nodes, at least").fill("2")
-        assert add.is_disabled()
-        page.get_by_label("Number of nodes, at most").fill("2")
-        assert add.is_enabled()
-    assert site.errors == []
-
-
 def test_a_chosen_file_is_accepted_and_taken_away_again(site: Site) -> None:
     experiment = Lab(site.world).experiment(command=["python", "train.py"])["id"]
     with site.page("ann", f"/experiments/{experiment}/add") as page:

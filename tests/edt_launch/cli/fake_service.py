@@ -129,7 +129,6 @@ class FakeService:
 
     Attributes:
         old: ids of jobs that ended long ago.
-        is_slow: what is wished has not happened yet when it is answered.
     """
 
     jobs: dict[str, dict[str, Any]] = field(
@@ -141,7 +140,6 @@ class FakeService:
     broken: list[Callable[["Handler"], None]] = field(default_factory=list)
     is_admin: bool = True
     old: set[str] = field(default_factory=set)
-    is_slow: bool = False
     url: str = ""
     page: int = 500
 
@@ -174,24 +172,9 @@ class FakeService:
         spec = json.loads(asked.parts()["spec"])
         new = job("jcccccccc", state="queued", size=0) | spec
         if asked.query.get("dry_run"):
-            changes = [
-                {
-                    "job": None,
-                    "owner": "ada",
-                    "name": new["name"],
-                    "from": 0,
-                    "to": 2,
-                    "reason": "its fair share",
-                },
-                {
-                    "job": "jaaaaaaaa",
-                    "owner": "ada",
-                    "name": "train",
-                    "from": 4,
-                    "to": 2,
-                    "reason": "gives way",
-                },
-            ]
+            own = {"job": None, "owner": "ada", "name": new["name"], "from": 0, "to": 2}
+            other = {"job": "jaaaaaaaa", "owner": "ada", "name": "train", "from": 4, "to": 2}
+            changes = [own | {"reason": "its fair share"}, other | {"reason": "gives way"}]
             return {"changes": changes, "job": new}
         self.jobs[new["id"]] = new
         return new
@@ -208,8 +191,6 @@ class FakeService:
     def wish(self, asked: Asked, job_id: str, wish: str) -> Any:
         if wish == "resume" and self.one_job(asked, job_id)["state"] != "paused":
             raise ProblemError(409, f"{job_id} is not paused", "see 'edt ps'")
-        if self.is_slow:
-            return self.one_job(asked, job_id)
         states = {"stop": "stopping", "pause": "pausing", "resume": "queued"}
         return self.one_job(asked, job_id) | {"state": states[wish], "reason": None}
 

@@ -89,12 +89,12 @@ def test_a_log_in_which_nothing_comes_for_long_is_waited_for(service: FakeServic
         handler.send_response(200)
         handler.send_header("Transfer-Encoding", "chunked")
         handler.end_headers()
-        is_late.wait(0.3)  # longer than the client has patience for an answer
+        is_late.wait(1.5)  # longer than the client has patience for an answer
         handler.wfile.write(b"4\r\n[0] \r\n0\r\n\r\n")
 
     service.broken.append(slow)
     ended(service)
-    impatient = Service(Http(Configuration(service.url, TOKEN, "the test"), timeout=0.1))
+    impatient = Service(Http(Configuration(service.url, TOKEN, "the test"), timeout=1.0))
     assert list(output(impatient, JOB, follow=True)) == ["[0] "]
 
 
