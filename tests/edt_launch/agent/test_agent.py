@@ -388,14 +388,6 @@ def test_an_own_module_with_the_name_of_an_imported_one(light, tmp_path):
     assert agent.run()[1] == "own\n"
 
 
-def test_what_cannot_be_forked_runs_all_the_same(agents, tmp_path):
-    agent = agents([sys.executable, "no such file.py"], tmp_path)
-    code, out, err = agent.run()
-    assert (code, out) == (2, "")
-    assert "can't open file" in err
-    assert not agent.warm
-
-
 def test_a_command_that_is_not_there(agents, tmp_path):
     found = agents(["no-such-command"], tmp_path).run()
     assert found == (127, "", "edt-launch: cannot run no-such-command: No such file or directory\n")

@@ -30,10 +30,6 @@ def text(generation, slots=2, host="node1"):
     return render(Allocation(generation, (HostSlots(host, slots),)))
 
 
-def test_the_same_again_is_no_change():
-    assert accept(parse(text(3)), "# edt allocation v1 generation=3\n\nnode1:2\n", LIMITS, any_host) is None
-
-
 @pytest.mark.parametrize(
     "new, reason",
     [

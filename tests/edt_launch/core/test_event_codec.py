@@ -135,13 +135,6 @@ def test_a_line_that_is_no_event(line: bytes) -> None:
     assert read_line(line) is None
 
 
-@pytest.mark.parametrize(
-    "exit_code, name", [(137, "SIGKILL"), (-9, "SIGKILL"), (134, "SIGABRT"), (1, None), (255, None)]
-)
-def test_signals_behind_exit_codes(exit_code: int, name: str | None) -> None:
-    assert events.signal_name(exit_code) == name
-
-
 def table() -> str:
     """The table in docs/events.md, from the docstrings."""
     return "\n".join(

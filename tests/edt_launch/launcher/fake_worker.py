@@ -12,7 +12,6 @@ import sys
 import time
 
 WORKER = int(os.environ["EDT_WORKER"])
-SLOT = int(os.environ["EDT_SLOT"])
 SIZE = 2
 """Workers of a run, where that matters."""
 
@@ -155,15 +154,6 @@ def shrunk():
     if place["rank"] == 0:
         say("ready")
     until_size(launcher, place, 2)
-    end(launcher)
-
-
-def where():
-    """Says what its environment tells it."""
-    launcher, place = begin()
-    names = ("EDT_WORKER", "EDT_CHECKPOINT_DIR", "EDT_WMLA_LAUNCHER", "RESULT_DIR")
-    if place["rank"] == 0:
-        say(json.dumps([os.getcwd(), {name: os.environ.get(name) for name in names}]))
     end(launcher)
 
 

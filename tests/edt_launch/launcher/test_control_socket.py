@@ -13,14 +13,6 @@ from edt_launch.core.unix_address import unix_address
 from edt_launch.launcher.control_socket import CONNECTIONS, ControlSocket
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     folder = tmp_path / ("a long folder's name " * 10) / "run"

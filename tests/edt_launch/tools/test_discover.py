@@ -42,13 +42,6 @@ def test_what_makes_no_sense_is_an_error_and_prints_nothing(
     assert said in err
 
 
-def test_a_huge_file_is_not_read(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with file.open("r+b") as sparse:
-        sparse.truncate(2**40)
-    assert discover.main([str(file)]) == 1
-    assert "more than 16777216 bytes" in capsys.readouterr().err
-
-
 def test_notes_which_generation_was_printed(file: Path, tmp_path: Path) -> None:
     note = tmp_path / "note"
     assert discover.main([str(file), "--note", str(note)]) == 0

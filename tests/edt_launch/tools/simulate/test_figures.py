@@ -1,6 +1,6 @@
 import pytest
 
-from edt_launch.tools.simulate.figures import judge, quantile, rho
+from edt_launch.tools.simulate.figures import judge, rho
 from edt_launch.tools.simulate.replay import Outcome, Run, Timing, machines
 from small import job
 
@@ -14,11 +14,6 @@ def outcome(*runs):
 def run(name, submitted, *sizes, resizes=0, **fields):
     (ended, _) = sizes[-1]
     return Run(job(name, submitted, **fields), ended, resizes, 0, sizes)
-
-
-def test_the_percentile_is_the_nearest_rank():
-    values = [float(n) for n in range(1, 161)]
-    assert (quantile(values, 0.99), quantile(values, 0.5), quantile([3.0], 0.99)) == (159, 80, 3)
 
 
 def test_a_job_alone_on_the_whole_cluster_is_treated_fairly():

@@ -24,12 +24,6 @@ def test_a_trace_has_its_jobs_in_the_order_of_submission(tmp_path):
     assert any("synthetic" in note for note in found.notes)
 
 
-def test_priorities_and_weights_are_read_where_there_are_some(tmp_path):
-    found = read(write(tmp_path, "a,10,ada,1,1,2,50,7,2.5", header=HEADER + ",priority,weight"))
-    assert found.has_priorities
-    assert (found.jobs[0].priority, found.jobs[0].weight) == (7, 2.5)
-
-
 def test_measured_step_times_make_the_run_time():
     found = read(TRACES / "pollux" / "tuned-1.csv")
     apps = json.loads((TRACES / "pollux" / "apps_fixed_batch.json").read_text())
@@ -58,20 +52,6 @@ def test_a_bad_line_is_named_with_its_value_and_what_was_expected(tmp_path, line
     path = write(tmp_path, "first,0,ada,1,1,2,50", line)
     with pytest.raises(TraceError, match=re.escape(f"{path}, line 3: {value!r}: expected")) as caught:
         read(path)
-    assert expected in caught.value.expected
-
-
-@pytest.mark.parametrize(
-    "header, expected",
-    [
-        ("job_id,user", "a header with submit_time_s"),
-        (HEADER.replace("service_gpu_s", "length"), "service_gpu_s, app_key"),
-        ("", "a header with job_id"),
-    ],
-)
-def test_a_header_that_lacks_something_is_explained(tmp_path, header, expected):
-    with pytest.raises(TraceError, match="line 1") as caught:
-        read(write(tmp_path, header=header))
     assert expected in caught.value.expected
 
 

@@ -71,13 +71,6 @@ def test_the_first_step_and_name_are_found():
     assert difference.others == {"buffers": 1, "loss": 1}
 
 
-def test_workers_of_one_run_are_compared():
-    difference = first_difference([run(TWO, changes=[(1, 1, *BUFFER)])])
-    assert difference is not None
-    assert difference.is_of_workers
-    assert not difference.is_repetition
-
-
 @pytest.mark.parametrize("steps", [2, 4])
 def test_another_number_of_steps_is_a_difference(steps):
     difference = first_difference([run(), run(TWO, steps=steps)])
