@@ -9,6 +9,8 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
+import left_out
+
 FIRST = (
     "tests/system/",
     "tests/examples/",
@@ -19,13 +21,6 @@ FIRST = (
 """Folders whose tests wait for processes. They begin first: what is left for the end is short."""
 BEGAN = time.monotonic()
 IGNORED_BY_PYTHON = {signal.SIGPIPE, signal.SIGXFSZ}
-HOW_TO_HAVE = {
-    "not full": "tests marked full are left out: make test-all",
-    "chromium": "tests of the pages are skipped without Chromium: apt-get install chromium",
-    "postgresql": "tests on PostgreSQL are skipped without a server: apt-get install postgresql",
-    "gpu": "tests on a GPU are skipped without one: make gpu-check where there is one",
-}
-"""What a run leaves out, by a word of why, and how to have it."""
 
 # Tests run beside one another, and threads that wait for each other keep the processors busy.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -66,15 +61,9 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say what was left out, and how to have it."""
-    reasons = [
-        config.option.markexpr,
-        *(str(report.longrepr) for report in terminalreporter.getreports("skipped")),
-    ]
-    why = "\n".join(reasons).lower()
-    for word, advice in HOW_TO_HAVE.items():
-        if word in why:
-            terminalreporter.write_line(advice)
+    skipped = [str(report.longrepr) for report in terminalreporter.getreports("skipped")]
+    for line in left_out.advice([config.option.markexpr, *skipped]):
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -1,6 +1,5 @@
 """The conversation between the launcher and a worker, over a real socket; the worker's half is edt_hvd's."""
 
-import json
 import os
 import queue
 import socket
@@ -61,10 +60,15 @@ def at_rendezvous(wire: Wire) -> "queue.Queue[Any]":
     return outcome
 
 
-def test_a_worker_waits_at_the_rendezvous_for_its_assignment(wire: Wire) -> None:
+@pytest.mark.parametrize("is_early", [False, True])
+def test_a_worker_waits_at_the_rendezvous_for_its_assignment(wire: Wire, is_early: bool) -> None:
+    """One that came before the worker asked is not lost."""
+    if is_early:
+        wire.server.send(7, PLACE)
     outcome = at_rendezvous(wire)
     assert wire.next() == messages.AtRendezvous(5)
-    wire.server.send(7, PLACE)
+    if not is_early:
+        wire.server.send(7, PLACE)
     assert outcome.get(timeout=30) == PLACE
 
 
@@ -73,11 +77,7 @@ def test_a_worker_is_told_to_leave(wire: Wire) -> None:
     wire.next()
     wire.server.send(7, messages.Leave())
     assert outcome.get(timeout=30) is None
-
-
-def test_a_place_that_came_before_the_worker_asked_is_not_lost(wire: Wire) -> None:
-    wire.server.send(7, PLACE)
-    assert at_rendezvous(wire).get(timeout=30) == PLACE
+    assert not wire.server.send(8, messages.Leave()), "there is no such worker"
 
 
 def test_the_wanted_generation_only_grows(wire: Wire) -> None:
@@ -89,13 +89,6 @@ def test_the_wanted_generation_only_grows(wire: Wire) -> None:
     at_rendezvous(wire).get(timeout=30)
     assert announced == [4, 6]
     assert wire.worker.wanted_generation == 6
-
-
-def test_a_worker_at_the_rendezvous_learns_that_the_launcher_is_gone(wire: Wire) -> None:
-    outcome = at_rendezvous(wire)
-    wire.next()
-    wire.server._connections[7].shutdown(socket.SHUT_RDWR)
-    assert isinstance(outcome.get(timeout=30), CoordinatorLostError)
 
 
 def test_nobody_answers() -> None:
@@ -110,11 +103,8 @@ def test_nobody_answers() -> None:
     "first_line",
     [
         b"GET / HTTP/1.1\r\n\r\n",
-        b"\xff\xfe\n",
-        b"[1, 2]\n",
-        json.dumps({"type": "hello", "token": "wrong", "worker": 7}).encode() + b"\n",
-        json.dumps({"type": "at_rendezvous", "progress": 1}).encode() + b"\n",
-        json.dumps({"type": "hello", "token": TOKEN, "worker": "x"}).encode() + b"\n",
+        b'{"type": "hello", "token": "wrong", "worker": 7}\n',
+        b'{"type": "at_rendezvous", "progress": 1}\n',
     ],
 )
 def test_strangers_are_hung_up_on(wire: Wire, first_line: bytes) -> None:
@@ -125,7 +115,3 @@ def test_strangers_are_hung_up_on(wire: Wire, first_line: bytes) -> None:
     assert wire.received.empty()
     wire.worker.send(messages.Done())
     assert wire.next() == messages.Done()
-
-
-def test_sending_to_a_worker_that_is_gone_says_so(wire: Wire) -> None:
-    assert not wire.server.send(8, messages.Leave())

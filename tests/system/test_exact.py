@@ -116,11 +116,6 @@ def train_alone(folder: Path, *options: str) -> Journals:
     return Journals(folder).read()
 
 
-def train_under_mpirun(processes: int, script: Path, folder: Path, *arguments: str) -> Journals:
-    harness.run(*MPIRUN, processes, sys.executable, script, folder, *arguments, **MPI_ENVIRONMENT)
-    return Journals(folder).read()
-
-
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Journals:
     """The trainings in one process, without a launcher."""
@@ -128,7 +123,8 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Journals:
 
 
 def test_two_workers_train_the_same_bits_over_mpi(alone: Journals, tmp_path: Path) -> None:
-    check_runs(train_under_mpirun(2, SCHEDULED, tmp_path), [[]], 2, alone)
+    harness.run(*MPIRUN, 2, sys.executable, SCHEDULED, tmp_path, **MPI_ENVIRONMENT)
+    check_runs(Journals(tmp_path).read(), [[]], 2, alone)
 
 
 @pytest.mark.parametrize("count", [2, full(10)])
@@ -144,13 +140,6 @@ def test_resizes_at_random_steps_train_the_same_bits_over_gloo(
     assert job.end() == 0, job.stdout + job.stderr
     check_runs(Journals(job.results).read(), runs, 2, alone)
     assert not job.events("failed")
-
-
-@pytest.mark.full
-def test_resizes_at_random_steps_train_the_same_bits_over_mpi(alone: Journals, tmp_path: Path) -> None:
-    runs = random_runs(seed=0, start=4)
-    found = train_under_mpirun(4, PROGRAMS / "mpi_schedules.py", tmp_path, json.dumps(runs))
-    check_runs(found, runs, 4, alone)
 
 
 @pytest.mark.full

@@ -101,47 +101,16 @@ DEATHS = {
     ],
     "flapping": [
         '{ step = 5, action = "allocate", slots = [1, 4, 2, 3] }',
-        '{ step = 6, action = "allocate", slots = [4, 1, 2] }',
         '{ step = 25, action = "allocate", slots = [1, 3], point = "micro-batch" }',
         '{ step = 25, action = "kill", rank = 1 }',
     ],
-}
-
-
-def with_full(scripts: dict[str, list[str]], quick: str) -> list[Any]:
-    """Parameters: all of them but one are for the full run."""
-    return [
-        pytest.param(lines, id=name) if name == quick else full(lines, id=name)
-        for name, lines in scripts.items()
-    ]
-
-
-@pytest.mark.parametrize("rows", [full(rows, id=name) for name, rows in DEATHS.items()])
-def test_deaths(job: ElasticJob, script: Path, undisturbed: Digests, rows: list[str]) -> None:
-    disturb(job, script, 4, rows)
-    check(job, undisturbed)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("point", ["after-reduction", "after-commit"])
-def test_the_death_of_the_coordinator_in_the_last_step(
-    job: ElasticJob, script: Path, undisturbed: Digests, point: str
-) -> None:
-    script.write_text(fault_script(f'{{ step = {2 * STEPS}, action = "kill", rank = 0, point = "{point}" }}'))
-    job.allocate(2)
-    job.start(TRAIN, job.results, "--epochs", 2, "--delay", 0.1)
-    compare(job, undisturbed)
-    assert job.events("failed")
-
-
-RESIZES = {
-    "the coordinator": [
+    "the coordinator in a resize": [
         '{ step = 5, action = "drop", rank = 1 }',
         '{ resize = 1, action = "kill", rank = 0, point = "waiting" }',
         '{ resize = 1, action = "kill", rank = 0, point = "rendezvous" }',
         '{ resize = 2, action = "kill", rank = 0, point = "transfer" }',
     ],
-    "newcomers": [
+    "newcomers in a resize": [
         '{ step = 5, action = "allocate", slots = [1] }',
         '{ step = 10, action = "allocate", slots = [4] }',
         '{ resize = 2, action = "kill", rank = "newcomer", point = "waiting" }',
@@ -149,12 +118,25 @@ RESIZES = {
         '{ resize = 3, action = "kill", rank = "newcomer", point = "transfer" }',
     ],
 }
+QUICK = "newcomers in a resize"
 
 
-@pytest.mark.parametrize("rows", with_full(RESIZES, "newcomers"))
-def test_deaths_inside_resizes(job: ElasticJob, script: Path, undisturbed: Digests, rows: list[str]) -> None:
-    disturb(job, script, 4, rows)
+@pytest.mark.parametrize("name", [name if name == QUICK else full(name) for name in DEATHS])
+def test_deaths(job: ElasticJob, script: Path, undisturbed: Digests, name: str) -> None:
+    disturb(job, script, 4, DEATHS[name])
     check(job, undisturbed)
+
+
+@pytest.mark.full
+def test_the_death_of_the_coordinator_in_the_last_step(
+    job: ElasticJob, script: Path, undisturbed: Digests
+) -> None:
+    death = f'{{ step = {2 * STEPS}, action = "kill", rank = 0, point = "after-commit" }}'
+    script.write_text(fault_script(death))
+    job.allocate(2)
+    job.start(TRAIN, job.results, "--epochs", 2, "--delay", 0.1)
+    compare(job, undisturbed)
+    assert job.events("failed")
 
 
 NOTICES = [
@@ -169,20 +151,6 @@ def test_notices(job: ElasticJob, script: Path, undisturbed: Digests) -> None:
     job.until_size(1)
     check(job, undisturbed)
     assert not job.events("failed")
-
-
-HANGS = [
-    '{ step = 10, action = "stop", rank = 0 }',
-    '{ step = 15, action = "hang", rank = 2, point = "loader" }',
-    '{ step = 21, action = "hang", rank = 0, point = "micro-batch" }',
-]
-
-
-@pytest.mark.full
-def test_hangs(job: ElasticJob, script: Path, undisturbed: Digests) -> None:
-    disturb(job, script, 4, HANGS, "--hang-timeout", "3")
-    job.until(lambda: len(job.events("failed")) >= len(HANGS))
-    check(job, undisturbed)
 
 
 CHECKPOINTS = ("--checkpoint-interval", "0.2")

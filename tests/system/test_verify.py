@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 from pathlib import Path
 
@@ -48,7 +47,7 @@ def found(*words: object) -> dict:
 
 def script(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "a script.py"
-    path.write_text(textwrap.dedent(text))
+    path.write_text(text)
     return path
 
 
@@ -64,20 +63,12 @@ def test_a_script_keeps_its_bits_with_every_number_of_workers_and_when_resized(f
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    "flaw, cause, words",
-    [
-        ("augmentation", "unseeded randomness in the samples", "the samples differ in micro-batch"),
-        ("operator", "non-deterministic operator", "flawed::noisy made other outputs of the same inputs"),
-    ],
-)
-def test_a_script_that_does_not_repeat_itself_is_told_why(folder, flaw, cause, words):
-    verdict = found("--np", 1, VERIFIED, flaw)
+def test_a_script_that_does_not_repeat_itself_is_told_why(folder):
+    verdict = found("--np", 1, VERIFIED, "operator")
     assert verdict["runs"] == ["1 worker", "1 worker again"]
-    assert verdict["difference"]["step"] == 1
-    assert verdict["difference"]["name"] == "model.0.weight"
-    assert verdict["cause"] == cause
-    assert words in verdict["why"]
+    assert (verdict["difference"]["step"], verdict["difference"]["name"]) == (1, "model.0.weight")
+    assert verdict["cause"] == "non-deterministic operator"
+    assert "flawed::noisy made other outputs of the same inputs" in verdict["why"]
 
 
 @pytest.mark.full
@@ -86,31 +77,22 @@ def test_what_newcomers_lack_is_state_outside_the_state(folder):
     assert verdict["runs"] == ["2 workers", "2 workers again", "1 → 2 workers"]
     assert (verdict["difference"]["step"], verdict["difference"]["rank"]) == (3, 1)
     assert verdict["cause"] == "state outside TorchState, or dependence on the rank"
-    assert "between the reduction and commit()" in verdict["why"]
     assert "loader (ElasticDataLoader)" in verdict["advice"]
 
 
 @pytest.mark.full
-def test_a_failing_script_has_the_last_word(folder, tmp_path):
-    result = verify("--np", 1, script(tmp_path, "raise OSError('no data here')"))
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("raise OSError('no data here')", "OSError: no data here"),
+        ("print('trained')", "nothing was recorded: verify needs edt_hvd.TorchState"),
+        ("import time; time.sleep(1000)", "1 worker: not done after 5 s; raise --timeout"),
+    ],
+)
+def test_a_script_that_cannot_be_verified_is_told_why(folder, marked, tmp_path, text, words):
+    result = verify("--np", 1, "--timeout", 60 if "sleep" not in text else 5, script(tmp_path, text))
     assert result.returncode == 3
-    assert "OSError: no data here" in result.stderr
-    log = Path(result.stderr.split("log: ")[1].splitlines()[0])
-    assert "no data here" in log.read_text()
-
-
-@pytest.mark.full
-def test_a_script_without_a_state_is_told_what_verify_needs(folder, tmp_path):
-    result = verify("--np", 1, script(tmp_path, "print('trained')"))
-    assert result.returncode == 3
-    assert "nothing was recorded: verify needs edt_hvd.TorchState" in result.stderr
-
-
-@pytest.mark.full
-def test_a_script_that_hangs_is_ended(folder, marked, tmp_path):
-    result = verify("--np", 1, "--timeout", 5, script(tmp_path, "import time; time.sleep(1000)"))
-    assert result.returncode == 3
-    assert "1 worker: not done after 5 s; raise --timeout" in result.stderr
+    assert words in result.stderr
     assert processes.having(marked) == set()
 
 
@@ -129,17 +111,8 @@ def test_ending_it_leaves_no_process_behind(folder, marked, tmp_path, number, ex
     assert exit_code != 130 or list(folder.glob("edt-verify-*")) == []
 
 
-@pytest.mark.parametrize(
-    "words, said",
-    [
-        (["missing.py"], "missing.py is not a Python file"),
-        (["--np", "1,zwei", VERIFIED], "--np 1,zwei: expected numbers of workers"),
-        (["--np", "0", VERIFIED], "--np 0: expected"),
-        (["--steps", "2", VERIFIED], "--steps"),
-    ],
-)
-def test_usage(folder, words, said):
-    result = verify(*words)
+def test_usage(folder):
+    result = verify("--np", "1,zwei", VERIFIED)
     assert result.returncode == 2
-    assert said in result.stderr
+    assert "--np 1,zwei: expected numbers of workers" in result.stderr
     assert list(folder.glob("edt-verify-*")) == []

@@ -4,17 +4,18 @@ scheduled.py OUT [--perturbed] [--changes JSON]
 
 JSON lists one run of the trainings after another; each is a list of [AT, SIZE]: after AT steps of the run the
 world is one of SIZE workers. One step before, all wait until that has been announced, having asked for it
-with a file OUT/change.<number of the change>. Without it there is one run, in the world as it is.
+with a file OUT/change.<number of the change>. Without it there is one run, in the world as it is. Each worker
+appends to OUT/steps.<pid>.jsonl one line a step.
 """
 
 import argparse
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
 
-from journal import Journal
-from models import as_state, in_turn, make, steps_done
+from models import as_state, digests, in_turn, make, steps_done
 
 import edt_hvd
 from edt_hvd.world import world
@@ -40,7 +41,7 @@ def main() -> None:
     beginning.save()
     state = as_state(trainings, run=0)
     requests = [(run, at) for run, changes in enumerate(options.changes) for at, _ in changes]
-    journal = Journal(options.out)
+    journal = (options.out / f"steps.{os.getpid()}.jsonl").open("a", buffering=1)
 
     def wait_if_due() -> None:
         upcoming = (state.run, steps_done(trainings) + 1)
@@ -52,7 +53,9 @@ def main() -> None:
         while state.run < len(options.changes):
             wait_if_due()
             for training in in_turn(trainings):
-                journal.write(state.run, training)
+                row = {"run": state.run, "model": training.name, "step": training.loader.total_steps_done}
+                row |= {"rank": edt_hvd.rank(), "size": edt_hvd.size(), "digests": digests(training)}
+                journal.write(json.dumps(row) + "\n")
                 state.commit()
                 wait_if_due()
             state.run += 1
