@@ -13,16 +13,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 LAUNCHER = (
-    "tests/system/test_allocation_file.py",
     "tests/system/test_failures.py",
     "tests/system/test_launchers.py",
     "tests/system/test_leaving.py",
-    "tests/system/test_pausing.py",
     "tests/system/test_processes.py",
-    "tests/system/test_programs.py",
     "tests/system/test_resizes.py",
     "tests/system/test_restarts.py",
-    "tests/system/test_warm.py",
 )
 HOROVODRUN = ("tests/system/test_horovodrun.py",)
 TRAINING = (
@@ -45,12 +41,9 @@ TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("tests/system/test_exact.py", "tests/system/test_launchers.py", "tests/system/test_patterns.py"),
     ),
     ("edt_hvd/world/horovod_world.py", HOROVODRUN),
-    ("edt_hvd/warm/", ("tests/system/test_warm.py", "tests/system/test_resizes.py")),
-    ("edt_hvd/wmla/", (*WMLA, "tests/edt_hvd/wmla/test_*.py")),
-    (
-        "edt_hvd/world/determinism.py",
-        ("tests/edt_hvd/world/test_determinism.py", "tests/system/test_exact.py"),
-    ),
+    ("edt_hvd/warm/", ("tests/system/test_processes.py", "tests/system/test_resizes.py")),
+    ("edt_hvd/wmla/", WMLA),
+    ("edt_hvd/world/determinism.py", ("tests/system/test_exact.py",)),
     ("edt_hvd/world/", (*LAUNCHER, *TRAINING, *HOROVODRUN, "tests/system/test_torn_worlds.py")),
     ("edt_messages/", (*LAUNCHER, *TRAINING, *HOROVODRUN)),
     ("edt_hvd/", (*TRAINING, "tests/system/test_verify.py", "tests/examples/test_*.py")),

@@ -34,7 +34,8 @@ def commit(folder: Path, *names: str) -> str:
 
 
 def test_the_first_line_that_fits_counts() -> None:
-    assert covering("edt_hvd/warm/worker.py") == ("tests/system/test_warm.py", "tests/system/test_resizes.py")
+    found = ("tests/system/test_processes.py", "tests/system/test_resizes.py")
+    assert covering("edt_hvd/warm/worker.py") == found
     assert "tests/system/test_exact.py" in covering("edt_hvd/elastic.py")
     assert covering("docs/install.md") == covering("launch/edt_launch/cli/top.py") == ()
 
