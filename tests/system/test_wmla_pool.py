@@ -1,4 +1,4 @@
-"""WMLA programs in a pool: as many workers as they can use, and gangs that nobody resizes."""
+"""WMLA programs in a pool: as many workers as they can use."""
 
 import json
 from collections.abc import Iterator
@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from edt_launch.adapters.wmla.frameworks import Framework
-from edt_launch.adapters.wmla.running.layout import ResultDir
-from edt_launch.service.states import State, Wanted
+from edt_launch.service.states import State
 from harness import PROGRAMS
 from pool_harness import Pool
 
@@ -48,21 +47,3 @@ def test_what_a_program_cannot_use_is_for_others(pool: Pool, tmp_path: Path) -> 
         (pool.out / f"finish.{job}").touch()
         pool.until(lambda job=job: pool.job(job).state is State.SUCCEEDED)
     assert pool.overlaps() == []
-
-
-@pytest.mark.full
-def test_a_gang_starts_with_all_of_its_processes_and_keeps_them(pool: Pool) -> None:
-    code = PROGRAMS / "wmla gang"
-    command = ("main.py", "0", "wait", "1", "wait")
-    gang = pool.submit_command("ann", 2, 2, command, code, framework=Framework.GANG)
-    pool.until_training(gang)
-    pool.until(lambda: pool.job(gang).state is State.RUNNING)
-    other = pool.submit("bob", 1, 4, "--steps", 100_000)
-    pool.until_sizes(2, 2)
-    printed = ResultDir(pool.settings.paths.job(gang).root).processes
-    pool.until(lambda: sum("sum 3" in path.read_text() for path in printed.glob("*/stdout")) == 2)
-    pool.wish(gang, Wanted.STOP)
-    pool.until(lambda: pool.job(gang).state is State.STOPPED)
-    pool.until_sizes(0, 4)
-    pool.wish(other, Wanted.STOP)
-    pool.until(lambda: pool.job(other).state is State.STOPPED)

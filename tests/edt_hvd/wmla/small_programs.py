@@ -47,10 +47,6 @@ def datasets() -> tuple[Points, Points]:
     return Points(75, 0), Points(21, 1)
 
 
-def without_test() -> tuple[Points, Points]:
-    return Points(75, 0), Points(0, 1)
-
-
 def own_step(model: Any, data: Any, eva: Any, train_loader: Any, fn_args: Any) -> Any:
     """What programs for WMLA have as fn_step_train, with a step that they should not make."""
     inputs, labels = data

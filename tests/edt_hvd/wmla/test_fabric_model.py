@@ -11,14 +11,12 @@ from edt_hvd.wmla import FabricModel, UnsupportedError
 from small_programs import (
     Halving,
     Network,
-    Points,
     Remembering,
     datasets,
     make,
     own_step,
     own_test,
     weights,
-    without_test,
 )
 
 # Three steps an epoch, with four, four and two mini-batches, the last of them with three samples.
@@ -37,14 +35,6 @@ def constructor(kind: Any = torch.optim.SGD, network: torch.nn.Module | None = N
 
 
 # The constructor.
-
-
-@pytest.mark.parametrize(
-    "twice", [{"driver_logger": None, "driver_logger_callback": None}, {"save_to_onnx": 1, "enable_onnx": 1}]
-)
-def test_both_names_of_one_argument(job: Path, twice: dict[str, Any]) -> None:
-    with pytest.raises(TypeError, match=r"is the same as .*; give one of them"):
-        FabricModel(**constructor(), **twice)
 
 
 @pytest.mark.parametrize(
@@ -121,17 +111,6 @@ def test_the_programs_own_step_trains_the_same_model(job: Path) -> None:
     assert plain.train == own.train
     assert [row[1:] for row in plain.test] == [row[1:] for row in own.test]
     assert [row[0] for row in plain.test] == pytest.approx([row[0] for row in own.test])
-
-
-@pytest.mark.parametrize("function", [without_test, lambda: (Points(75, 0), None)])
-def test_without_a_test_set_nothing_is_validated(
-    job: Path, capsys: pytest.CaptureFixture[str], function: Any
-) -> None:
-    logger = Remembering()
-    program, *_ = make(function, driver_logger=logger)
-    program.train(1, BATCH_SIZE, ENGINES)
-    assert not logger.test
-    assert capsys.readouterr().out.count("no validation") == 1
 
 
 def test_training_goes_on_with_a_second_call(job: Path) -> None:

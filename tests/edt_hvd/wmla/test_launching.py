@@ -22,17 +22,6 @@ def test_what_is_said() -> None:
     ]
 
 
-def test_the_answer_may_come_in_parts() -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        launcher = Launcher(theirs)
-        ours.sendall(b'{"type": "ended", "number": 1, "exit_code": 1, ')
-        assert launcher.receive(1) is None
-        ours.sendall(b'"message": "killed"}\n')
-        ended = launcher.receive(1)
-    assert ended == Ended(1, 1, "killed")
-
-
 def test_the_end_of_a_training_that_was_cancelled_is_not_that_of_the_next() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:

@@ -130,14 +130,6 @@ def test_a_resize_that_is_refused_does_not_end_the_training(
     assert "job jaaaaaaaa keeps its size: edt set: edt: set failed" in capsys.readouterr().err
 
 
-def test_a_job_whose_end_is_not_told_is_stopped(edt: Edt, job: Job) -> None:
-    edt.ends(logs=[1])
-    (edt.folder / "ended").touch()
-    with pytest.raises(RefusedError, match="cannot be followed any more"):
-        job.run()
-    assert edt.asked == ["logs", "stop"]
-
-
 def test_a_service_that_is_away_is_told_to_stop_a_job_when_it_is_back(edt: Edt) -> None:
     edt.ends(stop=[3, 3])
     pauses: list[float] = []

@@ -7,7 +7,7 @@ import edt_hvd
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.train_config import TrainConfig
 from edt_hvd.wmla.training.data import training_loader
-from edt_hvd.wmla.training.train_step import computed, train_step
+from edt_hvd.wmla.training.train_step import train_step
 from small_programs import Network, Points, datasets
 
 pytestmark = [
@@ -42,21 +42,6 @@ def returning(answer: Any) -> Any:
 def test_a_step_that_returns_something_else(answer: Any) -> None:
     with pytest.raises(TypeError, match=r"fn_step_train returned .*; return \(acc, loss\)"):
         outcomes(fn_step_train=returning(answer))
-
-
-def computing(samples: int) -> Any:
-    model = Network()
-    program = Program(model, torch.optim.SGD(model.fc.parameters()), torch.nn.CrossEntropyLoss(), datasets)
-    inputs, classes = zip(*(Points(samples, 0)[index] for index in range(samples)), strict=True)
-    return computed(program, (torch.stack(inputs), torch.tensor(classes)))
-
-
-def test_a_mini_batch_of_one_sample_that_a_model_cannot_compute() -> None:
-    computing(2)
-    with pytest.raises(ValueError, match="more than 1 value per channel") as caught:
-        computing(1)
-    (note,) = caught.value.__notes__
-    assert "does not leave one sample over" in note
 
 
 def test_the_model_and_its_optimizer_are_what_they_look_like() -> None:
