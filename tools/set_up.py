@@ -18,7 +18,7 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -127,6 +127,15 @@ def make_venv(log: Log, base: str, torch: Torch | None) -> None:
     log.run(PYTHON, "-m", "pip", "install", f"uv=={locked('uv')}", env=environment())
 
 
+def export_pins(log: Log, venv: Path, file: Path, env: Mapping[str, str]) -> None:
+    """Write what the lock pins for all parts into a file, less torch, what only torch needs, and Horovod."""
+    log.run(
+        venv / "bin" / "uv", "export", "--quiet", "--frozen", "--no-header", "--no-hashes", "--no-annotate",
+        "--no-emit-project", "--no-emit-package", "horovod", "--prune", "torch", "--group", "build",
+        *(word for extra in EXTRAS for word in ("--extra", extra)), "--output-file", file, env=env,
+    )  # fmt: skip
+
+
 class Installer:
     """Installs with uv what the lock pins, less what is kept of the interpreter's own."""
 
@@ -136,11 +145,7 @@ class Installer:
         self.env = environment() | ({} if WHEELS else uv_settings(listing))
         self.kept = kept.closure if kept else ()
         self.pins = VENV / "pins.txt"
-        log.run(
-            VENV / "bin" / "uv", "export", "--quiet", "--frozen", "--no-header", "--no-hashes", "--no-annotate",
-            "--no-emit-project", "--no-emit-package", "horovod", "--prune", "torch", "--group", "build",
-            *(word for extra in EXTRAS for word in ("--extra", extra)), "--output-file", self.pins, env=self.env,
-        )  # fmt: skip
+        export_pins(log, VENV, self.pins, self.env)
         lines = self.pins.read_text().splitlines(keepends=True)
         self.pins.write_text("".join(line for line in lines if re.split(r"[=\[ ]", line)[0] not in self.kept))
 
