@@ -1,10 +1,19 @@
 # Every target sets up what it needs; a second run finds it done. Settings:
 #   PYTHON=python3.12   the interpreter that the virtual environment is made with (3.11 or newer)
+#   TORCH=2.8.0         this torch instead of the locked one; TORCH=present keeps the interpreter's own, whatever it is
+#   WHEELS=DIR          install from a directory that `make wheels` has filled, without network
 #   EDT_CUDA=0          build Horovod for the CPU even where there is a CUDA torch
+#   VENV=DIR            where the virtual environment is
 #   ARGS="-k loader"    more arguments for pytest
 PYTHON ?= python3
+TORCH ?=
+WHEELS ?=
+VENV ?= .venv
 ARGS ?=
-BIN := .venv/bin
+BIN := $(VENV)/bin
+export EDT_TORCH := $(TORCH)
+export EDT_WHEELS := $(WHEELS)
+export EDT_VENV := $(VENV)
 
 # As root, Open MPI asks for this twice. Elsewhere it has no effect.
 export OMPI_ALLOW_RUN_AS_ROOT := 1
@@ -14,10 +23,10 @@ unexport PYTHONPATH PYTHONHOME
 unexport PYTHONDONTWRITEBYTECODE
 # The environment's commands come first, whatever is active in the calling shell. Not for set-up itself: its
 # python3 is the one that the environment is made of.
-IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
+IN_VENV := PATH="$(abspath $(BIN)):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-affected lint format doctor clean
+.PHONY: help setup wheels demo test test-all test-affected test-torch gpu-check lint format doctor clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -27,6 +36,10 @@ setup: ## make the virtual environment in .venv, build Horovod and the native ke
 	  echo 'set-up: "$(PYTHON)" is missing or older than Python 3.11: install a newer Python,' \
 	       'or name one: make PYTHON=python3.12 $(MAKECMDGOALS)' >&2; exit 1; }
 	@"$(PYTHON)" tools/set_up.py
+
+wheels: ## collect in DIR all that set-up fetches, for FOR_PYTHON=3.12 and TORCH; then: make setup WHEELS=DIR
+	@"$(PYTHON)" tools/collect_wheels.py "$(or $(DIR),$(error make wheels DIR=directory))" $(and $(FOR_PYTHON),--python $(FOR_PYTHON)) \
+	  $(and $(FOR_MACHINE),--machine $(FOR_MACHINE))
 
 demo: setup ## train on real data while the number of workers changes
 	@$(IN_VENV) edt demo examples/digits.py
@@ -51,9 +64,17 @@ test-affected: setup ## of what only test-all runs: tests that cover the last ch
 	if [ -n "$$files" ]; then \
 	  $(IN_VENV) pytest -n 3 -m full --begin-within=900 $(ARGS) $$files || [ $$? = 5 ]; fi  # 5: none of theirs is left
 
+test-torch: ## the tests of exactness and of jobs with another torch: make test-torch TORCH=2.8.0
+	@$(MAKE) --no-print-directory setup VENV=.venv-torch-$(or $(TORCH),$(error make test-torch TORCH=version))
+	PATH="$(CURDIR)/.venv-torch-$(TORCH)/bin:$$PATH" pytest -n 2 -m "not full" --hypothesis-profile=quick $(ARGS) \
+	  tests/edt_hvd tests/examples tests/system
+
+gpu-check: ## what a machine with a GPU shows, in at most eight minutes: make gpu-check OUT=DIR [WHEELS=DIR]
+	@"$(PYTHON)" tools/gpu_check.py $(and $(WHEELS),--wheels "$(WHEELS)") --out "$(or $(OUT),$(error make gpu-check OUT=directory))"
+
 format: setup ## let ruff rewrite the sources
 	$(IN_VENV) ruff check --fix .
 	$(IN_VENV) ruff format .
 
 clean: ## remove the environment and everything built (the cache of built wheels stays)
-	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-* build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

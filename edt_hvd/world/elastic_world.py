@@ -182,7 +182,7 @@ def abort_collectives() -> None:
     Horovod ends a world in which an operation has failed. But a loss does not show on every connection, such
     as one to a host without power: whoever waits there would notice only after Gloo's timeout of 30 seconds.
     NCCL's communicators are not aborted; a kernel of theirs that waits for a lost worker ends with its
-    process. The function comes with the build of Horovod (``cmake/build_horovod.cmake``).
+    process. The function comes with the build of Horovod (patches in ``native/horovod``).
     """
     _horovods_abort()()
 

