@@ -42,7 +42,7 @@ wheels: ## collect in DIR all that set-up fetches, for FOR_PYTHON=3.12 and TORCH
 	  $(and $(FOR_MACHINE),--machine $(FOR_MACHINE))
 
 demo: setup ## train on real data while the number of workers changes
-	@$(IN_VENV) edt demo examples/digits.py
+	@$(IN_VENV) edt demo
 
 doctor: setup ## check this machine and the environment
 	@$(IN_VENV) edt doctor

@@ -175,11 +175,11 @@ class Installer:
 
 
 @contextmanager
-def step(title: str) -> Iterator[Log]:
-    """Print what is being done, and how long it took; its commands write into a log of their own."""
+def step(title: str, name: str) -> Iterator[Log]:
+    """Print what is being done, and how long it took; its commands write into the log of that name."""
     begin = time.monotonic()
     print(f"{title} ...", end="", flush=True)
-    yield Log(LOGS / f"{title.partition(' ')[0].strip(',').lower()}.log")
+    yield Log(LOGS / f"{name}.log")
     print(f" {time.monotonic() - begin:.0f} s")
 
 
@@ -242,12 +242,11 @@ def set_up() -> None:
     check_tools()
     base = base_interpreter()
     kept = kept_torch(base)
-    with step(f"Environment in {VENV.name}") as log:
+    with step(f"Environment in {VENV.name}", "environment") as log:
         make_venv(log, base, kept)
         install = Installer(log, kept)
-    with step(
-        f"torch {kept.version} of {base}, and build tools" if kept else "torch, MPI and build tools"
-    ) as log:
+    title = f"torch {kept.version} of {base}" if kept else "torch, MPI and build tools"
+    with step(title, "torch") as log:
         wanted = [] if kept else [f"torch=={os.environ.get('EDT_TORCH') or locked('torch')}"]
         install(
             log, "--overrides", install.pins, *wanted, *(name for name in FIRST if name not in install.kept)
@@ -258,13 +257,13 @@ def set_up() -> None:
     with ThreadPoolExecutor(1) as background:
         try:
             horovod = background.submit(install_horovod, Log(LOGS / "horovod.log"), install, torch)
-            with step("Pinned packages") as log:
+            with step("Pinned packages", "packages") as log:
                 install(log, "--no-deps", "--requirement", install.pins)
                 note = install_torchvision(log, install, torch)
-            with step("Kernels, edt_hvd and edt_launch") as log:
+            with step("Native kernels, edt_hvd and edt_launch", "edt") as log:
                 install(log, "--no-deps", "--no-build-isolation", "--config-settings",
                         f"build-dir=build/{VENV.name}/{{wheel_tag}}", "--editable", ROOT)  # fmt: skip
-            with step("Horovod (built the first time, since torch is there)"):
+            with step("Horovod (built the first time, since torch is there)", "waiting"):
                 notes = horovod.result()
         except BaseException:
             Log.kill_all()

@@ -10,14 +10,13 @@ file(REMOVE_RECURSE "${BUILD_DIR}")
 file(MAKE_DIRECTORY "${BUILD_DIR}" "${WHEEL_DIR}")
 
 if(CUDA)
-  find_program(NVCC nvcc HINTS ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
-  if(NOT NVCC)
+  find_program(NVCC nvcc)
+  file(REAL_PATH "${NVCC}/../.." beside_nvcc)
+  find_path(CUDA_HOME include/cuda_runtime.h HINTS ENV CUDA_HOME PATHS "${beside_nvcc}" /usr/local/cuda NO_DEFAULT_PATH)
+  if(NOT EXISTS "${CUDA_HOME}/bin/nvcc")
     message(FATAL_ERROR "error: torch here is built for CUDA, but the CUDA compiler nvcc is missing. Install the CUDA "
                         "toolkit and set CUDA_HOME to it, or set EDT_CUDA=0 to build Horovod for the CPU.")
   endif()
-  file(REAL_PATH "${NVCC}" NVCC)
-  cmake_path(GET NVCC PARENT_PATH CUDA_HOME)
-  cmake_path(GET CUDA_HOME PARENT_PATH CUDA_HOME)
   # NCCL comes with torch's packages, without the link that linkers look for, or with the system.
   execute_process(COMMAND "${PYTHON}" -c "import nvidia.nccl; print(list(nvidia.nccl.__path__)[0])"
                   OUTPUT_VARIABLE NCCL_HOME OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
@@ -32,6 +31,8 @@ if(CUDA)
     file(CREATE_LINK "${NCCL_HOME}/lib/libnccl.so.2" "${BUILD_DIR}/libnccl.so" SYMBOLIC)
     list(APPEND GPU HOROVOD_NCCL_LIB=${BUILD_DIR})
   endif()
+else()
+  set(GPU HOROVOD_WITHOUT_CUDA=1)
 endif()
 
 execute_process(

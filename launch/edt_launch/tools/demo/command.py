@@ -26,6 +26,9 @@ from edt_launch.core.run_dir import RunDir
 from edt_launch.tools.demo import plot
 
 LAUNCHER = (sys.executable, "-m", "edt_launch.launcher.command")
+EXAMPLES = (Path(__file__).with_name("digits.py"), Path(__file__).parents[4] / "examples" / "digits.py")
+"""Where the default script is: in an installed package, in a checkout."""
+
 SCRIPT_ARGUMENTS = ("--epochs", "30", "--delay", "0.25")
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 POLL_INTERVAL = 0.1
@@ -91,7 +94,9 @@ def is_complete(progress: Progress, plan: Sequence[Stage]) -> bool:
 
 
 def demo(
-    script: Annotated[Path, typer.Argument(metavar="SCRIPT", help="The training script.")],
+    script: Annotated[
+        Path | None, typer.Argument(metavar="[SCRIPT]", help="The training script, else examples/digits.py.")
+    ] = None,
     arguments: Annotated[
         list[str] | None,
         typer.Argument(metavar="ARGS", help=f"The script's arguments, else {' '.join(SCRIPT_ARGUMENTS)}."),
@@ -104,8 +109,9 @@ def demo(
 
     SCRIPT has to report total_steps; loss is for the plot, accuracy for the summary: see examples/digits.py.
     """
+    script = script or next(filter(Path.is_file, EXAMPLES))
     if not script.is_file():
-        raise typer.BadParameter(f"{script} is not a file; try examples/digits.py", param_hint="SCRIPT")
+        raise typer.BadParameter(f"{script} is not a file; without a name, examples/digits.py is trained", param_hint="SCRIPT")
     folder = output_dir or Path("runs") / time.strftime(f"demo-%Y%m%d-%H%M%S-{os.getpid()}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
