@@ -87,9 +87,10 @@ def main() -> None:
     kept: list[dict] = []
 
     def goes_on() -> bool:
-        if options.delay and options.epochs is None:
+        is_between_epochs = loader.total_steps_done == state.epoch * len(loader)
+        if options.delay and options.epochs is None and is_between_epochs:
             return edt_hvd.average({"is_slow": float(not hurry.exists())})["is_slow"] > 0
-        return state.epoch < epochs
+        return not is_between_epochs or state.epoch < epochs
 
     @edt_hvd.elastic
     def train(state) -> None:
