@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from horovod_wheel import ROOT, Log, SetUpError, locked
+from horovod_wheel import ROOT, TORCHVISION, Log, SetUpError, locked
 from set_up import environment, export_pins, uv_settings
 
 
@@ -49,11 +49,7 @@ def collect(directory: Path, python: str, machine: str) -> None:
         env = environment() | uv_settings(listing) | {"VIRTUAL_ENV": str(venv)}
         export_pins(log, venv, pins, env)
         wanted = Path(scratch) / "torch.txt"
-        wanted.write_text(
-            ""
-            if torch == "present"
-            else f"torch=={torch}\ntorchvision==0.{int(torch.split('.')[1]) + 15}.*\n"
-        )
+        wanted.write_text("" if torch == "present" else f"torch=={torch}\n{TORCHVISION}\n")
         log.run(
             venv / "bin/uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python-version",
             python, "--python-platform", f"{machine}-manylinux_2_28", "--overrides", pins,

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import ClassVar
 
 ROOT = Path(__file__).resolve().parent.parent
+TORCHVISION = "torchvision>=0.21"  # each is for one torch; 0.21 was for 2.6
 TORCH_PROBE = """
 import importlib.metadata, json, pathlib, re
 try:

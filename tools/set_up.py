@@ -168,10 +168,10 @@ class Installer:
         lines = self.pins.read_text().splitlines(keepends=True)
         self.pins.write_text("".join(line for line in lines if re.split(r"[=\[ ]", line)[0] not in self.kept))
 
-    def __call__(self, log: Log, *arguments: str | Path) -> None:
-        """Run ``uv pip install``."""
+    def __call__(self, log: Log, *arguments: str | Path, command: str = "install") -> None:
+        """Run a command of ``uv pip``."""
         source = ("--no-index", "--find-links", Path(WHEELS).resolve()) if WHEELS else ()
-        log.run(VENV / "bin" / "uv", "pip", "install", *source, *arguments, env=self.env)
+        log.run(VENV / "bin" / "uv", "pip", command, *source, *arguments, env=self.env)
 
 
 @contextmanager
@@ -222,9 +222,12 @@ def install_torchvision(log: Log, install: Installer, torch: Torch) -> str:
     """Install torchvision alone, as it would bring a torch of its own; return what came of it."""
     if "torchvision" in install.kept:
         return "torchvision is the interpreter's own"
+    wanted, found = VENV / "torchvision.in", VENV / "torchvision.txt"
+    wanted.write_text(f"torch=={torch.version.partition('+')[0]}\n{horovod_wheel.TORCHVISION}\n")
     try:
-        # Released together with torch 2.x as 0.(x + 15).
-        install(log, "--no-deps", f"torchvision==0.{int(torch.version.split('.')[1]) + 15}.*")
+        install(log, "--output-file", found, wanted, command="compile")
+        pins = found.read_text().splitlines()
+        install(log, "--no-deps", next(line for line in pins if line.startswith("torchvision==")))
     except SetUpError:
         return f"no torchvision for torch {torch.version}: only some examples need it; see {log.path}"
     return ""

@@ -111,7 +111,7 @@ def test_a_cached_wheel_that_does_not_install_is_built_anew(
     class FakeInstaller(set_up.Installer):
         def __init__(self) -> None: ...
 
-        def __call__(self, _log: Log, *arguments: str | Path) -> None:
+        def __call__(self, _log: Log, *arguments: str | Path, command: str = "install") -> None:
             installed.append(Path(arguments[-1]).name)
             if installed[-1] == rubbish.name:
                 raise SetUpError("not a wheel")
