@@ -142,7 +142,7 @@ def cuda_wanted() -> bool:
 
 def cache_entry(torch: Torch, environment: Mapping[str, str]) -> Path:
     """Return where the wheel is kept: in ``edt/wheels`` of ``$XDG_CACHE_HOME``, by default ``~/.cache``."""
-    sources = sorted([*(ROOT / "native" / "horovod").iterdir(), Path(__file__)])
+    sources = sorted((ROOT / "native" / "horovod").iterdir())
     parts = (
         locked("horovod"), f"torch{torch.version}", sysconfig.get_config_var("SOABI"),
         sysconfig.get_platform() + "".join(platform.libc_ver()),
