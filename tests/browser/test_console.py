@@ -1,6 +1,6 @@
 """The console in a real browser."""
 
-from playwright.sync_api import Page, Route
+from playwright.sync_api import Page
 
 from edt_launch.service.states import State, Wanted
 from pages import Site
@@ -84,30 +84,3 @@ def test_a_consumer_is_changed_after_a_look_at_who_gains_and_loses(site: Site) -
         page.locator("tr", has_text="ann,").get_by_role("cell", name="3", exact=True).wait_for()
         assert page.evaluate("window.isSame")
     assert [error for error in site.errors if "409" not in error] == []
-
-
-def test_a_form_whose_upload_was_stopped_can_be_sent_again(site: Site) -> None:
-    sent: list[Route] = []
-
-    def answer(route: Route) -> None:
-        sent.append(route)
-        if len(sent) > 1:
-            route.continue_()
-
-    with site.page("ann") as page:
-        page.clock.install()
-        page.goto("/console/run")
-        page.get_by_label("Command").fill("true")
-        page.route("**/console/run", answer)
-        button = page.get_by_role("button", name="Run", exact=True)
-        with page.expect_request("**/console/run"):
-            button.dblclick()
-        page.wait_for_timeout(200)
-        assert len(sent) == 1
-        sent[0].abort("aborted")  # as by the browser's button
-        page.clock.fast_forward(3000)
-        button.click()
-        page.wait_for_url("**/jobs/j*")
-    assert len(sent) == 2
-    assert len(site.world.store.jobs.live()) == 1
-    assert site.errors == []

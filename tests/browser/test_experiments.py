@@ -110,25 +110,6 @@ def test_a_chosen_file_is_accepted_and_taken_away_again(site: Site) -> None:
     assert site.errors == []
 
 
-def test_texts_of_several_lines_stay_as_they_are(site: Site) -> None:
-    lab = Lab(site.world)
-    texts = {"command": ["bash", "-c", "echo one\nexit 3"], "description": "\n a\nb"}
-    definition = lab.definition(**texts, code=None)["id"]
-    experiment = lab.experiment(definition, **texts)["id"]
-    with site.page("ann", f"/experiments/{experiment}/edit") as page:
-        page.get_by_label("Name").fill("second")
-        page.get_by_role("button", name="Save").click()
-        page.locator("[name=version][value='2']").wait_for(state="attached")
-        page.goto(f"/experiments/definitions/{definition}/edit")
-        page.get_by_label("Name").fill("other")
-        page.get_by_role("button", name="Save").click()
-        page.get_by_role("link", name="Edit other").wait_for()
-    for path in (f"/experiments/{experiment}", f"/definitions/{definition}"):
-        shown = lab.ann.get(path).json()
-        assert (shown["command"], shown["description"]) == (texts["command"], "a\nb")
-    assert site.errors == []
-
-
 def drop(page: Page, on: str, *files: Path) -> None:
     """Drop files on an element, as from a file manager."""
     box = page.locator(on).bounding_box()
@@ -159,18 +140,6 @@ def test_an_archive_is_dropped_on_its_field_or_beside_it(site: Site, tmp_path: P
         by_keyboard(page, "button", "Add")
         page.get_by_role("button", name="Edit attributes of net").wait_for()
     assert lab.ann.get("/definitions").json()["definitions"][0]["code"] == 1
-    assert site.errors == []
-
-
-def test_a_large_archive_keeps_nobody_from_seeing_what_would_change(site: Site) -> None:
-    with site.page("ann", "/console/run") as page:
-        assert page.get_by_role("button", name="Run", exact=True).is_disabled()
-        large = {"name": "net.zip", "mimeType": "application/zip", "buffer": bytes(8 * 2**20)}
-        page.locator("input[type=file]").set_input_files([large])  # type: ignore[list-item]
-        page.get_by_label("Workers at most").fill("2")
-        page.get_by_label("Name").fill("net")
-        page.keyboard.press("Tab")
-        page.locator("#preview").get_by_text("net starts at once with 2.").wait_for()
     assert site.errors == []
 
 

@@ -35,36 +35,6 @@ def test_a_log_is_followed_and_its_lines_have_addresses(site: Site) -> None:
     assert site.errors == []
 
 
-LINES = (
-    b"plain",
-    b"\x1b[31mred\x1b[0m and \x1b[1mbold \x1b[92mgreen\x1b[22m not bold\x1b[39m plain",
-    b"\x1b[38;5;31mone of many\x1b[0m \x1b[48;2;1;31;2mmore\x1b[m \x1b[1;33;41mseveral",
-    b"10%\r20%\r100%\r",
-    b"\x1b[2J\x1b]0;title\x07cleared \x08 \x7f\x00",
-    b"<b>markup</b> &amp; \xe2\x80\xaebidi \xff half",
-    b"",
-    b"\x1b[31",
-    b"\x1b[99mnothing\x1b[1;39mbold",
-)
-
-
-def test_lines_that_come_look_like_those_that_the_page_begins_with(site: Site) -> None:
-    job = a_running_job(site)
-    log = site.world.files(job).launcher_log
-    log.write_bytes(b"first\n")
-    rows = "[...document.querySelectorAll('#log > span')].map(one => one.innerHTML)"
-    with site.page("ann", f"/jobs/{job}?tab=logs") as page:
-        with log.open("ab") as file:
-            file.write(b"".join(line + b"\n" for line in (*LINES, b"the last")))
-        page.locator("#log").get_by_text("the last").wait_for()
-        came = page.evaluate(rows)
-        page.reload()
-        assert page.evaluate(rows) == came
-        assert len(came) == len(LINES) + 2
-        assert 'class="ansi-1"' in came[2]
-    assert site.errors == []
-
-
 def test_a_log_goes_on_after_the_service_was_started_again_and_when_it_is_seen_again(site: Site) -> None:
     job = a_running_job(site)
     log = site.world.files(job).launcher_log

@@ -75,18 +75,3 @@ def test_plots_are_zoomed_by_the_keyboard_alone_and_go_on(site: Site) -> None:
         assert "the tables below say the same" in (page.locator("#plots").get_attribute("aria-label") or "")
         assert page.locator("#plots canvas").first.screenshot() != drawn
     assert site.errors == []
-
-
-def test_every_size_is_drawn_however_many_points_are_left_of_the_rest(site: Site) -> None:
-    job = a_running_job(site)
-    lines = [reported(1, loss=1.0)]
-    for number, (before, after) in enumerate([(2, 1), (1, 2), (2, 3), (3, 2)]):
-        lines += [resumed(2 + number, before, after), reported(3 + number, loss=0.5)]
-    lines += [reported(step, loss=1 / step) for step in range(10, 5000)]
-    site.world.files(job).output.events.write_text("".join(lines))
-    with site.page("ann") as page:
-        for axis, sizes in {"step": [2, 1, 2, 3, 2, 2], "clock": [2, 2, 1, 1, 2, 2, 3, 3, 2, 2]}.items():
-            page.goto(f"/jobs/{job}?x={axis}")
-            page.locator("#plots[data-points] canvas").first.wait_for()
-            assert page.evaluate(f"{CHART}.getOption().series.at(-1).data.map(([, size]) => size)") == sizes
-    assert site.errors == []

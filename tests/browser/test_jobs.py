@@ -4,7 +4,6 @@ from edt_launch.service.bus import Topic
 from edt_launch.service.states import State, Wanted
 from live_jobs import a_running_job, record
 from pages import Site
-from world import NOW
 
 
 def test_changes_are_seen_without_a_reload(site: Site) -> None:
@@ -78,15 +77,6 @@ def test_a_dialog_says_what_is_wrong_and_is_left_again_by_the_keyboard_alone(sit
         page.locator("[role=alert]:focus").wait_for()
     assert site.world.store.jobs.get(job).wanted is Wanted.RUN
     assert [error for error in site.errors if "422" not in error] == []
-
-
-def test_times_go_on(site: Site) -> None:
-    job = a_running_job(site)
-    with site.page("ann") as page:
-        page.clock.install(time=NOW)
-        page.goto(f"/jobs/{job}")
-        page.clock.run_for(70_000)
-        page.locator("dd time").filter(has_text="1 min").first.wait_for()
 
 
 def test_jobs_are_found_sorted_and_cloned_by_the_keyboard_alone(site: Site) -> None:

@@ -26,14 +26,6 @@ def test_one_logs_on_with_the_keyboard_alone_and_off_again(site: Site) -> None:
     assert site.errors == []
 
 
-def test_a_link_logs_on_also_without_scripts(site: Site) -> None:
-    path = site.world.ann.post("/logon-links").json()["path"]
-    with site.page(None, path, java_script_enabled=False) as page:
-        page.get_by_role("button", name="Log on").click()
-        page.wait_for_url("**/pool")
-    assert site.errors == []
-
-
 def test_tokens_are_copied_and_revoked_and_users_removed(site: Site) -> None:
     with site.page("admin", "/account", viewport={"width": 320, "height": 640}) as page:
         page.context.grant_permissions(["clipboard-read", "clipboard-write"])

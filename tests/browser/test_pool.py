@@ -1,8 +1,5 @@
 """The pool, live, in a real browser."""
 
-from datetime import UTC, datetime, timedelta
-
-from browser import browser
 from edt_launch.service.bus import Topic
 from edt_launch.service.database.records import AllocationRecord, HostRecord
 from edt_launch.service.states import State
@@ -50,38 +47,6 @@ def test_a_resize_is_seen_without_a_reload(site: Site) -> None:
     with site.page("ann", "/pool", java_script_enabled=False) as page:
         assert page.get_by_role("cell", name="A first").first.is_visible()  # without opening the table
         assert not page.locator("#chart").is_visible()
-    assert site.errors == []
-
-
-def test_it_says_what_happens_next(site: Site) -> None:
-    first = running(site, "first", "0", "1", "2", "3", ago=60)
-    site.world.store.jobs.record({first: {"step": 40, "total_steps": 100, "throughput": 0.1}})
-    waits = site.world.submit(site.world.bob, name="second", min=4, max=4)["id"]
-    site.world.bus.notify(Topic.JOBS)
-    at = datetime.fromtimestamp(NOW + 600, UTC).strftime("%H:%M UTC")
-    page = browser(site.world, "bob")
-    assert f"starts when {first} ends, about {at}." in page.get("/pool").text
-    place = f"It is number 1 of 1 that waits, and starts when {first} ends, about {at}."
-    assert place in page.get(f"/jobs/{waits}?tab=size").text
-
-
-def test_a_picture_is_drawn_at_most_every_five_seconds(site: Site) -> None:
-    with site.page("ann") as page:
-        page.clock.install()
-        page.goto("/pool")
-        page.clock.pause_at(datetime.now(UTC) + timedelta(hours=1))
-        page.evaluate("window.drawn = 0; window.change = edtPictures.gathered(() => { drawn += 1 })")
-
-        def drawn(milliseconds: int, changes: int) -> int:
-            page.evaluate("count => { for (let done = 0; done < count; done++) change() }", changes)
-            page.clock.run_for(milliseconds)
-            return int(page.evaluate("drawn"))
-
-        assert drawn(1, changes=3) == 1
-        assert drawn(4000, changes=3) == 1
-        assert drawn(1000, changes=0) == 2
-        assert drawn(20000, changes=0) == 2
-        assert drawn(1, changes=1) == 3
     assert site.errors == []
 
 

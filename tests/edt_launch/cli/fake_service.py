@@ -68,18 +68,18 @@ SEARCH = {
     ],
 }  # fmt: skip
 
+SHARE: dict[str, Any] = {
+    "name": "", "parent": None, "weight": 1.0, "guarantee": 0, "limit": None, "lends": True, "policy": "fair",
+    "half_life": 86400.0,
+}  # fmt: skip
 SHARES = {
     "shares": [
-        {"name": "", "parent": None, "weight": 1.0, "guarantee": 0, "limit": None, "lends": True, "policy":
-         "fair", "half_life": 86400.0},
-        {"name": "vision", "parent": "", "weight": 2.0, "guarantee": 2, "limit": 8.0, "lends": True,
-         "policy": "fair", "half_life": 86400.0},
-        {"name": "ada", "parent": "vision", "weight": 1.0, "guarantee": 0, "limit": None, "lends": True,
-         "policy": "fair", "half_life": 86400.0},
-        {"name": "bob", "parent": "", "weight": 1.0, "guarantee": 0, "limit": None, "lends": True,
-         "policy": "fifo", "half_life": 3600.0},
+        SHARE,
+        SHARE | {"name": "vision", "parent": "", "weight": 2.0, "guarantee": 2, "limit": 8.0},
+        SHARE | {"name": "ada", "parent": "vision"},
+        SHARE | {"name": "bob", "parent": "", "policy": "fifo", "half_life": 3600.0},
     ]
-}  # fmt: skip
+}
 
 
 @dataclass
@@ -141,16 +141,17 @@ class FakeService:
     is_admin: bool = True
     old: set[str] = field(default_factory=set)
     url: str = ""
-    page: int = 500
 
     def answer(self, asked: Asked) -> Any:
         """The answer to a request; text and lists of text are sent as they are."""
         if asked.headers.get("authorization", "").removeprefix("Bearer ") not in (TOKEN, NEW_TOKEN):
             raise ProblemError(401, "the token is unknown", "set EDT_TOKEN")
-        for method, pattern, name in ROUTES:
+        for method, pattern, answer in ROUTES:
             found = re.fullmatch(pattern, asked.path)
             if found and method == asked.method:
-                return getattr(self, name)(asked, *map(unquote, found.groups()))
+                if isinstance(answer, str):
+                    return getattr(self, answer)(asked, *map(unquote, found.groups()))
+                return answer
         raise ProblemError(404, f"nothing is at {asked.path}")
 
     def about(self, asked: Asked) -> Any:
@@ -164,13 +165,10 @@ class FakeService:
             and asked.query.get("state", one["state"]) == one["state"]
             and asked.query.get("owner", one["owner"]) == one["owner"]
         ]
-        start = int(asked.query.get("after", 0))
-        end = start + self.page
-        return {"jobs": wanted[start:end], "next": str(end) if end < len(wanted) else None}
+        return {"jobs": wanted, "next": None}
 
     def submit(self, asked: Asked) -> Any:
-        spec = json.loads(asked.parts()["spec"])
-        new = job("jcccccccc", state="queued", size=0) | spec
+        new = job("jcccccccc", state="queued", size=0) | json.loads(asked.parts()["spec"])
         if asked.query.get("dry_run"):
             own = {"job": None, "owner": "ada", "name": new["name"], "from": 0, "to": 2}
             other = {"job": "jaaaaaaaa", "owner": "ada", "name": "train", "from": 4, "to": 2}
@@ -189,21 +187,10 @@ class FakeService:
         return self.jobs[job_id]
 
     def wish(self, asked: Asked, job_id: str, wish: str) -> Any:
-        if wish == "resume" and self.one_job(asked, job_id)["state"] != "paused":
-            raise ProblemError(409, f"{job_id} is not paused", "see 'edt ps'")
-        states = {"stop": "stopping", "pause": "pausing", "resume": "queued"}
-        return self.one_job(asked, job_id) | {"state": states[wish], "reason": None}
-
-    def why(self, asked: Asked, job_id: str) -> Any:
-        self.one_job(asked, job_id)
-        return {
-            "share": 2.0, "target": 2, "size": 2, "binding": "share", "path": [{"node": "", "share": 4.0}],
-            "text": "It has its fair share.", "change": "A finished job would.",
-            "lines": ["share: all 4 > vision 2.7 > ada 2", "It has 2 workers, its fair share rounded."],
-        }  # fmt: skip
+        state = {"stop": "stopping", "pause": "pausing"}[wish]
+        return self.one_job(asked, job_id) | {"state": state, "reason": None}
 
     def read_logs(self, asked: Asked, job_id: str) -> Any:
-        self.one_job(asked, job_id)
         lines = self.logs.get(job_id, [])
         if (rank := asked.query.get("rank")) is not None:
             lines = [line.split(" ", 1)[1] for line in lines if line.startswith(f"[{rank}] ")]
@@ -217,121 +204,82 @@ class FakeService:
         hits = [{"offset": at, "text": lines[at]} for at in found[:1]]
         return {"hits": hits, "next": found[0] + 1 if found else None}
 
-    def metrics(self, asked: Asked, job_id: str) -> Any:
-        self.one_job(asked, job_id)
-        return {
-            "time": [1.0, 3.0], "training": [0.0, 1.5], "step": [10, 30], "size": [1, 2],
-            "throughput": [None, 10.0], "values": {"loss": [0.5, None], "accuracy": [0.1, 0.25]},
-            "names": ["accuracy", "loss"],
-        }  # fmt: skip
-
     def files(self, asked: Asked, job_id: str) -> Any:
-        self.one_job(asked, job_id)
-        found = [{"name": name, "size": 1234, "time": NOW} for name in self.made]
-        return {"files": found, "complete": len(found) < 20}
-
-    def results(self, asked: Asked, job_id: str) -> Any:
-        self.one_job(asked, job_id)
-        if (name := asked.query.get("name", "log")) not in (*self.made, "log"):
-            raise ProblemError(404, f"the job has made no {name!r}", "GET .../files lists what there is")
-        return b"\x1f\x8b results"
-
-    def checkpoints(self, asked: Asked, job_id: str) -> Any:
-        self.one_job(asked, job_id)
-        one = {"name": "step-20", "step": 20, "size": 1234, "time": NOW, "url": ""}
-        return {"checkpoints": [one | {"name": "step-10", "step": 10}, one]}
+        return {"files": [{"name": name, "size": 1234, "time": NOW} for name in self.made], "complete": True}
 
     def checkpoint(self, asked: Asked, job_id: str, name: str) -> Any:
         if name not in ("step-10", "step-20"):
             raise ProblemError(404, f"{job_id} has no checkpoint {name!r}")
         return b"\x1f\x8b " + name.encode()
 
-    def searches(self, asked: Asked) -> Any:
-        is_first = "after" not in asked.query
-        return {"searches": [SEARCH if is_first else {"id": "hbb"}], "next": 7 if is_first else None}
-
-    def search(self, asked: Asked, name: str = "find-rate", wish: str = "") -> Any:
+    def search(self, asked: Asked, name: str, wish: str = "") -> Any:
         if name != "find-rate":
             raise ProblemError(404, f"there is no search {name!r}", "edt search ls")
         return SEARCH
-
-    def run_best(self, asked: Asked, name: str) -> Any:
-        return {"id": "jbbbbbbbb"}
-
-    def cluster(self, asked: Asked) -> Any:
-        return CLUSTER
 
     def drain(self, asked: Asked, name: str, wish: str) -> Any:
         if not self.is_admin:
             raise ProblemError(403, "only administrators may drain hosts")
         return {"name": name, "state": "draining" if wish == "drain" else "up", "devices": []}
 
-    def shares(self, asked: Asked) -> Any:
-        return SHARES
-
     def set_share(self, asked: Asked, name: str) -> Any:
         if asked.query.get("dry_run"):
             change = {"job": "jaaaaaaaa", "owner": name, "name": "train", "from": 2, "to": 3, "reason": ""}
             return {"changes": [change]}
-        return {"name": name} | asked.json
+        return {"name": name} | asked.json if asked.body else None
 
-    def remove_share(self, asked: Asked, name: str) -> Any:
-        return self.set_share(asked, name) if asked.query.get("dry_run") else None
-
-    def users(self, asked: Asked) -> Any:
-        return {"users": [{"name": "ada", "is_admin": True, "created": NOW}]}
-
-    def add_user(self, asked: Asked) -> Any:
-        return asked.json | {"token": NEW_TOKEN}
-
-    def add_link(self, asked: Asked) -> Any:
-        return {"path": "/logon?once=edt_once", "expires": NOW + 300}
-
-    def tokens(self, asked: Asked) -> Any:
-        return {"tokens": [{"id": "t1", "name": "laptop", "user": "ada", "created": NOW, "expires": None}]}
-
-    def add_token(self, asked: Asked) -> Any:
+    def add(self, asked: Asked) -> Any:
+        """A user or a token."""
         return {"id": "t2", "token": NEW_TOKEN} | asked.json
 
-    def remove(self, asked: Asked, name: str) -> Any:
-        return None
 
+WHY = {
+    "share": 2.0, "target": 2, "size": 2, "binding": "share", "path": [{"node": "", "share": 4.0}],
+    "text": "It has its fair share.", "change": "A finished job would.",
+    "lines": ["share: all 4 > vision 2.7 > ada 2", "It has 2 workers, its fair share rounded."],
+}  # fmt: skip
+METRICS = {
+    "time": [1.0, 3.0], "training": [0.0, 1.5], "step": [10, 30], "size": [1, 2],
+    "throughput": [None, 10.0], "values": {"loss": [0.5, None], "accuracy": [0.1, 0.25]},
+    "names": ["accuracy", "loss"],
+}  # fmt: skip
+CHECKPOINTS = [
+    {"name": f"step-{step}", "step": step, "size": 1234, "time": NOW, "url": ""} for step in (10, 20)
+]
+USER = {"name": "ada", "is_admin": True, "created": NOW}
+TOKEN_RECORD = {"id": "t1", "name": "laptop", "user": "ada", "created": NOW, "expires": None}
 
-ROUTES = (
+ROUTES: tuple[tuple[str, str, Any], ...] = (
     ("GET", "/", "about"),
     ("GET", "/jobs", "list_jobs"),
     ("POST", "/jobs", "submit"),
     ("GET", "/jobs/([^/]+)", "one_job"),
     ("PATCH", "/jobs/([^/]+)", "change"),
-    ("POST", "/jobs/([^/]+)/(stop|pause|resume)", "wish"),
-    ("DELETE", "/jobs/([^/]+)", "remove"),
-    ("GET", "/jobs/([^/]+)/why", "why"),
+    ("POST", "/jobs/([^/]+)/(stop|pause)", "wish"),
+    ("GET", "/jobs/([^/]+)/why", WHY),
     ("GET", "/jobs/([^/]+)/logs", "read_logs"),
     ("GET", "/jobs/([^/]+)/logs/search", "search_logs"),
-    ("GET", "/jobs/([^/]+)/metrics", "metrics"),
+    ("GET", "/jobs/([^/]+)/metrics", METRICS),
     ("GET", "/jobs/([^/]+)/files", "files"),
-    ("GET", "/jobs/([^/]+)/results", "results"),
-    ("GET", "/jobs/([^/]+)/checkpoints", "checkpoints"),
+    ("GET", "/jobs/([^/]+)/results", b"\x1f\x8b results"),
+    ("GET", "/jobs/([^/]+)/checkpoints", {"checkpoints": CHECKPOINTS}),
     ("GET", "/jobs/([^/]+)/checkpoints/([^/]+)", "checkpoint"),
-    ("GET", "/searches", "searches"),
-    ("POST", "/searches", "search"),
+    ("GET", "/searches", {"searches": [SEARCH], "next": None}),
+    ("POST", "/searches", SEARCH),
     ("GET", "/searches/([^/]+)", "search"),
     ("POST", "/searches/([^/]+)/(stop|restart)", "search"),
-    ("POST", "/searches/([^/]+)/run-best", "run_best"),
-    ("DELETE", "/searches/([^/]+)", "remove"),
-    ("GET", "/cluster", "cluster"),
+    ("POST", "/searches/([^/]+)/run-best", {"id": "jbbbbbbbb"}),
+    ("GET", "/cluster", CLUSTER),
     ("POST", "/hosts/([^/]+)/(drain|undrain)", "drain"),
-    ("GET", "/shares", "shares"),
+    ("GET", "/shares", SHARES),
     ("PUT", "/shares/([^/]+)", "set_share"),
-    ("DELETE", "/shares/([^/]+)", "remove_share"),
-    ("GET", "/users", "users"),
-    ("POST", "/users", "add_user"),
-    ("PUT", "/users/([^/]+)/password", "remove"),
-    ("DELETE", "/users/([^/]+)", "remove"),
-    ("POST", "/logon-links", "add_link"),
-    ("GET", "/tokens", "tokens"),
-    ("POST", "/tokens", "add_token"),
-    ("DELETE", "/tokens/([^/]+)", "remove"),
+    ("DELETE", "/shares/([^/]+)", "set_share"),
+    ("GET", "/users", {"users": [USER]}),
+    ("POST", "/(?:users|tokens)", "add"),
+    ("PUT", "/users/([^/]+)/password", None),
+    ("POST", "/logon-links", {"path": "/logon?once=edt_once", "expires": NOW + 300}),
+    ("GET", "/tokens", {"tokens": [TOKEN_RECORD]}),
+    ("DELETE", "/(?:jobs|searches|users|tokens)/[^/]+", None),
 )
 
 
@@ -344,13 +292,8 @@ class Handler(BaseHTTPRequestHandler):
     def handle_any(self) -> None:
         parts = urlsplit(self.path)
         headers = {name.lower(): value for name, value in self.headers.items()}
-        asked = Asked(
-            self.command,
-            parts.path.removeprefix("/api/v1"),
-            dict(parse_qsl(parts.query)),
-            headers,
-            self._body(),
-        )
+        path, query = parts.path.removeprefix("/api/v1"), dict(parse_qsl(parts.query))
+        asked = Asked(self.command, path, query, headers, self._body())
         self.server.service.asked.append(asked)
         if self.server.service.broken:
             self.server.service.broken.pop(0)(self)
@@ -358,12 +301,7 @@ class Handler(BaseHTTPRequestHandler):
         try:
             answer, status, kind = self.server.service.answer(asked), 200, "application/json"
         except ProblemError as problem:
-            answer = {
-                "title": "Refused",
-                "detail": problem.detail,
-                "next": problem.next,
-                "status": problem.status,
-            }
+            answer = {"title": "Refused", **vars(problem)}
             status, kind = problem.status, "application/problem+json"
         if asked.path.endswith("/logs") and isinstance(answer, list):
             self.stream(answer)

@@ -1,4 +1,3 @@
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -37,16 +36,6 @@ def test_an_archive_that_breaks_off_leaves_no_file(
 def test_a_file_that_cannot_be_written_is_a_mistake(client: Service, folder: Path) -> None:
     with pytest.raises(MistakenError, match=r"none/there: No such file.*--output"):
         save(client.archive("jaaaaaaaa", "results"), str(folder / "none" / "there"))
-
-
-def test_a_device_is_written_and_not_replaced(client: Service, tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    save(client.archive("jaaaaaaaa", "results"), str(pipe))
-    assert os.read(reader, 100) == b"\x1f\x8b results"
-    os.close(reader)
-    assert pipe.is_fifo()
 
 
 def test_results_go_into_the_file_that_standard_output_leads_to(service: FakeService, tmp_path: Path) -> None:

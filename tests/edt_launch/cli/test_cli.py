@@ -124,16 +124,6 @@ def test_output_that_cannot_be_written_is_told_and_is_no_mistake_of_ours(
     assert done.stderr == "edt: standard output cannot be written: No space left on device\n"
 
 
-def test_a_terminal_without_the_characters_shows_others(
-    service: FakeService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
-    command = [sys.executable, "-m", "edt_launch.cli", "top", "--once"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "jaaaaaaaa" in done.stdout
-
-
 def test_our_own_mistakes_leave_a_report_and_no_traceback(
     edt: Edt, service: FakeService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

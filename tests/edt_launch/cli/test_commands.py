@@ -50,17 +50,6 @@ def test_ps_asks_for_what_it_is_asked_for(edt: Edt, service: FakeService) -> Non
     assert "is no time" in edt("ps", "--since", "x").err
 
 
-@pytest.mark.parametrize("columns", [40, 60])
-@pytest.mark.parametrize("words", [("ps",), ("hosts",), ("shares",), ("tokens",), ("users",)])
-def test_tables_fit_narrow_terminals(
-    edt: Edt, service: FakeService, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], columns: int
-) -> None:
-    monkeypatch.setenv("COLUMNS", str(columns))
-    lines = edt(*words).out.splitlines()
-    assert len(lines) > 1
-    assert max(map(len, lines)) <= columns
-
-
 def test_what_jobs_print_does_not_steer_the_terminal(edt: Edt, service: FakeService) -> None:
     service.jobs["jaaaaaaaa"]["name"] = "\x1b[2Jevil\nname"
     assert all("\x1b" not in edt(*words).out for words in (("ps",), ("top", "--once"), ("show", "jaaaaaaaa")))

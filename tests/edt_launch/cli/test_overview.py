@@ -1,9 +1,6 @@
-import pytest
-
 from edt_launch.cli import model
 from edt_launch.cli.overview import Seen, picture
-from edt_launch.cli.screen import columns
-from fake_service import CLUSTER, NOW, SHARES, TWO_JOBS, job
+from fake_service import CLUSTER, NOW, SHARES, TWO_JOBS
 
 HOSTS = tuple(map(model.host, CLUSTER["hosts"]))  # type: ignore[call-overload]
 NODES = tuple(map(model.share, SHARES["shares"]))
@@ -26,17 +23,3 @@ def test_the_picture_has_devices_owners_and_jobs() -> None:
     assert lines[6].endswith("2, share 2, weight 2")
     assert lines[10].startswith("A jaaaaaaaa  train")
     assert lines[11].startswith("  jbbbbbbbb  eval")
-
-
-@pytest.mark.parametrize("limit", [80, 100, 200])
-def test_it_fits(limit: int) -> None:
-    host = model.Host("a-host-with-a-long-name.example", "draining", HOSTS[0].devices * 40)
-    crowd = tuple(model.job(job(f"j{i:08}", name="x" * 50, owner="o" * 30)) for i in range(30))
-    lines = picture(seen(hosts=(host,) * 12, jobs=crowd), limit, False)
-    assert max(map(columns, lines)) <= limit
-    assert any("and 4 more hosts" in line for line in lines)
-
-
-def test_a_host_that_is_down_shows_lost_devices() -> None:
-    host = model.Host("node2", "down", (model.Device("0"), model.Device("1")))
-    assert picture(seen(hosts=(host,)), 80, False)[3].split() == ["node2", "x", "x", "down"]

@@ -1,6 +1,6 @@
 import pytest
 
-from edt_launch.cli.screen import Cell, Column, columns, cut, has_colours, table, visible
+from edt_launch.cli.screen import Column, columns, has_colours, table, visible
 
 
 class Stream:
@@ -30,18 +30,6 @@ def test_a_table_fits_by_cutting_the_last_columns_first(limit: int) -> None:
     lines = table(HEADS, rows, limit, False)
     assert all(columns(line) <= limit for line in lines)
     assert limit < 40 or "a long name of a job" in lines[1]
-
-
-def test_colours_do_not_change_the_widths() -> None:
-    rows = [(Cell("j1", "red"), "x", "2", "n")]
-    plain, painted = table(HEADS, rows, 80, False), table(HEADS, rows, 80, True)
-    assert painted[1] == plain[1].replace("j1", "\x1b[31mj1\x1b[0m")
-
-
-def test_wide_characters_count_twice() -> None:
-    assert columns("模型") == 4
-    assert cut("模型模型", 5) == "模型…"
-    assert cut("abc", 3) == "abc"
 
 
 def test_what_could_steer_the_terminal_is_not_printed() -> None:

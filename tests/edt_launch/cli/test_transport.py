@@ -62,11 +62,6 @@ def test_an_answer_that_is_no_json_is_nonsense(service: FakeService, http: Http)
         http.send("GET", "/").json()
 
 
-def test_nothing_listens(service: FakeService) -> None:
-    with pytest.raises(UnreachableError, match=r"no service listens at http://127.0.0.1:9 .*edt serve"):
-        Http(Configuration("http://127.0.0.1:9", None, "EDT_URL")).send("GET", "/")
-
-
 CONFIGURATION = Configuration("http://x", None, "EDT_URL")
 
 

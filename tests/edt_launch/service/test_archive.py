@@ -200,14 +200,6 @@ def test_headers_that_take_long_or_much_memory_are_refused(headers: bytes, tmp_p
     assert "bytes of headers" in error.detail
 
 
-def test_a_header_of_less_than_nothing_is_refused(tmp_path: Path) -> None:
-    header = bytearray(member("x", type=tarfile.XHDTYPE).tobuf(tarfile.GNU_FORMAT))
-    header[124:136] = b"\xff" * 4 + b"\0" * 8
-    header[148:156] = b" " * 8
-    header[148:156] = b"%06o\0 " % sum(header)
-    refused(gzip.compress(bytes(header) + gnu_sparse_map(5000)), tmp_path, Limits(2**30, 100))
-
-
 def test_a_zip_that_lies_about_its_directory_is_refused(tmp_path: Path) -> None:
     data = bytearray(zip_(FILES))
     at = data.rfind(b"PK\x05\x06")
@@ -216,24 +208,11 @@ def test_a_zip_that_lies_about_its_directory_is_refused(tmp_path: Path) -> None:
     assert "zip64" in refused(b"PK\x03\x04" + b"PK\x06\x07" + bytes(16) + zip_(FILES)[at:], tmp_path).detail
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"hello", b"PK\x03\x04", b"\x1f\x8b\x08", os.urandom(5000), bytes(300)]
-)
-def test_what_is_no_archive_is_refused(data: bytes, tmp_path: Path) -> None:
-    refused(data, tmp_path)
-
-
 @pytest.mark.parametrize("kind", ["tar", "tar.gz", "zip"])
 def test_what_is_cut_short_is_refused(kind: str, tmp_path: Path) -> None:
     data = {"tar": tar(FILES, "w"), "tar.gz": tar(FILES), "zip": zip_(FILES)}[kind]
     for size in (len(data) // 2, len(data) - 12_000):
         refused(data[:size], tmp_path)
-
-
-def test_a_broken_header_in_the_middle_is_not_the_end(tmp_path: Path) -> None:
-    data = bytearray(tar({"a": b"1", "b": b"2"}, "w"))
-    data[1024] ^= 0xFF
-    refused(bytes(data), tmp_path)
 
 
 SMALL = {"a/b": b"x" * 100, "c": b""}

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from edt_launch.service.certificate import EARLY, LASTS, ensure_certificate, names_of_this_machine
+from edt_launch.service.certificate import EARLY, LASTS, ensure_certificate
 
 NOW = 1_800_000_000.0
 NAMES = ("node1", "localhost", "127.0.0.1", "::1")
@@ -44,9 +44,3 @@ def test_otherwise_it_is_made_anew(tmp_path: Path, what: str) -> None:
     ensure_certificate(tmp_path, names, now)
     assert certificate.read_bytes() != before
     ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key)
-
-
-def test_what_is_listened_on_is_among_the_names() -> None:
-    assert names_of_this_machine("10.0.0.7")[0] == "10.0.0.7"
-    assert {"localhost", "127.0.0.1", "::1"} <= set(names_of_this_machine("0.0.0.0"))
-    assert "0.0.0.0" not in names_of_this_machine("0.0.0.0")

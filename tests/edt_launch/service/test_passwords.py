@@ -1,5 +1,5 @@
 from edt_launch.service import passwords
-from edt_launch.service.passwords import ENTRIES, Verifier
+from edt_launch.service.passwords import Verifier
 
 
 def test_only_the_right_password_belongs_to_a_hash() -> None:
@@ -8,12 +8,3 @@ def test_only_the_right_password_belongs_to_a_hash() -> None:
     for password, hashed in (("wrong", stored), ("correct horse", None), ("x", "no hash"), ("", stored)):
         assert not verifier.verify("ann", password, hashed, 0.0)
         assert not verifier.remembers("ann", password, hashed, 0.0)
-
-
-def test_memory_is_bounded() -> None:
-    verifier, stored = Verifier(), passwords.hash_of("correct horse")
-    verifier._verified = {number.to_bytes(4, "big"): ("", 1.0) for number in range(ENTRIES)}
-    assert verifier.verify("ann", "correct horse", stored, 0.0)
-    assert len(verifier._verified) == ENTRIES
-    assert verifier.verify("ann", "correct horse", stored, 2.0)
-    assert len(verifier._verified) == 1

@@ -1,5 +1,4 @@
 import re
-import resource
 import shutil
 import signal
 import socket
@@ -15,7 +14,7 @@ from edt_launch.service import running
 from edt_launch.service.database.records import ExecRecord, JobRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.home import Home
-from edt_launch.service.running import FILES, LOOP, raise_file_limit, repeat
+from edt_launch.service.running import repeat
 from ended import Edt
 from serving import PATIENCE, serving
 
@@ -130,20 +129,6 @@ def test_it_speaks_https(tmp_path: Path, edt: Edt, monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv("EDT_URL", service.url)
         monkeypatch.setenv("SSL_CERT_FILE", certificate)
         assert edt("hosts").code == 0
-
-
-def test_many_files_may_be_open() -> None:
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
-        raise_file_limit()
-        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (min(before[1], FILES), before[1])
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
-
-
-def test_the_loop_is_the_pools() -> None:
-    assert LOOP == "edt_launch.jobs.loop"
 
 
 def test_while_the_database_is_away_it_is_tried_again_and_a_mistake_ends_it() -> None:

@@ -41,8 +41,3 @@ def test_a_request_that_is_cancelled_is_told_that_the_service_ends() -> None:
     start, body = cancelled([])
     assert start["status"] == 503
     assert json.loads(body["body"])["detail"] == "the service is ending"
-
-
-def test_an_answer_that_has_begun_breaks_off() -> None:
-    begun: list[Message] = [{"type": "http.response.start", "status": 200, "headers": []}]
-    assert cancelled(begun) == begun

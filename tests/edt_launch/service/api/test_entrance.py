@@ -1,10 +1,3 @@
-import asyncio
-from typing import Any
-
-import pytest
-from starlette.types import Message, Receive, Scope, Send
-
-from edt_launch.service.api.entrance import Entrance
 from world import World
 
 
@@ -23,25 +16,3 @@ def test_head_of_a_stream_has_an_end(world: World) -> None:
     answer = world.ann.head("/stream")
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/event-stream")
-
-
-@pytest.mark.parametrize(
-    "target, path",
-    [
-        ("http://edt.test:80/platform/rest/x", "/platform/rest/x"),
-        ("HTTPS://edt.test/a%20b//c", "/a b//c"),
-        ("/a", "/a"),
-    ],
-)
-def test_a_whole_uri_names_a_path(target: str, path: str) -> None:
-    seen: list[Any] = []
-
-    async def inside(scope: Scope, receive: Receive, send: Send) -> None:
-        seen.append(scope["path"])
-
-    async def nothing(*_: Message) -> Any:
-        raise AssertionError
-
-    scope = {"type": "http", "method": "GET", "path": target, "raw_path": target.encode()}
-    asyncio.run(Entrance(inside)(scope, nothing, nothing))
-    assert seen == [path]

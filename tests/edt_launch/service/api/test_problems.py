@@ -31,20 +31,6 @@ def test_every_error_is_a_problem(world: World) -> None:
     checked(world.anybody.get("/api/v1/"), 401)
 
 
-def test_what_is_wrong_with_a_request_is_named(world: World) -> None:
-    def detail(answer: Any) -> str:
-        return str(checked(answer, 422)["detail"])
-
-    job = world.submit(world.ann)["id"]
-    assert "spec" in detail(world.ann.post("/jobs", files={"code": ("code.tar", b"")}))
-    assert "JSON" in detail(world.ann.post("/jobs", data={"spec": "{"}))
-    text = world.ann.post("/jobs", data={"spec": '{"command": ["x"]}', "code": "text"}, files={"other": b""})
-    assert "code: expected a file" in detail(text)
-    assert detail(post_job(world.ann, min=2, max=1)) == "max: 1 is less than min, 2"
-    assert "body" in detail(world.ann.patch(f"/jobs/{job}"))
-    assert "limit" in detail(world.ann.get("/jobs?limit=0"))
-
-
 def test_a_value_that_is_refused_is_named_with_its_limit(world: World) -> None:
     job = world.submit(world.ann)["id"]
     problem = checked(world.ann.patch(f"/jobs/{job}", json={"weight": 0}), 422)

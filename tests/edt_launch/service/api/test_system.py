@@ -25,10 +25,3 @@ def test_figures_for_prometheus(world: World) -> None:
     assert values["edt_hosts", "up"] == 1
     assert values["edt_workers", "ann"] == 2
     assert values["edt_http_request_seconds_count", "/jobs/{job_id}", "200", "GET"] == 1
-
-
-def test_nothing_loads_anything_from_elsewhere(world: World) -> None:
-    headers = dict(world.ann.headers)
-    assert world.anybody.get("/docs", headers=headers).status_code == 404
-    assert world.anybody.get("/redoc", headers=headers).status_code == 404
-    assert world.anybody.get("/openapi.json", headers=headers).json()["info"]["title"] == "EDT"

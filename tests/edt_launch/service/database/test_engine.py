@@ -11,11 +11,6 @@ def test_other_databases_are_refused(url: str) -> None:
         parse_url(url)
 
 
-def test_postgresql_is_reached_through_psycopg_3() -> None:
-    assert parse_url("postgresql://ann:secret@host/edt").drivername == "postgresql+psycopg"
-    assert parse_url("postgres://host/edt").drivername == "postgresql+psycopg"
-
-
 def test_a_failed_transaction_leaves_nothing(database_url: str) -> None:
     database = Database(database_url)
     with database.writing() as connection:

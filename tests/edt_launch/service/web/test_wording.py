@@ -3,10 +3,7 @@ import pytest
 from edt_launch.service.web.wording import (
     bounds,
     duration,
-    hue,
-    letter,
     number,
-    plain,
     precise,
     progress,
 )
@@ -34,27 +31,3 @@ def test_bounds_and_numbers() -> None:
     assert [number(None, 1), number(2.0, 1), number(1.25, 1)] == ["-", "2", "1.2"]
     assert [precise(None), precise(0.123456)] == ["-", "0.1235"]
     assert [progress(None, 4), progress(3, None), progress(1, 3)] == ["-", "step 3", "33%"]
-
-
-@pytest.mark.parametrize(
-    "line, text",
-    [
-        (b"plain", "plain"),
-        (b"\x1b[1;31mred\x1b[0m", "red"),
-        (b"\x1b]0;title\x07text", "text"),
-        (b"1%\r2%\r3%", "3%"),
-        (b"dos\r", "dos"),
-        (b"bell\x07 \x00", "bell "),
-        (b"tab\tstays", "tab\tstays"),
-        (b"\xff", "\ufffd"),
-        (b"\x1b", ""),
-    ],
-)
-def test_lines_of_logs_steer_nothing(line: bytes, text: str) -> None:
-    assert plain(line) == text
-
-
-def test_jobs_of_the_same_letter_have_different_hues() -> None:
-    marks = [(letter(number), hue(number)) for number in range(1, 105)]
-    assert marks[0] == ("A", 1)
-    assert len(set(marks)) == 104

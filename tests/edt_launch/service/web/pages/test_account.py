@@ -22,16 +22,6 @@ def test_the_theme_is_set_from_any_page_and_one_stays_there(world: World) -> Non
         assert (answer.status_code, answer.headers["location"]) == (303, goal)
 
 
-def test_a_browser_remembers_its_theme(world: World) -> None:
-    client = browser(world, "ann")
-    assert 'data-theme="auto"' in client.get("/account").text
-    assert client.post("/account/theme", data={"theme": "dark"}).status_code == 303
-    assert 'data-theme="dark"' in client.get("/account").text
-    assert client.post("/account/theme", data={"theme": '"><b>'}).status_code == 422
-    client.cookies.set("edt_theme", "nonsense")
-    assert "nonsense" not in client.get("/account").text
-
-
 def test_a_token_is_shown_once_and_outlives_the_session(world: World) -> None:
     client = browser(world, "ann")
     token = made(client, "/account/tokens", name="<b>laptop", days="")

@@ -58,20 +58,6 @@ def test_a_filter_finds_what_contains_a_text(world: World, query: str, found: se
             assert {job["name"] for job in jobs} == found
 
 
-def test_departments_are_instance_groups(world: World) -> None:
-    world.admin.put("/shares/lab", json={})
-    world.admin.put("/shares/team", json={"parent": "lab"})
-    world.admin.put("/shares/ann", json={"parent": "team"})
-    running(world, "digits", "0", "cpu1")
-    world.store.hosts.drain("node1", True, "for the test", NOW)
-    page = browser(world, "bob").get("/console/groups").text
-    # running applications, GPU slots, hosts, blocked hosts
-    assert ">team</th><td>active</td><td>1</td><td>1</td><td>1</td><td>1</td>" in page
-    assert ">/lab/team</a>" in page
-    assert ">everybody</th><td>active</td><td>1</td>" in page
-    assert ">ann</th>" not in page
-
-
 def test_hosts_with_load_and_what_their_gpus_do(world: World) -> None:
     running(world, "digits", "0", "1")
     machines = world.context.machines

@@ -71,15 +71,3 @@ def test_the_second_of_two_is_told_what_the_first_has_changed(lab: Lab) -> None:
     )  # fmt: skip
     assert edit(lab, definition, version="2", description="a").status_code == 303
     assert shown(lab, definition)["command"] == ["python", "train.py"]
-
-
-def test_it_takes_an_editor(lab: Lab) -> None:
-    definition = lab.definition()["id"]
-    lab.join("bob", "viewer")
-    bob = browser(lab.world, "bob")
-    answer = bob.get(f"/experiments/definitions/{definition}/edit")
-    assert (answer.status_code, "that takes an editor" in answer.text) == (403, True)
-    assert "/edit" not in bob.get(f"/experiments/projects/{lab.project}").text
-    for given in ({"description": "b"}, {"framework": "none"}):
-        answer = edit(lab, definition, "bob", **given)
-        assert (answer.status_code, "that takes an editor" in answer.text) == (403, True)

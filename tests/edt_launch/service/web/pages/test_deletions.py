@@ -39,18 +39,6 @@ def test_a_definition_is_deleted_unless_an_experiment_uses_it(lab: Lab) -> None:
     assert lab.world.store.audit.newest(1)[0].path == f"{address} net"
 
 
-def test_a_viewer_deletes_no_definition(lab: Lab) -> None:
-    bob = browser(lab.world, "bob")
-    definition = lab.definition()["id"]
-    address = f"/experiments/definitions/{definition}/delete"
-    assert bob.post(address).status_code == 403
-    lab.join("bob", "viewer")
-    assert address not in bob.get(f"/experiments/projects/{lab.project}").text
-    assert bob.get(address).status_code == 403
-    assert bob.post(address).status_code == 403
-    assert lab.world.store.definitions.get(definition) is not None
-
-
 def test_an_experiment_is_deleted_when_its_runs_have_ended(lab: Lab) -> None:
     ann = browser(lab.world, "ann")
     experiment = lab.experiment(lab.definition()["id"])["id"]

@@ -51,14 +51,3 @@ def test_all_runs_are_reached_and_summed_up(lab: Lab) -> None:
     assert re.findall(r"<bdi>(run\d)<", text) == ["run4", "run3", "run2", "run1", "run0"]
     assert re.findall(r"<strong>(.*?)&nbsp;★", text) == ["0.5"]
     assert ("Older runs" in text, f'href="{page}?tab=runs">Newest runs' in text) == (False, True)
-
-
-def test_more_runs_than_can_be_drawn_are_refused(lab: Lab) -> None:
-    page, ann = f"{ended(lab, 22)}?tab=compare", browser(lab.world, "ann")
-    answer = ann.get(page + "".join(f"&run={id_('r', place)}" for place in range(21)))
-    assert (answer.status_code, "21 runs are chosen, but at most 20 can be compared" in answer.text) == (
-        422,
-        True,
-    )
-    assert answer.text.count(" checked") == 21
-    assert ann.get(page + "".join(f"&run={id_('r', place)}" for place in range(20))).status_code == 200

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from browser import browser, shown_again
+from browser import browser
 from edt_launch.service.database.records import AllocationRecord
 from edt_launch.service.states import State, Wanted
 from world import NOW, World, tar
@@ -81,18 +81,6 @@ def test_what_is_reported_is_a_table_and_a_file(world: World) -> None:
     ]
 
 
-def test_one_rank_of_the_log(world: World) -> None:
-    job = world.submit(world.ann, max=2)["id"]
-    path = world.files(job).output.rank_log("1")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("only mine\n")
-    client = browser(world, "ann")
-    assert "only mine" in client.get(f"/jobs/{job}?tab=logs&rank=1").text
-    assert "only mine" not in client.get(f"/jobs/{job}?tab=logs").text
-    assert "Nothing has been printed yet" in client.get(f"/jobs/{job}?tab=logs&rank=0").text
-    assert client.get(f"/jobs/{job}?tab=logs&rank=../1").status_code == 422
-
-
 def test_a_log_is_searched_and_a_line_found_is_shown_among_its_neighbours(world: World) -> None:
     job = world.submit(world.ann)["id"]
     lines = [f"[0] line {number:05}" for number in range(5000)]
@@ -159,15 +147,6 @@ def test_nobody_touches_anothers_job(world: World, action: str) -> None:
     assert world.store.jobs.get(job) == before
 
 
-def test_what_has_ended_is_changed_no_more(world: World) -> None:
-    job = world.submit(world.ann)["id"]
-    world.go(job, State.STOPPED)
-    client = browser(world, "ann")
-    assert client.get(f"/jobs/{job}/pause").status_code == 409
-    assert client.post(f"/jobs/{job}/pause").status_code == 409
-    assert client.post(f"/jobs/{job}/set", data={"max": "9"}).status_code == 409
-
-
 def test_what_has_ended_is_deleted(world: World) -> None:
     job = world.submit(world.ann)["id"]
     client = browser(world, "ann")
@@ -229,13 +208,6 @@ def test_a_form_that_somebody_else_was_faster_than_changes_nothing(world: World)
         assert client.post(f"/jobs/{job}/set", data={"max": "3", "seen": nonsense}).status_code == 422
 
 
-@pytest.mark.parametrize(
-    "path", ["/jobs/jbbbbbbbb", "/jobs/..%2f..", "/jobs/x", "/jobs/jbbbbbbbb/stop", "/jobs/jbbbbbbbb/fly"]
-)
-def test_what_is_not_there_is_told(world: World, path: str) -> None:
-    assert browser(world, "ann").get(path).status_code in (404, 422)
-
-
 def test_a_job_that_was_deleted_is_gone(world: World) -> None:
     job = world.submit(world.ann)["id"]
     world.store.history.add([AllocationRecord(job, "ann", NOW, 0, 1, (("node1", ("0",)),), "starts")])
@@ -247,16 +219,3 @@ def test_a_job_that_was_deleted_is_gone(world: World) -> None:
     assert f"the job {job} has been deleted" in answer.text
     assert world.ann.get(f"/jobs/{job}").status_code == 410
     assert world.ann.get("/jobs/jbbbbbbbb").status_code == 404
-
-
-def test_fields_that_are_emptied_are_no_values_but_a_name_can_be_taken_away(world: World) -> None:
-    job = world.submit(world.ann, name="digits", max=2)["id"]
-    client = browser(world, "ann")
-    seen = {"min": "1", "max": "2", "priority": "0", "weight": "1", "name": "digits"}
-    form = {**seen, "seen": json.dumps(seen)}
-    answer = client.post(f"/jobs/{job}/set", data={**form, "max": "", "weight": " "})
-    shown_again(answer, 422, "nothing is written for Workers at most, Weight", f"edt set {job} --max 4")
-    assert client.post(f"/jobs/{job}/set", data={**form, "name": ""}).status_code == 303
-    assert world.store.jobs.get(job).name == ""
-    changes = browser(world, "admin").get("/users/changes").text
-    assert f"POST <bdi>/jobs/{job}/set min=1 max=2 priority=0 weight=1 name=</bdi>" in changes

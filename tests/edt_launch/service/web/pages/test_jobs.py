@@ -5,7 +5,7 @@ import pytest
 from browser import browser, shown_again
 from edt_launch.service.states import State
 from lab import Lab
-from world import NOW, World
+from world import World
 
 
 def names(page: str) -> list[str]:
@@ -76,22 +76,3 @@ def test_runs_name_their_experiment_to_those_who_may_see_it(world: World) -> Non
     assert names(browser(world, "ann").get(f"/jobs?experiment={experiment}").text) == ["net"]
     rest = world.ann.get(f"/jobs?experiment={experiment}").json()["jobs"]
     assert [job["name"] for job in rest] == ["net"]
-
-
-def test_a_failed_job_says_what_went_wrong_to_its_owner_alone(world: World) -> None:
-    job = world.submit(world.ann, name="digits")["id"]
-    world.go(job, State.STARTING, State.RUNNING)
-    text = "the training ended with exit code 3\ncause: rank 1: no <such> file\nmore"
-    world.store.jobs.record({job: {"share": 2.0}})
-    world.store.jobs.move(job, State.FAILED, "the training has failed", NOW, exit_code=3, failure=text)
-    own, others = (browser(world, name).get("/jobs").text for name in ("ann", "bob"))
-    assert "rank 1: no &lt;such&gt; file</td>" in own
-    assert ("the training has failed</td>" in others, "exit code" in others) == (True, False)
-    assert world.ann.get(f"/jobs/{job}").json()["share"] is None
-
-
-def test_one_chooses_ones_own_jobs(world: World) -> None:
-    world.submit(world.ann, name="mine")
-    world.submit(world.bob, name="theirs")
-    assert browser(world, "ann").get("/jobs").text.count('type="checkbox"') == 1
-    assert browser(world, "admin").get("/jobs").text.count('type="checkbox"') == 2

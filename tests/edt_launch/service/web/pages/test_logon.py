@@ -122,7 +122,3 @@ def test_own_paths_name_no_host(text: str) -> None:
     assert (parts.scheme, parts.netloc) == ("", "")
     assert own_path(text)[:1] == "/"
     assert own_path(text)[1:2] not in ("/", "\\")
-
-
-def test_a_form_has_a_largest_size(world: World) -> None:
-    assert browser(world).post("/logon", data={"secret": "x" * 2**17}).status_code == 413

@@ -24,12 +24,3 @@ def test_the_second_of_two_managers_is_told_what_the_first_has_changed(world: Wo
     answer = ann.post(address, data=mine)
     shown_again(answer, 409, "bob changed", "name figures (yours: digits)", 'name="version" value="2"')
     assert ann.post(address, data=mine | {"version": "2"}).status_code == 303
-
-
-def test_editors_do_not(world: World) -> None:
-    lab = Lab(world)
-    lab.join("bob", "editor")
-    bob, page = browser(world, "bob"), f"/experiments/projects/{lab.project}"
-    assert f"{page}/edit" not in bob.get(page).text
-    assert bob.get(f"{page}/edit").status_code == 403
-    shown_again(bob.post(f"{page}/edit", data={"name": "bob's"}), 403, "that takes a manager")

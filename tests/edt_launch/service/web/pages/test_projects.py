@@ -5,7 +5,6 @@ import re
 import pytest
 
 from browser import browser
-from edt_launch.service.web.pages import adding
 from edt_launch.service.web.pages import experiments as pages
 from lab import Lab
 from world import World
@@ -40,17 +39,3 @@ def test_all_that_is_in_a_project_is_reached_from_its_page(lab: Lab) -> None:
     assert "definitions_after=" in re.findall(r'hx-get="(.*?)"', text)[0]
     text = ann.get(link(text, "Newest experiments")).text
     assert named(text) == ["experiment2", "experiment1", "net0"]
-
-
-def test_the_newest_definitions_are_chosen_from(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    address = f"/experiments/{lab.experiment()['id']}/add?tab=existing"
-    for number in range(3):
-        lab.definition(name=f"net{number}")
-    ann = browser(lab.world, "ann")
-    text = ann.get(address).text
-    assert re.findall(r">(net\d)</option>", text) == ["net2", "net1", "net0"]
-    assert "the newest" not in text
-    monkeypatch.setattr(adding, "MOST_DEFINITIONS", 2)
-    text = ann.get(address).text
-    assert re.findall(r">(net\d)</option>", text) == ["net2", "net1"]
-    assert "Training definition (the newest 2)" in text

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -113,16 +112,3 @@ def test_what_can_be_done_is_asked_about_and_done(world: World) -> None:
     found = world.store.searches.get(ID)
     assert found is not None
     assert found.state is SearchState.QUEUED
-
-
-def test_a_failed_trial_has_its_cause_in_a_line_and_is_none_of_the_best(world: World) -> None:
-    search(world)
-    reason = "rank 1 has failed\nTraceback (most recent call last):\n  File x\ncause: ValueError: <u>bad"
-    failed = world.store.searches.trials(ID)[2]
-    world.store.searches.update_trial(replace(failed, reason=reason))
-    client = browser(world, "ann")
-    page = client.get(f"/searches/{ID}").text
-    assert '<small class="cause"><bdi>ValueError: &lt;u&gt;bad</bdi></small>' in page
-    assert "Traceback" not in page
-    best = client.get(f"/searches/{ID}?tab=best").text
-    assert (best.count('<th scope="row">'), "ValueError" in best) == (2, False)

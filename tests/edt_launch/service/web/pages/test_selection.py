@@ -82,13 +82,3 @@ def test_what_was_done_of_a_selection_is_carried_out_and_audited_if_the_rest_fai
     assert not list(world.settings.paths.trash.iterdir())
     (change, *_) = world.store.audit.newest(1)
     assert change.path == f"/selected delete {over} {live}"
-
-
-def test_saying_what_would_change_is_no_change(world: World) -> None:
-    job = world.submit(world.ann)["id"]
-    client = browser(world, "ann")
-    before = len(world.store.audit.newest(99))
-    client.post("/selected", data={"action": "priority", "job": job, "priority": "2", "foresee": "1"})
-    client.post(f"/jobs/{job}/set", data={"max": "2", "foresee": "1"})
-    client.post(f"/jobs/{job}/clone", data={"command": "true", "foresee": "1"})
-    assert len(world.store.audit.newest(99)) == before

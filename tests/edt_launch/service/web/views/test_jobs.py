@@ -32,23 +32,3 @@ def test_links_keep_the_rest_of_the_filter() -> None:
     assert view.as_json == "/api/v1/jobs?state=queued&owner=ann&text=a%26b&after=7&newest=1"
     assert jobs_view(Filter("all"), [], None, 0.0, {}).as_json == "/api/v1/jobs?all=1&newest=1"
     assert jobs_view(Filter(), [], None, 0.0, {}).next is None
-
-
-def test_the_same_is_found_by_command() -> None:
-    wanted = Filter("failed", "ann", "a b", host="n1", last="7 d")
-    assert wanted.command == "edt ps --state failed --owner ann --text 'a b' --host n1 --since 7d"
-    assert wanted.rest(700_000.0)["submitted_since"] == 95_200
-    assert (Filter().command, Filter("all").command) == ("edt ps", "edt ps --all")
-
-
-def test_headers_turn_the_order_around_and_keep_the_rest() -> None:
-    columns = {one.name: one for one in jobs_view(Filter(owner="ann", after=7), [], None, 0.0, {}).columns}
-    assert columns["Priority"].address == "/jobs?owner=ann&sort=priority"
-    assert (columns["Priority"].order, columns["Progress"].address) == ("", None)
-    up = jobs_view(Filter(sort="priority"), [], None, 0.0, {})
-    assert up.as_json == "/api/v1/jobs?sort=priority"
-    found = {one.name: one for one in up.columns}["Priority"]
-    assert (found.order, found.address) == ("ascending", "/jobs?sort=-priority")
-    columns = jobs_view(Filter(sort="-priority"), [], None, 0.0, {}).columns
-    down = {one.name: one for one in columns}["Priority"]
-    assert (down.order, down.address) == ("descending", "/jobs?sort=priority")

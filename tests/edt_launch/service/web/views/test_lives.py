@@ -1,7 +1,7 @@
 from collections.abc import Mapping
 
 from edt_launch.core import events
-from edt_launch.service.web.views.lives import MOST_LIVES, MOST_RANKS, Lives, lives
+from edt_launch.service.web.views.lives import Lives, lives
 
 
 def started(time: float, worker: int, rank: int) -> events.Event:
@@ -47,20 +47,6 @@ def test_a_life_has_a_part_for_each_rank_and_an_end() -> None:
     assert parts[0].where == "a 0"
 
 
-def test_who_lives_does_so_until_now() -> None:
-    happened = [started(0.0, 1, 0), world(5.0, {1: 0})]
-    assert told(lives(happened, 30.0))[-1] == (0, 1, 5.0, 30.0, "training")
-    assert told(lives(happened, None))[-1] == (0, 1, 5.0, 5.0, "training")
-    assert lives([], 5.0).ranks == []
-
-
 def test_a_new_launcher_has_new_workers() -> None:
     again = [started(0.0, 1, 0), events.Launched(time=7.0), started(8.0, 1, 0)]
     assert told(lives(again, 9.0)) == [(0, 1, 0.0, 7.0, "left"), (0, 1, 8.0, 9.0, "starting")]
-
-
-def test_so_much_is_shown() -> None:
-    many = [started(float(number), number, number % 2) for number in range(MOST_LIVES + 5)]
-    assert len(told(lives(many, 999.0))) == MOST_LIVES
-    assert lives(many, 999.0).left_out == 5
-    assert lives([started(0.0, 1, MOST_RANKS)], 9.0).ranks == []

@@ -20,11 +20,6 @@ def test_each_line_has_a_page_that_shows_it_among_its_neighbours() -> None:
     assert (first.earlier, first.later) == (None, "/jobs/jaaaaaaaa?tab=logs&at=9")
 
 
-def test_the_lines_of_the_launcher_are_searched_for() -> None:
-    shown = logs(JOB, LogQuery(launcher=True), Excerpt(0, []), {"hits": [], "next": 7})
-    assert (shown.rank, shown.more) == ("launcher", "/jobs/jaaaaaaaa?tab=logs&rank=launcher&after=7")
-
-
 def test_a_search_goes_on_with_all_that_was_asked() -> None:
     wanted = LogQuery("a b", level="error", since=3600.0, until=7200.0)
     shown = logs(JOB, wanted, Excerpt(0, []), {"hits": [{"offset": 5, "text": "a b"}], "next": 7})
