@@ -113,8 +113,14 @@ print(json.dumps({"version": torch.__version__, "cuda": torch.version.cuda, "gpu
 """
 
 
+TESTED = (("2.8", "3.11"), ("2.13", "3.11"), ("2.15", "3.11"))
+"""Versions of torch and Python that the tests have been run with."""
+
+OLDEST_TORCH = (2, 6)
+
+
 def check_torch(machine: Machine) -> Finding:
-    """A torch that can be imported, and that uses the GPUs where there are some."""
+    """A torch that can be imported, new enough, and that uses the GPUs where there are some."""
     found, output = _probe(machine, TORCH_PROBE)
     if found is None:
         return Finding("torch", "fail", f"cannot be imported: {output.reason}", SET_UP)
@@ -123,7 +129,13 @@ def check_torch(machine: Machine) -> Finding:
     if _gpus(machine) and not found["gpus"]:
         fix = "install a CUDA build of torch for the interpreter, then run 'make clean setup'"
         return Finding("torch", "warn", f"{text} does not use this machine's GPUs", fix)
-    return Finding("torch", "ok", text)
+    version = tuple(int(part) for part in found["version"].split(".")[:2])
+    if version < OLDEST_TORCH:
+        return Finding("torch", "warn", f"{text} is older than 2.6", "install a newer one: make clean setup")
+    if (f"{version[0]}.{version[1]}", f"{machine.version[0]}.{machine.version[1]}") in TESTED:
+        return Finding("torch", "ok", f"{text}, a tested version")
+    tested = ", ".join(f"torch {torch} with Python {python}" for torch, python in TESTED)
+    return Finding("torch", "ok", f"{text}; tested are {tested}")
 
 
 TORCHVISION_PROBE = """
