@@ -1,10 +1,8 @@
 """Failures that repeat are logged once."""
 
-import errno
-
 import pytest
 
-from edt_launch.jobs.change_logger import ChangeLogger, is_passing
+from edt_launch.jobs.change_logger import ChangeLogger
 
 
 def test_what_is_wrong_is_told_when_it_changes(caplog: pytest.LogCaptureFixture) -> None:
@@ -21,16 +19,3 @@ def test_what_is_wrong_is_told_when_it_changes(caplog: pytest.LogCaptureFixture)
         "j2 failed and is tried again: no room",
         "j1 works again",
     ]
-
-
-@pytest.mark.parametrize(
-    "error, expected",
-    [
-        (OSError(errno.EMFILE, "too many"), True),
-        (BlockingIOError(errno.EAGAIN, "no process"), True),
-        (FileNotFoundError(errno.ENOENT, "no file"), False),
-        (ValueError(errno.EMFILE), False),
-    ],
-)
-def test_what_passes(error: Exception, expected: bool) -> None:
-    assert is_passing(error) is expected

@@ -46,17 +46,6 @@ def test_lines_come_later_and_bit_by_bit(events: Path, tmp_path: Path) -> None:
     assert not one.read_on()
 
 
-def test_half_a_line_that_is_cut_off_is_forgotten(events: Path, tmp_path: Path) -> None:
-    one = Journal(events, tmp_path / "kept")
-    append(events, progress(1) + progress(2)[:9])
-    one.read_on()
-    events.write_text(progress(1))
-    one.read_on()
-    append(events, progress(3))
-    one.read_on()
-    assert one.progress.step == 3
-
-
 def test_another_process_goes_on_where_this_one_was(
     events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,16 +151,6 @@ def test_the_end_of_a_launcher_is_read_to_where_the_file_ended_with_it(events: P
     for _ in range(4):
         one.read_on(is_final=True)
         append(events, progress(2) * (2 * journal.LOOK // len(progress(2))))  # somebody else writes on
-    assert not one.is_behind
-
-
-def test_nothing_is_left_to_read_of_a_file_that_is_gone(events: Path, tmp_path: Path) -> None:
-    append(events, progress(1) * (2 * journal.LOOK // len(progress(1))))
-    one = Journal(events, tmp_path / "kept")
-    one.read_on(is_final=True)
-    assert one.is_behind
-    events.unlink()
-    one.read_on(is_final=True)
     assert not one.is_behind
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
 import signal
@@ -12,7 +11,6 @@ import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
 
 import pytest
 from sqlalchemy import Connection
@@ -22,7 +20,7 @@ from sqlalchemy.exc import OperationalError
 from databases import sqlite_at
 from edt_launch.allocator.model import Options
 from edt_launch.core import plain_files
-from edt_launch.jobs import device_grant, journal, lifecycle, loop
+from edt_launch.jobs import device_grant, lifecycle, loop
 from edt_launch.jobs.launchers import Launchers
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.database.engine import Database
@@ -247,28 +245,6 @@ def test_jobs_go_on_while_the_database_comes_and_goes(
     check(service)
 
 
-def test_a_job_that_cannot_be_looked_at_holds_up_no_other(
-    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    service.submit(FIRST, "ann", high=2)
-    service.until(lambda: service.is_running((FIRST, 2)))
-    events = service.paths(FIRST).output.events
-
-    def fails_for_the_first(path: Path, *args: Any, **options: Any) -> BinaryIO:
-        if path == events:
-            raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
-        return plain_files.open_file(path, *args, **options)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(journal, "open_file", fails_for_the_first)
-        service.submit(SECOND, "bob")
-        service.start()
-        service.until(lambda: service.is_running((FIRST, 2), (SECOND, 2)))
-        assert sum(FIRST in message for message in caplog.messages) == 1
-    (service.paths(FIRST).root / "finish").touch()
-    service.until(lambda: service.is_running((SECOND, 4)))
-
-
 def test_an_allocation_file_that_cannot_be_read_at_the_start_holds_up_no_other(
     service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -293,58 +269,6 @@ def test_an_allocation_file_that_cannot_be_read_at_the_start_holds_up_no_other(
     assert sum(FIRST in message for message in caplog.messages) == 1
     monkeypatch.setattr(plain_files, "read", read)
     service.until(lambda: service.is_running((FIRST, 2), (SECOND, 2), (third, 2)))
-
-
-def test_how_a_job_ended_is_read_however_much_it_has_written(service: Service) -> None:
-    service.run_first()
-    with service.paths(FIRST).output.events.open("a") as file:
-        file.write("x" * (3 * journal.LOOK) + "\n")
-    (service.paths(FIRST).root / "finish").touch()
-    service.until(lambda: service.job(FIRST).has_ended)
-    assert service.job(FIRST).state is State.SUCCEEDED
-
-
-def test_jobs_that_take_long_to_look_at_take_turns(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    jobs = [FIRST, SECOND, "jcccccccc"]
-    for job in jobs:
-        service.submit(job, "ann", 1, 1)
-    service.until(lambda: service.is_running(*((job, 1) for job in jobs)))
-    seen: list[str] = []
-    look = service.launchers[-1].is_alive
-
-    def noted(job: str, paths: JobDir) -> bool:
-        seen.append(job)
-        return look(job, paths)
-
-    monkeypatch.setattr(service.launchers[-1], "is_alive", noted)
-    for seconds, expected in (-1.0, jobs), (1e9, jobs * 3):
-        monkeypatch.setattr(loop, "SLOW", seconds)
-        for _ in range(6):  # three after which it is known which of them take long, and three
-            service.pool.look(time.time())
-        assert sorted(seen[-len(expected) :]) == sorted(expected)
-
-
-def test_a_daemon_of_a_job_that_takes_its_lock_keeps_no_slot(service: Service) -> None:
-    service.run_first()
-    with service.paths(FIRST).launcher_lock.open() as daemon:
-        taken = threading.Thread(target=fcntl.flock, args=(daemon, fcntl.LOCK_EX))
-        taken.start()
-        service.want(FIRST, Wanted.PAUSE)
-        taken.join()
-        service.submit(SECOND, "bob")
-        service.until(lambda: service.is_running((SECOND, 4)))
-        service.want(FIRST, Wanted.RUN, (FIRST, 2), (SECOND, 2))
-        service.want(FIRST, Wanted.STOP)
-
-
-def test_a_launcher_that_was_killed_is_started_again(service: Service) -> None:
-    service.run_first()
-    pid = service.job(FIRST).launcher_pid
-    assert pid is not None
-    os.kill(pid, signal.SIGKILL)
-    service.until(lambda: len(service.events(FIRST, "begun")) == 2)
-    service.until(lambda: service.is_running((FIRST, 4)))
-    assert service.job(FIRST).restarts == 1
 
 
 def both_running(service: Service) -> int:

@@ -1,10 +1,8 @@
 """The loop's decisions over any order of events that hypothesis can think of, crashes included."""
 
-import random
 from collections import Counter
 from dataclasses import replace
 
-from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -164,32 +162,3 @@ class Pool(RuleBasedStateMachine):
 
 TestPool = Pool.TestCase
 TestPool.settings = fewer(1 / 2, stateful_step_count=40)
-
-
-@fewer(1 / 4)
-@given(st.integers(0, 2**32))
-def test_a_busy_day(seed: int) -> None:
-    """Long runs in which jobs get on most of the time, so that devices change hands often."""
-    chance = random.Random(seed)
-    counts = [chance.randint(1, 3) for _ in range(chance.randint(1, 3))]
-    world = World(HostRecord(f"h{i}", tuple(str(d) for d in range(count))) for i, count in enumerate(counts))
-    for number in range(40):
-        if len(world.rows) < 6 and chance.random() < 0.2:
-            low = chance.randint(1, 3)
-            owner, tier = chance.choice(OWNERS), chance.randint(0, 1)
-            submit(world, f"j{number}", owner, low, low + chance.randint(0, 4), tier)
-        world.now += chance.choice([0.5, 5.0, 20.0])
-        world.step(chance.choice([None, None, None, chance.randint(0, 8)]))
-        for id_ in sorted(world.processes):
-            if not world.processes[id_].has_begun:
-                world.begin(id_)
-            for what in ("follow", "obey", "read", "release", "train"):
-                if chance.random() < 0.4 and id_ in world.processes:
-                    getattr(world, what)(id_)
-            if chance.random() < 0.02 and id_ in world.processes:
-                world.kill(id_)
-            if chance.random() < 0.05:
-                world.hidden ^= {id_}
-        assert len(world.in_use()) == len(set(world.in_use()))
-    world.settle()
-    assert stuck(world) == []

@@ -106,17 +106,6 @@ def test_it_starts_a_few_at_a_time_and_looks_again_at_once() -> None:
     assert [type(action) for action in one.decide().actions] == [Submit] * STARTS
 
 
-def test_it_fills_the_room_that_there_is() -> None:
-    one = play("random", algo={"max_trials": 5, "max_parallel": 2})
-    kinds = [type(action).__name__ for action in one.decide().actions]
-    assert kinds == ["Next", "Next", "Begun"]
-    assert one.decide().actions == ()
-    one.jobs[0] = replace(one.jobs[0], state=State.SUCCEEDED, started=101.0, ended=102.0)
-    one.decide()
-    assert one.trials[0].state is TrialState.SUCCEEDED
-    assert sorted(one.trials) == [0, 1, 2]
-
-
 def test_a_stopped_search_waits_for_its_trials() -> None:
     one = play("random")
     one.decide()

@@ -1,9 +1,7 @@
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as some
 
 from edt_launch.jobs.searches.plan import Next, following, slots, total
 from edt_launch.service.database.search_records import TrialRecord, TrialState
@@ -84,17 +82,3 @@ def test_the_plan_is_that_of_the_paper() -> None:
         *[(27, 8), (81, 2)],
         (81, 5),
     ]
-
-
-@given(some.floats(1.5, 10), some.integers(1, 10**9), some.integers(1, 500))
-def test_rungs_follow_each_other(eta: float, resource: int, most: int) -> None:
-    plan = list(islice(slots(eta, resource), most))
-    assert 1 <= len(plan) <= most
-    for number, slot in enumerate(plan):
-        assert 1 <= slot.budget <= resource
-        if slot.before:
-            assert slot.before.stop <= number
-            assert slot.place < len(slot.before)
-            before = {plan[earlier].budget for earlier in slot.before}
-            assert before == {min(before)}
-            assert max(before) <= slot.budget

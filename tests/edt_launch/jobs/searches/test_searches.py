@@ -159,33 +159,20 @@ def test_they_are_listed_page_by_page(running: Running) -> None:
     assert ([one["name"] for one in rest["searches"]], rest["next"]) == (["c", "d"], None)
     (own,) = running.world.ann.get("/searches?owner=bob").json()["searches"]
     assert own["name"] == "d"
-    newest = running.world.ann.get("/searches?newest=1&limit=2").json()
-    rest = running.world.ann.get(f"/searches?newest=1&after={newest['next']}").json()
-    assert [one["name"] for page in (newest, rest) for one in page["searches"]] == ["d", "c", "b", "a"]
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"job": {"command": []}}, "job"),
     ({"job": {"command": ["x"], "directory": "gone"}}, "directory: 'gone'"),
-    ({"parameters": {"a": {"min": 1}}}, "give values, or min and max"),
     ({"parameters": {"a": {"min": "x", "max": 1}}}, "parameters.a.min: 'x': expected a number, from"),
-    (
-        {"parameters": {"a": {"min": 1, "max": 400, "base": 10}}},
-        "10.0 to the power of 400 is above",
-    ),
-    ({"parameters": {"a": {"min": 0.5, "max": 4, "type": "int"}}}, "of an int are integers: 0.5, 4"),
-    ({"parameters": {"a": {"values": [1], "max": 1}}}, "give one of them"),
     ({"algorithm": "grid"}, "rate: step is missing"),
     ({"algorithm": "hyperband"}, "max_budget is missing"),
     ({"surprise": 1}, "surprise"),
-    ({"name": "haaaaaaaa"}, "looks like an id"),
     (
         {"name": "x" * 127},
         "trial 3 it is none: name: it ends with '-3', which leaves 126 characters of 128",
     ),
     ({"job": {"command": ["{units}" * 10_000]}, "parameters": LONG}, "has more than 98,304 characters"),
     ({"job": {"command": ["x"], "environment": {f"V{n}": "" for n in range(1022)}}}, "environment"),
-    ({"parameters": {f"p{n}": {"values": ["x" * 4000]} for n in range(17)}}, "65,536 at most"),
     ({"parameters": {}, "algorithm": "list", "configurations": [{"a": 1}, WIDE]}, "65,536 at most"),
 ]
 
