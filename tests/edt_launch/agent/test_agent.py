@@ -292,34 +292,6 @@ WAITS = """
 
 
 @linux
-def test_workers_that_end_while_their_server_is_stopped(warm, forked, tmp_path):
-    go = tmp_path / "go on"
-    killed, ending = (forked(WAITS.format(go=str(go))) for _ in range(2))
-    warm.line(killed)
-    warm.line(ending)
-    server = psutil.Process(warm.warm[-1].pid)
-    server.suspend()
-    try:
-        os.kill(warm.pids[killed], signal.SIGKILL)
-        go.touch()
-        assert (warm.ended(killed)[0], warm.ended(ending)[0]) == (-signal.SIGKILL, 5)
-    finally:
-        server.resume()
-
-
-@linux
-def test_many_workers_leave_nothing(warm, forked):
-    agent, server = psutil.Process(warm.process.pid), psutil.Process(warm.warm[-1].pid)
-    before = agent.num_fds(), server.num_fds()
-    for _ in range(10):
-        eight = [forked("import os; os._exit(0)") for _ in range(8)]
-        assert [warm.ended(worker) for worker in eight] == [(0, "", "")] * 8
-    assert server.children() == []
-    # Sockets are closed last, those of workers before this test's, too.
-    until(lambda: agent.num_fds() <= before[0] and server.num_fds() <= before[1])
-
-
-@linux
 def test_workers_of_a_module_outlive_their_server(agents, tmp_path):
     go = tmp_path / "go"
     package = tmp_path / "package"
@@ -334,15 +306,6 @@ def test_workers_of_a_module_outlive_their_server(agents, tmp_path):
     until(lambda: gone(agent.warm[0].pid))
     go.touch()
     assert agent.ended()[0] == 5
-    go.unlink()
-    agent.start(1)
-    agent.line(1)
-    assert len(agent.warm) == 2  # from another server
-    os.kill(agent.warm[1].pid, signal.SIGKILL)
-    until(lambda: gone(agent.warm[1].pid))
-    agent.kill(1)
-    assert agent.ended(1)[0] == -signal.SIGKILL
-    until(lambda: gone(agent.pids[1]))
 
 
 @linux
@@ -422,15 +385,6 @@ def test_nonsense_from_the_launcher_ends_the_agent(cold, capfd):
     assert agent.process.wait(60) == 0
     until(lambda: gone(agent.pids[0]))
     assert "the launcher has sent no message: b'nonsense'" in capfd.readouterr().err
-
-
-def test_a_host_without_the_folder_has_workers_start_where_the_agent_is(agents, tmp_path):
-    path = script(tmp_path, "import os; print(os.getcwd())")
-    missing = str(tmp_path / "missing")
-    agent = agents([sys.executable, path], missing, forks=False, inherits=True)
-    code, out, err = agent.run()
-    assert (code, out) == (0, f"{os.getcwd()}\n")
-    assert err == f"edt-launch: {missing} is not on this host; this worker starts in {os.getcwd()}\n"
 
 
 def test_an_agent_is_not_for_users():

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +9,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from edt_launch.agent import processes
 from edt_launch.agent.processes import JOB_VARIABLE, kill_job, marked, tree
 from started import gone, started
 
@@ -77,16 +75,6 @@ def test_those_that_left_their_parents_are_found_by_their_mark(start):
     assert gone(child)
 
 
-def test_the_start_of_a_process_does_not_follow_the_clock(start):
-    process, _ = start("stays")
-    since_boot = processes.started(process.pid)
-    assert since_boot == psutil.Process(process.pid)._proc.create_time(monotonic=True)
-    process.kill()
-    process.wait()
-    with pytest.raises(psutil.NoSuchProcess):
-        processes.started(process.pid)
-
-
 @pytest.fixture
 def holder():
     with started([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE, text=True) as process:
@@ -103,19 +91,6 @@ def test_shared_memory_is_cleaned_up_behind_the_killed(holder):
     assert all(gone(member.pid) for member in family)
 
 
-def test_what_starts_others_quicker_than_they_are_killed_is_left(monkeypatch):
-    started = []
-
-    def marked(job):
-        started.append(subprocess.Popen(["sleep", "600"]))
-        return {psutil.Process(started[-1].pid)}
-
-    monkeypatch.setattr(processes, "marked", marked)
-    monkeypatch.setattr(processes, "KILL_TIMEOUT", 0.0)
-    assert kill_job(None, "a job", ()) == 1
-    assert [process.wait() for process in started] == [-signal.SIGKILL]
-
-
 def test_a_process_whose_number_was_another_one_s_is_found_and_ended(start):
     _, pids = start("stays", **{JOB_VARIABLE: "reused number"})
     for seen in psutil.process_iter():
@@ -123,10 +98,3 @@ def test_a_process_whose_number_was_another_one_s_is_found_and_ended(start):
             seen._ident = (seen.pid, 0.0)  # as psutil remembers one that had this number and has ended
     assert kill_job(None, "reused number", ()) == 2
     assert all(map(gone, pids))
-
-
-def test_those_that_work_in_a_folder_are_found_by_their_words(tmp_path):
-    command = [sys.executable, "-c", "import time; time.sleep(600)", str(tmp_path / "inner")]
-    with started(command) as waiting:
-        assert ids(processes.mentioning(str(tmp_path))) == {waiting.pid}
-        assert processes.mentioning(str(tmp_path / "outer")) == set()

@@ -8,8 +8,6 @@ import pytest
 
 from edt_launch.cluster.allocation import Allocation, HostSlots, parse, render
 from edt_launch.cluster.follower import (
-    MAX_REJECTIONS,
-    REREAD_INTERVAL,
     Accepted,
     Follower,
     Limits,
@@ -76,41 +74,6 @@ def test_reports_each_rejection_once_until_a_good_one(follower, path):
     assert isinstance(follower.poll(6.0), Rejected)
     assert follower.allocation == parse(text(1))
     assert "missing" in follower.rejection
-
-
-def test_reports_a_limited_number_of_rejections_until_a_good_one(follower, path):
-    def reported() -> list[Rejected]:
-        verdicts = []
-        for number in range(2 * MAX_REJECTIONS):
-            path.write_text(f"nonsense {number}\n")
-            verdicts.append(follower.poll(float(number)))
-        return [verdict for verdict in verdicts if verdict is not None]
-
-    assert len(reported()) == MAX_REJECTIONS
-    assert "nonsense" in follower.rejection
-    path.write_text(text(1))
-    assert isinstance(follower.poll(100.0), Accepted)
-    assert len(reported()) == MAX_REJECTIONS
-
-
-def test_an_unchanged_file_is_not_read_again_at_once(follower, path):
-    path.write_text(text(1, 2))
-    stat = path.stat()
-    assert isinstance(follower.poll(0.0), Accepted)
-    with path.open("r+") as file:  # same size, same inode, and its time set back: as coarse clocks do
-        file.write(text(2, 3))
-    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    assert follower.poll(REREAD_INTERVAL / 2) is None
-    assert follower.poll(REREAD_INTERVAL) == Accepted(parse(text(2, 3)))
-
-
-def test_a_host_that_becomes_known_later_is_taken_then(path):
-    known = set()
-    follower = Follower(path, LIMITS, lambda host: None if host in known else f"{host} is unknown")
-    path.write_text(text(1))
-    assert follower.poll(0.0) == Rejected("node1 is unknown")
-    known.add("node1")
-    assert follower.poll(REREAD_INTERVAL) == Accepted(parse(text(1)))
 
 
 def test_a_pipe_is_not_waited_for(tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edt_launch.cluster.network import ASK_AGAIN, HostChecker, interfaces, resolve, source_address
+from edt_launch.cluster.network import HostChecker, interfaces, resolve, source_address
 from edt_launch.core.errors import StartError
 
 KNOWN = {"lo": ("127.0.0.1",), "eth0": ("10.0.0.5",), "ib0": ("192.168.7.5", "192.168.8.5")}
@@ -45,20 +45,6 @@ def test_says_what_is_wrong_with_a_host(interface, host, problem):
     checker.interface = interface
     found = checker(host)
     assert found is None if problem is None else problem in found
-
-
-def test_a_checker_remembers_what_it_has_found_and_for_a_while_what_it_has_not():
-    addresses = {"node": "127.0.0.9"}
-    now = [100.0]
-    checker = HostChecker(addresses.get, lambda: now[0])
-    assert checker("node") is None
-    assert "unknown" in checker("later")
-    addresses.clear()
-    addresses["later"] = "127.0.0.8"
-    assert checker("node") is None
-    assert "unknown" in checker("later")
-    now[0] += ASK_AGAIN
-    assert checker("later") is None
 
 
 def test_of_this_very_machine():

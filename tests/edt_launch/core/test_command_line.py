@@ -52,7 +52,6 @@ def test_a_command_is_called_with_an_instance_of_each_group() -> None:
     [
         (Speed(), []),
         (Speed(False, 1.5), ["--no-fast-mode", "--seconds", "1.5"]),
-        (Color(True), ["--dark"]),
         (RunOptions(view=ViewKind.PLAIN, output_dir=Path("a b")), ["--output-dir", "a b", "--view", "plain"]),
     ],
 )

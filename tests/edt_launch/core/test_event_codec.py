@@ -27,7 +27,6 @@ WRITTEN: list[dict[str, Any]] = [
         "changed": 1.0,
         "hosts": [{"host": "h", "slots": 1, "devices": ["0"]}, {"host": "g", "slots": 0, "devices": None}],
     },
-    {"event": "released", **PLACE},
     {
         "event": "slow_start",
         "workers": [PLACE],
@@ -43,21 +42,6 @@ WRITTEN: list[dict[str, Any]] = [
         "previous_size": None,
         "ranks": {"4": 1, "3": 0},
         "reason": "grown",
-    },
-    {
-        "event": "resumed",
-        "generation": 2,
-        "from": 1,
-        "to": 2,
-        "pause": 0.25,
-        "phases": {"drain": 0.125, "transfer": 0.125},
-    },
-    {
-        "event": "progress",
-        "step": 5,
-        "epoch": None,
-        "size": 2,
-        "values": {"loss": 0.5, "of": "x", "last": True},
     },
 ]
 

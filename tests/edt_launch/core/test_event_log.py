@@ -1,7 +1,6 @@
 """Events into a file, and out of one that grows."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -47,9 +46,3 @@ def test_long_lines_and_what_is_no_event_are_left_out(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(line("b") + line("c"))  # the first ends the long line
     assert reasons(reader) == ["c"]
-
-
-def test_a_pipe_in_place_of_the_file_holds_nobody_up(tmp_path: Path) -> None:
-    path = tmp_path / "events"
-    os.mkfifo(path)
-    assert list(EventReader(path).read()) == []

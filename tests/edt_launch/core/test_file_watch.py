@@ -29,10 +29,3 @@ def test_it_wakes_when_the_file_is_replaced(tmp_path: Path) -> None:
         beside.replace(file)
         wait(watch)
     watch.close()
-
-
-def test_a_folder_that_is_not_there_only_is_not_watched(tmp_path: Path) -> None:
-    watch = Watch(tmp_path / "missing" / "allocation")
-    watch._thread.join()
-    assert select.select([watch], [], [], 0)[0] == []
-    watch.close()

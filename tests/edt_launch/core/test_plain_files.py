@@ -1,4 +1,3 @@
-import os
 from pathlib import Path
 from typing import Literal
 
@@ -17,16 +16,6 @@ def test_whatever_is_no_file_is_refused_at_once(tmp_path: Path, kind: str, mode:
     put(kind, path)
     with pytest.raises(NoFileError, match="no file"):
         open_file(path, mode)
-
-
-def test_a_pipe_that_somebody_holds_is_none(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    os.mkfifo(path)
-    held = os.open(path, os.O_RDWR)
-    for mode in MODES:
-        with pytest.raises(NoFileError):
-            open_file(path, mode)
-    os.close(held)
 
 
 def test_files_are_read_to_a_limit_and_made(tmp_path: Path) -> None:

@@ -7,9 +7,7 @@ from edt_launch.core.scripts import script_of
     "command, script",
     [
         ("train.py --lr 0.1", "train.py"),
-        ("python train.py other.py", "train.py"),
         ("/usr/bin/python3.12 -u -X faulthandler -W ignore train.py", "train.py"),
-        ("python -Xdev train.py", "train.py"),
         ("python -m train.py", None),
         ("python", None),
         ("-u train.py", "train.py"),

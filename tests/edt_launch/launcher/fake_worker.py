@@ -122,18 +122,6 @@ def strange():
     sys.exit(1)
 
 
-def unwilling():
-    """Ends well without having trained, as a script does that calls `os._exit(0)`."""
-    say("so far, and no further")
-    os._exit(0)
-
-
-def half_hearted():
-    """The same, in the middle of training."""
-    begin()
-    os._exit(0)
-
-
 def resize():
     """Follows the allocation until it has four slots."""
     launcher, place = begin()
@@ -154,13 +142,6 @@ def shrunk():
     if place["rank"] == 0:
         say("ready")
     until_size(launcher, place, 2)
-    end(launcher)
-
-
-def folders():
-    """Says which folder of its own it has, and whether it could talk to the launcher as a driver does."""
-    launcher, _ = begin()
-    say(json.dumps({name: os.environ.get(name) for name in ("LOG_DIR", "EDT_WMLA_LAUNCHER")}))
     end(launcher)
 
 
@@ -200,27 +181,6 @@ def stubborn():
     if place["rank"] == 0:
         say(f"ready {stubborn_child()} {os.getpid()}")
     launcher.until("never")
-
-
-def litter():
-    """Ends well, and leaves a process behind."""
-    launcher, place = begin()
-    if place["rank"] == 0:
-        say(f"ready {stubborn_child()}")
-    end(launcher)
-
-
-def bereft():
-    """A worker that has lost another one."""
-    launcher, place = begin()
-    where = "[2026-11-21 22:38:16.891042: E /b/operations.cc:712] [0]: "
-    what = "Horovod background loop uncaught exception: "
-    if place["rank"] == 0:
-        say(
-            f"{where}{what}[/b/gloo/transport/tcp/pair.cc:598] Connection closed by peer [::1]:6318", "stderr"
-        )
-        say("ours", "stderr")
-    end(launcher)
 
 
 if __name__ == "__main__":

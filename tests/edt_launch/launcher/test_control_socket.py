@@ -145,13 +145,3 @@ def test_who_never_reads_is_not_waited_for(
         control.requests()
     other.sendall(write(Pause("a")))
     assert control.requests() == [Pause("a")]
-
-
-def test_what_a_killed_launcher_has_left_is_replaced(
-    path: Path, connect: Callable[[], socket.socket]
-) -> None:
-    with socket.socket(socket.AF_UNIX) as killed, unix_address(path) as address:
-        killed.bind(address)
-    with ControlSocket(path, no_complaint) as control:
-        connect().sendall(write(Stop("a")))
-        assert control.requests() == [Stop("a")]

@@ -1,7 +1,6 @@
 """One job from its first allocation to its last process, with agents, and workers that know no torch."""
 
 import contextlib
-import errno
 import json
 import os
 import signal
@@ -25,7 +24,6 @@ from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.programs.script import NOT_ELASTIC, Script
 from no_files import KINDS, put
 from recorder import Recorder
-from running_agent import IMPATIENT
 from started import gone, started
 
 FAKE = (sys.executable, "-S", str(Path(__file__).with_name("fake_worker.py")))
@@ -67,15 +65,6 @@ def test_what_is_no_file_in_the_output_directory_is_named(run, paths, kind, name
     path.parent.mkdir(parents=True)
     put(kind, path)
     with pytest.raises(UsageError, match=r"--output-dir .*: it is no file; "):
-        run("success")
-
-
-def test_a_full_disk_is_named(run, paths, monkeypatch):
-    def full(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(paths.launcher))
-
-    monkeypatch.setattr(job, "write_atomically", full)
-    with pytest.raises(UsageError, match=r"--output-dir .*: No space left on device; make room"):
         run("success")
 
 
@@ -183,12 +172,6 @@ def test_a_mistake_of_ours_is_no_hang(run, monkeypatch, where):
         run("success")
 
 
-def test_what_horovod_says_of_lost_peers_is_only_logged(run, paths):
-    _, view = run("bereft")
-    assert view.lines == [("0", "stderr", "ours")]
-    assert "Connection closed by peer" in paths.rank_log("0").read_text()
-
-
 def test_two_signals_end_the_whole_tree(run, monkeypatch):
     monkeypatch.setattr(termination.Ending.decide, "__defaults__", (600.0,))  # however slow the machine is
     pids = []
@@ -226,28 +209,6 @@ def test_who_runs_the_job_and_how_it_ended_is_written_down(run, paths, monkeypat
     assert {name: begun[name] for name in launcher} == launcher == {**launcher, "min_np": 1, "max_np": 4}
     assert (ended["event"], ended["exit_code"]) == ("ended", ExitCode.NOT_STARTED)
     assert "No module named 'no_such_module'" in ended["message"]
-
-
-def test_what_is_left_behind_is_killed(run, monkeypatch):
-    monkeypatch.setattr(agents, "AGENT", (sys.executable, "-P", "-c", IMPATIENT))
-    pids = []
-    outcome, view = run("litter", lambda text, signals: pids.append(int(text.split()[1])))
-    assert outcome.exit_code == ExitCode.SUCCESS
-    assert all(map(gone, pids))
-    assert "left behind" in view.messages[-1]
-
-
-def test_a_mistake_of_ours_leaves_nothing_either(run):
-    pids = []
-
-    def react(text, signals):
-        pids.extend(map(int, text.split()[1:]))
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        run("stubborn", react)
-    assert len(pids) == 2
-    assert all(map(gone, pids))
 
 
 PROGRAM = """

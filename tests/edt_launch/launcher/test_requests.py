@@ -1,6 +1,5 @@
 """Jobs that are paused and stopped over their launcher's socket, whatever runs them."""
 
-import json
 import sys
 import threading
 import time
@@ -9,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.adapters.wmla.frameworks import Framework
-from edt_launch.adapters.wmla.running.kind import WmlaProgram
 from edt_launch.cluster.allocation import Allocation, HostSlots
 from edt_launch.cluster.follower import Limits
 from edt_launch.core.control_protocol import Pause, Request, Stop
@@ -25,7 +22,6 @@ from recorder import Recorder
 
 TESTS = Path(__file__).parents[2]
 FAKE = (sys.executable, "-S", str(TESTS / "edt_launch" / "launcher" / "fake_worker.py"))
-MODEL = TESTS / "system" / "programs" / "wmla model"
 TWO = Allocation(1, (HostSlots("localhost", 2),))
 PAUSED: tuple[Request, ExitCode] = (Pause("p"), ExitCode.LEFT)
 STOPPED: tuple[Request, ExitCode] = (Stop("s"), ExitCode.TERMINATED)
@@ -58,20 +54,6 @@ def test_elastic_jobs(paths: RunDir, ask: Ask, request_: Request, exit_code: Exi
     plan = Plan(Limits(1, 4), paths, allocation=TWO)
     assert (
         job.run(Script([*FAKE, "waiting"]), plan, Recorder(lambda _: ask(request_)), []).exit_code
-        == exit_code
-    )
-
-
-def test_programs_of_wmla(paths: RunDir, ask: Ask) -> None:
-    request, exit_code = PAUSED
-    train = {"number": 1, "program": [*FAKE, "waiting"], "max_workers": 16}
-    acts = [{"train": train}, {"answer": "check"}, {"wait_for": "/no/such/file"}]
-    words = [sys.executable, "main.py", json.dumps(acts)]
-    plan = Plan(Limits(1, 4), paths, allocation=TWO)
-    assert (
-        job.run(
-            WmlaProgram(words, Framework.ELASTIC, MODEL), plan, Recorder(lambda _: ask(request)), []
-        ).exit_code
         == exit_code
     )
 

@@ -47,7 +47,6 @@ def test_a_job_that_is_to_pause_is_left(run, end):
         (NEW, Ending(), LOST),
         (RUN, Ending(), LEFT),
         (RUN, Ending(), FAILED),
-        (RETURNED, Ending(), FAILED),
     ],
 )
 def test_what_is_not(run, ending, end):

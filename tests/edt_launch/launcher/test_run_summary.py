@@ -8,8 +8,7 @@ import pytest
 
 from edt_launch.core.events import Failed, Progress, World
 from edt_launch.core.lines import LONGEST
-from edt_launch.launcher.cause import cause_of
-from edt_launch.launcher.run_summary import Failures, describe, without_lines
+from edt_launch.launcher.run_summary import Failures, describe
 from edt_launch.launcher.view.output import LAST_LINES
 
 
@@ -48,36 +47,6 @@ def test_who_lost_a_peer_was_not_the_first_to_fail():
     lost = "horovod.common.exceptions.HorovodInternalError: Connection closed by peer"
     assert first(failed(0), failed(1), w0=lost, w1="ValueError: boom") == 1
     assert first(failed(0), failed(1), w0=lost, w1=lost) == 0
-
-
-def test_the_message_names_host_rank_end_lines_and_log():
-    failures = Failures().observe(failed(2, 139, "SIGSEGV")).observe(failed(1, 3))
-    text = describe(failures.open[0], ["one", "", "two"], Path("/out/log/rank.2.log"))
-    assert text.splitlines() == [
-        "first failure: rank 2 on node2, killed by SIGSEGV",
-        "  | one",
-        "  | ",
-        "  | two",
-        "log: /out/log/rank.2.log",
-    ]
-    assert "exit code 3" in describe(failures.open[1], [], Path("log"))
-    assert "printed nothing" in describe(failures.open[1], [], Path("log"))
-
-
-def test_the_cause_is_the_last_word_and_is_said_once():
-    failure = Failures().observe(failed(1, 1)).open[0]
-    lines = ["  File x", "edt_hvd.errors.StateError: checkpoint c does not fit: a. Do b", "and more"]
-    text = describe(failure, lines, Path("log"), cause_of(lines))
-    assert text.splitlines()[1:] == [
-        "  |   File x",
-        "  | and more",
-        "log: log",
-        "cause: checkpoint c does not fit: a. Do b",
-    ]
-    assert describe(failure, ["ValueError: x"], Path("log")).endswith("  | ValueError: x\nlog: log")
-    assert without_lines(f"failed\n{text}").splitlines()[2:] == text.splitlines()[3:]
-    unknown = describe(failure, ["bad"], Path("log"))
-    assert without_lines(unknown) == unknown
 
 
 def test_a_message_fits_a_line_of_the_events_however_long_the_worker_s_lines_are():

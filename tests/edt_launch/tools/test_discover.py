@@ -62,16 +62,3 @@ def test_a_worker_finds_the_devices_of_its_host(host: str, devices: str, file: P
         check=True,
     )
     assert shown.stdout == f"{devices}\n"
-
-
-def test_nothing_slow_is_imported() -> None:
-    slow = {"typer", "psutil", "rich", "horovod"}
-    program = f"import sys, edt_launch.tools.discover; print({slow} & {{*sys.modules}})"
-    assert subprocess.check_output([sys.executable, "-c", program], text=True) == "set()\n"
-
-
-def test_output_that_cannot_be_written_is_an_error(file: Path) -> None:
-    with open("/dev/full", "w") as full:
-        words = [BIN / "edt-discover", file]
-        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, done.stderr) == (1, "edt-discover: standard output: No space left on device\n")

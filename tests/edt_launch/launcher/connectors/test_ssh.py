@@ -25,11 +25,9 @@ CHANGED = ["@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @", "Host key ver
 @pytest.mark.parametrize(
     "said, connector, words",
     [
-        (CHANGED, Ssh(), "run: ssh-keygen -R node1"),
         (CHANGED, Ssh(2222), "run: ssh-keygen -R '[node1]:2222'"),
         (["me@node1: Permission denied (publickey)."], Ssh(), "run: ssh-copy-id node1"),
         (["sh: 1: exec: /env/bin/python: not found"], Ssh(), "missing on node1"),
-        (["python: No module named edt_launch"], Ssh(), "missing on node1"),
     ],
 )
 def test_what_to_do(said: list[str], connector: Ssh, words: str) -> None:

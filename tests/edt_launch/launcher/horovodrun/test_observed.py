@@ -1,14 +1,10 @@
 """What becomes of workers and allocations, as seen from outside."""
 
-import subprocess
-import sys
-import time
-
 import pytest
 
 from edt_launch.cluster.allocation import Allocation, HostSlots
 from edt_launch.core.events import Following, Released, Started
-from edt_launch.launcher.horovodrun.observed import Noted, Observed, Process, Processes, find, of_process
+from edt_launch.launcher.horovodrun.observed import Noted, Observed, Process, Processes, of_process
 from edt_launch.membership.protocol import Slot
 
 A0, A1 = Process(Slot("a", 0), 4), Process(Slot("a", 1), 5)
@@ -85,40 +81,3 @@ REMOTE = [
 )
 def test_a_process_says_its_slot(words, environment, slot):
     assert of_process(words, environment) == slot
-
-
-PARENT = """
-import subprocess, sys, time
-slot = "HOROVOD_HOSTNAME=h HOROVOD_RANK=3 HOROVOD_LOCAL_RANK=1"
-between = f"import subprocess; input(); subprocess.run('env {slot} sleep 60'.split())"
-worker = subprocess.Popen([sys.executable, "-c", between], stdin=subprocess.PIPE)
-other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-print(worker.pid, other.pid, flush=True)
-input()
-worker.stdin.write(b"\\n"); worker.stdin.flush()
-input()
-worker.kill(); other.kill()
-"""
-
-
-def test_workers_are_found_below_a_process():
-    with subprocess.Popen(
-        [sys.executable, "-c", PARENT],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as parent:
-        assert parent.stdin is not None
-        assert parent.stdout is not None
-        worker, other = map(int, parent.stdout.readline().split())
-        assert find(parent.pid).starting == {worker, other}
-        parent.stdin.write("\n")
-        parent.stdin.flush()
-        while not (found := find(parent.pid)).workers:
-            time.sleep(0.01)
-        assert list(found.workers.values()) == [Process(Slot("h", 1), 3)]
-        assert found.starting == {other}
-        subprocess.run(["kill", "-9", *map(str, found.workers)], check=True)
-        parent.stdin.write("\n")
-    assert find(parent.pid) == type(found)()

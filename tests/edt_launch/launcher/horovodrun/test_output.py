@@ -38,18 +38,6 @@ def test_lines_are_kept_by_rank(paths):
     assert paths.horovodrun_log.read_text() == "Process 1 exit with status code 1.\n"
 
 
-def test_nobody_has_to_read_on(paths):
-    class Closed(io.BytesIO):
-        def write(self, data: object) -> int:
-            raise BrokenPipeError
-
-    output = Output(paths, {"stdout": Closed()}, print)
-    output.take("stdout", b"[0]<stdout>:a\n")
-    output.take("stdout", b"[0]<stdout>:b\n")
-    output.close()
-    assert paths.rank_log("0").read_text() == "a\nb\n"
-
-
 def test_the_first_failure_is_remembered(paths):
     output = Output(paths, {}, print)
     output.take("stdout", b"[0]<stdout>:Process 9 exit with status code 9.\n")

@@ -1,7 +1,6 @@
 """How the time of a resize is spent."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from edt_launch.core.events import (
     AllocatedHost,
@@ -9,7 +8,6 @@ from edt_launch.core.events import (
     Desired,
     Event,
     Failed,
-    Leaving,
     Resumed,
     Stopping,
     World,
@@ -24,10 +22,6 @@ def allocation(slots: int, changed: float | None = None, host: str = "a") -> All
 
 def failed(worker: int, time: float) -> Failed:
     return Failed(worker, "a", 0, None, 0, 1, time=time)
-
-
-def at(time: float, event: Event) -> Event:
-    return replace(event, time=time)
 
 
 FIRST = allocation(2)
@@ -61,31 +55,3 @@ def test_a_lost_worker_was_not_asked_for() -> None:
     phases = phases_after([*earlier, failed(1, 103.0), WORLD, RESUMED])
     assert tuple(phases) == PHASES[2:]
     assert phases["drain"] == 0.75
-
-
-def test_a_change_that_is_taken_back_is_forgotten() -> None:
-    back = [allocation(2, 101.0), at(101.5, DESIRED)]
-    later = [at(1103.5, STOPPING), at(1103.75, WORLD), RESUMED]
-    phases = phases_after([CHANGED, DESIRED, *back, *later])
-    assert tuple(phases) == PHASES[2:]
-    phases = phases_after([CHANGED, DESIRED, *back, allocation(3, 1000.0), at(1000.5, DESIRED), *later])
-    assert (phases["detect"], phases["prepare"]) == (0.5, 103.0)
-
-
-def test_a_worker_that_asks_to_leave_was_not_asked_for() -> None:
-    """What the allocation shows meanwhile is done later."""
-    leaving = Leaving(1, "a", 1, None, 1, "spot", time=103.0)
-    first = [CHANGED, DESIRED, leaving, STOPPING, WORLD, RESUMED]
-    assert tuple(phases_after(first)) == PHASES[2:]
-    second = [at(105.5, STOPPING), at(105.75, WORLD), RESUMED]
-    assert phases_after([*first, *second])["prepare"] == 5.0
-    newcomer = replace(leaving, worker=2)
-    assert phases_after([CHANGED, DESIRED, newcomer, STOPPING, WORLD, RESUMED])["prepare"] == 3.0
-
-
-def test_a_change_in_the_middle_of_a_resize_is_the_next_one_s() -> None:
-    next_change = [allocation(4, 103.6), at(103.7, DESIRED)]
-    first = [CHANGED, DESIRED, STOPPING, *next_change, WORLD, RESUMED]
-    assert phases_after(first) == phases_after([CHANGED, DESIRED, STOPPING, WORLD, RESUMED])
-    second = [at(105.0, STOPPING), at(105.5, WORLD), RESUMED]
-    assert round(phases_after([*first, *second])["prepare"], 6) == 1.3

@@ -12,7 +12,6 @@ from edt_launch.launcher.view.view import (
     LiveView,
     PlainView,
     Terminal,
-    panel,
 )
 
 VALUES = {"total_steps": 400, "effective_batch_size": 256, "loss": 0.123456, "note": "hello " * 20}
@@ -27,25 +26,11 @@ STATUS = Status(
 ESCAPE = "\x1b"
 
 
-def text_of(renderable, width=80):
-    console = Console(file=io.StringIO(), width=width, force_terminal=False)
-    console.print(renderable)
-    return console.file.getvalue()
-
-
 def terminal(width=80):
     console = Console(
         file=io.StringIO(), width=width, height=24, force_terminal=True, color_system="truecolor"
     )
     return console, console.file
-
-
-@pytest.mark.parametrize("width", [50, 80, 200])
-def test_the_panel_is_two_lines_of_any_width(width):
-    lines = text_of(panel(110, STATUS), width).splitlines()
-    assert len(lines) == 2
-    assert max(map(len, lines)) <= width
-    assert lines[0].startswith("4 w")
 
 
 def test_plain_lines_go_where_they_came_from_and_have_no_escape_codes():

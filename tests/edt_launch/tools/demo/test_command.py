@@ -5,15 +5,10 @@ import signal
 import sys
 import textwrap
 import time
-from pathlib import Path
-
-import pytest
-import typer
 
 from edt_launch.cluster.allocation import parse
-from edt_launch.core import events
 from edt_launch.tools.demo import command as demo
-from edt_launch.tools.demo.command import Progress, Stage, advance, observe
+from edt_launch.tools.demo.command import Progress
 from started import gone, started
 
 # Waits at every quarter for the size to change, for as long as a slow machine may need.
@@ -83,39 +78,3 @@ def test_a_signal_reaches_the_job_once_and_ends_the_demo_with_it(tmp_path):
         assert shell.wait(timeout=60) == 128 + number
     assert (tmp_path / "got").read_text() == f"[{int(number)}]"
     assert gone(int(ready.read_text()))
-
-
-def test_an_interrupted_demo_leaves_no_folder_of_its_own(tmp_path, monkeypatch):
-    script = tmp_path / "script.py"
-    script.touch()
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(demo, "run", lambda command, folder: (128 + signal.SIGINT, Progress()))
-    with pytest.raises(typer.Exit) as ended:
-        demo.demo(script)
-    assert ended.value.exit_code == 130
-    assert list((tmp_path / "runs").iterdir()) == []
-    with pytest.raises(typer.Exit):
-        demo.demo(script, output_dir=Path("mine"))
-    assert (tmp_path / "mine").is_dir()
-
-
-PLAN = (Stage(0.0, 2), Stage(0.25, 4), Stage(0.5, 1))
-
-
-def progress_event(step, size, **values):
-    return events.Progress(step, 0, size, values)
-
-
-def test_progress_events_tell_size_part_done_and_accuracy():
-    progress = observe(Progress(), progress_event(30, 2, total_steps=120, accuracy=0.5))
-    assert progress == Progress(stage=0, size=2, done=0.25, accuracy=0.5)
-
-
-def test_next_size_is_asked_for_when_the_training_has_come_as_far():
-    assert advance(Progress(size=2, done=0.24), PLAN).stage == 0
-    assert advance(Progress(size=2, done=0.25), PLAN).stage == 1
-
-
-def test_next_size_waits_until_the_last_one_has_been_seen():
-    assert advance(Progress(stage=1, size=2, done=0.9), PLAN).stage == 1
-    assert advance(Progress(stage=1, size=4, done=0.9), PLAN).stage == 2

@@ -29,24 +29,6 @@ def test_a_resized_job_stands_still_for_the_resize_cost():
     assert (run.resizes, run.suspensions) == (1, 0)
 
 
-def test_a_suspended_job_keeps_what_it_has_done():
-    policy = Scripted(lambda now: {} if 20 <= now < 40 else {"a": devices(2)})
-    timing = Timing(interval=20.0, coalesce=0.0, resize_cost=5.0)
-    (run,) = replay(trace(job("a")), HOSTS, policy, timing).runs
-    assert run.ended == pytest.approx(40 + 5 + (100 - 15 * 2) / 2)
-    assert (run.resizes, run.suspensions) == (0, 1)
-
-
-def test_devices_of_leaving_workers_are_shown_until_they_are_handed_over_which_is_an_event():
-    policy = Scripted(lambda now: {"a": devices(4) if now < 20 else devices(1), "b": devices(0, 1)})
-    timing = Timing(interval=20.0, coalesce=0.5, resize_cost=0.0, hand_over=2.0)
-    replay(trace(job("a", gpu_seconds=200), job("b", 21.0)), HOSTS, policy, timing)
-    leaving = {
-        now: sum(len(part.devices) for part in live[0].leaving) for now, live in policy.seen if now < 30
-    }
-    assert leaving == {0.5: 0, 20.5: 0, 21.5: 3, 23.0: 0}
-
-
 def test_a_job_that_can_never_run_is_named():
     jobs = trace(job("small"), job("wide", gpus=9))
     with pytest.raises(StuckError, match=r"1 job left .*wide .*requested 9"):

@@ -35,15 +35,10 @@ def test_measured_step_times_make_the_run_time():
 @pytest.mark.parametrize(
     "line, value, expected",
     [
-        ("a,x,ada,1,1,2,50", "submit_time_s=x", "a number"),
         ("a,nan,ada,1,1,2,50", "submit_time_s=nan", "at least 0"),
-        ("a,1,ada,1.5,1,2,50", "gpus_requested=1.5", "a whole number"),
         ("a,1,ada,1,3,2,50", "gpus_max=2", "at least 3"),
         ("a,1,ada,1,1,99999999999999999999,50", "gpus_max=99999999999999999999", "at most 1000000000"),
-        ("a,1,ada,1,1,2,1e300", "service_gpu_s=1e300", "at most 1e+09"),
         ("a,1e15,ada,1,1,2,50", "submit_time_s=1e15", "after the first submission"),
-        ("a,1,ada,3,1,2,50", "gpus_requested=3", "at most 2, its gpus_max"),
-        (" ,1,ada,1,1,2,50", "job_id=", "a name"),
         ("a,1,ada,1,1,2,50,60", "a,1,ada,1,1,2,50", "7 values"),
         ("first,1,ada,1,1,2,50", "job_id=first", "a name that no line above has"),
     ],
@@ -53,8 +48,3 @@ def test_a_bad_line_is_named_with_its_value_and_what_was_expected(tmp_path, line
     with pytest.raises(TraceError, match=re.escape(f"{path}, line 3: {value!r}: expected")) as caught:
         read(path)
     assert expected in caught.value.expected
-
-
-def test_an_empty_trace_is_a_mistake(tmp_path):
-    with pytest.raises(TraceError, match="no jobs"):
-        read(write(tmp_path))

@@ -33,9 +33,7 @@ def test_a_difference_before_the_first_step_is_the_initial_state(schedule):
     "parting, cause, words",
     [
         (Parting.DATA, Cause.DATA, "the samples differ in micro-batch 2"),
-        (Parting.RANDOM, Cause.RANDOM, "op drew other random numbers in micro-batch 2"),
         (Parting.OPERATOR, Cause.OPERATOR, "op made other outputs of the same inputs in micro-batch 2"),
-        (Parting.INPUT, Cause.RANDOM, "op gets other inputs in micro-batch 2"),
         (Parting.PATH, Cause.RANDOM, "op runs in micro-batch 2 in place of another"),
         (Parting.GRADIENT, Cause.UNKNOWN, "the reduced gradient of op"),
     ],

@@ -22,12 +22,6 @@ def verify(tmp_path, monkeypatch):
     return verify
 
 
-def test_a_mistyped_option_is_not_taken_for_the_script(verify):
-    result = verify("--foo=3")
-    assert result.returncode == 2
-    assert "there is no option --foo=3; " in result.stderr
-
-
 def test_a_run_that_fails_is_an_object_in_json_too(verify, tmp_path):
     result = verify("--json", "--np", "1")
     assert result.returncode == 3

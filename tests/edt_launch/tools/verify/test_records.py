@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from edt_launch.tools.verify.records import Operator, Record, first_difference, read
+from edt_launch.tools.verify.records import Record, first_difference, read
 from edt_launch.tools.verify.schedules import Schedule
 from handwritten import BIAS, BUFFER, GROWN, TWO, WEIGHT, run
 
@@ -42,20 +42,6 @@ def test_a_step_that_was_redone_counts_once(tmp_path):
     write(tmp_path / "record.7.jsonl", line(0, 0, 1), line(1, 0, 1), redone)
     run = read("1 worker", Schedule((1,)), tmp_path)
     assert run.coordinator[1].digests["parameters"] == {"model.weight": "z"}
-
-
-def test_reads_traces(tmp_path):
-    common = {"rank": 1, "inputs": "i", "outputs": "o"}
-    of_batch = {"epoch": 2, "position": 8, "phase": "forward"}
-    write(
-        tmp_path / "operators.7.jsonl",
-        common | of_batch | {"operator": "aten::mm", "random": False, "reads": ["model.weight"]},
-        common | {"phase": "update", "operator": "aten::normal_", "random": True, "reads": []},
-    )
-    assert read("1 worker", Schedule((1,)), tmp_path).operators == (
-        Operator(1, (2, 8), "forward", "aten::mm", "i", "o", reads=("model.weight",)),
-        Operator(1, None, "update", "aten::normal_", "i", "o", is_random=True),
-    )
 
 
 def test_the_first_step_and_name_are_found():

@@ -26,13 +26,4 @@ def test_a_difference():
     assert max(map(len, lines)) <= WIDTH
     data = json.loads(json.dumps(as_data(result)))
     assert data["cause"] == "state outside TorchState, or dependence on the rank"
-    assert data["difference"] == {
-        "reference": "1 worker",
-        "run": "1 → 2 workers",
-        "step": 3,
-        "rank": 1,
-        "size": 2,
-        "kind": "parameters",
-        "name": "model.0.weight",
-        "others": {"parameters": 1, "buffers": 1},
-    }
+    assert (data["difference"]["step"], data["difference"]["name"]) == (3, "model.0.weight")

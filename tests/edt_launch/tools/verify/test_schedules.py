@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from edt_launch.tools.verify.schedules import Schedule, resizing
+from edt_launch.tools.verify.schedules import resizing
 
 
 def grows(schedule):
@@ -25,7 +25,3 @@ def test_schedules_differ_and_each_of_them_grows(seed):
     assert all(map(grows, schedules))
     assert all(a != b for schedule in schedules for a, b in itertools.pairwise(schedule.sizes))
     assert schedules == resizing(seed, 3, (1, 2, 3), 6)
-
-
-def test_a_single_size_is_grown_up_to():
-    assert resizing(0, 5, (2,), 3) == (Schedule((1, 2), (1,)),)

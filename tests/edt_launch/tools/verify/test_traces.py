@@ -14,10 +14,6 @@ def forward(key, name="aten::mm", inputs="i", outputs="o", rank=0, **more):
     return Operator(rank, key, "forward", name, inputs, outputs, **more)
 
 
-def backward(key, name="aten::add_", inputs="i", outputs="o", rank=0):
-    return Operator(rank, key, "backward", name, inputs, outputs)
-
-
 def update(name="aten::add_", inputs="i", outputs="o", rank=0):
     return Operator(rank, None, "update", name, inputs, outputs)
 
@@ -46,11 +42,3 @@ def test_the_first_operator_that_differs_is_named(changed, parting):
     ]
     bad = [*good[:3], changed, forward(SECOND, "late", inputs="j", outputs="p")]
     assert compare(good, bad, 0) == Finding(parting, changed.name, micro_batch=1)
-
-
-def test_backward_passes_add_to_gradients_that_depend_on_the_number_of_workers():
-    good = micro_batch(FIRST, forward(FIRST), backward(FIRST), backward(FIRST, "aten::t"))
-    bad = micro_batch(
-        FIRST, forward(FIRST), backward(FIRST, inputs="j", outputs="p"), backward(FIRST, "other")
-    )
-    assert compare(good, bad, 0) is None

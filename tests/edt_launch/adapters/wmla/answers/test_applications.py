@@ -2,7 +2,6 @@ import json
 from dataclasses import replace
 
 from edt_launch.adapters.wmla.answers import applications
-from edt_launch.adapters.wmla.answers.consumers import Consumers
 from edt_launch.adapters.wmla.answers.views import Execution
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.identity import number_of
@@ -10,7 +9,7 @@ from edt_launch.adapters.wmla.running.layout import executor_id
 from edt_launch.cluster.nvidia import Load
 from edt_launch.core.event_codec import write
 from edt_launch.core.events import Launched, Progress, Released, Started
-from edt_launch.service.database.records import ExecRecord, JobRecord, ShareRecord
+from edt_launch.service.database.records import ExecRecord, JobRecord
 from edt_launch.service.home import JobDir
 from edt_launch.service.states import State
 from world import World
@@ -54,17 +53,3 @@ def states(job: Execution) -> list[str]:
 def executors(job: Execution) -> list[int | None]:
     told = applications.classic(job, Load(0, 0.0), 0.0, "http://edt")["executors"]
     return [number_of(one["id"]) for one in told]
-
-
-def test_the_engine_tells_resources(world: World) -> None:
-    consumers = Consumers.of([ShareRecord("lab"), ShareRecord("ann", "lab")])
-    told = applications.engine(execution(world), consumers)
-    found = {name: told[name] for name in ("used_gpu", "priority", "type", "state", "consumer", "tag")}
-    assert found == {
-        "used_gpu": 2,
-        "priority": 5050,
-        "type": "ELASTIC",
-        "state": "RUNNING",
-        "consumer": "/-/lab",
-        "tag": "/-/lab/ann",
-    }

@@ -1,5 +1,4 @@
 import json
-import os
 
 import pytest
 
@@ -7,8 +6,6 @@ from edt_launch.adapters.wmla.answers import files
 from edt_launch.adapters.wmla.answers.views import Execution, unnamed
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running.layout import executor_id
-from edt_launch.core.event_codec import write
-from edt_launch.core.events import Released, Started
 from edt_launch.service.database.records import ExecRecord, JobRecord
 from edt_launch.service.home import JobDir
 from no_files import KINDS, put
@@ -42,17 +39,6 @@ def test_other_frameworks_have_no_driver(world: World, framework: Framework) -> 
     first = found.result.printed(executor_id("wmla-7", 1), "stdout")
     assert files.training_log(found) == [first]
     assert files.main_output(found, "stdout") == files.executor_output(found, 1, "stdout") == first
-
-
-def test_who_is_gone_is_read_from_the_end_of_many_events(world: World) -> None:
-    found = execution(world, Framework.ELASTIC)
-    found.result.events.write_text("x")
-    os.truncate(found.result.events, 2**40)
-    with found.result.events.open("a") as file:
-        for event in (Started(0, "h", 0, None, 0), Released(0, "h", 0, None)):
-            file.write("\n" + json.dumps(write(event)))
-        file.write("\n")
-    assert files.released(found) == {1}
 
 
 def test_a_job_that_another_client_has_submitted_names_itself(world: World) -> None:

@@ -34,7 +34,3 @@ def test_what_is_no_row_stays_as_it_is(size: int) -> None:
     blocks = [content[at : at + size] for at in range(0, len(content), size)]
     assert kept(blocks) == content
     assert kept([]) == kept([b""]) == b""
-
-
-def test_the_end_of_a_line_that_was_cut_is_no_row() -> None:
-    assert kept([b"x" * (LONGEST + 1), TEST, TEST]) == b"x" * (LONGEST + 1) + TEST

@@ -4,11 +4,9 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from edt_launch.adapters.wmla.hypersearch import searches as execs
 from edt_launch.adapters.wmla.submission import submitting
 from edt_launch.jobs.searches.choosing import Chooser
 from edt_launch.jobs.searches.controller import TROUBLE
-from edt_launch.jobs.searches.decide import STARTS
 from edt_launch.jobs.searches.space import Point
 from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
@@ -16,7 +14,6 @@ from edt_launch.service.database.job_query import JobQuery
 from edt_launch.service.states import State, Wanted
 from laboratory import Laboratory
 from searches import budgets
-from world import tar
 
 
 def test_a_search_runs_its_trials(laboratory: Laboratory) -> None:
@@ -58,20 +55,6 @@ def test_hyperband_promotes_the_best(laboratory: Laboratory) -> None:
     ][6]["hyperParams"]
 
 
-def test_a_failed_trial_does_not_fail_the_search(laboratory: Laboratory) -> None:
-    name = laboratory.start(maxJobNum=3, maxParalleJobNum=3)
-    first, second, third = laboratory.jobs()
-    laboratory.world.go(first.id, State.STARTING, State.FAILED)
-    laboratory.world.go(second.id, State.STARTING, State.RUNNING, State.SUCCEEDED)
-    laboratory.finish(third, 2.0)
-    laboratory.look()
-    shown = laboratory.show(name)
-    assert (shown["state"], shown["complete"], shown["failed"]) == ("FINISHED", 1, 2)
-    assert [trial["state"] for trial in shown["experiments"]] == ["FAILED", "FAILED", "FINISHED"]
-    assert "has not written val_dict_list.json" in shown["experiments"][1]["reason"]
-    assert shown["best"]["number"] == 2
-
-
 def test_a_search_that_cannot_go_on_fails_alone(
     laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,33 +81,6 @@ def test_a_search_that_cannot_go_on_fails_alone(
     assert laboratory.admin.get(f"hypersearch/{other}").json()["state"] == "RUNNING"
 
 
-def test_a_search_is_stopped_before_all_that_it_could_start_has_started(laboratory: Laboratory) -> None:
-    name = laboratory.post(laboratory.ann, maxJobNum=100, maxParalleJobNum=100).json()
-    other = laboratory.post(laboratory.bob, maxJobNum=1).json()
-    now = laboratory.world.clock.now
-    assert laboratory.controller.look(now) == now
-    assert [job.owner for job in laboratory.jobs()] == ["ann"] * STARTS + ["bob"]
-    assert laboratory.ann.put(f"hypersearch/{name}").status_code == 204
-    assert laboratory.controller.look(now) is None
-    assert len(laboratory.show(name)["experiments"]) == STARTS
-    assert laboratory.admin.get(f"hypersearch/{other}").json()["state"] == "RUNNING"
-
-
-def test_a_search_is_given_up_though_nothing_can_be_told_of_its_trials(
-    laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name, other = laboratory.start(maxParalleJobNum=2, maxJobNum=2), laboratory.post(laboratory.bob).json()
-    first, second = laboratory.jobs()
-    laboratory.finish(first, 0.5)
-    monkeypatch.setattr(execs, "read_metric", lambda *_: 1 / 0)
-    laboratory.look()
-    shown = laboratory.show(name)
-    assert (shown["state"], [trial["state"] for trial in shown["experiments"]]) == ("FAILED", ["KILLED"] * 2)
-    assert "ZeroDivisionError" in shown["reason"]
-    assert second.id in [job.id for job in laboratory.jobs() if job.wanted is Wanted.STOP]
-    assert laboratory.admin.get(f"hypersearch/{other}").json()["state"] == "RUNNING"
-
-
 AWAY = OperationalError("INSERT", {}, Exception("gone"))
 
 
@@ -148,20 +104,6 @@ def test_trouble_holds_up_its_own_search_alone(
     laboratory.world.clock.now += TROUBLE
     laboratory.look()
     assert laboratory.show(name)["state"] == "RUNNING"
-
-
-def test_a_database_that_is_away_is_told_to_the_loop(
-    laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    laboratory.post(laboratory.ann)
-
-    def gone(*_: object, **__: object) -> None:
-        raise AWAY
-
-    monkeypatch.setattr(submitting, "submit", gone)
-    monkeypatch.setattr(laboratory.world.store.searches, "update", gone)
-    with pytest.raises(OperationalError):
-        laboratory.look()
 
 
 class KilledError(BaseException):
@@ -196,25 +138,3 @@ def test_a_service_that_dies_while_it_submits_submits_once(
     (trial,) = laboratory.show(name)["experiments"]
     assert trial["appId"] == job.environment["DLI_EXECID"]
     assert laboratory.play(name)["state"] == "FINISHED"
-
-
-def test_what_cannot_be_submitted_fails(laboratory: Laboratory) -> None:
-    """The archive is no more what it was when the search was started."""
-    name = laboratory.post(laboratory.ann, maxJobNum=2).json()
-    (archive,) = laboratory.world.settings.paths.searches.iterdir()
-    archive.write_bytes(tar({"model/other.py": b""}))
-    laboratory.look()
-    laboratory.look()
-    shown = laboratory.show(name)
-    assert (shown["state"], shown["failed"], shown["experiments"][0]["id"]) == ("FAILED", 2, "")
-    assert "it cannot be submitted: --model-main 'main.py'" in shown["reason"]
-
-
-def test_a_search_whose_owner_is_gone_fails(laboratory: Laboratory) -> None:
-    name = laboratory.post(laboratory.bob).json()
-    laboratory.world.store.accounts.remove_user("bob")
-    for _ in range(3):
-        laboratory.look()
-    shown = laboratory.admin.get(f"hypersearch/{name}").json()
-    assert shown["state"] == "FAILED"
-    assert "bob~1, is no user any more" in shown["reason"]

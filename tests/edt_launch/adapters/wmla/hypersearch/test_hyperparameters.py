@@ -8,7 +8,7 @@ from edt_launch.adapters.wmla.hypersearch.hyperparameters import (
     HyperParam,
 )
 from edt_launch.service.search_spec import EXACT
-from searches import RATE, UNITS
+from searches import RATE
 
 
 def fixed(kind: str, value: object) -> FixedParam:
@@ -38,25 +38,13 @@ def test_a_fixed_value_that_is_not_is_refused(kind: str, given: object, said: st
         fixed(kind, given)
 
 
-def test_bounds_and_choices_are_those_of_the_type() -> None:
-    other = {"minIntVal": 5, "maxIntVal": 6, "discreteIntVal": [1]}
-    assert HyperParam.model_validate(RATE | other).bounds == (0.001, 0.1)
-    assert HyperParam.model_validate(UNITS | {"discreteDbVal": [0.5]}).choices == (16, 32, 64)
-    assert HyperParam.model_validate(UNITS | {"discreteIntVal": [2, 1, 2]}).choices == (2, 1)
-
-
 @pytest.mark.parametrize(
     "change, said",
     [
         ({"power": 10, "minDbVal": -301}, "10.0 to the power of -301.0 is below 1e-300"),
-        ({"power": 0.5, "minDbVal": -2000}, "0.5 to the power of -2000.0 is above 1e.300"),
-        ({"power": 2, "dataType": "int", "minIntVal": 1, "maxIntVal": 54}, "of 54 is above 9.0072e.15"),
         ({"dataType": "str"}, "a Range of str makes no sense"),
-        ({"type": "Interval"}, "'Interval' is none of Range, Discrete"),
-        ({"step": "nan"}, "finite number"),
         ({"type": "Discrete", "discreteDbVal": [1, "1e999"]}, "finite number"),
         ({"minDbVal": 0, "maxDbVal": 1e300, "step": 1e-300}, r"maxDbVal: 1e.300 is too far above"),
-        ({"name": "a\nb"}, "name"),
         ({"minDbVal": None}, "minDbVal and maxDbVal are both needed"),
         ({"minDbVal": 1}, "minDbVal: 1.0 is above maxDbVal, 0.1"),
     ],

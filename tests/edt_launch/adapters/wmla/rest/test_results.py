@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from asking import Asking, submitted
-from edt_launch.adapters.wmla.rest import results
 from edt_launch.service import zipping
 from no_files import KINDS, put
 from played import ELOG, TEST_LINE, Player
@@ -20,10 +19,8 @@ def test_the_log_is_text_or_a_json_string_as_is_accepted(asking: Asking, player:
     player.start(exec_id)
     for client, accept, is_json in (
         (asking.modern(), "*/*", False),
-        (asking.modern(), "text/plain", False),
         (asking.modern(), "application/json", True),
         (asking.classic(), "*/*", True),
-        (asking.classic(), "application/json", True),
         (asking.classic(), "text/plain", False),
     ):
         answer = client.get(path, headers={"accept": accept})
@@ -34,17 +31,6 @@ def test_the_log_is_text_or_a_json_string_as_is_accepted(asking: Asking, player:
     assert "driver stderr 99" in both
     answer = asking.modern().get(f"{path}?logType=other")
     assert (answer.status_code, answer.text[:10]) == (400, "Error 400:")
-
-
-def test_large_logs_with_any_bytes_become_one_string(asking: Asking, player: Player) -> None:
-    exec_id = submitted(asking.modern())["id"]
-    player.start(exec_id)
-    (folder,) = player.result(exec_id).log.glob("driver-*")
-    content = 'é"\\\n\t\x00'.encode() * 40_001 + b"\xff\xc3"
-    (folder / "stdout").write_bytes(content)
-    answer = asking.classic().get(f"/execs/{exec_id}/log")
-    assert answer.json() == content.decode(errors="replace")
-    assert answer.headers["content-type"] == "application/json"
 
 
 def test_a_result_is_there_from_the_beginning(asking: Asking, player: Player) -> None:
@@ -63,19 +49,6 @@ def test_a_result_is_there_from_the_beginning(asking: Asking, player: Player) ->
     assert answer.headers["content-length"] == str(len(answer.content))
     with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
         assert archive.namelist() == ["model/train/model.pth"]
-
-
-def test_a_result_of_too_many_files_is_refused(
-    asking: Asking, player: Player, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(results, "MOST_FILES", 2)
-    exec_id = submitted(asking.modern())["id"]
-    player.start(exec_id)
-    for number in range(3):
-        (player.result(exec_id).train / str(number)).touch()
-    answer = asking.modern().get(f"/execs/{exec_id}/result")
-    assert answer.status_code == 409
-    assert "edt results" in answer.text
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,7 +1,6 @@
 """A driver that has workers started, which know no torch."""
 
 import json
-import re
 import signal
 import sys
 from pathlib import Path
@@ -11,12 +10,11 @@ import pytest
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running.kind import WmlaProgram
 from edt_launch.adapters.wmla.running.layout import ResultDir
-from edt_launch.cluster.allocation import Allocation, HostSlots, render
+from edt_launch.cluster.allocation import Allocation, HostSlots
 from edt_launch.cluster.follower import Limits
-from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import ExitCode
 from edt_launch.core.run_options import RunOptions
-from edt_launch.launcher import job, termination
+from edt_launch.launcher import job
 from edt_launch.launcher.plan import Outcome, Plan
 from recorder import Recorder
 from started import gone
@@ -24,7 +22,6 @@ from started import gone
 TESTS = Path(__file__).parents[4]
 FAKE = (sys.executable, "-S", str(TESTS / "edt_launch" / "launcher" / "fake_worker.py"))
 MODEL = TESTS / "system" / "programs" / "wmla model"
-ONE = Allocation(1, (HostSlots("localhost", 1),))
 TWO = Allocation(1, (HostSlots("localhost", 2),))
 FOUR = Allocation(1, (HostSlots("localhost", 4),))
 
@@ -112,17 +109,6 @@ def test_a_failed_training_is_the_first_failure_and_the_driver_is_told(run, resu
     assert told["message"].startswith("the job failed: rank 0 on localhost failed")
 
 
-@pytest.mark.parametrize("name, allocation", [("unwilling", ONE), ("half_hearted", TWO)])
-def test_executors_that_end_well_before_the_training_is_done_have_failed(run, name, allocation):
-    outcome, view = run(train(name), {"answer": "check"}, allocation=allocation, max_restarts=0)
-    assert outcome.exit_code == ExitCode.JOB_FAILED
-    told = json.loads(said(view)[0].removeprefix("ended "))
-    assert told["exit_code"] == 1
-    reason = r"rank \d on localhost exited with code 0 before the training was done"
-    for message in (outcome.message, told["message"]):
-        assert re.search(reason, message)
-
-
 @pytest.mark.parametrize("code", [0, 3])
 def test_workers_end_when_the_driver_does(run, result, tmp_path, code):
     ready = tmp_path / "ready"
@@ -206,15 +192,6 @@ def test_a_pause_in_training_has_the_workers_leave_and_then_ends_the_driver(run,
     assert gone(events(result, "driver")[0]["pid"])
 
 
-def test_a_driver_that_does_not_listen_is_killed(run, result, monkeypatch):
-    monkeypatch.setattr(termination.Ending.decide, "__defaults__", (0.0,))
-    outcome, view = run(
-        {"ignore": None}, READY, FOREVER, reaction=lambda _, signals: signals.append(signal.SIGTERM)
-    )
-    assert outcome.exit_code == ExitCode.TERMINATED
-    assert "1 process had to be killed" in view.messages
-
-
 # How many workers.
 
 
@@ -234,21 +211,3 @@ def test_a_limit_counts_while_it_trains_and_the_next_training_has_its_own(run, r
     )
     assert outcome == Outcome(ExitCode.SUCCESS)
     assert [event["max_workers"] for event in events(result, "usable")] == [2, 4]
-
-
-def test_the_allocation_is_followed_while_there_are_no_workers(run, result, tmp_path):
-    allocation = tmp_path / "allocation"
-    write_atomically(allocation, render(FOUR))
-    done = tmp_path / "done"
-
-    class Watcher(Recorder):
-        def refresh(self, now, status):
-            told = [event["generation"] for event in events(result, "following")]
-            if told == [1]:
-                write_atomically(allocation, render(Allocation(2, (HostSlots("localhost", 1),))))
-            elif told == [1, 2]:
-                done.touch()
-
-    words = [sys.executable, "main.py", json.dumps([{"wait_for": str(done)}])]
-    plan = Plan(Limits(1, 4), result, follow=allocation)
-    assert job.run(program(words), plan, Watcher(), []) == Outcome(ExitCode.SUCCESS)

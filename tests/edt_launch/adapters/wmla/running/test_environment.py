@@ -40,11 +40,6 @@ def job(**inherited):
         ({}, {"exec_id": "e", "app_id": "a", "driver": "d", "user": "u"}, Identity("e", "a", "d", "u")),
         ({"DLI_EXECID": "x"}, {"exec_id": "e"}, Identity("x", "x", NEW.driver, "ann")),
         ({"EDT_JOB_ID": "j"}, {}, Identity("j", "j", NEW.driver, "ann")),
-        (
-            {"APP_ID": "a", "EDT_WMLA_DRIVER": "d", "EDT_WMLA_SUBMIT_USER": "bob"},
-            {"exec_id": 7},
-            Identity(NEW.exec_id, "a", "d", "bob"),
-        ),
     ],
 )
 def test_a_job_keeps_the_names_that_it_is_given_or_had(inherited, kept, expected):
@@ -57,16 +52,6 @@ def test_what_differs_from_process_to_process_is_not_among_the_variables_of_the_
     assert of_driver(RESULT, NEW, "h", 4).keys() - for_drivers <= {*OF_A_PROCESS}
     assert of_process(RESULT.log, 1).keys() <= {*OF_A_PROCESS}
     assert of_rank([Slot("h", 0)], Slot("h", 0)).keys() <= {*OF_A_PROCESS}
-
-
-def test_users_may_say_where_the_data_come_from_and_how_much_is_logged():
-    given = {
-        "DLI_LOGGER_LEVEL": "debug",
-        "DLI_CS_DATASTORE_META": "type=fs,data_path=mnist",
-        "DLI_DATA_FS": "/d",
-    }
-    assert given.items() <= job(**given).items()
-    assert job(RESULT_DIR="/elsewhere")["RESULT_DIR"] == "/r/j 1"
 
 
 def test_the_submitted_code_comes_last_on_the_path():

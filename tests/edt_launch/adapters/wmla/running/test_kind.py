@@ -46,13 +46,6 @@ def test_a_program_its_folders_and_its_arguments(planned, folder):
     assert plan.limits == Limits(1, 2)
 
 
-def test_the_script_may_lie_in_the_working_directory_and_have_no_arguments(planned, folder):
-    assert invoke("--wmla", "--output-dir", "out", "--", "main.py").exit_code == 0
-    assert planned[0][0].command == [*RUNNER, "main.py"]
-    assert (planned[0][0].framework, planned[0][0].code) == (Framework.ELASTIC, folder)
-    assert planned[0][1].paths.root == folder / "out"
-
-
 @pytest.mark.parametrize("script", ["sub/main.py", "./sub/main.py", "{here}/sub/main.py"])
 def test_code_that_was_submitted_runs_in_its_model_directory(planned, folder, monkeypatch, script):
     model = folder / "out" / "_submitted_code" / "model"
@@ -78,10 +71,8 @@ def test_what_cannot_be_resized_has_all_of_its_workers_from_the_beginning(planne
         (["--wmla", "missing.py"], "missing.py is not a file"),
         (["--wmla", "main.py", "--epochs", "3"], "put -- between"),
         (["--wmla", "--data-dir", "missing", "main.py"], "--data-dir missing is not a folder"),
-        (["--wmla", "--result-dir", "a", "--output-dir", "b", "main.py"], "are one folder"),
         (["--data-dir", "data", "main.py"], "--data-dir: for WMLA programs alone"),
         (["--wmla", "--framework", "edtKeras", "main.py"], "'edtKeras': only PyTorch programs"),
-        (["--wmla", "--horovodrun", "main.py"], "--wmla and --horovodrun exclude one another"),
         (["--wmla", "--result-dir", ".", "main.py"], "is the folder of main.py"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running.layout import ResultDir
 from edt_launch.adapters.wmla.running.preparing import Prepared, prepare
-from edt_launch.core.errors import StartError, UsageError
+from edt_launch.core.errors import UsageError
 
 
 @pytest.fixture
@@ -45,15 +45,6 @@ def test_a_job_that_goes_on_has_the_code_of_now(tmp_path, model):
     assert [path.name for path in work.parent.iterdir()] == ["my model"]
 
 
-def test_results_of_other_jobs_inside_the_code_are_left_out(model):
-    other = ResultDir(model / "runs" / "main-1")
-    other.launcher.parent.mkdir(parents=True)
-    other.launcher.touch()
-    (model / "runs" / "notes").touch()
-    work = prepared(model / "runs" / "main-2", model).layout.work
-    assert [path.name for path in (work / "runs").iterdir()] == ["notes"]
-
-
 @pytest.mark.parametrize("inside", ["", "top", "top/inner"])
 def test_code_that_was_submitted_stays_where_it_is(tmp_path, inside):
     code = tmp_path / "out" / "_submitted_code" / inside
@@ -77,31 +68,6 @@ def test_programs_may_write_into_the_copy_of_read_only_code(tmp_path, model):
     for _ in range(2):
         work = prepared(tmp_path / "out", model).layout.work
         assert all(folder.stat().st_mode & 0o777 == 0o755 for folder in (work, work / "inner"))
-
-
-def test_links_that_lead_out_of_the_code_find_what_they_did(tmp_path, model):
-    (tmp_path / "common").mkdir()
-    (tmp_path / "common" / "shared.py").write_text("shared")
-    links = {"up": "../main.py", "out": "../../common", "back": "../../my model/main.py", "..x": "../none"}
-    for name, target in links.items():
-        (model / "inner" / name).symlink_to(target)
-    (model / "absolute").symlink_to(model / "main.py")
-    work = prepared(tmp_path / "out", model).layout.work
-    assert (work / "inner" / "out" / "shared.py").read_text() == "shared"
-    assert {name: os.readlink(work / "inner" / name) for name in links} == {
-        "up": "../main.py",
-        "out": str(tmp_path / "common"),
-        "back": str(model / "main.py"),
-        "..x": "../none",
-    }
-    assert os.readlink(work / "absolute") == str(model / "main.py")
-
-
-def test_folders_that_cannot_be_made_are_a_start_error(tmp_path, model):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "model").touch()
-    with pytest.raises(StartError, match=r"model.*cannot be made"):
-        prepared(tmp_path / "out", model)
 
 
 def test_the_data_are_where_the_user_says_or_among_the_results(tmp_path, model):

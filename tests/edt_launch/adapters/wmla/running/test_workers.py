@@ -1,7 +1,6 @@
 """What the driver does otherwise for a WMLA program."""
 
 from pathlib import Path
-from platform import node
 
 import pytest
 
@@ -35,26 +34,6 @@ def test_an_elastic_worker_has_a_log_folder_and_no_rank(result):
     assert Path(found["LOG_DIR"]).name.startswith(executor_id("e", 5))
     assert "RANK" not in found
     assert workers.copy_of(4, "stdout").read_bytes() == b""
-
-
-@pytest.mark.parametrize("spoilt", ["log", "run/processes"])
-def test_an_executor_whose_folders_cannot_be_made_costs_no_other(result, spoilt):
-    told = []
-    workers = workers_of(result, complain=told.append)
-    slots = [Slot("localhost", index) for index in range(2)]
-    for folder in result.folders:
-        folder.mkdir(parents=True)
-    first = (
-        result.log_dir(executor_id("e", 1), node())
-        if spoilt == "log"
-        else result.processes / executor_id("e", 1)
-    )
-    first.touch()
-    found = [workers.variables_of(worker(index, slot), slots, HERE) for index, slot in enumerate(slots)]
-    assert Path(found[0]["LOG_DIR"]) == result.log_dir(executor_id("e", 1), node())
-    assert Path(found[1]["LOG_DIR"]).is_dir()
-    (message,) = told
-    assert all(part in message for part in ("executor 1", str(first), "File exists"))
 
 
 def test_a_gang_meets_at_a_free_port_of_this_machine(result):

@@ -12,8 +12,6 @@ from edt_launch.adapters.wmla.submission.catalogue import asked_priority, bounds
         ("", "--exec-start is missing"),
         ("pytorch", "there are only edtPyTorch, PyTorch, distPyTorch"),
         ("edtKeras", "only PyTorch programs run here"),
-        ("edtTensorflow", "only PyTorch programs run here"),
-        ("distTensorFlow", "only PyTorch programs run here"),
     ],
 )
 def test_others_are_refused_by_name(name: str, said: str) -> None:
@@ -25,12 +23,10 @@ def test_others_are_refused_by_name(name: str, said: str) -> None:
     "framework, arguments, expected",
     [
         (Framework.ELASTIC, Arguments(), (1, 8)),
-        (Framework.ELASTIC, Arguments(workers=2), (1, 2)),
         (Framework.ELASTIC, Arguments(workers=2, devices=3), (1, 6)),
         (Framework.ELASTIC, Arguments(workers=2, most=4), (1, 4)),
         (Framework.SINGLE, Arguments(), (1, 1)),
         (Framework.SINGLE, Arguments(workers=1, devices=3), (3, 3)),
-        (Framework.GANG, Arguments(), (1, 1)),
         (Framework.GANG, Arguments(workers=2, devices=2), (4, 4)),
     ],
 )

@@ -50,15 +50,11 @@ def test_the_argument_string_comes_first() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "{",
         "[" * 100_000,
         '{"args": "\\ud800"}',
         '{"hardwareSpec": {"nodes": []}, "dataSource": 3}',
-        '{"hardwareSpec": {"nodes": {"num_nodes": "many"}}}',
         '{"hardwareSpec": {"nodes": {"num_nodes": -1}}}',
-        '{"hardwareSpec": {"nodes": {"gpu": {"num_gpu": 1.5}}}}',
         '{"dataSource": [{"type": "connection_asset"}]}',
-        '{"dataSource": [{"location": {"paths": "a,b"}}]}',
         '{"dataSource": [{"location": {"paths": [3]}}]}',
     ],
 )
@@ -75,9 +71,7 @@ def part(name: str, content: bytes = b"") -> Part:
     "names, main, expected",
     [
         (["a.json", "m.tar.gz", "main.py"], "main.py", "m.tar.gz"),
-        (["a.py", "x.tgz", "y.tar"], "main.py", "x.tgz"),
         (["a.json", "train.py", "main.py"], "main.py", "main.py"),
-        (["a.json", "train.py"], "sub/train.py", "train.py"),
         (["model", "other"], "main.py", "model"),
         ([], "main.py", None),
     ],
@@ -96,30 +90,15 @@ ZIP = b"PK\x03\x04"
     "content, main, expected",
     [
         (tar({"a": b"b"}), "", "model.tar"),
-        (tar({"a": b"b"}, "w"), "main.py", "model.tar"),
         (ZIP, "main.py", "model.tar"),
         (b"import sys", "sub/train.py", "train.py"),
-        (b"x" * 512, "train.py", "train.py"),
     ],
-    ids=["tar.gz", "tar", "zip", "script", "long script"],
+    ids=["tar.gz", "zip", "script"],
 )
 def test_names_that_are_not_there_follow_from_content_and_arguments(
     content: bytes, main: str, expected: str
 ) -> None:
     assert [one.name for one in with_names([part("", content), part("a b")], main)] == [expected, "a b"]
-
-
-def test_a_file_without_name_and_content_is_refused() -> None:
-    """Clients send it when the file that they send has been read before."""
-    with pytest.raises(InvalidError, match="it has no name, and no content"):
-        with_names([part("", b"")], "train.py")
-
-
-def test_the_others_are_read_whole_wherever_they_had_been_read_to() -> None:
-    model, config, data = part("m.tar", b"x"), part("config.json", b"{}"), part("d", b"data")
-    data.file.read(2)
-    assert beside([config, model, data], model) == {"config.json": b"{}", "d": b"data"}
-    assert beside([], None) == {}
 
 
 @pytest.mark.parametrize(
