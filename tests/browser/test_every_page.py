@@ -80,7 +80,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory, chromium: Browser) -> Iterat
 
 
 def of_ann(job: str) -> list[str]:
-    tabs = ("monitor", "size", "events", "results", "definition", "logs", "logs&text=warmed", "logs&at=0")
+    tabs = ("monitor", "size", "events", "results", "definition", "logs", "logs&text=epoch", "logs&at=0")
     searches = ("", f"/{ID}?tab=input", f"/{ID}?tab=best", f"/{ID}", "/new", f"/{ID}/stop")
     return [
         *("/account", "/account/password", "/nothing", "/jobs/jbbbbbbbb", "/jobs?after=x"),
