@@ -1,7 +1,5 @@
 """Projects and experiments in a real browser."""
 
-from pathlib import Path
-
 from playwright.sync_api import Page
 
 from edt_launch.service.states import State
@@ -82,64 +80,6 @@ def test_what_is_there_is_edited(site: Site) -> None:
         page.get_by_text("An experiment needs a training definition").wait_for()
         assert (name.input_value(), page.get_by_label("Description").input_value()) == ("second", "typed")
     assert lab.ann.get(f"/definitions/{definition}").json()["description"] == "one layer"
-    assert site.errors == []
-
-
-def test_a_chosen_file_is_accepted_and_taken_away_again(site: Site) -> None:
-    experiment = Lab(site.world).experiment(command=["python", "train.py"])["id"]
-    with site.page("ann", f"/experiments/{experiment}/add") as page:
-        for field in page.locator("input[required]").all():
-            field.fill("1")
-        file, shown = page.locator("input[type=file]"), page.locator(".file")
-        accepted = shown.get_by_role("img", name="Accepted")
-        file.set_input_files([{"name": "net.zip", "mimeType": "application/zip", "buffer": CODE}])
-        shown.get_by_text("net.zip").wait_for()
-        assert accepted.is_visible()
-        site.check_access(page)
-        by_keyboard(page, "button", "Take the file away")
-        shown.wait_for(state="hidden")
-        assert file.evaluate("input => input.files.length") == 0
-        file.set_input_files([{"name": "net.doc", "mimeType": "application/msword", "buffer": CODE}])
-        shown.get_by_text("net.doc is none of .zip, .tar, .gz, .tgz: choose another file").wait_for()
-        assert not accepted.is_visible()
-        assert page.locator("button[data-valid]").is_disabled()
-        assert file.get_attribute("data-bytes") == str(site.world.settings.max_upload)
-        file.evaluate("input => { input.dataset.bytes = 3; }")
-        file.set_input_files([{"name": "net.zip", "mimeType": "application/zip", "buffer": b"1234"}])
-        shown.get_by_text("net.zip has 4 bytes, and 3 are allowed").wait_for()
-    assert site.errors == []
-
-
-def drop(page: Page, on: str, *files: Path) -> None:
-    """Drop files on an element, as from a file manager."""
-    box = page.locator(on).bounding_box()
-    assert box is not None
-    session = page.context.new_cdp_session(page)
-    data = {"items": [], "files": list(map(str, files)), "dragOperationsMask": 1}
-    where = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
-    for kind in ("dragEnter", "dragOver", "drop"):
-        session.send("Input.dispatchDragEvent", {"type": kind, "data": data, **where})
-
-
-def test_an_archive_is_dropped_on_its_field_or_beside_it(site: Site, tmp_path: Path) -> None:
-    lab = Lab(site.world)
-    experiment = lab.experiment()["id"]
-    net, more = tmp_path / "net.tar.gz", tmp_path / "more.zip"
-    net.write_bytes(CODE)
-    more.write_bytes(CODE)
-    with site.page("ann", f"/experiments/{experiment}/add") as page:
-        drop(page, "h1", net, more)
-        page.get_by_text("2 files were dropped: pack them into one archive").wait_for()
-        by_keyboard(page, "button", "Take the file away")
-        for on in ("h1", "input[type=file]"):
-            drop(page, on, net)
-            page.locator(".file").get_by_text("net.tar.gz").wait_for()
-        page.get_by_label("Name").fill("net")
-        page.get_by_label("Execution command").fill("python train.py")
-        page.get_by_label("Number of nodes, at most").fill("2")
-        by_keyboard(page, "button", "Add")
-        page.get_by_role("button", name="Edit attributes of net").wait_for()
-    assert lab.ann.get("/definitions").json()["definitions"][0]["code"] == 1
     assert site.errors == []
 
 

@@ -50,35 +50,6 @@ def test_a_job_is_stopped_in_a_dialog_and_by_the_keyboard_alone(site: Site) -> N
     assert site.errors == []
 
 
-def test_a_dialog_says_what_is_wrong_and_is_left_again_by_the_keyboard_alone(site: Site) -> None:
-    job = a_running_job(site)
-    focused = "document.activeElement.textContent"
-    with site.page("ann", "/jobs") as page:
-        page.get_by_role("button", name="Go on").focus()
-        page.keyboard.press("Enter")
-        dialog = page.get_by_role("dialog")
-        dialog.get_by_text("no job is chosen").wait_for()
-        dialog.get_by_role("link", name="Close").focus()
-        page.keyboard.press("Enter")
-        dialog.wait_for(state="hidden")
-        page.goto(f"/jobs/{job}")
-        page.get_by_role("link", name="Stop").focus()
-        page.keyboard.press("Enter")
-        dialog.get_by_role("heading", name="Stop digits?").wait_for()
-        assert page.evaluate(focused) == "Stop digits?"
-        page.keyboard.press("Enter")  # does nothing: no button has the focus
-        page.keyboard.press("Escape")
-        page.get_by_role("link", name="Change").click()
-        dialog.get_by_label("Workers at most").fill("3")
-        dialog.get_by_role("button", name="Only say what would change").click()
-        page.locator("[role=status]:focus").get_by_text("digits of ann").wait_for()
-        dialog.get_by_label("Workers at most").fill("none")
-        dialog.get_by_role("button", name="Change", exact=True).click()
-        page.locator("[role=alert]:focus").wait_for()
-    assert site.world.store.jobs.get(job).wanted is Wanted.RUN
-    assert [error for error in site.errors if "422" not in error] == []
-
-
 def test_jobs_are_found_sorted_and_cloned_by_the_keyboard_alone(site: Site) -> None:
     job = a_running_job(site)
     site.world.submit(site.world.ann, name="aaa")

@@ -148,9 +148,7 @@ def test_a_reader_that_has_enough_sees_no_error(service: FakeService) -> None:
     "line, found",
     [
         ("edt sub", {"submit"}),
-        ("edt show j", {"jaaaaaaaa", "jbbbbbbbb"}),
         ("edt show jb", {"jbbbbbbbb"}),
-        ("edt drain no", {"node1"}),
         ("edt shares --", {"--weight", "--limit"}),
     ],
 )

@@ -10,8 +10,8 @@ from ended import Edt
 from fake_service import NOW, FakeService, job
 
 READING = (
-    ("ps",), ("top", "--once"), ("show", "train"), ("why", "train"), ("logs", "train"), ("hosts",),
-    ("checkpoints", "train"), ("shares",), ("users",), ("tokens",), ("users", "list"), ("tokens", "list"),
+    ("ps",), ("top", "--once"), ("show", "train"), ("show", "train", "--series"), ("why", "train"),
+    ("logs", "train"), ("hosts",), ("checkpoints", "train"), ("shares",), ("users",), ("tokens", "list"),
     ("search", "ls"), ("search", "show", "find-rate"),
 )  # fmt: skip
 
@@ -177,20 +177,6 @@ def test_logs_are_searched_for_lines_of_some_time(edt: Edt, service: FakeService
     assert failed.code == 2
     assert "--since 'yesterday' is no time" in failed.err
     assert "--search needs a text" in edt("logs", "jaaaaaaaa", "--since", "1h", "-f").err
-
-
-def test_show_series_is_a_table_of_what_was_reported(edt: Edt, service: FakeService) -> None:
-    lines = edt("show", "jaaaaaaaa", "--series").out.splitlines()
-    assert [line.split() for line in lines[:3]] == [
-        ["STEP", "TRAINING", "WORKERS", "STEPS/S", "loss"],
-        ["10", "0s", "1", "-", "0.5"],
-        ["30", "2s", "2", "10", "-"],
-    ]
-    assert lines[3] == "--value shows others: accuracy"
-    assert "0.25" in edt("show", "jaaaaaaaa", "--series", "--value", "accuracy").out
-    assert service.asked[-1].query == {"name": "accuracy", "points": "100"}
-    assert json.loads(edt("show", "jaaaaaaaa", "--series", "--json").out)["step"] == [10, 30]
-    assert "of no use without --series" in edt("show", "jaaaaaaaa", "--value", "accuracy").err
 
 
 def test_logs_of_one_rank_and_as_json(edt: Edt, service: FakeService) -> None:

@@ -39,15 +39,6 @@ def test_a_service_on_this_machine_is_found_with_its_token(places: dict[str, str
     )
 
 
-def test_the_certificate_of_a_service_on_this_machine_is_known(places: dict[str, str]) -> None:
-    local_service(places)
-    told = {"url": "https://127.0.0.1:1", "pid": 1, "certificate": "/srv/edt/tls/certificate.pem"}
-    write(Path(places["EDT_HOME"]) / "server.json", json.dumps(told))
-    assert load(places).certificate == "/srv/edt/tls/certificate.pem"
-    assert load({**places, "EDT_URL": "https://127.0.0.1:1"}).certificate is not None
-    assert load({**places, "EDT_URL": "https://other:1"}).certificate is None
-
-
 def test_the_file_comes_before_it_and_the_environment_before_both(places: dict[str, str]) -> None:
     local_service(places)
     path = file_of(places, 'url = "https://edt.example/"\ntoken = "mine"\n')

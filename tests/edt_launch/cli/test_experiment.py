@@ -1,8 +1,9 @@
 """Projects and experiments on the command line, against the service's own application."""
 
+import io
 import json
-from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from databases import sqlite_at
 from edt_launch.cli import session
 from edt_launch.cli.configuration import Configuration
-from edt_launch.cli.transport import Body, problem
+from edt_launch.cli.transport import problem
 from ended import Edt
 from lab import event
 from world import World
@@ -25,47 +26,21 @@ class AppHttp:
         self._configuration = configuration
         self._client = self.world.client(configuration.token or "")
 
-    def send(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, Any] | None = None,
-        content: Any = None,
-        body: Body | None = None,
-        headers: Mapping[str, str] | None = None,
-        timeout: float | None = None,
-    ) -> Any:
-        params = {name: value for name, value in (query or {}).items() if value is not None}
-        sent: dict[str, Any] = {"json": content} if body is None else {"content": _bytes(body)}
-        kind = {} if body is None else {"Content-Type": body.content_type}
-        answer = self._client.request(
-            method, path, params=params, headers={**(headers or {}), **kind}, **sent
-        )
+    def send(self, method: str, path: str, **given: Any) -> SimpleNamespace:
+        """The query, and JSON as `content` or a `body` of another kind."""
+        query = {name: value for name, value in (given.get("query") or {}).items() if value is not None}
+        headers = dict(given.get("headers") or {})
+        sent: dict[str, Any] = {"json": given.get("content")}
+        if (body := given.get("body")) is not None:
+            written = io.BytesIO()
+            body.write_to(written)
+            headers["Content-Type"] = body.content_type
+            sent = {"content": written.getvalue()}
+        answer = self._client.request(method, path, params=query, headers=headers, **sent)
         if answer.status_code >= 300:
-            said = answer.headers["content-type"].partition(";")[0]
-            raise problem(answer.status_code, said, answer.content, self._configuration)
-        return _Parsed(answer.content)
-
-
-class _Parsed:
-    def __init__(self, content: bytes) -> None:
-        self._content = content
-
-    def json(self) -> Any:
-        return json.loads(self._content) if self._content else None
-
-
-def _bytes(body: Body) -> bytes:
-    written = bytearray()
-
-    class Writer:
-        def write(self, data: bytes, /) -> int:
-            written.extend(data)
-            return len(data)
-
-    body.write_to(Writer())
-    return bytes(written)
+            kind = answer.headers["content-type"].partition(";")[0]
+            raise problem(answer.status_code, kind, answer.content, self._configuration)
+        return SimpleNamespace(json=lambda: json.loads(answer.content or b"null"))
 
 
 @pytest.fixture

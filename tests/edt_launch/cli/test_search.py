@@ -43,14 +43,6 @@ def test_a_file_that_makes_no_sense_is_a_mistake(
     assert service.asked == []
 
 
-def test_the_best_trials_come_first(edt: Edt, service: FakeService) -> None:
-    head, _, *trials = edt("search", "show", "find-rate").out.splitlines()
-    assert head == "find-rate of ada: running, 3 of 4 trials; random is to maximize accuracy"
-    assert [line.split()[0] for line in trials] == ["1", "0", "2", "3", "↳"]
-    assert trials[0].split()[1:] == ["succeeded", "0.98", "jaaaaaaaa", "rate=0.0031,", "units=32"]
-    assert trials[-1] == "  ↳ exit code 3"
-
-
 def test_a_search_is_stopped_and_deleted(edt: Edt, service: FakeService) -> None:
     assert edt("search", "stop", "find-rate").err == "find-rate is being stopped\n"
     assert json.loads(edt("search", "stop", "find-rate", "--json").out) == SEARCH

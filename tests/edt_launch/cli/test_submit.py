@@ -5,7 +5,7 @@ import pytest
 
 from edt_launch.cli.commands import submit as command
 from ended import Edt
-from fake_service import CLUSTER, FakeService, hang_up
+from fake_service import FakeService, hang_up
 
 
 @pytest.fixture
@@ -34,17 +34,6 @@ def test_submit_prints_the_id_and_sends_the_code(edt: Edt, service: FakeService,
     assert files["lib/big.bin"] == (code / "lib" / "big.bin").read_bytes()
     assert set(files) == {".edtignore", "train.py", "lib", "lib/big.bin"}
     assert len(asked.headers["idempotency-key"]) == 32
-
-
-def test_a_minimum_that_the_pool_cannot_have_is_noted(
-    edt: Edt, service: FakeService, code: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    noted = "it waits: --min 5, and the hosts that are up have 4 devices; edt set jcccccccc --min N\n"
-    assert noted in edt("submit", "--min", "5", "python", "train.py").err
-    assert "it waits" not in edt("submit", "--min", "4", "python", "train.py").err
-    monkeypatch.setitem(CLUSTER["hosts"][0], "state", "down")  # type: ignore[index]
-    down = "it waits: --min 2, and the hosts that are up have 0 devices"
-    assert down in edt("submit", "--min", "2", "python", "train.py").err
 
 
 def test_a_job_goes_on_from_a_checkpoint_of_another_one(

@@ -70,12 +70,6 @@ CONFIGURATION = Configuration("http://x", None, "EDT_URL")
     [
         (401, b'{"title": "Unauthorized"}', NotAllowedError, "EDT_TOKEN"),
         (
-            403,
-            b'{"title": "No", "detail": "only administrators may."}',
-            NotAllowedError,
-            "only administrators may",
-        ),
-        (
             409,
             b'{"title": "No", "detail": "it has ended", "next": "see x"}',
             RefusedError,
@@ -87,11 +81,9 @@ CONFIGURATION = Configuration("http://x", None, "EDT_URL")
             RefusedError,
             "weight: 0: no; see the command's --help",
         ),
-        (422, b'{"title": "No", "detail": "min 3 is above max 2"}', RefusedError, "min 3 is above max 2"),
         (500, b"oops", RefusedError, "status 500"),
         (503, b'{"title": "busy"}', UnreachableError, "busy"),
         (404, b"<html>", NonsenseError, "<html>"),
-        (302, b"", NonsenseError, "HTTP 302"),
     ],
 )
 def test_problems_become_errors(status: int, data: bytes, kind: type[ClientError], text: str) -> None:

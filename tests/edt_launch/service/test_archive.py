@@ -95,21 +95,15 @@ def test_links_inside_are_made(tmp_path: Path) -> None:
 OUTSIDE = {
     "absolute": [file("/tmp/victim")],
     "dots": [file("../victim")],
-    "folder": [(member("../x", type=tarfile.DIRTYPE), b"")],
     "link to absolute": [link("a", "/etc")],
     "link to dots": [link("a", "../victim")],
     "link through a link": [link("d/l", ".."), link("m", "d/l/..")],
-    "link to a place that is not there": [link("a", "missing/../../victim")],
     "file through a link": [link("a", ".."), file("a/victim")],
-    "file through a link inside": [link("a", "b"), file("b/x"), file("a/y")],
     "link over a file": [file("a"), link("a", "b")],
     "hard link to dots": [link("a", "../victim", tarfile.LNKTYPE)],
-    "hard link to absolute": [link("a", "/etc/passwd", tarfile.LNKTYPE)],
     "hard link to a link": [link("a", "../victim"), link("b", "a", tarfile.LNKTYPE)],
     "character device": [(member("null", type=tarfile.CHRTYPE, devmajor=1, devminor=3), b"")],
-    "pipe": [(member("pipe", type=tarfile.FIFOTYPE), b"")],
     "file and folder": [file("a"), file("a/b")],
-    "the folder itself": [file(".")],
     "path too long": [file("a/" * 3000 + "b")],
 }
 
@@ -129,8 +123,6 @@ def test_what_would_not_stay_inside_is_refused(
         [(zipfile.ZipInfo("../victim"), b"x")],
         [(zipfile.ZipInfo("/victim"), b"x")],
         [zip_link("a", "../victim")],
-        [zip_link("a", "/etc/passwd")],
-        [zip_link("a", "x" * 5000)],
     ],
 )
 def test_the_same_goes_for_zip(members: list[tuple[zipfile.ZipInfo, bytes]], tmp_path: Path) -> None:
@@ -149,8 +141,6 @@ BOMBS = {
     "tar.gz": tar({"zeros": bytes(2**21)}),
     "zip": zip_({"zeros": bytes(2**21)}),
     "many files": tar({f"{n}": b"" for n in range(200)}),
-    "many folders": tar({"/".join(f"{side}{n}" for n in range(60)): b"" for side in "ab"}),
-    "many links": tar_of([link(f"{n}", "x") for n in range(200)]),
     "zeros after the end": gzip.compress(tar({"a": b""}, "w") + bytes(2**22)),
 }
 
@@ -185,11 +175,6 @@ def gnu_sparse_map(blocks: int) -> bytes:
 
 HEADERS = {
     "map in blocks": gnu_sparse_map(5000),
-    "map in content": pax(b"22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n")
-    + member("x").tobuf()
-    + b"999999999\n".ljust(512, b"7")[:-1]
-    + b"\n"
-    + b"7777777\n" * 2**18,
     "records": (pax(b"8 a=bcd\n" * 2**13) + member("x").tobuf()) * 100,
 }
 

@@ -25,12 +25,6 @@ def record(**fields: Any) -> JobRecord:
     "state, wanted, text, change",
     [
         (State.PAUSED, Wanted.PAUSE, "is paused: because", "It goes on after: edt resume jann"),
-        (
-            State.RUNNING,
-            Wanted.PAUSE,
-            "is running and is going to be paused",
-            "It goes on after: edt resume jann",
-        ),
         (State.QUEUED, Wanted.STOP, "is queued and is going to be stopped", ""),
         (State.STOPPED, Wanted.STOP, "has stopped: because", ""),
     ],

@@ -29,9 +29,7 @@ def test_flag_before_environment_before_file(tmp_path: Path, monkeypatch: pytest
         ({"port": 70000}, "port: 70000"),
         ({"slots": "x"}, "slots: 'x'"),
         ({"database": "mysql://ann:secret@host/x"}, "database: (hidden)"),
-        ({"preemption": "all"}, "preemption: 'all'"),
         ({"tls_key": "/key"}, "tls_certificate and tls_key"),
-        ({"interval": -1}, "interval: -1"),
     ],
 )
 def test_what_makes_no_sense_is_named(flags: dict[str, object], named: str) -> None:

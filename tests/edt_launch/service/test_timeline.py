@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from edt_launch.service.database.records import AllocationRecord, Held, TransitionRecord
 from edt_launch.service.states import State
-from edt_launch.service.timeline import Bar, Resize, Slot, bands, bars, idle, merged, resizes, usage, waiting
+from edt_launch.service.timeline import Bar, Resize, Slot, bars, idle, merged, resizes, usage, waiting
 
 SLOTS: list[Slot] = [("n1", "0"), ("n1", "1"), ("n2", "0")]
 SINCE, UNTIL = 10, 30
@@ -129,16 +129,3 @@ def test_use_in_the_parts_of_a_window() -> None:
         "ann": pytest.approx([1.2, 2.0, 1.2, 1.0]),
         "bob": pytest.approx([0.2, 0, 0, 0]),
     }
-
-
-def test_bands_say_how_many_devices_of_hosts_were_used() -> None:
-    found = [
-        Bar(("n1", "0"), "a", 0.0, 20.0),
-        Bar(("n1", "1"), "b", 10.0, 20.0),
-        Bar(("n3", "0"), "a", 35.0, 40.0),
-    ]
-    assert bands(found, ["n1", "n2", "n3"], 0.0, 40.0, 4) == [
-        (0, 0.0, 10.0, 1.0),
-        (0, 10.0, 20.0, 2.0),
-        (2, 30.0, 40.0, 0.5),
-    ]

@@ -10,9 +10,3 @@ def test_head_is_get_without_the_body(world: World) -> None:
         assert head.headers.get("content-length") == get.headers.get("content-length")
     assert world.anybody.head("/healthz").status_code == 200
     assert world.anybody.head("/api/v1/jobs").status_code == 401
-
-
-def test_head_of_a_stream_has_an_end(world: World) -> None:
-    answer = world.ann.head("/stream")
-    assert answer.status_code == 200
-    assert answer.headers["content-type"].startswith("text/event-stream")

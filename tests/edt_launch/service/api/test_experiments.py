@@ -52,14 +52,6 @@ def test_what_could_not_be_run_is_refused(lab: Lab) -> None:
     refused(lab.post_experiment(trainings=trainings * 2, command=["true"]), 422, "is there twice")
     refused(lab.post_experiment(source="none"), 422, "source: 'none' cannot be read")
     refused(lab.post_experiment(source="../jobs"), 422, "without '..'")
-    gang = lab.definition(name="gang", framework="distPyTorch", command=["train.py"])["id"]
-    elastic = [{"definition": gang, "min": 1, "max": 2}]
-    refused(
-        lab.post_experiment(trainings=elastic), 422, "'gang' could not be run", "all of its devices at once"
-    )
-    whole = [{"definition": gang, "distribution": "Distributed", "max": 2}]
-    shown = made(lab.post_experiment(trainings=whole))
-    assert [(one["min"], one["max"]) for one in shown["trainings"]] == [(2, 2)]
 
 
 def test_definitions_of_other_projects_are_no_ones(lab: Lab) -> None:

@@ -1,17 +1,8 @@
 import pytest
 
-from edt_launch.service.api.forecast import forecast
 from edt_launch.service.bus import Topic
-from edt_launch.service.database.account_records import UserRecord
-from edt_launch.service.specification import JobSpec
 from edt_launch.service.states import State
-from edt_launch.service.submission import Submission
-from world import NOW, World
-
-
-def asked(world: World, **spec: object) -> dict[str, object]:
-    new = JobSpec.model_validate({"command": ["true"], **spec})
-    return forecast(world.store, world.settings, Submission(UserRecord("bob"), new), NOW)
+from world import NOW, World, post_job
 
 
 @pytest.fixture
@@ -22,14 +13,6 @@ def running(world: World) -> str:
     held = (("node1", ("0", "1", "2", "3")),)
     world.store.jobs.record({job: {"held": held, "size": 4, "target": 4, "running_since": NOW - 1e4}})
     return job
-
-
-def test_who_would_give_way_is_told(world: World, running: str) -> None:
-    answer = asked(world, min=1, max=4)
-    changes = {change["job"]: (change["from"], change["to"]) for change in answer["changes"]}  # type: ignore[attr-defined]
-    assert changes == {running: (4, 2), None: (0, 2)}
-    assert answer["job"]["id"] == ""  # type: ignore[index]
-    assert answer["job"]["share"] == 2.0  # type: ignore[index]
 
 
 def changes_of(answer: object) -> set[tuple[str, int, int]]:
@@ -45,6 +28,8 @@ def test_what_an_action_would_change_is_told_and_nothing_is_done(world: World, r
     assert changes_of(world.ann.post(f"/jobs/{running}/stop", **dry)) == {("other", 2, 4)}
     assert changes_of(world.ann.post(f"/jobs/{running}/pause", **dry)) == {("other", 2, 4)}
     assert changes_of(world.ann.post(f"/jobs/{running}/resume", **dry)) == set()
+    new = post_job(world.bob, query="?dry_run=1", name="new", max=4)
+    assert changes_of(new) == {("other", 2, 1), ("new", 0, 1)}
     raised = world.ann.patch(f"/jobs/{running}", json={"min": 3}, **dry)
     assert changes_of(raised) == {("mine", 2, 3), ("other", 2, 1)}
     assert changes_of(world.admin.post("/hosts/node1/drain", **dry)) == {("mine", 2, 0), ("other", 2, 0)}

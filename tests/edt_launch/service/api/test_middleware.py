@@ -99,17 +99,6 @@ def test_who_asks_is_known_inside(passing: Passing) -> None:
     assert (b"cache-control", b"no-store") in answer["headers"]
 
 
-def test_requests_of_one_user_are_served_so_many_at_a_time(passing: Passing) -> None:
-    connections, other = Connections(8, 8), ("127.0.0.1", 2)
-    connections.admit(other, lambda: None)
-    assert passing.ask(connections=connections)["status"] == 200
-    with connections.busy(other, "ann"), connections.busy(other, "ann"):
-        assert passing.ask(connections=connections)["status"] == 503
-        assert passing.ask("/healthz", authorization="", connections=connections)["status"] == 200
-    with connections.busy(other, "bob"), connections.busy(other, "bob"):
-        assert passing.ask(connections=connections)["status"] == 200
-
-
 def test_a_body_that_says_it_is_too_large_is_not_read(world: World, passing: Passing) -> None:
     length = str(world.settings.max_body + 1)
     assert passing.ask(method="PATCH", content_length=length)["status"] == 413

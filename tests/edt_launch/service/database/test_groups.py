@@ -18,10 +18,3 @@ def test_what_is_left_of_a_removed_user_belongs_to_nobody_else(store: Store) -> 
     owners = [store.jobs.get(f"j{number}").owner for number in range(6)]
     assert owners == ["ann~1", "ann~2", "an_~1", f"{long[:52]}~1", f"{long[:52]}~2", "ann~3"]
     assert store.jobs.submitted_as("ann", "key") is None
-
-
-def test_values_are_kept_by_key(store: Store) -> None:
-    assert store.memory.get("x", 7) == 7
-    store.memory.set("x", {"a": [1, None]})
-    store.memory.set("x", [2])
-    assert store.memory.get("x") == [2]

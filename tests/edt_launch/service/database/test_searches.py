@@ -26,19 +26,6 @@ def found_by(store: Store) -> SearchRecord:
     return found
 
 
-def test_a_name_is_given_once(store: Store) -> None:
-    assert store.searches.add(SEARCH)
-    assert not store.searches.add(replace(OTHER, name=SEARCH.name))
-    assert store.searches.add(OTHER)
-    assert store.searches.ids() == {SEARCH.id, OTHER.id}
-    assert [search.owner for search in store.searches.all("bob")] == ["bob"]
-    assert store.searches.all(kind="") == []
-    first, second = store.searches.all(kind="wmla")
-    assert [one.id for one in store.searches.page(None, 0, 1)] == [first.id]
-    assert [one.id for one in store.searches.page(None, first.number, 9)] == [second.id]
-    assert [one.id for one in store.searches.page("bob", 0, 9)] == [second.id]
-
-
 def test_trials_are_counted_and_the_best_is_found(store: Store) -> None:
     store.searches.add(SEARCH)
     store.searches.add(OTHER)

@@ -57,31 +57,12 @@ def test_other_sites_pages_change_nothing(world: World, headers: dict[str, str])
     assert client.get("/account").status_code == 200
 
 
-def test_a_browser_that_tells_the_origin_only_is_let_in(world: World) -> None:
-    client = browser(world, "ann")
-    del client.headers["sec-fetch-site"]
-    assert client.post("/logoff", headers={"Origin": "http://edt.test"}).status_code == 303
-
-
 def test_a_session_reads_the_rest_interface_and_changes_nothing_there(world: World) -> None:
     client = browser(world, "ann")
     assert client.get("/api/v1/").json()["user"] == "ann"
     assert client.post("/api/v1/tokens", json={}).status_code == 401
     client.post("/logoff")
     assert client.get("/api/v1/").status_code == 401
-
-
-def test_a_page_that_says_what_is_wrong_has_the_frame_of_who_looks(world: World) -> None:
-    client = browser(world, "ann")
-    client.post("/account/theme", data={"theme": "dark"})
-    page = client.get("/jobs/jbbbbbbbb").text
-    assert 'href="/pool"' in page
-    assert 'data-theme="dark"' in page
-    assert ">ann</button>" in page
-    inside = client.get("/jobs/jbbbbbbbb", headers={"HX-Request": "true"}).text
-    assert "<html" not in inside
-    assert "there is no job" in inside
-    assert 'href="/pool"' not in browser(world).get("/static/nothing").text
 
 
 def test_while_the_database_is_away_the_page_tries_again(

@@ -50,9 +50,6 @@ def test_mistakes_keep_the_form(world: World) -> None:
     client = browser(world, "ann")
     for data in (
         {"name": "<b>", "days": "soon"},
-        {"name": "<b>", "days": "-1e9"},
-        {"name": "<b>", "days": "0"},
-        {"name": "<b>", "days": "nan"},
         {"name": "<b>", "days": "36501"},
         {"name": "<b>" + 99 * "x"},
     ):

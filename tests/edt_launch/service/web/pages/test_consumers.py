@@ -1,5 +1,3 @@
-import re
-
 import pytest
 
 from browser import browser, shown_again
@@ -7,20 +5,6 @@ from edt_launch.service.states import State
 from world import World
 
 FORM = {"parent": "", "weight": "1", "guarantee": "0", "limit": "", "lends": "yes", "policy": "fair"}
-
-
-def test_a_consumer_that_was_removed_meanwhile_does_not_come_back(world: World) -> None:
-    world.admin.put("/shares/lab", json={"weight": 1 / 3, "guarantee": 1.2345678})
-    admin, seen = browser(world, "admin"), version(world, "lab")
-    form = admin.get("/console/consumers/lab").text
-    assert f'value="{1 / 3}"' in form
-    assert 'value="1.2345678"' in form
-    world.admin.delete("/shares/lab")
-    data = FORM | {"weight": "7", "version": seen}
-    for query in ("?dry_run=1", ""):
-        answer = admin.post(f"/console/consumers/lab{query}", data=data)
-        shown_again(answer, 404, "lab is not in the owners&#39; tree any more", 'value="7"')
-    assert "lab" not in {node.name for node in world.store.shares.all()}
 
 
 def version(world: World, name: str) -> str:
@@ -75,24 +59,6 @@ def test_of_two_who_change_one_node_the_second_is_told_who_came_first(
     assert admin.post("/console/consumers/ann", data=again).status_code == 303
 
 
-@pytest.mark.parametrize(
-    "change, told",
-    [
-        ({"weight": "0"}, "weight"),
-        ({"guarantee": "5", "limit": "4"}, "guarantee: 5 is more than limit, 4"),
-        ({"parent": "nobody"}, "there is no node"),
-        ({"parent": "ann"}, "circle"),
-        ({"policy": "<b>"}, "policy"),
-    ],
-)
-def test_what_makes_no_sense_is_told_in_the_form(world: World, change: dict[str, str], told: str) -> None:
-    data = FORM | change | {"version": version(world, "ann")}
-    answer = browser(world, "admin").post("/console/consumers/ann?dry_run=1", data=data)
-    assert answer.status_code == 422
-    assert told in answer.text
-    assert "<b>" not in answer.text
-
-
 def test_a_consumer_is_removed_after_a_look_at_what_that_does(world: World, two_jobs: list[str]) -> None:
     admin = browser(world, "admin")
     world.admin.put("/shares/lab", json={"guarantee": 3, "lends": False})
@@ -113,20 +79,3 @@ def test_a_consumer_is_removed_after_a_look_at_what_that_does(world: World, two_
     assert admin.post("/console/consumers/lab/remove", data=data).headers["location"] == "/console/consumers"
     assert "lab" not in {node.name for node in world.store.shares.all()}
     assert world.store.audit.newest(1)[0].path == "/console/consumers/lab/remove"
-
-
-def test_a_consumer_that_is_needed_is_not_removed(world: World, two_jobs: list[str]) -> None:
-    admin = browser(world, "admin")
-    world.admin.put("/shares/lab", json={})
-    world.admin.put("/shares/bob", json={"parent": "lab"})
-    world.admin.put("/shares/admin", json={"weight": 2})
-    page = admin.get("/console/consumers").text
-    links = re.findall(r'href="/console/consumers/(\w+)/remove" data-dialog aria-label="(\w+)', page)
-    assert links == [("admin", "Reset")]
-    assert "weight 1, no guarantee, below everybody" in admin.get("/console/consumers/admin/remove").text
-    for name, told in (("ann", two_jobs[0]), ("lab", "has others below it: bob")):
-        asked = admin.get(f"/console/consumers/{name}/remove")
-        assert (asked.status_code, told in asked.text) == (409, True)
-        shown_again(admin.post(f"/console/consumers/{name}/remove", data={"version": ""}), 409, told)
-    assert admin.get("/console/consumers/-/remove").status_code == 422
-    assert admin.get("/console/consumers/nobody/remove").status_code == 404

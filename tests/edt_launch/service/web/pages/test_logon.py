@@ -1,6 +1,5 @@
 from urllib.parse import urlsplit
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -95,25 +94,6 @@ def test_a_cookie_from_before_never_becomes_a_session(world: World) -> None:
     planted = browser(world)
     planted.headers["Cookie"] = "edt_session=edt_planted"
     assert planted.get("/account").status_code == 303
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "//evil.test",
-        "https://evil.test",
-        "/\\evil.test",
-        "\\\\evil.test",
-        "/\t/evil.test",
-        "javascript:alert(1)",
-        "",
-        "x",
-        "//[",
-        "/a\nb",
-    ],
-)
-def test_one_is_only_brought_to_own_pages(text: str) -> None:
-    assert own_path(text) == "/"
 
 
 @given(st.text(max_size=20) | st.text("/\\:.@?#ab \t", max_size=10))

@@ -63,11 +63,8 @@ def test_it_takes_the_files_of_a_job(world: World) -> None:
     [
         ({"metric": ""}, "metric"),
         ({"low": ["x", "", "", "1", ""]}, "rate: low: &#39;x&#39; is no number"),
-        ({"values": ["", "", "a", "", ""]}, "units: there are no values"),
         ({"command": "python other.py"}, "other.py"),
-        ({"algorithm": "grid"}, "step is missing"),
         ({"max_trials": "<b>"}, "max_trials"),
-        ({"parameter": ["rate", "", "optimizer", "layers", ""]}, "row 2 has no name"),
     ],
 )
 def test_what_is_wrong_is_told_above_what_was_written(
