@@ -47,10 +47,3 @@ def test_the_best_host_is_found_whatever_has_been_taken(sizes, wishes):
         del left[host][:count]
         assert free[host] == left[host]
         assert free.count == sum(map(len, left.values()))
-
-
-def test_of_equal_hosts_the_first_is_taken():
-    free = Free({"a": "0", "b": "01", "c": "01"})
-    assert free.best(2, ()) == "b"
-    free.take("b", 1)
-    assert free.best(1, ()) == "a"

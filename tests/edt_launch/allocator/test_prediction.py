@@ -50,14 +50,6 @@ def test_a_job_that_grows_ends_earlier() -> None:
     ]
 
 
-def test_only_so_many_ends_are_looked_ahead() -> None:
-    jobs = [*(running(f"r{number}", number) for number in range(4)), waiting("w", 4)]
-    rests = {f"r{number}": 10.0 * (number + 1) for number in range(4)}
-    assert starts(NOW, cluster(4), jobs, rests, most_ends=3) == []
-    (found,) = starts(NOW, cluster(4), jobs, rests, most_ends=4)
-    assert (found.at, found.after) == (NOW + 40, ("r0", "r1", "r2", "r3"))
-
-
 @fewer(1 / 2)
 @given(
     st.lists(st.tuples(st.integers(1, 3), st.floats(0, 100)), min_size=1, max_size=4),

@@ -40,6 +40,7 @@ TURN = "waits its turn: it needs {} at once, and the jobs before it leave {}"
         ([job(1, 4, speedup=NO_FASTER)], Binding.SPEED, "has 2: 4 GPUs are no faster than 2"),
         ([job(1, 4, speedup=SLOWER, step_time=2.0)], Binding.SPEED, "measured 2 s against 1 s a step"),
         ([job(3, 4, speedup=SLOWER)], Binding.SPEED, "has its minimum of 3: 4 GPUs are slower than 2"),
+        ([job(1, 4, speedup=((1, 2.0), (4, 1.0)))], Binding.SPEED, "has 2 to find out whether that is"),
         ([job(1, 4, "bob")], Binding.LIMIT, "has 1: bob has its limit of 1"),
         ([job(9, 9)], Binding.ADMISSION, "waits: it needs 9, and the pool has 4"),
         ([job(2, 2, "bob")], Binding.LIMIT, "waits: it needs 2, and the limit of bob is 1"),
@@ -118,6 +119,7 @@ NOTHING = {Binding.ADMISSION, Binding.TIER, Binding.LIMIT, Binding.MIN}
 def test_every_job_has_a_reason_of_one_sentence(pool):
     plan, reasons = decide(pool.now, pool.cluster, pool.jobs)
     assert set(reasons) == {job.id for job in pool.jobs}
+    assert len(reasons) == len(pool.jobs)
     for job in pool.jobs:
         reason = reasons[job.id]
         assert reason.target == plan.targets[job.id]
@@ -125,12 +127,3 @@ def test_every_job_has_a_reason_of_one_sentence(pool):
         assert "\n" not in "".join(explain(job, reason))
         assert reason.path[0][0] == ""
         assert reason.target or reason.binding in NOTHING
-
-
-def test_a_job_beside_others_of_a_higher_tier_is_told_so():
-    jobs = (Job("j", "ann", 1, 4, 0.0), Job("k", "", 1, 4, 9.0, tier=1))
-    pool = settled(Pool(Cluster(HOSTS, OWNERS), jobs[:1]))
-    pool = settled(replace(pool, jobs=(*pool.jobs, jobs[1])))
-    _, reasons = decide(pool.now, pool.cluster, pool.jobs)
-    assert reasons["j"].binding is Binding.TIER
-    assert reasons["j"].text == "has 1: 3 of 4 GPUs are for jobs of a higher priority"

@@ -120,11 +120,3 @@ def test_an_error_of_rounding_in_a_share_changes_nothing(error):
     assert band(work, 0) == (1, 2)
     work.target, work.share = [4], [4 + error]
     assert not is_behind(work, 0, 3)
-
-
-def test_tolerance_of_one_keeps_everybody_at_its_whole_number():
-    pool = crowd(8)
-    cluster = replace(pool.cluster, options=replace(pool.cluster.options, tolerance=1.0))
-    jobs = (*pool.jobs, Job("new", "", 1, 64, NOW))
-    plan, _ = decide(NOW, cluster, jobs)
-    assert sorted(plan.targets.values()) == [7] * 8 + [8]

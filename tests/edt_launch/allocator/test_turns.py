@@ -102,13 +102,6 @@ def test_an_order_of_its_own_gives_an_owner_no_more_turns(policy):
     assert sum(length for name, length in turns if name == "a") > 0.8 * of_ann
 
 
-@pytest.mark.parametrize("policy", [Policy.FIFO, Policy.PRIORITY], ids=str)
-def test_nobody_overtakes_another_in_the_order_of_its_owner_however_long_it_waits(policy):
-    owners = (Owner("", None), Owner("ann", policy=policy))
-    jobs = (Job("a", "ann", 1, 1, NOW), Job("b", "ann", 1, 1, NOW + 1, waiting_since=NOW))
-    assert {name for name, _ in runs(pool(*jobs, owners=owners), 12 * 3600)} == {"a"}
-
-
 def test_the_next_in_the_order_of_its_owner_gets_a_reservation_that_takes_nothing_from_those_before_it():
     owners = (Owner("", None), Owner("ann", policy=Policy.FIFO), Owner("bob"))
     first, next_ = Job("a", "ann", 1, 1, NOW), Job("b", "ann", 3, 3, NOW + 1, waiting_since=NOW)
