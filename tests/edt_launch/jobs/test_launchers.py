@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.agent import processes
 from edt_launch.allocator.model import HostDevices
 from edt_launch.core.control_protocol import Pause, Refused, write
-from edt_launch.core.plain_files import NoFileError
 from edt_launch.core.unix_address import unix_address
 from edt_launch.jobs import launchers as launchers_module
 from edt_launch.jobs.device_grant import DeviceGrant
@@ -101,21 +99,6 @@ def test_while_one_is_alive_no_other_is_started(paths: JobDir) -> None:
     assert (look.identity, look.exit_code) == (None, -9)
 
 
-def test_one_that_has_given_up_its_lock_lives_until_it_has_ended(paths: JobDir) -> None:
-    script = "import os, sys; os.closerange(3, 99); print('free', flush=True); sys.stdin = open(sys.argv[1])"
-    gate = paths.root / "gate"
-    os.mkfifo(gate)
-    launchers = Launchers((sys.executable, "-c", f"{script}; sys.stdin.read()", str(gate)))
-    assert launchers.start(RECORD, paths)
-    while "free" not in paths.launcher_log.read_text():
-        time.sleep(0.01)
-    assert launchers.is_alive(RECORD.id, paths)
-    (child,) = launchers.children
-    gate.open("w").close()
-    child.wait()
-    assert not launchers.is_alive(RECORD.id, paths)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_whose_folder_is_something_else_can_be_killed(paths: JobDir, kind: str) -> None:
     launchers = Launchers((sys.executable, "-c", "import time; time.sleep(3600)"))
@@ -171,15 +154,6 @@ def test_who_has_the_lock_is_a_launcher_if_it_says_so_in_time(paths: JobDir) -> 
             child.wait()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_without_a_lock_what_was_written_down_counts(paths: JobDir, kind: str) -> None:
-    put(kind, paths.launcher_lock)
-    assert not Launchers().is_alive(RECORD.id, paths)
-    me = {"pid": os.getpid(), "started": processes.started(os.getpid())}
-    paths.launcher.write_text(json.dumps(me))
-    assert Launchers().is_alive(RECORD.id, paths)
-
-
 NOBODY = [f'{{"pid": {pid}, "started": 5.0}}' for pid in ("1e999", "-1", "0", os.getpid())]
 
 
@@ -187,30 +161,6 @@ NOBODY = [f'{{"pid": {pid}, "started": 5.0}}' for pid in ("1e999", "-1", "0", os
 def test_only_the_launcher_itself_is_killed(paths: JobDir, text: str) -> None:
     paths.launcher.write_text(text)
     assert not Launchers().kill(RECORD.id, paths)
-
-
-@pytest.mark.parametrize("rest", ['"x"' * 2**16, "[" * 2**19, "[]," * 2**18])
-def test_who_a_launcher_is_fits_into_few_bytes(paths: JobDir, rest: str) -> None:
-    paths.launcher.write_text(f'{{"pid": {os.getpid()}, "started": 0, "x": [{rest}')
-    found = Launchers().look("jaaaaaaaa", paths, True, DeviceGrant(), None)
-    assert found.identity is None
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_no_file_is_neither_waited_for_nor_believed(paths: JobDir, kind: str) -> None:
-    put(kind, paths.launcher)
-    put(kind, paths.launcher_log)
-    launchers = Launchers((sys.executable, "-c", "pass"))
-    assert not launchers.kill(RECORD.id, paths)
-    assert not launchers.is_alive(RECORD.id, paths)
-    look = launchers.look(RECORD.id, paths, False, DeviceGrant(), None)
-    assert (look.identity, look.said) == (None, "")
-    with pytest.raises(NoFileError):
-        launchers.start(RECORD, paths)
-    put(kind, paths.launcher_lock)
-    with pytest.raises(NoFileError):
-        launchers.start(RECORD, paths)
-    assert not launchers.children
 
 
 def test_the_last_words_are_the_end_of_what_was_said(paths: JobDir) -> None:

@@ -3,8 +3,6 @@
 import contextlib
 import errno
 import json
-import os
-import signal
 import sys
 import threading
 import time
@@ -20,7 +18,7 @@ from sqlalchemy.exc import OperationalError
 from databases import sqlite_at
 from edt_launch.allocator.model import Options
 from edt_launch.core import plain_files
-from edt_launch.jobs import device_grant, lifecycle, loop
+from edt_launch.jobs import device_grant, loop
 from edt_launch.jobs.launchers import Launchers
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.database.engine import Database
@@ -269,26 +267,6 @@ def test_an_allocation_file_that_cannot_be_read_at_the_start_holds_up_no_other(
     assert sum(FIRST in message for message in caplog.messages) == 1
     monkeypatch.setattr(plain_files, "read", read)
     service.until(lambda: service.is_running((FIRST, 2), (SECOND, 2), (third, 2)))
-
-
-def both_running(service: Service) -> int:
-    """Two jobs have two slots each; the process of the first one's launcher."""
-    service.submit(FIRST, "ann", high=2)
-    service.submit(SECOND, "bob", high=2)
-    service.until(lambda: service.is_running((FIRST, 2), (SECOND, 2)))
-    pid = service.job(FIRST).launcher_pid
-    assert pid is not None
-    return pid
-
-
-def test_a_stopped_launcher_holds_up_nobody_and_is_killed_in_the_end(service: Service) -> None:
-    os.kill(both_running(service), signal.SIGSTOP)
-    for id_ in (FIRST, SECOND):
-        service.store.jobs.set_wanted(id_, Wanted.STOP)
-    service.until(lambda: service.job(SECOND).state is State.STOPPED)
-    assert service.job(FIRST).state is State.STOPPING
-    service.later = lifecycle.STOP_PATIENCE[1]
-    service.until(lambda: service.job(FIRST).state is State.STOPPED)
 
 
 def test_what_jobs_have_used_is_known_to_the_next_service(service: Service) -> None:
