@@ -138,3 +138,13 @@ def test_a_service_that_dies_while_it_submits_submits_once(
     (trial,) = laboratory.show(name)["experiments"]
     assert trial["appId"] == job.environment["DLI_EXECID"]
     assert laboratory.play(name)["state"] == "FINISHED"
+
+
+def test_a_search_whose_owner_is_gone_fails(laboratory: Laboratory) -> None:
+    name = laboratory.post(laboratory.bob).json()
+    laboratory.world.store.accounts.remove_user("bob")
+    for _ in range(3):
+        laboratory.look()
+    shown = laboratory.admin.get(f"hypersearch/{name}").json()
+    assert shown["state"] == "FAILED"
+    assert "bob~1, is no user any more" in shown["reason"]

@@ -93,6 +93,16 @@ def test_a_search_is_stopped_started_again_and_deleted(laboratory: Laboratory) -
     refused(ann.get(f"hypersearch/{name}"), 400, "not found")
 
 
+def test_force_does_not_wait_for_jobs_but_deleting_does(laboratory: Laboratory) -> None:
+    name = laboratory.start(maxJobNum=1)
+    (job,) = laboratory.jobs()
+    laboratory.world.go(job.id, State.STARTING, State.RUNNING)
+    assert laboratory.ann.put(f"hypersearch/{name}/force").status_code == 204
+    laboratory.look()
+    assert laboratory.show(name)["state"] == "STOPPED"
+    refused(laboratory.ann.delete(f"hypersearch/{name}"), 409, "are still ending")
+
+
 def test_a_trial_is_kept_until_its_result_has_been_read(laboratory: Laboratory) -> None:
     name = laboratory.start(maxJobNum=1)
     (job,) = laboratory.jobs()
