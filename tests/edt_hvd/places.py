@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch.utils.data import Dataset
 
 from edt_hvd.data.loader import ElasticDataLoader
 from edt_hvd.reduction import reducer
-from edt_hvd.reduction.header import Report
 from edt_hvd.world import world
 
 
@@ -50,40 +48,6 @@ def simulated(place: Place) -> Iterator[Place]:
         patch.setattr(world, "membership", lambda: place.membership)
         patch.setattr(reducer, "active", lambda: tuple(place.reducers))
         yield place
-
-
-class RecordingParticipant:
-    """Writes down what it is told, or fails."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[Any, ...]] = []
-        self.failure: Exception | None = None
-
-    def begin_pass(self, micro_batches: int, again: bool = False) -> None:
-        self.calls.append(("begin again" if again else "begin", micro_batches))
-
-    def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
-        self.calls.append(("backward", weight, last, scaled))
-
-    def after_backward(self) -> None:
-        self.calls.append(("backward done",))
-
-    def after_micro_batch(self, weight: float) -> None:
-        self.calls.append(("micro-batch done", weight))
-
-    def abandon_pass(self) -> None:
-        self.calls.append(("abandoned",))
-
-    def report(self) -> Report:
-        return np.array([7], dtype=np.int32)
-
-    def finish_pass(self, reports: Report) -> None:
-        self.calls.append(("finish", reports.tolist()))
-        if self.failure:
-            raise self.failure
-
-    def reset(self) -> None:
-        self.calls.append(("reset",))
 
 
 def parameter_loss(value: float = 1.0) -> torch.Tensor:

@@ -40,11 +40,11 @@ CALLS: dict[str, Callable[[], object]] = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_needs_init(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("call", [*CALLS.values(), edt_hvd.rank, edt_hvd.local_size, edt_hvd.device])
+def test_needs_init(call: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(world, "_world", None)
-    with pytest.raises(edt_hvd.NotInitializedError):
-        CALLS[name]()
+    with pytest.raises(edt_hvd.NotInitializedError, match=r"call edt_hvd\.init\(\) first"):
+        call()
 
 
 @pytest.mark.parametrize("name", CALLS)

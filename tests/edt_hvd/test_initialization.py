@@ -22,13 +22,6 @@ def uninitialized(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def test_nobody_observes_unless_asked_for(uninitialized: pytest.MonkeyPatch) -> None:
-    uninitialized.setenv("EDT_RECORD", "")
-    uninitialized.setenv("EDT_FAULTS", "")
-    edt_hvd.init()
-    assert observing.observers() == ()
-
-
 def test_observers_are_registered_before_the_world_is_entered(
     uninitialized: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -33,7 +33,6 @@ def test_a_line_is_printed_now_and_then_and_at_the_end() -> None:
             "step 3 of 90, epoch 0, loss 0.1235, name x, 2 workers",
         ),
         (Progress(3, None, 1, {"accuracy": 1}), "step 3, accuracy 1, 1 worker"),
-        (progress(3, loss=float("nan")), "step 3, epoch 0, loss nan, 2 workers"),
     ],
 )
 def test_a_line_says_all_that_is_known(shown: Progress, expected: str) -> None:

@@ -5,7 +5,7 @@ from fractions import Fraction
 from itertools import chain, pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from edt_hvd.data.batching import Batch, Batching, balanced_run, choose_micro_batch_size, mixed_seed
@@ -78,6 +78,7 @@ def test_a_step_outside_the_epoch_is_refused(step: int) -> None:
         Batching(100, 30).positions(step)
 
 
+@example(3, 5)
 @given(st.integers(1, 300), worlds)
 def test_the_default_micro_batch_is_a_workers_part_or_the_largest_that_leaves_nobody_idle(
     effective: int, workers: int

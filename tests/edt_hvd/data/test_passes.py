@@ -1,6 +1,5 @@
 """Several passes over a step."""
 
-import weakref
 from collections.abc import Iterator
 from itertools import chain, islice
 
@@ -53,13 +52,6 @@ def test_samples_are_loaded_anew_for_the_first_further_pass_and_kept_from_then_o
     loader = ElasticDataLoader(dataset, 4, 2, collate_fn=list)
     fetched = [dataset.count for _ in passes_of(loader, 3)]
     assert fetched == [8, 12, 16]
-
-
-def test_samples_of_steps_with_one_pass_are_not_kept(place: Place) -> None:
-    loader = ElasticDataLoader([torch.zeros(3) for _ in range(8)], 4, 1)
-    for step in loader:
-        seen = [weakref.ref(data) for data in step]
-        assert [data() for data in seen] == [None] * 4
 
 
 def test_random_numbers_differ_between_passes_and_not_between_runs(place: Place) -> None:

@@ -2,7 +2,6 @@ import json
 import os
 import signal
 import time
-from pathlib import Path
 
 import pytest
 import torch
@@ -161,14 +160,3 @@ def test_the_allocation_is_rewritten(inject, tmp_path, monkeypatch):
     inject('{ step = 1, action = "allocate", slots = [1, 4, 2] }')
     train(make_state())
     assert allocation.read_text() == "# edt allocation v1 generation=20\nnode1:2\n"
-
-
-@pytest.mark.parametrize("content", [None, b"\xff\xfe", b"folder"])
-def test_a_script_that_cannot_be_read_says_so(tmp_path: Path, content: bytes | None) -> None:
-    script = tmp_path / "faults.toml"
-    if content == b"folder":
-        script.mkdir()
-    elif content is not None:
-        script.write_bytes(content)
-    with pytest.raises(FaultError, match="a file of TOML that can be read"):
-        Injector(script)

@@ -15,11 +15,6 @@ def restless(values: torch.Tensor) -> torch.Tensor:
     return values + next(count)
 
 
-@torch.library.custom_op("traced::fill", mutates_args=("values",))
-def fill(values: torch.Tensor) -> None:
-    values.fill_(next(count))
-
-
 def trace(compute):
     """What is written down of `compute()`: operator, inputs, outputs, whether it is random."""
     lines = []
@@ -28,17 +23,10 @@ def trace(compute):
     return lines
 
 
-@pytest.mark.parametrize(
-    "operator, compute",
-    [
-        ("traced::restless", restless),
-        ("traced::fill", fill),
-    ],
-)
-def test_an_operator_that_does_not_repeat_itself_has_equal_inputs_and_other_outputs(operator, compute):
-    a, b = (trace(lambda: compute(torch.zeros(2))) for _ in range(2))
+def test_an_operator_that_does_not_repeat_itself_has_equal_inputs_and_other_outputs():
+    a, b = (trace(lambda: restless(torch.zeros(2))) for _ in range(2))
     (x, y) = next((x, y) for x, y in zip(a, b, strict=True) if x != y)
-    assert (x[0], x[1], x[3]) == (operator, y[1], False)
+    assert (x[0], x[1], x[3]) == ("traced::restless", y[1], False)
 
 
 @pytest.mark.parametrize(
@@ -56,17 +44,3 @@ def test_random_operators_are_marked_and_memory_that_nobody_wrote_does_not_count
     b = trace(compute)
     (x, y) = next((x, y) for x, y in zip(a, b, strict=True) if x != y)
     assert (x[0], x[1], x[3]) == (operator, y[1], True)
-
-
-def test_memory_that_is_written_in_parts_never_counts():
-    def compute(garbage):
-        def run():
-            memory = torch.empty(4)
-            memory.numpy()[:] = garbage  # as if it had been there
-            memory[0] = 1.0
-            memory[1:] * 2
-
-        return run
-
-    a, b = trace(compute(3.0)), trace(compute(4.0))
-    assert [line[:2] for line in a] == [line[:2] for line in b]

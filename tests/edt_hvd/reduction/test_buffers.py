@@ -183,18 +183,6 @@ def test_integers_beyond_those_of_float64_stay_exact(start: int) -> None:
     assert module.value.tolist() == [start + 1 + (2**50 - 6) // 3, 6 + (2**50 - 6) // 3]
 
 
-def test_a_range_that_begins_at_infinity_becomes_finite() -> None:
-    observer = Counting(low=torch.tensor(math.inf), high=torch.tensor(-math.inf))
-    mean = following(observer)
-
-    def body(module: Any, data: float) -> None:
-        module.low.copy_(torch.minimum(module.low, torch.tensor(data)))
-        module.high.copy_(torch.maximum(module.high, torch.tensor(data)))
-
-    run(mean, observer, [1.0, 3.0], body)
-    assert (observer.low, observer.high) == (2.0, 2.0)
-
-
 # What a buffer may go through.
 
 

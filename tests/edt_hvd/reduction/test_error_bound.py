@@ -122,14 +122,3 @@ def test_roundings_to_the_grid_add_up_like_independent_ones(
         rms = (mean - exact).square().mean().sqrt().item()
         last_rounding = 2.0**-24 / math.sqrt(3) * exact.square().mean().sqrt().item()
         assert rms <= 1.1 * math.hypot(unit * math.sqrt(micro_batches / 12), last_rounding)
-
-
-def test_32_bits_are_as_good_as_float32_summation_for_up_to_eight_normal_addends() -> None:
-    for micro_batches in (2, 4, 8):
-        steps = gradients("normal", micro_batches)
-        exact = torch.stack([exact_mean(step) for step in steps])
-        errors = [
-            (reduced(steps, **options) - exact)[1:].square().mean().sqrt().item()
-            for options in ({"integer_bits": 32}, {"reduction": "ring"})
-        ]
-        assert errors[0] < 2 * errors[1]

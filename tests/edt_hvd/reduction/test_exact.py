@@ -236,17 +236,6 @@ def test_parameters_without_gradient_keep_none_and_their_history() -> None:
     assert [None if each is None else each.tolist() for each in found] == [None, [0.5, 0.5], None]
 
 
-def test_parameters_frozen_and_unfrozen_keep_their_history() -> None:
-    worker = Worker([full(0), full(0)])
-    worker.step([[full(1.0), full(16.0)]])
-    worker.parameters[1].requires_grad_(False)
-    worker.step([[full(1.0), None]])
-    assert worker.parameters[1].grad is None
-    assert worker.exponents == [1, 5]
-    worker.parameters[1].requires_grad_(True)
-    assert bits_of(worker.step([[full(1.0), full(3.0)]])) == bits_of([full(1.0), full(3.0)])
-
-
 @pytest.mark.parametrize("passes", [1, 3, FIRST_PASSES])
 def test_several_gradients_a_micro_batch_are_expected_once_seen(passes: int) -> None:
     worker = Worker([full(0)], 32)

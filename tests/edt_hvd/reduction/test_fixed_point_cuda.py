@@ -1,5 +1,4 @@
 import importlib.util
-import math
 import os
 
 import numpy as np
@@ -53,23 +52,6 @@ def test_any_bits_give_the_bits_of_the_reference(
         assert torch.equal(found, expected)
 
 
-@pytest.mark.parametrize(
-    "before, values, after",
-    [
-        (5.0, [0.25, -3.5], 5.0),
-        (5.0, [-math.inf], math.inf),
-        (5.0, [math.nan], math.inf),
-        (math.inf, [1.0], math.inf),
-    ],
-)
-def test_the_largest_size_is_kept(
-    device: torch.device, before: float, values: list[float], after: float
-) -> None:
-    total = torch.zeros(len(values), dtype=torch.int64)
-    _, largest = accumulate(torch.tensor(values), 1.0, total, 8.0, device, largest=before)
-    assert largest == after
-
-
 @pytest.mark.parametrize("floats", FLOATS, ids=str)
 @pytest.mark.parametrize("ints", INTS, ids=str)
 def test_integers_become_the_same_floats(
@@ -86,28 +68,6 @@ def test_integers_become_the_same_floats(
             fixed_point_cuda.to_float(total.to(device), scale, found)
         bits = BITS[floats.itemsize]
         assert torch.equal(found.cpu().view(bits), expected.view(bits))
-
-
-MISTAKES = """
-import torch
-from edt_hvd.reduction import fixed_point_cuda as cuda
-zero = torch.zeros(1, dtype=torch.float64)
-total = zero.long()
-for call in (lambda: cuda.accumulate(zero, 1.0, total, 8.0, zero), lambda: cuda.to_float(total, 1.0, zero)):
-    try:
-        call()
-    except ValueError as error:
-        print(error)
-"""
-
-
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
-def test_tensors_on_the_cpu_are_refused(interpreters: Interpreters) -> None:
-    environ = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    lines = interpreters.run(MISTAKES, environ).stdout.splitlines()
-    for line, name in zip(lines, ("accumulate", "to_float"), strict=True):
-        assert "total is on cpu, and this function computes on a GPU" in line
-        assert f"or use edt_hvd.reduction.fixed_point.{name}" in line
 
 
 def test_importing_needs_no_triton(interpreters: Interpreters) -> None:

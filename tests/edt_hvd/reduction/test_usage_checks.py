@@ -93,22 +93,6 @@ def test_an_optimizer_with_a_loop_of_its_own_may_step(model: nn.Linear) -> None:
         optimizer.step()
 
 
-def test_an_optimizer_around_another_one_may_step_through_it(model: nn.Linear) -> None:
-    class Around(torch.optim.Optimizer):
-        def __init__(self, base: torch.optim.Optimizer) -> None:
-            super().__init__(base.param_groups, {})
-            self.base = base
-
-        def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-            self.base.step()
-
-    optimizer = edt_hvd.DistributedOptimizer(Around(sgd(model)), model)
-    before = model.weight.clone()
-    for _ in steps(model):
-        optimizer.step()
-    assert not torch.equal(model.weight, before)
-
-
 # Steps that are left out.
 
 

@@ -2,7 +2,6 @@
 
 import itertools
 import random
-import re
 from pathlib import Path
 from typing import Any
 
@@ -120,26 +119,3 @@ def test_a_state_that_was_synced_does_not_go_back(tmp_path: Path, monkeypatch: p
     state.commit()
     state.sync()
     assert state.progress == 2
-
-
-@pytest.mark.parametrize(
-    "values, said",
-    [
-        ({"model": nn.Linear(3, 5)}, "its model.weight is float32[4, 3], here it is float32[5, 3]"),
-        ({"other": 1}, "it has no 'other'"),
-    ],
-)
-def test_a_checkpoint_of_another_state_ends_the_job(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: dict[str, Any], said: str
-) -> None:
-    monkeypatch.setenv("EDT_CHECKPOINT_DIR", str(tmp_path))
-    monkeypatch.setattr(checkpoints, "_serial", itertools.cycle([1]))
-    old = edt_hvd.TorchState(model=nn.Linear(3, 4))
-    old.sync()
-    old.commit()
-    old.finish()
-    new = edt_hvd.TorchState(**{"model": nn.Linear(3, 4)} | values)
-    with pytest.raises(edt_hvd.StateError, match=re.escape(said)) as caught:
-        new.sync()
-    assert "step-00000001 does not fit" in str(caught.value)
-    assert "--output-dir" in str(caught.value)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edt_hvd.warm.imports import Import, find, imports_of, is_installed, sets_environment
+from edt_hvd.warm.imports import Import, find, imports_of, sets_environment
 
 
 def tree(text: str) -> ast.Module:
@@ -99,12 +99,6 @@ def test_mpi_is_never_imported_ahead(tmp_path: Path) -> None:
     assert find(tmp_path / "train.py", "", [str(tmp_path)]).installed == ()
 
 
-def test_the_environment_is_looked_for_in_all_files(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("import first\nimport torch")
-    (tmp_path / "first.py").write_text("import os\nos.environ['A'] = '1'\nimport torch")
-    assert find(tmp_path / "train.py", "", [str(tmp_path)]).sets_environment == f"{tmp_path}/first.py, line 2"
-
-
 @pytest.mark.parametrize("where", ["train.py", "helper.py"])
 def test_any_of_the_programs_files_may_mention_this_library(tmp_path: Path, where: str) -> None:
     for name, text in {"train.py": "import helper\n", "helper.py": "import torch\n"}.items():
@@ -113,16 +107,3 @@ def test_any_of_the_programs_files_may_mention_this_library(tmp_path: Path, wher
     assert find(tmp_path / "train.py", "", [str(tmp_path)]).mentions_us
     (tmp_path / where).write_text("import helper\n" if where == "train.py" else "import torch\n")
     assert not find(tmp_path / "train.py", "", [str(tmp_path)]).mentions_us
-
-
-@pytest.mark.parametrize(
-    "path, expected",
-    [
-        ("/home/me/project", False),
-        ("/home/me/project/.venv/lib/python3.11/site-packages/numpy/__init__.py", True),
-        ("/usr/lib/python3/dist-packages", True),
-        (ast.__file__, True),
-    ],
-)
-def test_what_counts_as_installed(path: str, expected: bool) -> None:
-    assert is_installed(path) == expected

@@ -58,14 +58,6 @@ def step_done(step: int) -> StepDone:
     return StepDone(0, step, 1, (MiniBatch(1, 0.0, 0.0),))
 
 
-def test_what_is_written_by_the_end_is_read(following: Following) -> None:
-    following.write(Begun(3, 1), step_done(0), step_done(1), TrainingDone())
-    following.end()
-    following.follow()
-    assert following.iterations == [1, 2]
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-
-
 def test_a_training_that_fails_is_read_to_its_end(following: Following) -> None:
     following.write(Begun(3, 1), step_done(0))
     following.end(exit_code=7)
@@ -83,15 +75,6 @@ def test_what_other_hosts_have_written_is_waited_for(
     monkeypatch.setattr("time.sleep", lambda _: following.write(step_done(1), TrainingDone()))
     following.follow()
     assert following.iterations == [1, 2]
-
-
-def test_results_that_never_come_are_told(following: Following, monkeypatch: pytest.MonkeyPatch) -> None:
-    following.write(Begun(3, 1), step_done(0))
-    following.folder.outcome.touch()
-    following.end()
-    monkeypatch.setattr(driving, "UNSEEN", 0.0)
-    with pytest.warns(UserWarning, match="the last results of the training are not in"):
-        following.follow()
 
 
 def test_executors_that_end_without_an_outcome_have_failed(

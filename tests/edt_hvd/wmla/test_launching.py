@@ -1,4 +1,3 @@
-import json
 import socket
 
 import pytest
@@ -6,20 +5,6 @@ import pytest
 from edt_hvd.wmla.errors import TrainingFailedError, WmlaError
 from edt_hvd.wmla.launching import Launcher
 from edt_messages.wmla import Ended, encode
-
-
-def test_what_is_said() -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        launcher = Launcher.of({"EDT_WMLA_LAUNCHER": str(theirs.fileno())})
-        launcher.train(1, ["python"], 16)
-        launcher.limit(3)
-        said = [json.loads(line) for line in ours.recv(4096).splitlines()]
-        launcher.close()
-    assert said == [
-        {"type": "train", "number": 1, "program": ["python"], "max_workers": 16},
-        {"type": "limit", "max_workers": 3},
-    ]
 
 
 def test_the_end_of_a_training_that_was_cancelled_is_not_that_of_the_next() -> None:

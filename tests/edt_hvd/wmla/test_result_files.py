@@ -40,15 +40,6 @@ def test_every_generation_has_a_file_and_repeats_what_may_be_lost(
     second.close()
 
 
-def test_who_is_no_coordinator_any_more_writes_nothing(tmp_path: Path, coordinator: list[bool]) -> None:
-    writer = ResultWriter(tmp_path)
-    writer.emit(PLAN)
-    coordinator.append(False)
-    writer.emit(PLAN)
-    writer.emit(step_done(0))
-    assert list(ResultReader(tmp_path).new()) == [PLAN]
-
-
 def test_a_line_is_read_once_it_is_whole(tmp_path: Path) -> None:
     reader, (first, second) = ResultReader(tmp_path), (encode(step_done(0)), encode(step_done(1)))
     path = tmp_path / "results.1.jsonl"

@@ -59,19 +59,6 @@ def test_a_script_sees_what_it_would_see_without_us(script: Path) -> None:
     assert done.stdout == f"{argv}|{script.parent}|__main__|__main__|{script}\n"
 
 
-def test_threads_of_a_gang_may_finish_what_they_do(script: Path, importing: Interpreters) -> None:
-    script.write_text(
-        "import sys, threading\n"
-        "over = threading.Event()\n"
-        "def work():\n"
-        "    over.wait()\n"
-        "    print(sum(range(100_000)))\n"
-        "threading.Thread(target=work, daemon=True).start()\n"
-        "over.set()\nsys.exit()\n"
-    )
-    assert run(importing, script, MASTER_ADDR="127.0.0.1").stdout == "4999950000\n"
-
-
 def test_an_error_is_shown_as_if_we_were_not_there(script: Path, importing: Interpreters) -> None:
     script.write_text("def fail():\n    raise ValueError('on purpose')\nfail()\n")
     done = run(importing, script)

@@ -52,11 +52,3 @@ def test_an_executor_that_trains_something_else_says_what(
     with pytest.raises(WmlaError, match=r"call 2 of train\(\) differs in this executor: ") as caught:
         check_same(describe(program(), CONFIG), describe(here, CONFIG), 2)
     assert said in str(caught.value)
-
-
-def test_the_arguments_of_train_are_compared() -> None:
-    here = describe(program(), replace(CONFIG, epochs=4, seed=5))
-    with pytest.raises(
-        WmlaError, match=r"train\(\)'s epochs is 4 here, 3 in the driver; train\(\)'s seed is 5 here"
-    ):
-        check_same(describe(program(), CONFIG), here, 1)

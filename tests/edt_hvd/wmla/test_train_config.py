@@ -4,7 +4,6 @@ from edt_hvd.wmla.train_config import (
     TrainConfig,
     executors_wanted,
     make_train_config,
-    worker_limit,
 )
 
 
@@ -70,13 +69,6 @@ def test_frequencies_count_epochs_from_one() -> None:
     assert [epoch for epoch in range(10) if found.validates_after(epoch)] == [2, 5, 8]
     assert [epoch for epoch in range(10) if found.saves_after(epoch)] == [4, 9]
     assert not any(config(10, 8, 1, checkpoint_freq=0).saves_after(epoch) for epoch in range(10))
-
-
-def test_a_hardware_spec_that_makes_no_sense() -> None:
-    with pytest.raises(TypeError, match="hardware_spec is a int; give a dict"):
-        worker_limit(None, 5)
-    with pytest.raises(TypeError, match="num_nodes of hardware_spec='2' is a str"):
-        worker_limit(None, {"nodes": {"num_nodes": "2"}})
 
 
 def test_scaleup_function() -> None:

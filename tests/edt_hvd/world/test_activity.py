@@ -1,12 +1,11 @@
 """Whether a process works, from what the system shows of it."""
 
-import mmap
 import sys
 import threading
 
 import pytest
 
-from edt_hvd.world.activity import ProcessSample, has_worked, private_memory, sample
+from edt_hvd.world.activity import ProcessSample, has_worked, sample
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -48,15 +47,3 @@ def test_other_threads_work_but_not_ours() -> None:
         thread.join()
     assert found is not None
     assert [thread.native_id in found.used for thread in threads] == [False, True]
-
-
-def test_memory_that_is_written_to_becomes_private() -> None:
-    before = private_memory()
-    if before is None:
-        pytest.skip("this system does not show private memory")
-    size = 2**26
-    with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
-        memory[::4096] = bytes(size // 4096)
-        after = private_memory()
-    assert after is not None
-    assert after - before > size // 2

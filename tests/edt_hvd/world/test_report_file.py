@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from edt_hvd.world.report_file import MOST_BYTES, ReportFile
+from edt_hvd.world.report_file import ReportFile
 from edt_messages.messages import Progress, WorldFormed
 
 
@@ -19,12 +19,6 @@ def test_events_are_lines(tmp_path: Path) -> None:
         ("world", None, 2),
     ]
     assert all(row["time"] > 0 for row in rows)
-
-
-def test_a_line_that_nobody_would_read_is_not_written(tmp_path: Path) -> None:
-    path = tmp_path / "events"
-    ReportFile(str(path)).send(Progress(1, 0, 1, {"text": "x" * MOST_BYTES}))
-    assert not path.exists()
 
 
 def test_a_file_that_cannot_be_written_is_warned_of_once(tmp_path: Path) -> None:

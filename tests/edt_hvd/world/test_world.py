@@ -1,22 +1,11 @@
 """A worker's place; how it changes is shown in tests/system."""
 
-from collections.abc import Callable
-
 import pytest
 
 import edt_hvd
 from edt_hvd.errors import HorovodBuildError
 from edt_hvd.world import elastic_world, preemption, world
 from edt_hvd.world.assigned_world import AssignedWorld
-
-
-@pytest.mark.parametrize(
-    "call", [edt_hvd.rank, edt_hvd.size, edt_hvd.local_rank, edt_hvd.local_size, edt_hvd.device]
-)
-def test_nothing_answers_before_init(call: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(world, "_world", None)
-    with pytest.raises(edt_hvd.NotInitializedError, match=r"call edt_hvd\.init\(\) first"):
-        call()
 
 
 @pytest.mark.usefixtures("alone")

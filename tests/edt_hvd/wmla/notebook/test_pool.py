@@ -1,4 +1,3 @@
-import json
 import os
 import socket
 import sys
@@ -8,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from edt_hvd.wmla.notebook import pool
-from edt_hvd.wmla.notebook.pool import AwayError, Job, RefusedError, Requests, lines_until, stop
+from edt_hvd.wmla.notebook.pool import AwayError, RefusedError, Requests, lines_until, stop
 from edt_messages import wmla
 
 Pair = tuple[socket.socket, socket.socket]
@@ -57,91 +56,35 @@ def test_output_comes_in_lines_and_the_kernel_is_noticed_in_between(pair: Pair) 
     os.close(output)
 
 
-EDT = """import json, pathlib, sys, time
-folder = pathlib.Path(sys.argv[1])
-word, *rest = sys.argv[2:]
-with (folder / "asked").open("a") as asked:
-    print(word, file=asked)
-codes = json.loads((folder / "codes.json").read_text())
-if word == "submit":
-    print(json.dumps({"id": "jaaaaaaaa"}))
-elif word == "show":
-    print(json.dumps({"state": "failed", "failure": "as it was told to"}))
-elif word == "logs":
-    while not (folder / "ended").exists():
-        time.sleep(0.01)
-times = sum(line.strip() == word for line in (folder / "asked").open())
-code = codes.get(word, [])[times - 1 : times] or [0]
-if code[0]:
-    print("edt:", word, "failed", file=sys.stderr)
-sys.exit(code[0])
+EDT = """import pathlib, sys
+codes = pathlib.Path(sys.argv[1])
+first, *rest = codes.read_text().split()
+codes.write_text(" ".join(rest))
+sys.exit(int(first))
 """
-"""Plays `edt`: writes down what it is asked for, and ends as `codes.json` says for each time; logs have no
-end before there is a file `ended`."""
-
-
-class Edt:
-    """What the stand-in of `edt` does, and was asked for."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        (folder / "edt.py").write_text(EDT)
-        self.ends()
-
-    @property
-    def command(self) -> tuple[str, ...]:
-        return (sys.executable, str(self.folder / "edt.py"), str(self.folder))
-
-    def ends(self, **codes: list[int]) -> None:
-        (self.folder / "codes.json").write_text(json.dumps(codes))
-
-    @property
-    def asked(self) -> list[str]:
-        return (self.folder / "asked").read_text().split()
+"""Plays `edt`: ends with one code after the other of a file."""
 
 
 @pytest.fixture
-def edt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Edt:
-    edt = Edt(tmp_path)
-    monkeypatch.setattr(pool, "EDT", edt.command)
-    return edt
+def codes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(pool, "EDT", (sys.executable, "-c", EDT, str(tmp_path / "codes")))
+    return tmp_path / "codes"
 
 
-class Submitted(Job):
-    """A job whose code needs no files."""
-
-    def _submit(self) -> str:
-        self._training.path.mkdir(parents=True)
-        return "jaaaaaaaa"
-
-
-@pytest.fixture
-def job(edt: Edt, pair: Pair) -> Job:
-    return Submitted(edt.folder, "notebook-1", TRAIN, Requests(pair[1]))
-
-
-def test_a_resize_that_is_refused_does_not_end_the_training(
-    edt: Edt, job: Job, pair: Pair, capsys: pytest.CaptureFixture[str]
+def test_a_service_that_is_away_is_told_to_stop_a_job_until_it_is_back_or_away_for_too_long(
+    codes: Path,
 ) -> None:
-    edt.ends(set=[1])
-    pair[0].sendall(wmla.encode(LIMIT) + wmla.encode(wmla.Cancel(1)))
-    assert job.run() == (0, "")
-    assert [word for word in edt.asked if word != "logs"] == ["set", "stop"]
-    assert "job jaaaaaaaa keeps its size: edt set: edt: set failed" in capsys.readouterr().err
-
-
-def test_a_service_that_is_away_is_told_to_stop_a_job_when_it_is_back(edt: Edt) -> None:
-    edt.ends(stop=[3, 3])
     pauses: list[float] = []
+    codes.write_text("3 3 0")
     stop("jaaaaaaaa", clock=lambda: 0.0, pause=pauses.append)
-    assert (edt.asked, pauses) == (["stop"] * 3, [pool.RETRY] * 2)
-
-
-def test_stopping_a_job_is_given_up_at_last_and_where_it_is_refused(edt: Edt) -> None:
+    assert pauses == [pool.RETRY] * 2
     times = iter((0.0, pool.PERSISTENCE - 1, pool.PERSISTENCE))
-    edt.ends(stop=[3, 3, 1])
-    with pytest.raises(AwayError, match="edt stop: edt: stop failed"):
+    codes.write_text("3 3")
+    with pytest.raises(AwayError, match="edt stop"):
         stop("jaaaaaaaa", clock=lambda: next(times), pause=lambda _: None)
+
+
+def test_a_refusal_to_stop_a_job_is_final(codes: Path) -> None:
+    codes.write_text("1")
     with pytest.raises(RefusedError):
-        stop("jaaaaaaaa", clock=lambda: 0.0, pause=lambda _: None)
-    assert edt.asked == ["stop"] * 3
+        stop("jaaaaaaaa")

@@ -12,43 +12,10 @@ from edt_hvd.wmla import Callback
 from edt_hvd.wmla.training.hooks import Hooks
 
 
-class Scheduling(Callback):
-    """Does not call its base's constructor."""
-
-    def __init__(self) -> None:
-        self.seen: list[int] = []
-
-    def on_train_begin(self) -> None:
-        self.scheduler = StepLR(self.params["optimizer"], 1, 0.5)
-        self.note = {"best": 0.25}
-
-    def on_epoch_begin(self, epoch: int) -> None:
-        self.seen.append(epoch)
-
-    def on_epoch_end(self, epoch):  # type: ignore[no-untyped-def,override]
-        self.scheduler.step()
-
-
 def made(*callbacks: Any) -> tuple[Hooks, torch.optim.Optimizer]:
     model = torch.nn.Linear(2, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     return Hooks(callbacks, model, optimizer, 3), optimizer
-
-
-def test_one_that_joins_goes_on_with_the_callbacks_of_the_others() -> None:
-    before, after = Scheduling(), Scheduling()
-    hooks, optimizer = made(before)
-    hooks.train_begin()
-    for epoch in range(2):
-        hooks.epoch_begin(epoch)
-        optimizer.step()
-        hooks.epoch_end(epoch, save_model=False)
-    joined, _ = made(after)
-    joined.train_begin()
-    joined.load_state_dict(hooks.state_dict())
-    assert after.seen == [0, 1]
-    assert after.note == {"best": 0.25}
-    assert after.scheduler.last_epoch == 2
 
 
 class Counting(Callback):
@@ -84,27 +51,6 @@ def test_arrays_tensors_and_containers_of_them_are_given_to_those_that_join() ->
     assert after.recent == deque([0.0, 4.0], maxlen=3)
     assert after.found["best"][0].item() == 1.0
     assert after.found["best"][1] == {3}
-
-
-class Viewing(Callback):
-    def on_train_begin(self) -> None:
-        assert self.model is not None
-        self.tensor = self.model.weight.data[1:]
-        self.array = self.model.weight.detach().numpy()[1:]
-        self.listed = [self.model.bias.data]
-
-
-def test_what_is_trained_does_not_go_back_with_callbacks_that_look_at_it() -> None:
-    callback = Viewing()
-    hooks, _ = made(callback)
-    hooks.train_begin()
-    state = hooks.state_dict()
-    assert isinstance(callback.model, torch.nn.Linear)
-    torch.nn.init.zeros_(callback.model.weight)
-    hooks.load_state_dict(state)
-    assert not callback.model.weight.any()
-    assert not callback.tensor.any()
-    assert callback.listed[0].data_ptr() == callback.model.bias.data_ptr()
 
 
 class Own(Callback):

@@ -47,29 +47,3 @@ def test_the_script_goes_on_with_what_the_executors_have_left(tmp_path: Path) ->
     assert callback.seen == [2]
     assert callback.params == {"optimizer": here.optimizer, "epochs": 3}
     assert [path.name for path in tmp_path.iterdir()] == ["outcome.pt"]
-
-
-class Smoothed(nn.Linear):
-    """Keeps a mean of its answers, and a table in the size that it needs, out of its ``state_dict``."""
-
-    def __init__(self, length: int) -> None:
-        super().__init__(2, 2)
-        self.register_buffer("mean", torch.zeros(2), persistent=False)
-        self.register_buffer("table", torch.zeros(length), persistent=False)
-
-
-def smoothed(length: int) -> Program:
-    model = Smoothed(length)
-    return Program(model, torch.optim.SGD(model.parameters()), nn.functional.cross_entropy, list)
-
-
-def test_buffers_that_are_not_in_the_state_dict_are_left_behind_too(tmp_path: Path) -> None:
-    trained, here = smoothed(4), smoothed(3)
-    model: Any = trained.model
-    model.mean.copy_(torch.tensor([1.0, 2.0]))
-    hooks = Hooks((), model, trained.optimizer, 1)
-    outcome.save(tmp_path / "outcome.pt", trained, hooks)
-    outcome.load(tmp_path / "outcome.pt", here, 1)
-    model = here.model
-    assert model.mean.tolist() == [1.0, 2.0]
-    assert model.table.tolist() == [0.0, 0.0, 0.0]

@@ -88,8 +88,3 @@ def test_the_programs_own_test_sees_all_batches_at_once() -> None:
     losses = torch.nn.functional.cross_entropy(torch.eye(2), torch.tensor([0, 0]), reduction="none")
     right, wrong = losses.tolist()
     assert found.loss == pytest.approx((right + right + wrong) / 3)
-
-
-def test_a_test_that_returns_no_number() -> None:
-    with pytest.raises(TypeError, match="what fn_test returned is None"):
-        validated(fn_test=lambda model, test_iter, fn_args: None)
