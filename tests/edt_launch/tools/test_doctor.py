@@ -88,6 +88,10 @@ def test_json_has_the_same_findings(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+def torch_probe(version: str) -> dict[str, Output]:
+    return {doctor.TORCH_PROBE: Output(0, json.dumps({"version": version, "cuda": None, "gpus": 0}))}
+
+
 @pytest.mark.parametrize(
     "check, machine, status, words",
     [
@@ -108,6 +112,19 @@ def test_json_has_the_same_findings(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (doctor.check_horovod, FakeMachine(commands={"nvidia-smi": ONE_GPU}), "warn", "without NCCL"),
         (doctor.check_torch, FakeMachine(commands={"nvidia-smi": ONE_GPU}), "warn", "does not use"),
+        (
+            doctor.check_torch,
+            FakeMachine(probes=torch_probe("2.13.1")),
+            "ok",
+            "2.13.1 (CPU), a tested version",
+        ),
+        (
+            doctor.check_torch,
+            FakeMachine(probes=torch_probe("2.10.0")),
+            "ok",
+            "tested are torch 2.8 with Python",
+        ),
+        (doctor.check_torch, FakeMachine(probes=torch_probe("2.5.1")), "warn", "older than 2.6"),
         (doctor.check_torch, FakeMachine(probes={doctor.TORCH_PROBE: Output(-11, "")}), "fail", "signal 11"),
         (doctor.check_devices, FakeMachine(commands={"nvidia-smi": ONE_GPU}), "ok", "1 GPUs (NVIDIA H200)"),
         (doctor.check_devices, FakeMachine(commands={"nvidia-smi": Output(9, "no driver")}), "ok", "no GPU"),
