@@ -114,8 +114,8 @@ def gather(value: T) -> list[T]:
     rows = begin("edt_hvd.gather()", nbytes=len(own))
     if (total := int(rows["nbytes"].sum())) > MOST_BYTES:
         raise ValueError(
-            f"edt_hvd.gather(): the values of {len(rows)} workers take {total} bytes, {MOST_BYTES} are allowed; "
-            "gather smaller ones, or write them to files"
+            f"edt_hvd.gather(): the values of {len(rows)} workers take {total} bytes, {MOST_BYTES} are "
+            "allowed; gather smaller ones, or write them to files"
         )
     if len(rows) > 1:
         with stages.waiting_for_others():
