@@ -107,11 +107,16 @@ def gather(value: T) -> list[T]:
         NotInitializedError: `init` has not been called.
         RuntimeError: called before the elastic function, where workers may join; or, on every worker, they
             call different collectives.
-        ValueError: on every worker, if the value of one cannot be pickled or takes 2 GiB.
+        ValueError: on every worker, if the value of one cannot be pickled, or all take 2 GiB together.
     """
     found = [_Pickled.of(value)]  # a single worker's, too: what works with one works with many
     own = found[0].sent()
     rows = begin("edt_hvd.gather()", nbytes=len(own))
+    if (total := int(rows["nbytes"].sum())) > MOST_BYTES:
+        raise ValueError(
+            f"edt_hvd.gather(): the values of {len(rows)} workers take {total} bytes, {MOST_BYTES} are "
+            "allowed; gather smaller ones, or write them to files"
+        )
     if len(rows) > 1:
         with stages.waiting_for_others():
             data = hvd.allgather(own, name="edt.gather")

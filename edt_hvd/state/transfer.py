@@ -3,6 +3,10 @@
 One small all-reduce exchanges which workers have a state, its progress and its size. All go on from rank 0's
 state. Every worker with a state of the same progress and form has the same bytes, so all of them send, each
 its part, to the others. Where rank 0 alone has it, it is broadcast.
+
+The state travels in pieces: Gloo and MPI count the elements of a call in 32 bits, each piece is a heartbeat,
+and a loss ends the transfer within one piece. At the end a checksum of what was sent is compared with one of
+what has arrived.
 """
 
 from collections.abc import Sequence
@@ -15,14 +19,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from edt_hvd.errors import StateError
 from edt_hvd.reduction.header import gather
 from edt_hvd.state import flat
-from edt_hvd.state.flat import FlatTree
+from edt_hvd.state.flat import ALIGNMENT, FlatTree
+from edt_hvd.world import stages
 
 CHUNK = 2**25
-"""Bytes that one worker sends to each of the others at a time."""
+"""Bytes that one worker sends to another at a time, at most."""
+
+MAX_CALL_BYTES = 2**28
+"""Bytes that one worker sends or receives in a call, at most."""
 
 _ROW = np.dtype([(name, np.int64) for name in ("holds", "progress", "layout", "skeleton", "tensors")])
+_SUMS = np.dtype([(name, np.int64) for name in ("sent", "received")])
 
 
 @dataclass(frozen=True)
@@ -49,14 +59,19 @@ class Plan:
         """Ranks that send."""
         return tuple(rank for rank, part in enumerate(self.parts) if part)
 
+    @property
+    def chunk_size(self) -> int:
+        """Bytes that one worker sends to another in a round, at most."""
+        return min(CHUNK, MAX_CALL_BYTES // len(self.parts) // ALIGNMENT * ALIGNMENT)
+
     def chunk(self, sender: int, number: int) -> range:
         """What a worker sends in one of the rounds."""
-        return self.parts[sender][number * CHUNK : (number + 1) * CHUNK]
+        return self.parts[sender][number * self.chunk_size : (number + 1) * self.chunk_size]
 
     @property
     def rounds(self) -> int:
-        """How often every worker sends up to `CHUNK` bytes."""
-        return -(-max(map(len, self.parts)) // CHUNK)
+        """How often every worker sends up to `chunk_size` bytes."""
+        return -(-max(map(len, self.parts)) // self.chunk_size)
 
 
 def plan(rows: NDArray[np.void]) -> Plan:
@@ -74,7 +89,8 @@ def plan(rows: NDArray[np.void]) -> Plan:
         for rank, row in enumerate(rows)
     ]
     skeleton, tensors, count = int(root["skeleton"]), int(root["tensors"]), sum(holders)
-    bounds = [skeleton + tensors * number // count for number in range(count + 1)]
+    blocks = tensors // ALIGNMENT
+    bounds = [skeleton + blocks * number // count * ALIGNMENT for number in range(count + 1)]
     bounds[0] = 0
     ranges = pairwise(bounds)
     parts = [range(*next(ranges)) if holds else range(0) for holds in holders]
@@ -93,6 +109,9 @@ def broadcast_state(tree: Any, progress: int, holds: bool) -> Any:
 
     Returns:
         None where nothing was received; else rank 0's tree, with its tensors in host memory.
+
+    Raises:
+        StateError: On a worker where other bytes have arrived than were sent.
     """
     is_root = hvd.rank() == 0
     own = FlatTree(tree) if is_root or holds else None
@@ -113,22 +132,45 @@ def _exchange(found: Plan, skeleton: bytes, own: FlatTree | None) -> torch.Tenso
     rank, size = hvd.rank(), hvd.size()
     receives = rank in found.receivers
     state = torch.empty(found.size if receives else 0, dtype=torch.uint8)
-    if found.senders == (0,):
-        if rank == 0 and own is not None:
-            state = _bytes(found, range(found.size), skeleton, own)
-        elif not receives:  # holds a state without tensors, of which it has nothing to send
-            state = torch.empty(found.size, dtype=torch.uint8)
-        hvd.broadcast_(state, root_rank=0, name="edt.state")
-    else:
-        wants = torch.tensor([other in found.receivers for other in range(size)], dtype=torch.int32)
-        for number in range(found.rounds):
-            part = found.chunk(rank, number)
-            piece = torch.empty(0, dtype=torch.uint8) if own is None else _bytes(found, part, skeleton, own)
-            copies = piece.repeat(len(found.receivers))
-            received, _ = hvd.alltoall(copies, wants * len(part), name="edt.state")
-            if receives:
-                _put(state, received, [found.chunk(sender, number) for sender in range(size)])
+    sums = np.zeros(1, dtype=_SUMS)
+    for number in range(found.rounds):
+        part = found.chunk(rank, number)
+        piece = torch.empty(0, dtype=torch.uint8) if own is None else _bytes(found, part, skeleton, own)
+        sums["sent"] += _checksum(piece, part.start)
+        chunks = [found.chunk(sender, number) for sender in range(size)]
+        received = _send(found, piece, chunks)
+        if receives:
+            _put(state, received, chunks)
+            sums["received"] += sum(
+                _checksum(state[chunk.start : chunk.stop], chunk.start) for chunk in chunks
+            )
+        stages.heartbeat()
+    rows = gather(sums, "edt.state.sums")
+    if receives and sums["received"] != rows["sent"].sum():
+        raise StateError(
+            f"the state of {found.size} bytes has arrived damaged; the network of this host is at fault"
+        )
     return state if receives else None
+
+
+def _send(found: Plan, piece: torch.Tensor, chunks: Sequence[range]) -> torch.Tensor:
+    """Give this worker's piece to all receivers; return what a receiver gets, in the order of the senders."""
+    rank = hvd.rank()
+    if found.senders == (0,):
+        if rank != 0:  # also who holds a state without tensors, of which it has nothing to send
+            piece = torch.empty(len(chunks[0]), dtype=torch.uint8)
+        hvd.broadcast_(piece, root_rank=0, name="edt.state")
+        return piece
+    wants = torch.tensor([other in found.receivers for other in range(len(chunks))], dtype=torch.int32)
+    copies = piece.repeat(len(found.receivers))
+    received: torch.Tensor = hvd.alltoall(copies, wants * len(piece), name="edt.state")[0]
+    return received
+
+
+def _checksum(piece: torch.Tensor, start: int) -> np.int64:
+    """A checksum of bytes of the state, by where they begin, modulo 2**64; as fast as memory."""
+    with np.errstate(over="ignore"):
+        return np.int64(piece.view(torch.int64).sum().item()) * np.int64(start // ALIGNMENT * 2 + 1)
 
 
 def _bytes(found: Plan, part: range, skeleton: bytes, own: FlatTree) -> torch.Tensor:

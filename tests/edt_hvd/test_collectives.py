@@ -3,9 +3,11 @@
 import threading
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import edt_hvd
+from edt_hvd import collectives
 from edt_hvd.world import world
 from edt_hvd.world.assigned_world import AssignedWorld
 
@@ -23,6 +25,16 @@ def test_one_worker_has_its_own_value() -> None:
 def test_what_cannot_be_pickled_is_refused_even_though_it_has_nowhere_to_go(name: str) -> None:
     with pytest.raises(ValueError, match=rf"edt_hvd\.{name}\(\): the value of worker 0, a lock cannot be"):
         getattr(edt_hvd, name)(threading.Lock())
+
+
+def test_values_that_are_too_large_together_are_refused_on_every_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = np.zeros(3, dtype=collectives._ROW)
+    rows["nbytes"] = 2**30
+    monkeypatch.setattr(collectives, "begin", lambda *_, **__: rows)
+    with pytest.raises(ValueError, match=f"take {3 * 2**30} bytes, {collectives.MOST_BYTES} are allowed"):
+        edt_hvd.gather(1)
 
 
 @pytest.mark.parametrize("root", [-1, 1])

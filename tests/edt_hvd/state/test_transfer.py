@@ -5,11 +5,14 @@ from itertools import pairwise
 import horovod.torch as hvd
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edt_hvd.errors import StateError
+from edt_hvd.state import transfer
 from edt_hvd.state.flat import FlatTree
-from edt_hvd.state.transfer import _ROW, CHUNK, Plan, _exchange, plan
+from edt_hvd.state.transfer import _ROW, CHUNK, MAX_CALL_BYTES, Plan, _exchange, plan
 
 
 def table(*rows: tuple[int, int, int, int]) -> np.ndarray:
@@ -67,6 +70,44 @@ def test_a_holder_of_a_state_without_tensors_takes_part_in_the_broadcast(
     lengths = []
     monkeypatch.setattr(hvd, "rank", lambda: 1)
     monkeypatch.setattr(hvd, "size", lambda: 3)
+    monkeypatch.setattr(transfer, "gather", lambda row, _: row)
     monkeypatch.setattr(hvd, "broadcast_", lambda state, **_: lengths.append(len(state)))
     assert _exchange(found, b"", FlatTree({"count": 1})) is None
     assert lengths == [found.size]
+
+
+@pytest.mark.parametrize("workers", [2, 64, 1000])
+def test_no_call_sends_more_than_32_bits_can_count(workers: int) -> None:
+    size = 6 * 2**30
+    found = plan(table((1, 9, 77, size), *[NEW] * (workers - 1)))
+    assert len(found.chunk(0, 0)) * workers <= MAX_CALL_BYTES < 2**31
+    assert found.rounds * found.chunk_size >= size
+
+
+def test_bytes_that_were_lost_on_the_way_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a broadcast whose count did not fit: a part arrives, the rest stays as it was."""
+    sent = FlatTree({"weight": torch.arange(64.0)})
+    skeleton = sent.skeleton()
+    found = plan(table((1, 0, 0, sent.size), NEW))
+    whole = torch.cat(
+        [torch.frombuffer(bytearray(skeleton), dtype=torch.uint8), torch.empty(sent.size, dtype=torch.uint8)]
+    )
+    sent.write(whole[len(skeleton) :], 0)
+    found = Plan((range(len(whole)), range(0)), (1,), len(skeleton))
+    monkeypatch.setattr(hvd, "rank", lambda: 1)
+    monkeypatch.setattr(hvd, "size", lambda: 2)
+    total = transfer._checksum(whole, 0)
+
+    def gather(row: np.ndarray, _name: str) -> np.ndarray:
+        others = np.zeros(2, dtype=row.dtype)
+        others["sent"] = total, row["sent"][0]
+        return others
+
+    monkeypatch.setattr(transfer, "gather", gather)
+    monkeypatch.setattr(hvd, "broadcast_", lambda piece, **_: piece.copy_(whole))
+    received = _exchange(found, b"", None)
+    assert received is not None
+    assert torch.equal(received, whole)
+    monkeypatch.setattr(hvd, "broadcast_", lambda piece, **_: piece[:128].copy_(whole[:128]))
+    with pytest.raises(StateError, match="arrived damaged"):
+        _exchange(found, b"", None)
