@@ -111,7 +111,8 @@ def demo(
     """
     script = script or next(filter(Path.is_file, EXAMPLES))
     if not script.is_file():
-        raise typer.BadParameter(f"{script} is not a file; without a name, examples/digits.py is trained", param_hint="SCRIPT")
+        advice = "leave it out to train examples/digits.py"
+        raise typer.BadParameter(f"{script} is not a file; {advice}", param_hint="SCRIPT")
     folder = output_dir or Path("runs") / time.strftime(f"demo-%Y%m%d-%H%M%S-{os.getpid()}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
