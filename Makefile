@@ -5,6 +5,7 @@
 #   EDT_CUDA=0          build Horovod for the CPU even where there is a CUDA torch
 #   VENV=DIR            where the virtual environment is
 #   ARGS="-k loader"    more arguments for pytest
+# The environment remembers PYTHON, TORCH, WHEELS and EDT_CUDA, until `make clean`.
 PYTHON ?= python3
 TORCH ?=
 WHEELS ?=
@@ -14,6 +15,7 @@ BIN := $(VENV)/bin
 export EDT_TORCH := $(TORCH)
 export EDT_WHEELS := $(WHEELS)
 export EDT_VENV := $(VENV)
+export EDT_PYTHON := $(if $(filter file,$(origin PYTHON)),,$(PYTHON))
 
 # As root, Open MPI asks for this twice. Elsewhere it has no effect.
 export OMPI_ALLOW_RUN_AS_ROOT := 1

@@ -3,6 +3,7 @@
 Standard library only: it runs before anything is installed.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -69,6 +70,7 @@ class Log:
     """Runs commands, one after another, their output to a file."""
 
     running: ClassVar[set["subprocess.Popen[bytes]"]] = set()
+    is_open: ClassVar[bool] = True
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -81,6 +83,8 @@ class Log:
         Raises:
             SetUpError: It failed or could not be started; the message holds the end of its output.
         """
+        if not self.is_open:
+            raise SetUpError("interrupted")
         with self.path.open("a") as log:
             begin = log.tell()
             try:
@@ -106,9 +110,11 @@ class Log:
 
     @classmethod
     def kill_all(cls) -> None:
-        """End the commands that are running, with all that they have started."""
+        """End the commands that are running, with all that they have started, and start no more."""
+        cls.is_open = False
         for process in cls.running:
-            os.killpg(process.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def excerpt(lines: list[str]) -> list[str]:

@@ -8,14 +8,19 @@ installed. Environment variables:
 - ``EDT_TORCH``: a version, or ``present`` to keep the interpreter's own torch and all that it depends on.
 - ``EDT_WHEELS``: a directory filled by ``make wheels``, used instead of the network.
 - ``EDT_CUDA``: ``0`` builds Horovod for the CPU.
+- ``EDT_PYTHON``: set if the interpreter was chosen, not found.
+
+An environment remembers all of them, until it is removed.
 """
 
 import ast
 import hashlib
 import importlib.util
+import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -30,8 +35,8 @@ from horovod_wheel import ROOT, Log, SetUpError, Torch, find_torch, locked
 
 VENV = ROOT / os.environ.get("EDT_VENV", ".venv")
 PYTHON = VENV / "bin" / "python"
-WHEELS = os.environ.get("EDT_WHEELS")
 BASE_TORCH = "_edt_base_torch.pth"
+SETTINGS = ("EDT_TORCH", "EDT_WHEELS", "EDT_CUDA")
 INPUTS = (
     "pyproject.toml", "uv.lock", "CMakeLists.txt", "native", "edt_hvd/torchvision_hook.py", "tools/set_up.py",
     "tools/horovod_wheel.py",
@@ -64,13 +69,23 @@ def environment() -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         "UV_INDEX_STRATEGY": "unsafe-best-match",  # all indexes are equal, as for pip
     }
-    if WHEELS:
-        variables |= {
-            "PIP_NO_INDEX": "1",
-            "PIP_FIND_LINKS": Path(WHEELS).resolve().as_uri(),
-            "UV_OFFLINE": "1",
-        }
+    if wheels := variables.get("EDT_WHEELS"):
+        found = Path(wheels).resolve().as_uri()
+        variables |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": found, "UV_OFFLINE": "1"}
     return variables
+
+
+def remember_settings() -> None:
+    """Take settings that are not given from those that the environment was made with, and its interpreter."""
+    try:
+        made_with = json.loads((VENV / "settings.json").read_text())
+    except FileNotFoundError:
+        return
+    for name in SETTINGS:
+        os.environ[name] = os.environ.get(name) or made_with[name]
+    base = made_with["python"]
+    if base != base_interpreter() and not os.environ.get("EDT_PYTHON") and os.access(base, os.X_OK):
+        os.execv(base, [base, __file__])
 
 
 def uv_settings(pip_config: str) -> dict[str, str]:
@@ -133,13 +148,21 @@ def kept_torch(base: str) -> Torch | None:
 
 
 def make_venv(log: Log, base: str, torch: Torch | None) -> None:
-    """Make the environment with uv in it; it sees the packages of the interpreter whose torch is kept."""
+    """Make the environment with uv in it; it sees the packages of the interpreter whose torch is kept.
+
+    Raises:
+        SetUpError: There is something else in its place.
+    """
+    if VENV.exists() and not (VENV / "pyvenv.cfg").exists() and any(VENV.iterdir()):
+        raise SetUpError(f"{VENV} is no virtual environment: move it away, or name another folder: VENV=DIR")
     log.run(
         base, "-m", "venv", "--clear", *(["--system-site-packages"] if torch else []), VENV, env=environment()
     )
     if torch:
         # An interpreter that is itself a virtual environment passes nothing on by that option.
         next(VENV.glob("lib/python*/site-packages")).joinpath(BASE_TORCH).write_text(f"{torch.directory}\n")
+    settings = {name: os.environ.get(name, "") for name in SETTINGS} | {"python": base}
+    (VENV / "settings.json").write_text(json.dumps(settings))
     log.run(PYTHON, "-m", "pip", "install", f"uv=={locked('uv')}", env=environment())
 
 
@@ -161,7 +184,8 @@ class Installer:
         listing = subprocess.run(
             command, capture_output=True, text=True, check=True, env=environment()
         ).stdout
-        self.env = environment() | ({} if WHEELS else uv_settings(listing))
+        self.wheels = os.environ.get("EDT_WHEELS")
+        self.env = environment() | ({} if self.wheels else uv_settings(listing))
         self.kept = kept.closure if kept else ()
         self.pins = VENV / "pins.txt"
         export_pins(log, VENV, self.pins, self.env)
@@ -170,7 +194,7 @@ class Installer:
 
     def __call__(self, log: Log, *arguments: str | Path, command: str = "install") -> None:
         """Run a command of ``uv pip``."""
-        source = ("--no-index", "--find-links", Path(WHEELS).resolve()) if WHEELS else ()
+        source = ("--no-index", "--find-links", Path(self.wheels).resolve()) if self.wheels else ()
         log.run(VENV / "bin" / "uv", "pip", command, *source, *arguments, env=self.env)
 
 
@@ -185,7 +209,7 @@ def step(title: str, name: str) -> Iterator[Log]:
 
 def digest() -> str:
     """Return a digest of all that the environment depends on."""
-    settings = (os.environ.get(f"EDT_{name}", "") for name in ("CUDA", "TORCH"))
+    settings = (os.environ.get(name, "") for name in ("EDT_CUDA", "EDT_TORCH"))
     total = hashlib.sha256("\0".join((sys.version, base_interpreter(), str(VENV), *settings)).encode())
     for path in (ROOT / name for name in INPUTS):
         for file in sorted(path.rglob("*.*")) if path.is_dir() else [path]:
@@ -278,7 +302,9 @@ def set_up() -> None:
 
 def main() -> int:
     """Set up; report a failure in words."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
+        remember_settings()
         set_up()
     except SetUpError as error:
         print(f"\nset-up failed: {error}", file=sys.stderr)
@@ -286,6 +312,8 @@ def main() -> int:
     except KeyboardInterrupt:
         print("\nset-up interrupted; downloads and built wheels are kept for the next time", file=sys.stderr)
         return 130
+    finally:
+        Log.kill_all()
     return 0
 
 
