@@ -81,7 +81,9 @@ def test_a_gang_meets_and_an_early_end_leaves_the_others_alone(job: ElasticJob) 
         *(("0", "2", "5"), ("1", "2", "6")),
     ]
     assert {one["MASTER_ADDR"] for one in places} == {"127.0.0.1"}
-    assert [of_one[1:] for of_one in lines] == [["sum 3"], ["sum 3", "later"]]
+    # torch 2.8 tells of Gloo's connections on standard output.
+    own = [[line for line in of_one[1:] if not line.startswith("[Gloo]")] for of_one in lines]
+    assert own == [["sum 3"], ["sum 3", "later"]]
     assert job.size() == 2
 
 

@@ -58,6 +58,7 @@ def export_onnx(path: Path, model: torch.nn.Module, inputs: tuple[Any, ...]) -> 
                 model,
                 inputs,
                 str(beside),
+                dynamo=True,  # the default from torch 2.9 on
                 external_data=False,
                 verbose=False,
                 dynamic_shapes=_of_any_batch(inputs),

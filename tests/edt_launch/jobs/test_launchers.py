@@ -154,12 +154,12 @@ def test_who_has_the_lock_is_a_launcher_if_it_says_so_in_time(paths: JobDir) -> 
             child.wait()
 
 
-NOBODY = [f'{{"pid": {pid}, "started": 5.0}}' for pid in ("1e999", "-1", "0", os.getpid())]
+NOBODY = [f'{{"pid": {pid}, "started": 5.0}}' for pid in ("1e999", "-1", "0", "OURS")]
 
 
 @pytest.mark.parametrize("text", [*NOBODY, "", "{}", '{"pid": 7}'])
 def test_only_the_launcher_itself_is_killed(paths: JobDir, text: str) -> None:
-    paths.launcher.write_text(text)
+    paths.launcher.write_text(text.replace("OURS", str(os.getpid())))
     assert not Launchers().kill(RECORD.id, paths)
 
 
