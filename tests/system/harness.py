@@ -41,6 +41,11 @@ SURVEY = 0.5
 """Seconds between two looks at a job's processes, each of which reads all processes of the machine."""
 
 
+def describe(process: psutil.Process) -> str:
+    with process.oneshot():
+        return f"{process.pid}, child of {process.ppid()}: {' '.join(process.cmdline())}"
+
+
 class ElasticJob:
     """A job under edt-launch whose allocation file the test rewrites."""
 
@@ -113,7 +118,7 @@ class ElasticJob:
         for event in self.events("ready", "warm_server"):  # forked workers descend from nobody
             with contextlib.suppress(psutil.NoSuchProcess):
                 process = psutil.Process(event["pid"])
-                if "EDT_JOB" in process.environ():  # not one that has got the number of a dead one
+                if process.create_time() <= event["time"]:  # not one that has got the number of a dead one
                     self.family.add(process)
 
     def worker(self, rank: int) -> psutil.Process:
@@ -162,10 +167,10 @@ class ElasticJob:
         self.until(lambda: self.process is not None and self.process.poll() is not None, running=False)
         return self.process.returncode
 
-    def survivors(self) -> list[psutil.Process]:
-        """Processes of the job that are still there a moment after its end."""
-        _, alive = psutil.wait_procs(self.family, timeout=5)
-        return [p for p in alive if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+    def survivors(self) -> list[str]:
+        """Processes of the job that are still there half a minute after its end."""
+        _, alive = psutil.wait_procs(self.family, timeout=30)
+        return [describe(p) for p in alive if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
     def kill(self) -> None:
         """Leave nothing behind, whatever the test did."""

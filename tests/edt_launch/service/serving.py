@@ -66,7 +66,7 @@ def serving(home: Path, *arguments: str) -> Iterator[Service]:
         yield Service(home, process)
     finally:
         process.kill()
-        process.wait()
+        print(f"exit code {process.wait()}, output:", (home / "output").read_text(errors="replace")[-5000:])
 
 
 def start(home: Path, *arguments: str, files: int | None = None) -> "subprocess.Popen[bytes]":
