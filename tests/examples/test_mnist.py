@@ -3,6 +3,7 @@
 import re
 import runpy
 import sys
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,6 +49,7 @@ def ends_with(tmp_path, monkeypatch) -> Callable[..., str]:
     monkeypatch.delenv("DATA_DIR", raising=False)
     for name, value in NO_NETWORK.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(urllib.request, "_opener", None)  # it keeps the proxies of its first request
 
     def run(*arguments: str) -> str:
         monkeypatch.setattr(sys, "argv", ["mnist.py", *arguments])

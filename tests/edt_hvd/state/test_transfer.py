@@ -108,6 +108,6 @@ def test_bytes_that_were_lost_on_the_way_are_noticed(monkeypatch: pytest.MonkeyP
     received = _exchange(found, b"", None)
     assert received is not None
     assert torch.equal(received, whole)
-    monkeypatch.setattr(hvd, "broadcast_", lambda piece, **_: piece[:128].copy_(whole[:128]))
+    monkeypatch.setattr(hvd, "broadcast_", lambda piece, **_: piece.zero_()[:128].copy_(whole[:128]))
     with pytest.raises(StateError, match="arrived damaged"):
         _exchange(found, b"", None)
