@@ -64,9 +64,12 @@ def serving(home: Path, *arguments: str) -> Iterator[Service]:
     process = start(home, *arguments)
     try:
         yield Service(home, process)
+    except BaseException:
+        print(f"exit code {process.poll()}, output:", (home / "output").read_text(errors="replace")[-5000:])
+        raise
     finally:
         process.kill()
-        print(f"exit code {process.wait()}, output:", (home / "output").read_text(errors="replace")[-5000:])
+        process.wait()
 
 
 def start(home: Path, *arguments: str, files: int | None = None) -> "subprocess.Popen[bytes]":
