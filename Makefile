@@ -56,7 +56,7 @@ lint: setup ## ruff, mypy --strict, import-linter
 	$(IN_VENV) lint-imports
 
 test: lint ## lint, all unit and property tests, one end-to-end case for each promise
-	$(IN_VENV) pytest -n 4 -m "not full" --hypothesis-profile=quick $(ARGS)
+	$(IN_VENV) pytest -n 3 -m "not full" --hypothesis-profile=quick $(ARGS)
 
 test-all: lint ## lint, and every test, properties on up to ten times as many examples
 	$(IN_VENV) pytest -n 3 --hypothesis-profile=full --timeout=1200 $(ARGS)
