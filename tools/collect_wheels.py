@@ -46,11 +46,12 @@ def collect(directory: Path, python: str, machine: str) -> None:
         adjust_environment(venv)
         run(log, sys.executable, "-m", "venv", venv)
         pins = export_pins(log, venv)
-        wanted.write_text("" if torch == "present" else f"torch=={torch}\n{TORCHVISION}\n")
+        present = torch == "present"
+        wanted.write_text("torch" if present else f"torch=={torch}\n{TORCHVISION}\n")
         run(
             log, "uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--overrides", pins,
             "--python-version", python, "--python-platform", f"{machine}-manylinux_2_28",
-            "--output-file", everything, pins, wanted,
+            "--output-file", everything, pins, *(("--excludes", wanted) if present else (wanted,)),
         )  # fmt: skip
         download = (venv / "bin/pip", "download", "--no-deps", "--dest", directory.resolve())
         targets = (word for name in platforms(machine) for word in ("--platform", name))
