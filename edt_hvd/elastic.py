@@ -1,6 +1,7 @@
 """The elastic function: called once this worker is a member of a world, and again in every later one."""
 
 import functools
+import os
 import time
 import warnings
 from collections.abc import Callable
@@ -80,6 +81,12 @@ def _run(
         warnings.warn(
             f"{function.__name__}() is this script's second elastic function: the number of workers stays as "
             "it was at the end of the first",
+            stacklevel=3,
+        )
+    if not isinstance(state, TorchState) and "EDT_CHECKPOINT_DIR" in os.environ and hvd.rank() == 0:
+        warnings.warn(
+            f"no checkpoints are written of a {type(state).__module__}.{type(state).__name__}: a job that has "
+            "lost all workers, or is started again, begins anew; put an edt_hvd.TorchState in its place",
             stacklevel=3,
         )
     current.save_state = lambda: _save(state)
