@@ -84,9 +84,10 @@ def _run(
             stacklevel=3,
         )
     if not isinstance(state, TorchState) and "EDT_CHECKPOINT_DIR" in os.environ and hvd.rank() == 0:
+        kind = f"{type(state).__module__}.{type(state).__name__}"
         warnings.warn(
-            f"no checkpoints are written of a {type(state).__module__}.{type(state).__name__}: a job that has "
-            "lost all workers, or is started again, begins anew; put an edt_hvd.TorchState in its place",
+            f"no checkpoints are written of a {kind}: a job that has lost all workers, or is started again, "
+            "begins anew; put an edt_hvd.TorchState in its place",
             stacklevel=3,
         )
     current.save_state = lambda: _save(state)
