@@ -36,6 +36,13 @@ class Header:
     reports: tuple[Report, ...]
 
 
+class WorkersReturned(BaseException):
+    """The elastic function has returned on other workers, which take part in no more collectives.
+
+    No `Exception`: a script's own handlers must let it through to `returning`, which says where and when.
+    """
+
+
 def exchange(stop_wanted: bool, losses: Sequence[float], capacity: int, reports: Sequence[Report]) -> Header:
     """Send this worker's row and receive everybody's. A collective.
 
@@ -99,19 +106,25 @@ def check_steps(steps: Sequence[int]) -> None:
 def gather(row: NDArray[np.void], name: str) -> NDArray[np.void]:
     """The rows of all workers, in the order of their ranks. A collective.
 
-    Every worker adds its row to a table that is zero elsewhere, so one small all-reduce is all it takes.
+    Every worker adds its row, and a one before it, to a table that is zero elsewhere, so one small all-reduce
+    is all it takes. Horovod fills in zeros for a worker that waits in `hvd.join()`.
 
     Args:
         row: one structured element whose size is a multiple of eight bytes; the same type everywhere.
         name: of the all-reduce; one for each kind of row, so that Horovod recognises it.
+
+    Raises:
+        WorkersReturned: The elastic function has returned on some workers.
     """
     if hvd.size() == 1:
         return row
-    table = np.zeros((hvd.size(), row.nbytes // 8), dtype=np.int64)
-    table[hvd.rank()] = row.view(np.int64)
+    table = np.zeros((hvd.size(), 1 + row.nbytes // 8), dtype=np.int64)
+    table[hvd.rank()] = 1, *row.view(np.int64)
     with stages.waiting_for_others():
         hvd.allreduce_(torch.from_numpy(table), name=name, op=hvd.Sum)
-    return table.view(row.dtype).reshape(-1)
+    if not table[:, 0].all():
+        raise WorkersReturned
+    return table[:, 1:].copy().view(row.dtype).reshape(-1)
 
 
 def exact_sum(values: Sequence[float]) -> float:
