@@ -13,6 +13,7 @@ from edt_hvd import observing
 from edt_hvd.data.batching import Batch, MicroBatch
 from edt_hvd.data.seeding import Purpose, seed_for
 from edt_hvd.reduction import agreement, reducer, usage_checks
+from edt_hvd.reduction.grad_modes import ordinary_tensors
 from edt_hvd.reduction.header import exact_sum
 from edt_hvd.reduction.participant import StepParticipant
 from edt_hvd.world import stages, world
@@ -132,8 +133,9 @@ class Step:
         share = self._open_share(number)
         self._loop, self._losses = _Loop.RUNNING, []
         self._participants = reducer.active()
-        for participant in self._participants:
-            participant.begin_pass(self.micro_batches, again=number > 0)
+        with ordinary_tensors():
+            for participant in self._participants:
+                participant.begin_pass(self.micro_batches, again=number > 0)
         for observer in observing.observers():
             observer.loading()
         try:
@@ -142,15 +144,17 @@ class Step:
                     self._current = (micro_batch, last)
                     yield from self._run(number, micro_batch, data)
         except BaseException:  # one that closes this generator too: the loop was left
-            for participant in self._participants:
-                participant.abandon_pass()
+            with ordinary_tensors():
+                for participant in self._participants:
+                    participant.abandon_pass()
             raise
         finally:
             self._current, self._loop = None, _Loop.LEFT
         for observer in observing.observers():
             observer.reducing()
         stages.enter(Stage.REDUCING)
-        self._reduce()
+        with ordinary_tensors():
+            self._reduce()
         stages.enter(Stage.UPDATING)
         self._end_pass(number, self._loss)
         seed_for(Purpose.AFTER_STEP, self._seed, self.epoch, self.index, *_further(number))
@@ -183,8 +187,9 @@ class Step:
             for observer in observing.observers():
                 observed.enter_context(observer.micro_batch(self.epoch, micro_batch.positions.start, data))
             yield data
-        for participant in self._participants:
-            participant.after_micro_batch(micro_batch.weight)
+        with ordinary_tensors():
+            for participant in self._participants:
+                participant.after_micro_batch(micro_batch.weight)
 
     def _reduce(self) -> None:
         losses = [float(loss) for loss in self._losses]

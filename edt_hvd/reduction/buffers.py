@@ -24,8 +24,9 @@ from typing_extensions import override
 
 from edt_hvd.errors import GradientError
 from edt_hvd.reduction import grid, reducer
-from edt_hvd.reduction.bits import bits_of
+from edt_hvd.reduction.bits import as_real, bits_of
 from edt_hvd.reduction.fixed_point_sum import NOTHING, FixedPointSum, read_sizes
+from edt_hvd.reduction.grad_modes import overwrite, version_of
 from edt_hvd.reduction.header import Report
 from edt_hvd.reduction.participant import StepParticipant
 
@@ -49,8 +50,8 @@ class _Buffer:
         self._owner = weakref.ref(owner)
         self.name = name
         self.tensor = start
-        self.start = start.detach().clone()
-        self.version = start._version
+        self.start = as_real(start.detach()).clone()
+        self.version = version_of(start)
         self.changes: FixedPointSum | None = None
 
     @property
@@ -67,7 +68,7 @@ class _Buffer:
     def surely_changed(self) -> bool:
         """Whether it may be taken as changed since `start` was taken or restored, without comparing bits."""
         owner = self.owner
-        if owner is None or self.current is not self.tensor or self.tensor._version != self.version:
+        if owner is None or self.current is not self.tensor or version_of(self.tensor) != self.version:
             return True
         return self.is_statistic and owner.training
 
@@ -82,11 +83,11 @@ class _Buffer:
 
     def restore(self) -> None:
         """Go back to the start."""
-        with torch.no_grad():
-            self.tensor.copy_(self.start)
+        as_it_was = torch.view_as_complex(self.start) if self.tensor.is_complex() else self.start
+        overwrite(self.tensor, as_it_was)
         if self.owner is not None:
             self.owner._buffers[self.name] = self.tensor
-        self.version = self.tensor._version
+        self.version = version_of(self.tensor)
 
     def sum_of_changes(self, addends: int) -> FixedPointSum:
         """The sum, begun when it is first asked for."""
@@ -114,9 +115,10 @@ class _Buffer:
     def add_change(self, weight: float, addends: int) -> None:
         """Add the change since the start, weighted; not of a cache that was dropped or got another shape."""
         current = self.current
-        if current is None or current.shape != self.start.shape:
+        if current is None or as_real(current).shape != self.start.shape:
             return
-        now = current.detach().double() if current.is_floating_point() else current.detach().long()
+        now = as_real(current.detach())
+        now = now.double() if now.is_floating_point() else now.long()
         change = (now - self._base()).double().reshape(-1)
         self.sum_of_changes(addends).add(change, weight)
 
@@ -160,7 +162,7 @@ def _differing(buffers: Iterable[_Buffer]) -> list[_Buffer]:
 
 
 def _has_mean(tensor: torch.Tensor) -> bool:
-    return tensor.layout == torch.strided and not tensor.is_complex()
+    return tensor.layout == torch.strided and not tensor.is_quantized
 
 
 class BufferMean(StepParticipant):

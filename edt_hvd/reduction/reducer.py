@@ -19,11 +19,15 @@ from typing_extensions import override
 
 from edt_hvd.errors import GradientError
 from edt_hvd.reduction import agreement, header
-from edt_hvd.reduction.bits import fingerprint
+from edt_hvd.reduction.bits import as_real, fingerprint
 from edt_hvd.reduction.bucket import BUCKET_BYTES, BucketT, Layout, cut
+from edt_hvd.reduction.grad_modes import ordinary_tensors
 from edt_hvd.reduction.header import Report
 from edt_hvd.reduction.participant import StepParticipant
 from edt_hvd.world import stages
+
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+"""Of which gradients, or the parts of complex ones, can be summed."""
 
 _registered: "list[weakref.ref[StepParticipant]]" = []
 _may_have_stale = False
@@ -91,6 +95,22 @@ def reset() -> None:
     agreement.reset()
     for participant in active():
         participant.reset()
+
+
+def _check_types(parameters: Iterable[torch.nn.Parameter]) -> None:
+    """Check that the gradients of these parameters can be summed.
+
+    Raises:
+        GradientError: they are of another type, such as an 8-bit float.
+    """
+    for parameter in parameters:
+        if as_real(parameter.detach()).dtype not in _FLOATS:
+            known = ", ".join(str(dtype).removeprefix("torch.") for dtype in _FLOATS)
+            raise GradientError(
+                f"a parameter of {parameter.dtype} and shape {list(parameter.shape)} is trainable, and gradients "
+                f"of that type cannot be summed, only of {known} and complex numbers of these; keep it in one of "
+                "them and convert it in the forward pass, or freeze it with requires_grad_(False)"
+            )
 
 
 class BucketReducer(StepParticipant, Generic[BucketT]):
@@ -252,7 +272,8 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
 
     def _average_gradients(self) -> None:
         """Average over the workers. A collective."""
-        self._layout()
+        with ordinary_tensors():
+            self._layout()
         missing: Report = np.array([parameter.grad is None for parameter in self._trainable], dtype=np.int32)
         for bucket in self._buckets:
             for parameter, view in zip(bucket.parameters, bucket.views, strict=True):
@@ -360,6 +381,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         if self._spare.is_of(parameters):
             self._current = self._spare
         else:
+            _check_types(parameters)
             groups = cut(parameters, self._bucket_bytes)
             names = (f"edt.{self._name}.bucket.{number}" for number in itertools.count())
             self._current = Layout(parameters, [self._new_bucket(next(names), group) for group in groups])

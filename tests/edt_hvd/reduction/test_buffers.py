@@ -152,7 +152,9 @@ def test_buffers_are_bitwise_the_same_for_every_division(micro_batches: int, dat
 
 
 @pytest.mark.parametrize(
-    "dtype", [torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.int32, torch.bool]
+    "dtype",
+    [*(torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.int32, torch.bool, torch.uint8)]
+    + [*(torch.complex64, torch.complex128, torch.float8_e4m3fn)],
 )
 def test_buffers_of_every_type_keep_it(dtype: torch.dtype) -> None:
     module = Counting(value=torch.zeros(3).to(dtype), counter=torch.tensor(2**40))
@@ -165,8 +167,20 @@ def test_buffers_of_every_type_keep_it(dtype: torch.dtype) -> None:
     for _ in range(2):
         run(mean, module, [1, 1, 1], body)
     assert module.value.dtype == dtype
-    assert module.value.tolist() == [1, 1, 1]
+    assert module.value.to(torch.complex64).tolist() == [1, 1, 1]
     assert module.counter == 2**40 + 2
+
+
+def test_complex_buffers_end_with_the_mean_of_their_micro_batches() -> None:
+    module = Counting(value=torch.zeros(1, dtype=torch.complex64), turned=torch.ones(1) * (1 + 2j))
+    module.turned = module.turned.conj()
+
+    def body(module: Any, data: complex) -> None:
+        module.value += data
+        module.turned.mul_(1j)
+
+    run(following(module), module, [4 + 1j, 2 - 3j], body)
+    assert (module.value.tolist(), module.turned.tolist()) == ([3 - 1j], [2 + 1j])
 
 
 @pytest.mark.parametrize("start", [2**53, 2**60 + 1, -(2**62) - 1, 2**62 + 1])
