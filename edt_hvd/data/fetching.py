@@ -108,5 +108,6 @@ class Fetcher:
             self._loader = DataLoader(self._samples, **self._options)
         self._requests.begin = requests
         self._generator.manual_seed(mixed_seed(key.seed, key.epoch, key.step, key.rank))
-        self._results = iter(self._loader)
+        with torch.device("cpu"):  # the generator's, whatever the script's default is
+            self._results = iter(self._loader)
         return self._results

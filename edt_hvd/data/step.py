@@ -180,7 +180,7 @@ class Step:
             )
 
     def _run(self, number: int, micro_batch: MicroBatch, data: Any) -> Iterator[Any]:
-        self._losses.append(torch.zeros((), dtype=torch.float64))
+        self._losses.append(torch.zeros((), dtype=torch.float64, device="cpu"))
         index = (self.index, micro_batch.index, *_further(number))
         seed_for(Purpose.MICRO_BATCH, self._seed, self.epoch, *index)
         with contextlib.ExitStack() as observed:

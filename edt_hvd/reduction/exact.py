@@ -93,7 +93,7 @@ class ExactReducer(BucketReducer[ExactBucket]):
     def state_dict(self) -> dict[str, Any]:
         """The history from which the next step's grids follow."""
         exponents = [self._exponents.get(parameter, NOTHING) for parameter in self._parameters()]
-        return {"exponents": torch.tensor(exponents, dtype=torch.int16), "passes": self._passes}
+        return {"exponents": torch.tensor(exponents, dtype=torch.int16, device="cpu"), "passes": self._passes}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved history.

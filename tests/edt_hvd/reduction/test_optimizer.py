@@ -162,6 +162,25 @@ def test_a_part_of_a_gradient_that_comes_after_the_launch_is_reduced_too(kind: i
         assert weight.grad.item() == repeats
 
 
+def test_a_default_device_and_type_of_the_script_are_left_to_it() -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))
+    state = edt_hvd.TorchState(optimizer=optimizer)
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.device("meta"):
+            state.sync()
+            for step in edt_hvd.ElasticDataLoader([1.0, 3.0], 2, 1, collate_fn=lambda found: found[0]):
+                for value in step:
+                    step.backward((weight * value).sum())
+                optimizer.step()
+                state.commit()
+            assert edt_hvd.average(step.loss) == 0
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert (weight.item(), weight.grad is not None and weight.grad.dtype) == (-2, torch.float32)
+
+
 class Spectral(nn.Module):
     """Complex parameters among real ones, and tables made when they are first needed."""
 
@@ -216,7 +235,9 @@ def test_complex_parameters_train_as_in_torch_also_after_a_validation(
 def test_gradients_of_a_type_that_cannot_be_summed_are_refused(options: dict[str, Any]) -> None:
     weight = nn.Parameter(torch.zeros(2, dtype=torch.float8_e4m3fn))
     optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=0.1), **options)
-    with pytest.raises(GradientError, match=r"float8_e4m3fn and shape \[2\] is trainable.*convert it in the f"):
+    with pytest.raises(
+        GradientError, match=r"float8_e4m3fn and shape \[2\] is trainable.*convert it in the f"
+    ):
         list(next(iter(edt_hvd.ElasticDataLoader([torch.ones(1)] * 4, 4, 2))))
     del optimizer
 
