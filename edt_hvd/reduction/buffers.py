@@ -4,7 +4,8 @@ Every micro-batch starts from the buffers as they were when the step began. What
 weighted by its share of the batch's samples and summed in fixed point, so that after the step every worker
 has the same buffers, however the micro-batches were divided. For batch norm they are the mean of what each
 micro-batch alone would have left. The grid follows from the buffers at the start of the step. An
-integer's changes are counted as integers and their mean is rounded to one: it stays exact beyond 2**53.
+integer's changes are counted as integers and their mean is rounded to one: it stays exact beyond 2**53. For
+a number of micro-batches the mean is right, for a position in a queue it is not; a warning names the buffer.
 
 torch counts most writes to a tensor, but neither batch norm's to its statistics nor those through ``.data``.
 These show only in the bits, and comparing them costs as much as reading all buffers, masks and tables
@@ -13,6 +14,7 @@ that have changed without a count, and the others once a step. In the report of 
 on which are which: an uncounted change that is not the first step's must not depend on who has seen it.
 """
 
+import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -180,6 +182,8 @@ class BufferMean(StepParticipant):
         """Of the buffers that have been through a step, whether one has changed without a count."""
         self._late: list[_Buffer] = []
         """Those that have changed in the present step without a count, and not in an earlier one."""
+        self._warned: weakref.WeakKeyDictionary[torch.nn.Module, set[str]] = weakref.WeakKeyDictionary()
+        """Names of the integers that a warning has named."""
 
     def track(self, module: torch.nn.Module) -> None:
         """Follow the buffers of `module` and its submodules."""
@@ -282,6 +286,25 @@ class BufferMean(StepParticipant):
             self._reduce([part for part in outside if part.dtype == dtype], f"outside.{dtype}")
         for buffer, addends, _ in changed:
             buffer.finish(by_all=addends == self._micro_batches)
+        self._warn_of_integers(buffer for buffer, *_ in changed)
+
+    def _warn_of_integers(self, changed: Iterable[_Buffer]) -> None:
+        """Name each integer among the buffers once, on the coordinator; those of batch norm count steps."""
+        for buffer in changed:
+            owner, dtype = buffer.owner, buffer.start.dtype
+            if owner is None or buffer.name == "num_batches_tracked" or hvd.rank() != 0:
+                continue
+            if dtype.is_floating_point or dtype == torch.bool or buffer.name in self._warned.get(owner, ()):
+                continue
+            self._warned.setdefault(owner, set()).add(buffer.name)
+            warnings.warn(
+                f"micro-batches have changed the integer buffer {buffer.name} of a {type(owner).__name__}: like "
+                "every buffer, it becomes the mean of what the step's micro-batches make of it, and so do tensors "
+                "that are filled by it. A counter then counts steps; a position in a queue is wrong: change it "
+                "after the loop over the step, on all workers alike, with what edt_hvd.gather() collects "
+                '("A queue of earlier samples" in docs/recipes.md)',
+                stacklevel=2,
+            )
 
     def _agree(self, flags: Sequence[int]) -> None:
         """Note which buffers change without a count, given what any worker has seen."""
