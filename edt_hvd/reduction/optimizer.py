@@ -9,6 +9,7 @@ import torch
 
 from edt_hvd.reduction import buffers, reducer
 from edt_hvd.reduction.bucket import BUCKET_BYTES
+from edt_hvd.reduction.compilation import compile_by_shape
 from edt_hvd.reduction.exact import ExactReducer
 from edt_hvd.reduction.grid import IntegerBits
 from edt_hvd.reduction.ring import RingReducer
@@ -87,6 +88,7 @@ def DistributedOptimizer(  # noqa: N802 - the name Horovod's users know
     own: ExactReducer | RingReducer
     if reduction == "exact":
         own = ExactReducer(name, parameters, bucket_bytes, integer_bits, names)
+        compile_by_shape()
     else:
         own = RingReducer(name, parameters, bucket_bytes)
     reducer.register(own)
