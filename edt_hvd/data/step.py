@@ -64,6 +64,7 @@ class Step:
         open_share: Callable[[int], Share],
         end_pass: Callable[[int, float], None],
         is_checked: bool = False,
+        compare: Callable[[], None] | None = None,
     ) -> None:
         """Make a step.
 
@@ -75,6 +76,7 @@ class Step:
             open_share: begins to load this worker's micro-batches for the pass of that number, from 0.
             end_pass: is called with the number of the pass and the batch's mean loss.
             is_checked: look for mistakes of the script that cost time to find.
+            compare: compares the workers' datasets, in its first pass; a collective.
         """
         self._seed = seed
         self.epoch = epoch
@@ -88,6 +90,7 @@ class Step:
         self._open_share = open_share
         self._end_pass = end_pass
         self._is_checked = is_checked
+        self._compare = compare
         self._loop = _Loop.NONE
         self._participants: Sequence[StepParticipant] = ()
         self._current: tuple[MicroBatch, bool] | None = None
@@ -197,8 +200,11 @@ class Step:
             self._loss = exact_sum(losses)
             return
         reports = [self._checksum, *(participant.report() for participant in self._participants)]
-        header = agreement.exchange(reports, losses, self._batch.most(world.size()))
+        header = agreement.exchange(reports, losses, self._batch.most(world.size()), reducer.describe)
         self._check_order(header.reports[0][:, 0].tolist())
+        if self._compare is not None:
+            self._compare()
+            self._compare = None
         for participant, found in zip(self._participants, header.reports[1:], strict=True):
             participant.finish_pass(found)
         self._loss = header.loss

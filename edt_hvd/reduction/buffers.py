@@ -27,6 +27,7 @@ from typing_extensions import override
 from edt_hvd.errors import GradientError
 from edt_hvd.reduction import grid, reducer
 from edt_hvd.reduction.bits import as_real, bits_of
+from edt_hvd.reduction.comparison import Description, form_of
 from edt_hvd.reduction.fixed_point_sum import NOTHING, FixedPointSum, read_sizes
 from edt_hvd.reduction.grad_modes import overwrite, version_of
 from edt_hvd.reduction.header import Report
@@ -163,6 +164,11 @@ def _differing(buffers: Iterable[_Buffer]) -> list[_Buffer]:
     ]
 
 
+def _below(module: torch.nn.Module, prefix: str) -> Iterator[tuple[str, torch.nn.Module]]:
+    for name, each in module.named_modules():
+        yield f"{prefix}{name}." if name else prefix, each
+
+
 def _has_mean(tensor: torch.Tensor) -> bool:
     return tensor.layout == torch.strided and not tensor.is_quantized
 
@@ -173,6 +179,7 @@ class BufferMean(StepParticipant):
     def __init__(self) -> None:
         self._modules: list[weakref.ref[torch.nn.Module]] = []
         self._buffers: dict[tuple[int, str], _Buffer] = {}
+        self._names: weakref.WeakKeyDictionary[torch.nn.Module, str] = weakref.WeakKeyDictionary()
         self._micro_batches = 1
         self._done: list[float] = []
         """Weights of the micro-batches that this worker has run in the step."""
@@ -185,8 +192,10 @@ class BufferMean(StepParticipant):
         self._warned: weakref.WeakKeyDictionary[torch.nn.Module, set[str]] = weakref.WeakKeyDictionary()
         """Names of the integers that a warning has named."""
 
-    def track(self, module: torch.nn.Module) -> None:
-        """Follow the buffers of `module` and its submodules."""
+    def track(self, module: torch.nn.Module, name: str | None = None) -> None:
+        """Follow the buffers of `module` and its submodules, which messages name so."""
+        if name is not None:
+            self._names[module] = name
         self._modules = [known for known in self._modules if known() not in (None, module)]
         self._modules.append(weakref.ref(module))
 
@@ -210,12 +219,39 @@ class BufferMean(StepParticipant):
 
     def _found(self) -> Iterator[tuple[torch.nn.Module, str, torch.Tensor]]:
         seen: set[int] = set()
-        for module in (module for reference in self._modules if (module := reference()) is not None):
+        for module, _ in self._named():
             for owner in module.modules():
                 for name, tensor in owner._buffers.items():
                     if tensor is not None and id(tensor) not in seen and _has_mean(tensor):
                         seen.add(id(tensor))
                         yield owner, name, tensor
+
+    @override
+    def describe(self) -> Description:
+        """The buffers; a cache, which is not in the ``state_dict``, may have another size on each worker."""
+        owners = {
+            id(owner): prefix for module, prefix in self._named() for prefix, owner in _below(module, prefix)
+        }
+        return {
+            f"the buffer {owners.get(owner_id, '')}{name}": "a cache"
+            if buffer.owner is not None and name in buffer.owner._non_persistent_buffers_set
+            else form_of(buffer.tensor)
+            for (owner_id, name), buffer in self._buffers.items()
+        }
+
+    def parameter_names(self) -> dict[torch.nn.Parameter, str]:
+        """The parameters of the tracked modules, by the first name that each has."""
+        found: dict[torch.nn.Parameter, str] = {}
+        for module, prefix in self._named():
+            for name, parameter in module.named_parameters():
+                found.setdefault(parameter, f"{prefix}{name}")
+        return found
+
+    def _named(self) -> Iterator[tuple[torch.nn.Module, str]]:
+        """The tracked modules, with what the names of their tensors begin with."""
+        for module in (module for reference in self._modules if (module := reference()) is not None):
+            name = self._names.get(module)
+            yield module, f"{name}." if name else ""
 
     @override
     def abandon_pass(self) -> None:
@@ -298,11 +334,11 @@ class BufferMean(StepParticipant):
                 continue
             self._warned.setdefault(owner, set()).add(buffer.name)
             warnings.warn(
-                f"micro-batches have changed the integer buffer {buffer.name} of a {type(owner).__name__}: like "
-                "every buffer, it becomes the mean of what the step's micro-batches make of it, and so do tensors "
-                "that are filled by it. A counter then counts steps; a position in a queue is wrong: change it "
-                "after the loop over the step, on all workers alike, with what edt_hvd.gather() collects "
-                '("A queue of earlier samples" in docs/recipes.md)',
+                f"micro-batches have changed the integer buffer {buffer.name} of a {type(owner).__name__}: "
+                "like every buffer, it becomes the mean of what the step's micro-batches make of it. A "
+                "counter then counts steps, but a position in a queue is wrong, and so is the queue: change "
+                "both after the loop over the step, on all workers alike, with what edt_hvd.gather() "
+                "collects ('A queue of earlier samples' in docs/recipes.md)",
                 stacklevel=2,
             )
 
@@ -338,7 +374,12 @@ def invalidate() -> None:
     _mean.reset()
 
 
-def track(module: torch.nn.Module) -> None:
-    """Average the buffers of `module` over every step's micro-batches from now on."""
-    _mean.track(module)
+def parameter_names() -> dict[torch.nn.Parameter, str]:
+    """The names of the parameters in all models that a state or a distributed optimizer was given."""
+    return _mean.parameter_names()
+
+
+def track(module: torch.nn.Module, name: str | None = None) -> None:
+    """Average the buffers of `module`, a state's value of that name, over every step's micro-batches."""
+    _mean.track(module, name)
     reducer.register(_mean)

@@ -1,6 +1,7 @@
 """Compiled models: the code for a micro-batch must not depend on which micro-batches came before it."""
 
 import importlib
+from typing import Any
 
 MAX_SHAPES = 64
 """Versions of a compiled function, at least, before torch gives up; its own limit of 8 counts on fewer."""
@@ -15,7 +16,7 @@ def compile_by_shape() -> None:
     being run without compilation.
     """
     # Making the optimizer has imported it; scripts that compile nothing need not wait for anything.
-    config = importlib.import_module("torch._dynamo.config")
+    config: Any = importlib.import_module("torch._dynamo.config")
     config.automatic_dynamic_shapes = False
     config.recompile_limit = max(config.recompile_limit, MAX_SHAPES)
     config.fail_on_recompile_limit_hit = True

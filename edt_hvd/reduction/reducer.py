@@ -21,6 +21,7 @@ from edt_hvd.errors import GradientError
 from edt_hvd.reduction import agreement, header
 from edt_hvd.reduction.bits import as_real, fingerprint
 from edt_hvd.reduction.bucket import BUCKET_BYTES, BucketT, Layout, cut
+from edt_hvd.reduction.comparison import Description
 from edt_hvd.reduction.grad_modes import ordinary_tensors
 from edt_hvd.reduction.header import Report
 from edt_hvd.reduction.participant import StepParticipant
@@ -57,6 +58,11 @@ def active() -> tuple[StepParticipant, ...]:
     living = [(reference, each) for reference in _registered if (each := reference()) is not None]
     _registered[:] = [reference for reference, _ in living]
     return tuple(each for _, each in living)
+
+
+def describe() -> Description:
+    """What must be the same on every worker, of all participants."""
+    return {what: value for each in active() for what, value in each.describe().items()}
 
 
 def not_reduced(parameters: Iterable[torch.nn.Parameter]) -> list[torch.nn.Parameter]:
@@ -107,9 +113,10 @@ def _check_types(parameters: Iterable[torch.nn.Parameter]) -> None:
         if as_real(parameter.detach()).dtype not in _FLOATS:
             known = ", ".join(str(dtype).removeprefix("torch.") for dtype in _FLOATS)
             raise GradientError(
-                f"a parameter of {parameter.dtype} and shape {list(parameter.shape)} is trainable, and gradients "
-                f"of that type cannot be summed, only of {known} and complex numbers of these; keep it in one of "
-                "them and convert it in the forward pass, or freeze it with requires_grad_(False)"
+                f"a parameter of {parameter.dtype} and shape {list(parameter.shape)} is trainable, and "
+                f"gradients of that type cannot be summed, only of {known} and complex numbers of these; "
+                "keep it in one of them and convert it in the forward pass, or freeze it with "
+                "requires_grad_(False)"
             )
 
 
@@ -131,6 +138,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
 
     Attributes:
         steps: of the optimizer since the last pass; the same on every worker.
+        description: gives what must be the same on every worker.
     """
 
     def __init__(
@@ -142,6 +150,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         self._name = name
         self._parameters = parameters
         self._bucket_bytes = bucket_bytes
+        self.description: Callable[[], Description] = dict
         self._current: Layout[BucketT] = Layout([], [])
         self._spare: Layout[BucketT] = Layout([], [])
         self._hooks: dict[torch.nn.Parameter, Any] = {}
@@ -168,6 +177,10 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         self._weight = None
         self._kept = {}
         self.steps = 0
+
+    @override
+    def describe(self) -> Description:
+        return self.description()
 
     def has(self, parameter: torch.nn.Parameter) -> bool:
         """Whether its optimizer has this parameter."""
@@ -284,7 +297,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
                 parameter.grad = view
         compared = self._buckets if self._reduced and hvd.size() > 1 else []
         prints = np.array([fingerprint(bucket.flat) for bucket in compared], dtype=np.int64).view(np.int32)
-        absent, found = agreement.exchange([missing, prints]).reports
+        absent, found = agreement.exchange([missing, prints], describe=describe).reports
         differ = (found != found[0]).any()
         if differ:
             self._note_difference()

@@ -70,7 +70,7 @@ class TorchState(State):  # type: ignore[misc]
         for name, value in values.items():
             setattr(self, name, value)
             if isinstance(value, torch.nn.Module):
-                buffers.track(value)
+                buffers.track(value, name)
         self._stateful = {name: is_stateful(value) for name, value in values.items()}
         for optimizer in of_type(values, torch.optim.Optimizer):
             optimizer.register_step_post_hook(self._rollback.step_hook())

@@ -155,8 +155,10 @@ def test_buffers_are_bitwise_the_same_for_every_division(micro_batches: int, dat
 
 @pytest.mark.parametrize(
     "dtype",
-    [*(torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.int32, torch.bool, torch.uint8)]
-    + [*(torch.complex64, torch.complex128, torch.float8_e4m3fn)],
+    [
+        *(torch.float16, torch.bfloat16, torch.float64, torch.float8_e4m3fn, torch.complex64),
+        *(torch.complex128, torch.int64, torch.int32, torch.bool, torch.uint8),
+    ],
 )
 @pytest.mark.filterwarnings("ignore:micro-batches have changed the integer")
 def test_buffers_of_every_type_keep_it(dtype: torch.dtype) -> None:

@@ -38,4 +38,3 @@ def test_every_shape_is_compiled_by_itself_and_none_is_run_uncompiled(model: nn.
     torch._dynamo.config.recompile_limit = 3
     with pytest.raises(torch._dynamo.exc.FailOnRecompileLimitHit):
         compiled(torch.ones(11, 3))
-
