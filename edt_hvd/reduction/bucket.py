@@ -57,7 +57,10 @@ class Bucket(ABC):
         self._prepare()
         self.addends[index] += 1
         into = self.late_total().narrow(0, self.offsets[index], self.sizes[index]) if self.launched else None
-        self._add(index, as_real(gradient.detach().resolve_neg()).reshape(-1), weight, into)
+        flat = gradient.detach()
+        if flat.is_complex() or flat.is_neg():  # asked here, since it is for every gradient
+            flat = as_real(flat.resolve_neg())
+        self._add(index, flat.reshape(-1), weight, into)
 
     def late_total(self) -> torch.Tensor:
         """The sums in `late`; zeros when this worker had no need of it."""

@@ -118,9 +118,11 @@ class _Buffer:
     def add_change(self, weight: float, addends: int) -> None:
         """Add the change since the start, weighted; not of a cache that was dropped or got another shape."""
         current = self.current
-        if current is None or as_real(current).shape != self.start.shape:
+        if current is None:
             return
         now = as_real(current.detach())
+        if now.shape != self.start.shape:
+            return
         now = now.double() if now.is_floating_point() else now.long()
         change = (now - self._base()).double().reshape(-1)
         self.sum_of_changes(addends).add(change, weight)
