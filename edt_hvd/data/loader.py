@@ -337,7 +337,8 @@ class ElasticDataLoader:
             self._tally = Tally(tally.samples + batch.samples, tally.loss + loss * batch.samples)
 
         checksum = self._source.checksum(at)
-        return Step(at.seed, at.epoch, batch, checksum, open_share, end_pass, is_checked)
+        compare = self._source.comparison(at)
+        return Step(at.seed, at.epoch, batch, checksum, open_share, end_pass, is_checked, compare)
 
     def _share(self, at: Position, batch: Batch, keep: Callable[[list[Fetched]], None] | None) -> Share:
         """Load this worker's micro-batches of a step; `keep` is given all of them in the end."""

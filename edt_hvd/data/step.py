@@ -13,6 +13,7 @@ from edt_hvd import observing
 from edt_hvd.data.batching import Batch, MicroBatch
 from edt_hvd.data.seeding import Purpose, seed_for
 from edt_hvd.reduction import agreement, reducer, usage_checks
+from edt_hvd.reduction.grad_modes import ordinary_tensors
 from edt_hvd.reduction.header import exact_sum
 from edt_hvd.reduction.participant import StepParticipant
 from edt_hvd.world import stages, world
@@ -63,6 +64,7 @@ class Step:
         open_share: Callable[[int], Share],
         end_pass: Callable[[int, float], None],
         is_checked: bool = False,
+        compare: Callable[[], None] | None = None,
     ) -> None:
         """Make a step.
 
@@ -74,6 +76,7 @@ class Step:
             open_share: begins to load this worker's micro-batches for the pass of that number, from 0.
             end_pass: is called with the number of the pass and the batch's mean loss.
             is_checked: look for mistakes of the script that cost time to find.
+            compare: compares the workers' datasets, in its first pass; a collective.
         """
         self._seed = seed
         self.epoch = epoch
@@ -87,6 +90,7 @@ class Step:
         self._open_share = open_share
         self._end_pass = end_pass
         self._is_checked = is_checked
+        self._compare = compare
         self._loop = _Loop.NONE
         self._participants: Sequence[StepParticipant] = ()
         self._current: tuple[MicroBatch, bool] | None = None
@@ -132,8 +136,9 @@ class Step:
         share = self._open_share(number)
         self._loop, self._losses = _Loop.RUNNING, []
         self._participants = reducer.active()
-        for participant in self._participants:
-            participant.begin_pass(self.micro_batches, again=number > 0)
+        with ordinary_tensors():
+            for participant in self._participants:
+                participant.begin_pass(self.micro_batches, again=number > 0)
         for observer in observing.observers():
             observer.loading()
         try:
@@ -142,15 +147,17 @@ class Step:
                     self._current = (micro_batch, last)
                     yield from self._run(number, micro_batch, data)
         except BaseException:  # one that closes this generator too: the loop was left
-            for participant in self._participants:
-                participant.abandon_pass()
+            with ordinary_tensors():
+                for participant in self._participants:
+                    participant.abandon_pass()
             raise
         finally:
             self._current, self._loop = None, _Loop.LEFT
         for observer in observing.observers():
             observer.reducing()
         stages.enter(Stage.REDUCING)
-        self._reduce()
+        with ordinary_tensors():
+            self._reduce()
         stages.enter(Stage.UPDATING)
         self._end_pass(number, self._loss)
         seed_for(Purpose.AFTER_STEP, self._seed, self.epoch, self.index, *_further(number))
@@ -176,15 +183,16 @@ class Step:
             )
 
     def _run(self, number: int, micro_batch: MicroBatch, data: Any) -> Iterator[Any]:
-        self._losses.append(torch.zeros((), dtype=torch.float64))
+        self._losses.append(torch.zeros((), dtype=torch.float64, device="cpu"))
         index = (self.index, micro_batch.index, *_further(number))
         seed_for(Purpose.MICRO_BATCH, self._seed, self.epoch, *index)
         with contextlib.ExitStack() as observed:
             for observer in observing.observers():
                 observed.enter_context(observer.micro_batch(self.epoch, micro_batch.positions.start, data))
             yield data
-        for participant in self._participants:
-            participant.after_micro_batch(micro_batch.weight)
+        with ordinary_tensors():
+            for participant in self._participants:
+                participant.after_micro_batch(micro_batch.weight)
 
     def _reduce(self) -> None:
         losses = [float(loss) for loss in self._losses]
@@ -192,8 +200,11 @@ class Step:
             self._loss = exact_sum(losses)
             return
         reports = [self._checksum, *(participant.report() for participant in self._participants)]
-        header = agreement.exchange(reports, losses, self._batch.most(world.size()))
+        header = agreement.exchange(reports, losses, self._batch.most(world.size()), reducer.describe)
         self._check_order(header.reports[0][:, 0].tolist())
+        if self._compare is not None:
+            self._compare()
+            self._compare = None
         for participant, found in zip(self._participants, header.reports[1:], strict=True):
             participant.finish_pass(found)
         self._loss = header.loss

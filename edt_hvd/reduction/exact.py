@@ -25,7 +25,6 @@ from edt_hvd.reduction.header import Report
 from edt_hvd.reduction.reducer import BucketReducer
 
 _INTEGERS: dict[IntegerBits, torch.dtype] = {32: torch.int32, 64: torch.int64}
-_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 class ExactBucket(Bucket):
@@ -87,13 +86,6 @@ class ExactReducer(BucketReducer[ExactBucket]):
         super().__init__(name, parameters, bucket_bytes)
 
     def _new_bucket(self, name: str, parameters: Sequence[torch.nn.Parameter]) -> ExactBucket:
-        for parameter in parameters:
-            if parameter.dtype not in _FLOATS:
-                known = ", ".join(str(dtype) for dtype in _FLOATS)
-                raise GradientError(
-                    f'reduction="exact" cannot sum gradients of {parameter.dtype}, only of {known}; '
-                    'choose reduction="ring"'
-                )
         return ExactBucket(name, parameters, self._bits)
 
     # The history, as a state.
@@ -101,7 +93,7 @@ class ExactReducer(BucketReducer[ExactBucket]):
     def state_dict(self) -> dict[str, Any]:
         """The history from which the next step's grids follow."""
         exponents = [self._exponents.get(parameter, NOTHING) for parameter in self._parameters()]
-        return {"exponents": torch.tensor(exponents, dtype=torch.int16), "passes": self._passes}
+        return {"exponents": torch.tensor(exponents, dtype=torch.int16, device="cpu"), "passes": self._passes}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved history.

@@ -5,7 +5,6 @@ their own), holds the weighted losses of its micro-batches, and what the parts o
 """
 
 import math
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -68,25 +67,6 @@ def exchange(stop_wanted: bool, losses: Sequence[float], capacity: int, reports:
     rows = gather(row, "edt.header")
     parts = np.split(rows["reports"][:, : sum(lengths)], np.cumsum(lengths)[:-1], axis=1) if reports else []
     return Header(bool(rows["stop"].any()), exact_sum(rows["losses"].ravel().tolist()), tuple(parts))
-
-
-def check_lengths(lengths: Sequence[int]) -> None:
-    """Check that all workers have reports of the same lengths. A collective.
-
-    Raises:
-        GradientError: they differ, because the workers train other parameters or have other buffers.
-    """
-    row = np.zeros(1, dtype=[("count", np.int64), ("total", np.int64), ("checksum", np.int64)])
-    row["count"], row["total"] = len(lengths), sum(lengths)
-    row["checksum"] = zlib.crc32(np.array(lengths, dtype=np.int64).tobytes())
-    rows = gather(row, "edt.lengths")
-    if (rows != rows[0]).any():
-        counts = ", ".join(f"worker {rank}: {found['total']}" for rank, found in enumerate(rows))
-        raise GradientError(
-            "the workers do not train the same: their trainable parameters and buffers, or their optimizers, "
-            f"differ in number (values to report: {counts}). Workers that join run the script from its "
-            "beginning, so make models and optimizers there, and change them by what the state says"
-        )
 
 
 def check_steps(steps: Sequence[int]) -> None:

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 
+from edt_hvd.reduction.comparison import Description
 from edt_hvd.reduction.header import Report
 
 
@@ -34,6 +35,10 @@ class StepParticipant(ABC):
 
     def abandon_pass(self) -> None:  # noqa: B027 - optional
         """The loop was left before its end."""
+
+    def describe(self) -> Description:
+        """What must be the same on every worker."""
+        return {}
 
     @abstractmethod
     def report(self) -> Report:

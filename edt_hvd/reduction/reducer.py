@@ -19,11 +19,16 @@ from typing_extensions import override
 
 from edt_hvd.errors import GradientError
 from edt_hvd.reduction import agreement, header
-from edt_hvd.reduction.bits import fingerprint
+from edt_hvd.reduction.bits import as_real, fingerprint
 from edt_hvd.reduction.bucket import BUCKET_BYTES, BucketT, Layout, cut
+from edt_hvd.reduction.comparison import Description
+from edt_hvd.reduction.grad_modes import ordinary_tensors
 from edt_hvd.reduction.header import Report
 from edt_hvd.reduction.participant import StepParticipant
 from edt_hvd.world import stages
+
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+"""Of which gradients, or the parts of complex ones, can be summed."""
 
 _registered: "list[weakref.ref[StepParticipant]]" = []
 _may_have_stale = False
@@ -53,6 +58,11 @@ def active() -> tuple[StepParticipant, ...]:
     living = [(reference, each) for reference in _registered if (each := reference()) is not None]
     _registered[:] = [reference for reference, _ in living]
     return tuple(each for _, each in living)
+
+
+def describe() -> Description:
+    """What must be the same on every worker, of all participants."""
+    return {what: value for each in active() for what, value in each.describe().items()}
 
 
 def not_reduced(parameters: Iterable[torch.nn.Parameter]) -> list[torch.nn.Parameter]:
@@ -93,6 +103,23 @@ def reset() -> None:
         participant.reset()
 
 
+def _check_types(parameters: Iterable[torch.nn.Parameter]) -> None:
+    """Check that the gradients of these parameters can be summed.
+
+    Raises:
+        GradientError: they are of another type, such as an 8-bit float.
+    """
+    for parameter in parameters:
+        if as_real(parameter.detach()).dtype not in _FLOATS:
+            known = ", ".join(str(dtype).removeprefix("torch.") for dtype in _FLOATS)
+            raise GradientError(
+                f"a parameter of {parameter.dtype} and shape {list(parameter.shape)} is trainable, and "
+                f"gradients of that type cannot be summed, only of {known} and complex numbers of these; "
+                "keep it in one of them and convert it in the forward pass, or freeze it with "
+                "requires_grad_(False)"
+            )
+
+
 class BucketReducer(StepParticipant, Generic[BucketT]):
     """Sums the gradients of one optimizer, bucket by bucket, overlapped with the last backward pass.
 
@@ -111,6 +138,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
 
     Attributes:
         steps: of the optimizer since the last pass; the same on every worker.
+        description: gives what must be the same on every worker.
     """
 
     def __init__(
@@ -122,6 +150,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         self._name = name
         self._parameters = parameters
         self._bucket_bytes = bucket_bytes
+        self.description: Callable[[], Description] = dict
         self._current: Layout[BucketT] = Layout([], [])
         self._spare: Layout[BucketT] = Layout([], [])
         self._hooks: dict[torch.nn.Parameter, Any] = {}
@@ -148,6 +177,10 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         self._weight = None
         self._kept = {}
         self.steps = 0
+
+    @override
+    def describe(self) -> Description:
+        return self.description()
 
     def has(self, parameter: torch.nn.Parameter) -> bool:
         """Whether its optimizer has this parameter."""
@@ -252,7 +285,8 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
 
     def _average_gradients(self) -> None:
         """Average over the workers. A collective."""
-        self._layout()
+        with ordinary_tensors():
+            self._layout()
         missing: Report = np.array([parameter.grad is None for parameter in self._trainable], dtype=np.int32)
         for bucket in self._buckets:
             for parameter, view in zip(bucket.parameters, bucket.views, strict=True):
@@ -263,7 +297,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
                 parameter.grad = view
         compared = self._buckets if self._reduced and hvd.size() > 1 else []
         prints = np.array([fingerprint(bucket.flat) for bucket in compared], dtype=np.int64).view(np.int32)
-        absent, found = agreement.exchange([missing, prints]).reports
+        absent, found = agreement.exchange([missing, prints], describe=describe).reports
         differ = (found != found[0]).any()
         if differ:
             self._note_difference()
@@ -360,6 +394,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         if self._spare.is_of(parameters):
             self._current = self._spare
         else:
+            _check_types(parameters)
             groups = cut(parameters, self._bucket_bytes)
             names = (f"edt.{self._name}.bucket.{number}" for number in itertools.count())
             self._current = Layout(parameters, [self._new_bucket(next(names), group) for group in groups])

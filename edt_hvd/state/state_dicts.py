@@ -4,6 +4,7 @@ from typing import Any, Protocol, TypeGuard
 
 import torch
 
+from edt_hvd.reduction.grad_modes import overwrite
 from edt_hvd.state.module_walk import buffers_of, parameters_of, tensors_of
 from edt_hvd.state.snapshot import copied
 
@@ -45,10 +46,9 @@ def is_plain(module: torch.nn.Module) -> bool:
 def load_module(module: torch.nn.Module, saved: dict[str, Any]) -> None:
     """Load what `full_state` gave, or the buffers alone; `Caches` that are in it, too."""
     buffers = buffers_of(module, persistent=True)
-    with torch.no_grad():
-        for key, buffer in buffers.items():
-            if key in saved:
-                buffer.copy_(saved[key])
+    for key, buffer in buffers.items():
+        if key in saved:
+            overwrite(buffer, saved[key])
     Caches(module).load_state_dict(saved)
     persistent = module.state_dict().keys()
     if persistent - buffers.keys() <= saved.keys():
@@ -83,11 +83,10 @@ class Caches:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Load those that the module has in the same form."""
-        with torch.no_grad():
-            for name, own in buffers_of(self._module, persistent=False).items():
-                saved = state.get(name)
-                if saved is not None and (saved.shape, saved.dtype) == (own.shape, own.dtype):
-                    own.copy_(saved)
+        for name, own in buffers_of(self._module, persistent=False).items():
+            saved = state.get(name)
+            if saved is not None and (saved.shape, saved.dtype) == (own.shape, own.dtype):
+                overwrite(own, saved)
 
 
 class Trainable:

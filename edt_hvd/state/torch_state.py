@@ -20,6 +20,7 @@ from edt_hvd.data.loader import ElasticDataLoader
 from edt_hvd.errors import StateError
 from edt_hvd.observing import Values
 from edt_hvd.reduction import agreement, buffers, reducer
+from edt_hvd.reduction.grad_modes import ordinary_tensors
 from edt_hvd.reporting import ResizeReport, end_progress, send_progress
 from edt_hvd.state.checkpoint import checkpoints
 from edt_hvd.state.checkpoint.checkpoints import Checkpoints
@@ -69,7 +70,7 @@ class TorchState(State):  # type: ignore[misc]
         for name, value in values.items():
             setattr(self, name, value)
             if isinstance(value, torch.nn.Module):
-                buffers.track(value)
+                buffers.track(value, name)
         self._stateful = {name: is_stateful(value) for name, value in values.items()}
         for optimizer in of_type(values, torch.optim.Optimizer):
             optimizer.register_step_post_hook(self._rollback.step_hook())
@@ -127,11 +128,12 @@ class TorchState(State):  # type: ignore[misc]
 
     def _make_rollback_point(self, values: Values, now: float) -> None:
         """Make the present state what the workers go back to after a loss."""
-        self._rollback.note_commit(values)
-        if self._rollback.snapshots.is_due(now, self.progress):
-            self._save_and_offer(now)
-        else:
-            self._rollback.advance(values)
+        with ordinary_tensors():  # the loop over the next epoch may be a validation in inference mode
+            self._rollback.note_commit(values)
+            if self._rollback.snapshots.is_due(now, self.progress):
+                self._save_and_offer(now)
+            else:
+                self._rollback.advance(values)
 
     def check_host_updates(self) -> None:
         """Raise `HostsUpdatedInterrupt` when all workers have agreed on a change of the world."""

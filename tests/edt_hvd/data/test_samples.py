@@ -8,6 +8,7 @@ import torch
 from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset, get_worker_info
 
 import edt_hvd
+from crew import together
 from edt_hvd.world import world
 
 pytestmark = [
@@ -48,6 +49,57 @@ def loader_of(dataset: Any, micro: int = 2, processes: int = 0, **options: Any) 
 @pytest.fixture
 def drawn() -> dict[int, Drawn]:
     return by_sample(loader_of(Augmented(14)))
+
+
+class Own(Dataset[float]):
+    """Draws from a generator of its own: three of four samples, half of the time."""
+
+    def __init__(self, seed: int) -> None:
+        self.draws = random.Random(seed)
+
+    def __len__(self) -> int:
+        return 14
+
+    def __getitem__(self, index: int) -> float:
+        return float(index) + (index % 4 > 0 and self.draws.random() < 0.5)
+
+
+@pytest.mark.parametrize(
+    "datasets, expected",
+    [
+        ([list(range(14)), list(range(14))], None),
+        ([Augmented(14), Augmented(14)], None),
+        ([Own(1), Own(2)], None),
+        (
+            [torch.arange(14).split(1), torch.arange(14).flip(0).split(1)],
+            r"dataset\[0\] is int64\[1\] of 0 \(\w+\) on rank 0 and int64\[1\] of 13 \(\w+\) on rank 1",
+        ),
+        (
+            [[[i, 7] for i in range(14)], [[i, 7 + i // 5] for i in range(14)]],
+            r"\[5\] is \(5, 7\) .*\(5, 8\)",
+        ),
+    ],
+)
+def test_some_samples_are_compared_first_in_a_world(datasets: list[Any], expected: str | None) -> None:
+    fetched = []
+
+    def work(rank: int) -> Any:
+        loader = loader_of(datasets[rank], shuffle=False)
+        for at in (loader._position(), loader._position()._replace(step=1)):
+            batch = loader._source.batch(at)
+            assert batch is not None
+            compare = loader._source.comparison(at)
+            fetched.append(list(loader._source.load(at, batch)))
+            if compare is not None:
+                compare()
+        return compare
+
+    if expected is not None:
+        with pytest.raises(RuntimeError, match=expected):
+            together(2, work)
+        return
+    assert together(2, work) == [None, None]
+    assert sum(map(len, fetched)) == 6
 
 
 def test_every_sample_draws_numbers_of_its_own(drawn: dict[int, Drawn]) -> None:
