@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn.modules.module import register_module_module_registration_hook
-from torch.nn.parameter import is_lazy
 
 _changes = 0
 _walked: "weakref.WeakKeyDictionary[nn.Module, tuple[int, list[tuple[str, weakref.ref[nn.Module]]]]]" = (
@@ -64,7 +63,7 @@ def add_forms(module: nn.Module, found: list[Any]) -> None:
             found += named
             buffers += named.values()
     found += map(id, tensors)
-    present = [tensor for tensor in (*tensors, *buffers) if tensor is not None and not is_lazy(tensor)]
+    present = [tensor for tensor in (*tensors, *buffers) if tensor is not None]
     found += [tensor.shape for tensor in present]
     found += [tensor.dtype for tensor in present]
 

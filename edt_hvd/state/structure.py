@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
-from torch.nn.parameter import is_lazy
 
 from edt_hvd.data.loader import ElasticDataLoader
 from edt_hvd.observing import Values
@@ -19,9 +18,6 @@ SUFFIX = ".structure"
 """Follows a value's name, in a saved tree."""
 
 MISSING = "missing"
-UNINITIALIZED = "uninitialized"
-"""A parameter of a lazy module, which takes any form when it is first used or loaded."""
-
 Fingerprint = list[Any]
 
 Parts = dict[str, str]
@@ -32,8 +28,6 @@ def form_of(value: Any) -> str:
     """The dtype and shape of a tensor, for messages; the type of anything else."""
     if value is None:
         return MISSING
-    if isinstance(value, torch.Tensor) and is_lazy(value):
-        return UNINITIALIZED
     if isinstance(value, torch.Tensor):
         return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
     return f"a {type(value).__name__}"
@@ -67,7 +61,7 @@ def differences(there: Mapping[str, Parts], here: Mapping[str, Parts]) -> Iterat
             continue
         for part in (*theirs, *(part for part in ours if part not in theirs)):
             before, after = theirs.get(part, MISSING), ours.get(part, MISSING)
-            if before != after and before != UNINITIALIZED:
+            if before != after:
                 yield part, before, after
 
 

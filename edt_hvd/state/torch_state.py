@@ -294,7 +294,7 @@ class TorchState(State):  # type: ignore[misc]
             self._load({name: saved for name, saved in tree.items() if name in expected})
         except StateError as error:
             raise StateError(before or str(error)) from error
-        after = misfits(values, tree)  # a lazy module takes its form now
+        after = misfits(values, tree)  # some modules take another form when they load
         if after:
             raise StateError(after)
         self._note_structure(values, structure.fingerprint(values))

@@ -27,6 +27,7 @@ from edt_hvd.state.state_dicts import (
     has_torch_layout,
     is_plain,
     is_stateful,
+    is_watchable,
     load_buffers,
     load_module,
     load_optimizer,
@@ -97,7 +98,8 @@ class ModuleKinds:
         """The kinds of these values' modules."""
         found = {name: each for name, each in values.items() if isinstance(each, torch.optim.Optimizer)}
         optimizers = (name for name, each in found.items() if has_torch_layout(each))
-        groups = (group for each in found.values() for group in groups_of(each))
+        watched = (each for each in found.values() if is_watchable(each))
+        groups = (group for each in watched for group in groups_of(each))
         stepped = {parameter for group in groups for parameter in group["params"]}
         modules = modules_of(values)
         others = {name: each for name, each in modules.items() if stepped.isdisjoint(parameters_of(each))}

@@ -206,7 +206,7 @@ class Lenient(nn.Linear):
             nn.Linear(2, 1).double(),
             r"its part\.weight is float32\[1, 2\], here it is float64",
         ),
-        (None, nn.Linear(2, 1), "its part is a plain value, here it is an object"),
+        (None, nn.Linear(2, 1), "its 'part' is a NoneType, here it is a module"),
     ],
 )
 def test_what_is_received_fits_entirely_or_is_refused(there: Any, here: Any, said: str) -> None:
@@ -216,13 +216,23 @@ def test_what_is_received_fits_entirely_or_is_refused(there: Any, here: Any, sai
         state._take_over(edt_hvd.TorchState(part=there)._tree())
 
 
-def test_a_lazy_module_takes_the_form_that_it_receives() -> None:
-    made, lazy = nn.LazyLinear(3), nn.LazyLinear(3)
-    made(torch.zeros(1, 2))
-    state = edt_hvd.TorchState(model=lazy)
+class Observer(nn.Module):
+    """Learns the size of a buffer, and takes it over when it loads."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(size))
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        self.seen = torch.empty_like(state_dict[f"{prefix}seen"])
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+def test_a_module_that_takes_over_the_form_when_it_loads_fits() -> None:
+    state = edt_hvd.TorchState(model=Observer(0), prepare=lambda _: None)
     state.sync()
-    state._take_over(edt_hvd.TorchState(model=made)._tree())
-    assert torch.equal(lazy.weight, made.weight)
+    state._take_over(edt_hvd.TorchState(model=Observer(3))._tree())
+    assert state.model.seen.shape == (3,)
     state.commit()
 
 
