@@ -14,7 +14,6 @@ from edt_launch.agent.workers import (
     Gone,
     LifelineEnded,
     OutputEnded,
-    Phase,
     Refused,
     Running,
     State,
@@ -128,7 +127,5 @@ def test_whatever_happens_every_worker_ends_once_and_the_agent_ends(can_fork, ha
         state, actions = step(now, state, event)
         started += is_new
         exits += sum(isinstance(a, Exited) for a in actions)
-        assert all(process.phase in Phase for process in state.processes.values())
     assert exits == started
-    assert state.processes == {}
     assert state.is_over
