@@ -47,6 +47,10 @@ class IndexedSource(Source):
     def __len__(self) -> int:
         return len(self._orders)
 
+    def begin_loop(self) -> None:
+        """Have the dataset as it is now copied to loading processes."""
+        self._fetcher.begin_loop()
+
     def batch(self, at: Position) -> Batch | None:
         """The batch, which follows from the epoch's order; a commit asks for it before the loop."""
         if self._latest is None or self._latest[0] != at:
@@ -110,4 +114,5 @@ def _requests(key: Key, order: Order, cutting: Cutting) -> Iterator[Request]:
     """What this worker loads from a step to the end of the epoch."""
     for step in range(key.step, order.steps):
         for micro_batch in _cut(order, cutting, step).share(key.rank, key.size):
-            yield Request(key.seed, key.epoch, order.indices(micro_batch.positions))
+            positions = micro_batch.positions
+            yield Request(key.seed, key.epoch, positions, order.indices(positions))

@@ -57,7 +57,8 @@ class ElasticDataLoader:
             so often, and read on from there where workers join, instead of from the beginning of the epoch.
             The state must bring back exactly what followed. Default is never.
         pin_memory: copy micro-batches to page-locked memory; without effect where there is no CUDA.
-        persistent_workers: keep the loading processes over epochs and resizes; default is yes.
+        persistent_workers: keep the loading processes over loops, epochs and resizes. They know the dataset as
+            it was when they were started. Default is no: every loop starts others.
         num_workers, collate_fn, worker_init_fn, prefetch_factor, multiprocessing_context, timeout: as
             `torch.utils.data.DataLoader` has them.
 
@@ -86,7 +87,7 @@ class ElasticDataLoader:
         prefetch_factor: int | None = None,
         multiprocessing_context: str | BaseContext | None = None,
         timeout: float = 0,
-        persistent_workers: bool | None = None,
+        persistent_workers: bool = False,
     ) -> None:
         options: dict[str, Any] = {
             "effective_batch_size": effective_batch_size,
@@ -182,6 +183,7 @@ class ElasticDataLoader:
         reducer.collect_stale()
         reducer.begin_loop()
         usage_checks.watch()
+        self._source.begin_loop()
         if self._step and self._batch() is None:  # an earlier loop was left there
             self._begin_next_epoch()
         self._carry_out_put_off()
@@ -208,6 +210,7 @@ class ElasticDataLoader:
                     "call it between that loop and state.commit()",
                     stacklevel=2,
                 )
+        self._source.begin_loop()
         seed_for(Purpose.AFTER_EPOCH, self._seed, self._epoch)
         self._begin_next_epoch()
 

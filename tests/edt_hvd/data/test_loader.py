@@ -34,11 +34,13 @@ def with_processes(test: Callable[..., None]) -> Callable[..., None]:
     return marked
 
 
-class Processes(Numbers):
-    """Sample i is the number i with the process that loaded it."""
+class Told(Numbers):
+    """Sample i is the number i, the process that loaded it, and what the dataset was told last."""
 
-    def __getitem__(self, index: int) -> tuple[int, int]:  # type: ignore[override]
-        return index, os.getpid()
+    value = 0
+
+    def __getitem__(self, index: int) -> tuple[int, int, int]:  # type: ignore[override]
+        return index, os.getpid(), self.value
 
 
 # Which samples a step has.
@@ -424,44 +426,48 @@ def test_datasets_without_a_length_are_refused() -> None:
 
 
 @with_processes
-@pytest.mark.parametrize("persistent", [None, False])
-def test_processes_and_their_prefetch_survive_resizes_and_left_loops(
-    place: Place, persistent: bool | None
+@pytest.mark.parametrize("options", [{"persistent_workers": True}, {}], ids=len)
+def test_a_prefetch_is_of_its_world_and_processes_know_what_the_dataset_was_told_before_the_loop(
+    place: Place, options: dict[str, bool]
 ) -> None:
-    loader = ElasticDataLoader(
-        Processes(40), 8, 1, num_workers=2, prefetch_factor=3, persistent_workers=persistent, collate_fn=list
-    )
+    told = Told(40)
+    loader = ElasticDataLoader(told, 8, 1, num_workers=2, prefetch_factor=3, collate_fn=list, **options)
     expected = numbers_loader(40, 8)
-    processes = Counter[int]()
+    processes, known = Counter[int](), set[tuple[int, int]]()
 
-    def samples_of(step: Step) -> list[int]:
-        pairs = list(chain(*step))
-        processes.update(pid for _, pid in pairs)
-        return [index for index, _ in pairs]
+    def samples_of(step: Step, turn: int) -> list[int]:
+        found = list(chain(*step))
+        processes.update(pid for _, pid, _ in found)
+        known.update((turn, seen) for _, _, seen in found)
+        return [index for index, *_ in found]
 
-    for _ in range(2):
+    for epoch in range(2):
         whole = batches_of(expected)
         place.rank, place.size = 0, 1
+        told.value = turn = 10 * epoch
         for step in loader:  # left with the next steps' samples prefetched
-            assert samples_of(step) == whole[0]
+            assert samples_of(step, turn) == whole[0]
             break
         for step in loader:  # left in the middle of a step
             next(iter(step))
             break
         place.rank, place.size, place.membership = 1, 2, place.membership + 1
+        told.value = turn = 10 * epoch + 1
         loop = iter(loader)
-        assert samples_of(next(loop)) == whole[1][4:]
+        assert samples_of(next(loop), turn) == whole[1][4:]
         place.rank, place.size, place.membership = 0, 3, place.membership + 1
-        assert samples_of(next(loop)) == whole[2][:2]
-        assert [samples_of(step) for step in loader] == [whole[3][:2], whole[4][:2]]
+        assert samples_of(next(loop), turn) == whole[2][:2]
+        told.value = turn = 10 * epoch + 2
+        assert [samples_of(step, turn) for step in loader] == [whole[3][:2], whole[4][:2]]
         place.rank, place.size = 0, 1
     assert os.getpid() not in processes
-    assert (len(processes) == 2) == (persistent is None)
+    assert (len(processes) == 2) == bool(options)
+    assert options or all(turn == seen for turn, seen in known)
 
 
 @with_processes
 def test_processes_of_a_loader_that_is_gone_end_without_the_garbage_collector(place: Place) -> None:
-    loader = ElasticDataLoader(Processes(40), 8, 1, num_workers=2, collate_fn=list)
+    loader = ElasticDataLoader(Told(40), 8, 1, num_workers=2, collate_fn=list)
     for step in loader:
         list(step)
         break
