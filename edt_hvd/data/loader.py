@@ -42,9 +42,9 @@ class ElasticDataLoader:
             the effective batch.
         effective_batch_size: samples per optimizer step, over all workers. The last batch of an epoch
             may be short. Not with a `batch_sampler`.
-        micro_batch_size: samples per forward pass; default is the effective batch divided by the job's
-            largest number of workers, rounded up. Made smaller, with a warning, where it leaves fewer
-            micro-batches than that number; not with a `batch_sampler`.
+        micro_batch_size: samples per forward pass; default is an eighth of the effective batch, rounded up.
+            Made smaller, with a warning, where it leaves fewer micro-batches than the job may have workers;
+            with a `batch_sampler` only the default is.
         sampler: gives the indices of an epoch's samples in their order, as for torch's loader. Its
             ``generator`` and the global random numbers are seeded by epoch, and ``set_epoch`` is called if it
             has that. It must give the same on every worker, which is checked.
@@ -57,8 +57,8 @@ class ElasticDataLoader:
             so often, and read on from there where workers join, instead of from the beginning of the epoch.
             The state must bring back exactly what followed. Default is never.
         pin_memory: copy micro-batches to page-locked memory; without effect where there is no CUDA.
-        persistent_workers: keep the loading processes over loops, epochs and resizes. They know the dataset as
-            it was when they were started. Default is no: every loop starts others.
+        persistent_workers: keep loading processes over loops, epochs and resizes; they know the dataset as
+            it was when they were started. Default is no.
         num_workers, collate_fn, worker_init_fn, prefetch_factor, multiprocessing_context, timeout: as
             `torch.utils.data.DataLoader` has them.
 
@@ -190,6 +190,8 @@ class ElasticDataLoader:
         is_checked = True
         while (batch := self._batch()) is not None:
             loads = self._loads
+            if is_checked:
+                self._source.cutting.warn_of_idle_workers(batch)
             self._current = step = self._next_step(batch, is_checked)
             seed_for(Purpose.BEFORE_STEP, self._seed, step.epoch, step.index)
             try:

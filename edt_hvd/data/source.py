@@ -37,7 +37,7 @@ class Source(ABC):
 
     @abstractmethod
     def begin_loop(self) -> None:
-        """A loop over the loader begins or has used up its epoch: end processes unless they are to be kept."""
+        """A loop over the loader begins, or has used up its epoch: end processes that are not to be kept."""
 
     @abstractmethod
     def batch(self, at: Position) -> Batch | None:

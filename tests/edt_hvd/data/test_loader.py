@@ -142,6 +142,7 @@ resizes = st.lists(
 )
 
 
+@pytest.mark.filterwarnings("ignore:a step of .* samples has:UserWarning")
 @fewer(1 / 4)
 @given(st.integers(1, 70), st.integers(1, 25), st.data(), st.integers(1, 6), resizes)
 def test_every_resize_schedule_uses_every_sample_once_in_the_same_steps(
@@ -187,6 +188,7 @@ def test_a_world_that_changes_inside_a_step_is_refused(place: Place) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*no DistributedOptimizer has one:UserWarning")
+@pytest.mark.filterwarnings("ignore:a step of .* samples has:UserWarning")
 @fewer(1 / 5)
 @given(st.integers(1, 40), st.integers(1, 20), st.data(), st.integers(1, 5))
 def test_the_workers_gradients_sum_to_the_single_process_gradient(
@@ -392,16 +394,49 @@ def test_the_coordinator_warns_of_a_smaller_micro_batch(place: Place) -> None:
 
 
 def test_a_newcomer_takes_over_the_chosen_micro_batch(place: Place) -> None:
-    place.max_size = 2
+    place.max_size = 12
     loader = numbers_loader(100, 32, None)
-    next(iter(loader))
-    place.max_size = 4
+    with pytest.warns(UserWarning, match="default micro_batch_size=4 cuts .*size=2 is used"):
+        next(iter(loader))
+    place.max_size = 20
     newcomer = numbers_loader(100, 32, None)
     newcomer.load_state_dict(loader.state_dict())
-    assert newcomer.micro_batch_size == 16
+    assert newcomer.micro_batch_size == 2
     asking_for_another = numbers_loader(100, 32, 4)
     asking_for_another.load_state_dict(loader.state_dict())
     assert asking_for_another.micro_batch_size == 4
+
+
+@pytest.mark.parametrize("sizes", [{"effective": 16}, {"batch_sampler": [range(16)]}], ids=len)
+def test_the_default_micro_batch_does_not_depend_on_the_number_of_workers(
+    place: Place, sizes: dict[str, Any]
+) -> None:
+    def cut() -> list[int]:
+        options = {"effective_batch_size": 16} if "effective" in sizes else sizes
+        loader = ElasticDataLoader(Numbers(16), collate_fn=len, **options)
+        return [len(each) for each in next(iter(loader))._batch.slots]
+
+    for place.max_size in (1, 3, 8):
+        assert cut() == [2] * 8
+    place.max_size = 9
+    with pytest.warns(UserWarning, match="default micro_batch_size=2 cuts|cut for the 9 workers"):
+        assert cut() == [1] * 16
+
+
+def test_the_coordinator_says_once_in_a_world_that_workers_have_nothing_to_do(place: Place) -> None:
+    place.size = 5
+    loader = numbers_loader(18, 8, 2)
+    with pytest.warns(UserWarning, match="has 4 micro-batches, .* the 5 workers, so 1 .*size=1, or"):
+        next(iter(loader))
+    batches_of(loader)  # the last step is short
+    next(iter(loader))
+    place.membership, place.rank = 1, 2
+    next(iter(loader))
+    place.rank = 0
+    with pytest.warns(UserWarning, match="pass micro_batch_size=1, or limit the job to 4 workers"):
+        next(iter(loader))
+    place.size, place.membership = 3, 2
+    next(iter(loader))
 
 
 # What can be loaded.
