@@ -68,9 +68,9 @@ class Cutting:
         if workers <= DEFAULT_MICRO_BATCHES:
             return None
         return (
-            f"each batch of the batch_sampler is cut for the {workers} workers that this job may have, not "
-            f"into {DEFAULT_MICRO_BATCHES} micro-batches; pass a micro_batch_size to have it cut alike in all "
-            "jobs"
+            f"each batch of the batch_sampler is cut for the {workers} workers that this job may have, "
+            f"not into {DEFAULT_MICRO_BATCHES} micro-batches; pass a micro_batch_size to have it cut "
+            "alike in all jobs"
         )
 
     def warn_of_idle_workers(self, batch: Batch) -> None:

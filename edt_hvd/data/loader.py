@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from edt_hvd.data import torch_loader
 from edt_hvd.data.batching import Batch, MicroBatch
+from edt_hvd.data.loop import Loop
 from edt_hvd.data.seeding import Purpose, seed_for
 from edt_hvd.data.source import Position
 from edt_hvd.data.source_choice import source_of
@@ -30,10 +31,10 @@ class ElasticDataLoader:
     """Loads a dataset in effective batches, this worker's micro-batches of each.
 
     Iterating yields a `Step` for every step that is left of the current epoch, and moves on to the next
-    epoch when they are used up. Each step must be iterated over to its end; then, when its gradients have
-    been reduced, the position moves behind it. A step that was not finished is begun anew when the loop
-    over the loader is. The world may change between any two steps: what was prefetched is dropped, and
-    every sample of the epoch is still used exactly once.
+    epoch when they are used up; `enumerate` numbers them by their place in the epoch. Each step must be
+    iterated over to its end; then, when its gradients have been reduced, the position moves behind it. A step
+    that was not finished is begun anew when the loop over the loader is. The world may change between any two
+    steps: what was prefetched is dropped, and every sample of the epoch is still used exactly once.
 
     Args:
         dataset: any map-style dataset, with any type of sample; a stream, such as an `IterableDataset` of
@@ -180,6 +181,9 @@ class ElasticDataLoader:
         )
 
     def __iter__(self) -> Iterator[Step]:
+        return Loop(self._steps())
+
+    def _steps(self) -> Iterator[Step]:
         reducer.collect_stale()
         reducer.begin_loop()
         usage_checks.watch()
@@ -210,7 +214,7 @@ class ElasticDataLoader:
                 warnings.warn(
                     "optimizer.step() was not called after the loop over a step: its gradients are dropped; "
                     "call it between that loop and state.commit()",
-                    stacklevel=2,
+                    stacklevel=3,
                 )
         self._source.begin_loop()
         seed_for(Purpose.AFTER_EPOCH, self._seed, self._epoch)

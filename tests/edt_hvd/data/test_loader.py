@@ -315,6 +315,34 @@ def test_a_failed_reduction_leaves_the_position(place: Place) -> None:
     assert batches_of(loader) == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
+def counted_by_way_of_a_generator(loader: ElasticDataLoader) -> int | None:
+    for i, step in enumerate(each for each in loader):
+        list(step)
+        return i
+    return None
+
+
+def test_a_loop_that_begins_in_mid_epoch_is_enumerated_from_there(place: Place) -> None:
+    loader = numbers_loader(20, 4, shuffle=False)
+    for i, step in enumerate(loader):
+        assert i == step.index
+        list(step)
+        if i == 1:
+            break
+    for i, step in enumerate(iter(loader), start=10):
+        assert i == 10 + step.index
+        list(step)
+        if step.index == 3:
+            break
+    assert [(i, list(chain(*step))) for i, step in enumerate(loader)] == [(4, [16, 17, 18, 19])]
+    assert [(i, list(step))[0] for i, step in enumerate(loader)] == [0, 1, 2, 3, 4]
+    with pytest.warns(UserWarning, match="use step.index") as caught:
+        assert counted_by_way_of_a_generator(loader) == 0
+    assert caught[0].filename == __file__
+    for step in (each for each in loader):
+        list(step)
+
+
 # Saving and loading.
 
 
@@ -402,6 +430,7 @@ def test_a_newcomer_takes_over_the_chosen_micro_batch(place: Place) -> None:
     newcomer = numbers_loader(100, 32, None)
     newcomer.load_state_dict(loader.state_dict())
     assert newcomer.micro_batch_size == 2
+    place.max_size = 8
     asking_for_another = numbers_loader(100, 32, 4)
     asking_for_another.load_state_dict(loader.state_dict())
     assert asking_for_another.micro_batch_size == 4
