@@ -212,8 +212,8 @@ class ElasticDataLoader:
             is_checked = False
             if step.is_unused:
                 warnings.warn(
-                    "optimizer.step() was not called after the loop over a step: its gradients are dropped; "
-                    "call it between that loop and state.commit()",
+                    "optimizer.step() was not called after the loop over a step: its gradients are dropped "
+                    "by state.commit(), or added to the next step's; call it between the two",
                     stacklevel=3,
                 )
         self._source.begin_loop()
@@ -235,6 +235,12 @@ class ElasticDataLoader:
         step = self._current
         return step is not None and step.finished and self._batch() is None
 
+    @property
+    def is_in_step(self) -> bool:
+        """Whether the loop over it is in a step that has been passed over and is not committed."""
+        step = self._current
+        return step is not None and (step.is_in_loop or step.passes > 0) and not step.committed
+
     def note_commit(self) -> None:
         """A state that this loader is part of is about to be committed.
 
@@ -243,6 +249,7 @@ class ElasticDataLoader:
         """
         step = self._current
         if step is None:
+            reducer.note_commit()
             return
         if step.is_in_loop:
             raise RuntimeError(
@@ -250,6 +257,7 @@ class ElasticDataLoader:
                 "after that loop and optimizer.step()"
             )
         step.committed = step.passes > 0
+        reducer.note_commit()
 
     def put_off(self, action: Callable[[], None] | None) -> None:
         """Have `action` called, in place of any before it, when the next epoch begins; None: nothing."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from edt_hvd.reduction import header
-from edt_hvd.reduction.header import Header, Report
+from edt_hvd.reduction.header import Header, Loss, Report
 from edt_hvd.world import world
 
 _stop_agreed = False
@@ -21,11 +21,11 @@ def reset() -> None:
     _stop_agreed = _lengths_agreed = False
 
 
-def exchange(reports: Sequence[Report], losses: Sequence[float] = (), capacity: int = 0) -> Header:
+def exchange(reports: Sequence[Report], losses: Sequence[Loss] = (), capacity: int = 0) -> Header:
     """Exchange the header (`header.exchange`), and note whether all workers are to stop.
 
     Raises:
-        GradientError: first in a world, the workers' reports differ in length.
+        GradientError: first in a world, the workers' reports differ in length; or as `header.exchange`.
     """
     global _stop_agreed, _lengths_agreed
     if not _lengths_agreed:

@@ -291,7 +291,7 @@ class Failing:
     def __init__(self) -> None:
         self.failures = [OSError("a worker is gone")]
 
-    def _go_on(self, *_: object, again: bool = False) -> None:
+    def _go_on(self, *_: object) -> None:
         """Nothing is kept of it."""
 
     begin_pass = after_micro_batch = abandon_pass = reset = _go_on
