@@ -95,7 +95,9 @@ def exchange(stop_wanted: bool, losses: Sequence[Loss], capacity: int, reports: 
     rows = gather(row, "edt.header")
     parts = np.split(rows["reports"][:, : sum(lengths)], np.cumsum(lengths)[:-1], axis=1) if reports else []
     loss, weight = mean_loss(
-        rows["losses"].ravel().tolist(), rows["weights"].ravel().tolist(), rows["kinds"].any(axis=0).tolist()
+        rows["losses"].ravel().tolist(),
+        rows["weights"].ravel().tolist(),
+        list(map(bool, rows["kinds"].any(axis=0))),
     )
     return Header(bool(rows["stop"].any()), loss, weight, tuple(parts))
 
