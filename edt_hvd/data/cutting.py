@@ -30,48 +30,40 @@ class Cutting:
     def __init__(self, effective_batch_size: int | None, requested: int | None) -> None:
         self._effective_batch_size = effective_batch_size
         self.requested = requested
-        self._max_workers: int | None = None
         self._size: int | None = None
+        """Of the micro-batches, where batches do not differ."""
+        self._cut_for: int | None = None
+        """The number of workers that each batch is to have micro-batches for, where batches differ."""
         self._idle_in_world: int | None = None
 
     @property
     def chosen(self) -> int:
         """The size; where batches differ, the requested one or what their sizes follow from."""
-        if self._effective_batch_size is not None:
-            return self.micro_batch_size(self._effective_batch_size)
-        return self._workers if self.requested is None else self.requested
+        if self._effective_batch_size is None:
+            return self._choose_number() if self.requested is None else self.requested
+        if self._size is None:
+            self._size, warning = choose_micro_batch_size(
+                self._effective_batch_size, self.requested, world.max_size()
+            )
+            _warn(warning)
+        return self._size
 
     def micro_batch_size(self, samples: int) -> int:
         """The size of the micro-batches of a batch with so many samples."""
-        if self._effective_batch_size is not None:
-            if self._size is None:
-                self._size, _ = choose_micro_batch_size(
-                    self._effective_batch_size, self.requested, self._workers
+        if self._effective_batch_size is not None or self.requested is not None:
+            return self.chosen
+        return choose_micro_batch_size(samples, None, self._choose_number())[0]
+
+    def _choose_number(self) -> int:
+        if self._cut_for is None:
+            self._cut_for = max(DEFAULT_MICRO_BATCHES, workers := world.max_size())
+            if workers > DEFAULT_MICRO_BATCHES:
+                _warn(
+                    f"each batch of the batch_sampler is cut for the {workers} workers that this job may "
+                    f"have, not into {DEFAULT_MICRO_BATCHES} micro-batches; pass a micro_batch_size to have "
+                    "it cut alike in all jobs"
                 )
-            return self._size
-        if self.requested is not None:
-            return self.requested
-        return choose_micro_batch_size(samples, None, self._workers)[0]
-
-    @property
-    def _workers(self) -> int:
-        """The workers that each step is to have a micro-batch for."""
-        if self._max_workers is None:
-            self._max_workers = world.max_size()
-            if world.rank() == 0 and (warning := self._warning(self._max_workers)):
-                warnings.warn(warning, stacklevel=2)
-        return self._max_workers
-
-    def _warning(self, workers: int) -> str | None:
-        if self._effective_batch_size is not None:
-            return choose_micro_batch_size(self._effective_batch_size, self.requested, workers)[1]
-        if workers <= DEFAULT_MICRO_BATCHES:
-            return None
-        return (
-            f"each batch of the batch_sampler is cut for the {workers} workers that this job may have, "
-            f"not into {DEFAULT_MICRO_BATCHES} micro-batches; pass a micro_batch_size to have it cut "
-            "alike in all jobs"
-        )
+        return self._cut_for
 
     def warn_of_idle_workers(self, batch: Batch) -> None:
         """Warn on the coordinator, once for a world, where a batch leaves workers without a micro-batch.
@@ -92,10 +84,20 @@ class Cutting:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """What was requested, and the number of workers that it was adapted to."""
-        return {"requested_micro_batch_size": self.requested, "max_workers": self._max_workers}
+        """What was requested, and what was chosen."""
+        return {
+            "requested_micro_batch_size": self.requested,
+            "micro_batch_size": self._size,
+            "max_workers": self._cut_for,
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what was chosen, if the same was requested."""
         same = state["requested_micro_batch_size"] == self.requested
-        self._max_workers, self._size = state["max_workers"] if same else None, None
+        self._size = state["micro_batch_size"] if same else None
+        self._cut_for = state["max_workers"] if same else None
+
+
+def _warn(warning: str | None) -> None:
+    if warning and world.rank() == 0:
+        warnings.warn(warning, stacklevel=2)

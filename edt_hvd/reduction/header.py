@@ -97,7 +97,7 @@ def exchange(stop_wanted: bool, losses: Sequence[Loss], capacity: int, reports: 
     loss, weight = mean_loss(
         rows["losses"].ravel().tolist(),
         rows["weights"].ravel().tolist(),
-        list(map(bool, rows["kinds"].any(axis=0))),
+        [bool(column.any()) for column in rows["kinds"].T],
     )
     return Header(bool(rows["stop"].any()), loss, weight, tuple(parts))
 

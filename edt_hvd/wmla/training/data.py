@@ -116,7 +116,7 @@ def test_loader(dataset: Any, config: TrainConfig, collate: Any) -> edt_hvd.Elas
 
 def rewind(loader: edt_hvd.ElasticDataLoader, config: TrainConfig, epoch: int) -> None:
     """Begin that epoch, in mini-batches of `batch_size` also where there may be more workers than of them."""
-    position = {"epoch": epoch, "step": 0, "max_workers": 1}
+    position = {"epoch": epoch, "step": 0, "micro_batch_size": config.batch_size}
     loader.load_state_dict({**loader.state_dict(), **position})
 
 

@@ -299,7 +299,7 @@ class Failing:
     def report(self) -> Any:
         return np.array([7], dtype=np.int32)
 
-    def finish_pass(self, reports: object) -> None:
+    def finish_pass(self, reports: object, divisor: float | None) -> None:
         for failure in self.failures:
             raise failure
 
