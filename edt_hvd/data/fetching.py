@@ -57,7 +57,7 @@ class Fetcher:
         prefetch_factor: int | None,
         multiprocessing_context: str | BaseContext | None,
         timeout: float,
-        persistent_workers: bool | None,
+        persistent_workers: bool,
     ) -> None:
         self._samples = samples
         self._requests = _Requests()
@@ -73,13 +73,23 @@ class Fetcher:
             "prefetch_factor": prefetch_factor,
             "multiprocessing_context": multiprocessing_context,
             "timeout": timeout,
-            "persistent_workers": num_workers > 0 if persistent_workers is None else persistent_workers,
+            "persistent_workers": persistent_workers,
         }
+        self._starts_anew = num_workers > 0 and not persistent_workers
         self._loader: DataLoader[Any] | None = DataLoader(samples, **self._options)
         # What is being loaded: `_results` gives what is asked for from `_next` on, None when unknown.
         self._results: Iterator[Any] = iter(())
         self._next: Key | None = None
         self.probed: Probed | None = None
+
+    def begin_loop(self) -> bool:
+        """End processes that know the dataset as it was earlier, and drop what they have prefetched.
+
+        Processes that the user wants to be kept are kept. Returns whether there were to be others.
+        """
+        if self._starts_anew:
+            self._results, self._next = iter(()), None
+        return self._starts_anew
 
     def is_at(self, key: Key) -> bool:
         """Whether what has been prefetched is that of `key`."""
@@ -126,6 +136,7 @@ class Fetcher:
             self._loader = DataLoader(self._samples, **self._options)
         self._requests.begin = requests
         self._generator.manual_seed(mixed_seed(key.seed, key.epoch, key.step, key.rank))
+        self._results = iter(())  # ends earlier processes before others are started
         with torch.device("cpu"):  # the generator's, whatever the script's default is
             self._results = iter(self._loader)
         return self._results

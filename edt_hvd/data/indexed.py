@@ -58,6 +58,10 @@ class IndexedSource(Source):
     def __len__(self) -> int:
         return len(self._orders)
 
+    def begin_loop(self) -> None:
+        """Have the dataset as it is now copied to loading processes."""
+        self._fetcher.begin_loop()
+
     def batch(self, at: Position) -> Batch | None:
         """The batch, which follows from the epoch's order; a commit asks for it before the loop."""
         if self._latest is None or self._latest[0] != at:
@@ -179,7 +183,7 @@ def _requests(key: Key, order: Order, cutting: Cutting) -> Iterator[Request]:
 
 
 def _request(at: Key | Position, order: Order, positions: range) -> Request:
-    return Request(at.seed, at.epoch, order.indices(positions))
+    return Request(at.seed, at.epoch, positions, order.indices(positions))
 
 
 def _gathered(values: Sequence[int], name: str) -> NDArray[np.int64]:

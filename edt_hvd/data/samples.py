@@ -13,10 +13,15 @@ from edt_hvd.digests import digest, shown
 
 
 class Request(NamedTuple):
-    """The samples of one micro-batch, and what their random numbers follow from besides."""
+    """The samples of one micro-batch, and what their random numbers follow from.
+
+    That is where they are in the epoch's order, not their numbers in the dataset: a sample that an epoch has
+    several times gets other random numbers each time.
+    """
 
     seed: int
     epoch: int
+    positions: range
     indices: list[int]
 
 
@@ -48,13 +53,16 @@ class SeededSamples(Dataset[Any]):
         if isinstance(request, Probe):
             samples = [sample for each in request.requests for sample in self.__getitems__(each)]
             return Probed([int(digest(each), 16) - 2**63 for each in samples], list(map(shown, samples)))
-        samples = [self._fetch(request, index) for index in request.indices]
-        seed_for(Purpose.COLLATION, request.seed, request.epoch, *request.indices[:1])
+        samples = [
+            self._fetch(request, position, index)
+            for position, index in zip(request.positions, request.indices, strict=True)
+        ]
+        seed_for(Purpose.COLLATION, request.seed, request.epoch, request.positions.start)
         return samples
 
-    def _fetch(self, request: Request, index: int) -> Any:
+    def _fetch(self, request: Request, position: int, index: Any) -> Any:
         if self._draws:
-            seed_for(Purpose.SAMPLE, request.seed, request.epoch, index)
+            seed_for(Purpose.SAMPLE, request.seed, request.epoch, position)
         return self.dataset[index]
 
 

@@ -36,6 +36,10 @@ class Source(ABC):
         """Batches in an epoch, as far as it is known before the epoch begins."""
 
     @abstractmethod
+    def begin_loop(self) -> None:
+        """A loop over the loader begins, or has used up its epoch: end processes that are not to be kept."""
+
+    @abstractmethod
     def batch(self, at: Position) -> Batch | None:
         """The batch at a position; None behind the epoch's last. May be a collective."""
 

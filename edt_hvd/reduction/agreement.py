@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from edt_hvd.errors import GradientError
 from edt_hvd.reduction import comparison, header
 from edt_hvd.reduction.comparison import Description
-from edt_hvd.reduction.header import Header, Report
+from edt_hvd.reduction.header import Header, Loss, Report
 from edt_hvd.world import world
 
 _stop_agreed = False
@@ -25,7 +25,7 @@ def reset() -> None:
 
 def exchange(
     reports: Sequence[Report],
-    losses: Sequence[float] = (),
+    losses: Sequence[Loss] = (),
     capacity: int = 0,
     describe: Callable[[], Description] = dict,
 ) -> Header:
@@ -36,7 +36,8 @@ def exchange(
         describe: gives what the workers compare first in a world: what they train, and how.
 
     Raises:
-        GradientError: first in a world, the descriptions differ, or the reports in length.
+        GradientError: first in a world, the descriptions differ, or the reports in length; or as
+            `header.exchange`.
     """
     global _stop_agreed, _compared
     if not _compared:

@@ -206,7 +206,7 @@ class BufferMean(StepParticipant):
         self._buffers = {}
 
     @override
-    def begin_pass(self, micro_batches: int, again: bool = False) -> None:
+    def begin_pass(self, micro_batches: int, again: bool = False, after_other: bool = False) -> None:
         self._micro_batches, self._done, self._late = micro_batches, [], []
         changed = _changed(self._buffers.values())
         known = {key: buffer for key, buffer in self._buffers.items() if buffer not in changed}
@@ -301,7 +301,7 @@ class BufferMean(StepParticipant):
         return rows.reshape(-1)
 
     @override
-    def finish_pass(self, reports: Report) -> None:
+    def finish_pass(self, reports: Report, divisor: float | None = None) -> None:
         """Average the buffers.
 
         Raises:

@@ -51,10 +51,10 @@ class ExactBucket(Bucket):
             for number, part in enumerate(parts):
                 self._reduce(part, f"{self.name}.{index}.outside.{number}")
 
-    def read(self) -> None:
-        """Turn the sums into gradients."""
+    def read(self, divisor: float | None) -> None:
+        """Turn the sums, divided, into gradients."""
         for each, part in zip(self.sums, self.parts, strict=True):
-            each.read(part)
+            each.read(part, divisor)
 
 
 class ExactReducer(BucketReducer[ExactBucket]):
@@ -120,8 +120,8 @@ class ExactReducer(BucketReducer[ExactBucket]):
     # The loop over a step.
 
     @override
-    def begin_pass(self, micro_batches: int, again: bool = False) -> None:
-        super().begin_pass(micro_batches, again)
+    def begin_pass(self, micro_batches: int, again: bool = False, after_other: bool = False) -> None:
+        super().begin_pass(micro_batches, again, after_other)
         self._micro_batches = micro_batches
         if not self._history_agreed:
             self._exponents, self._passes, self._history_agreed = {}, 0, True
@@ -148,7 +148,7 @@ class ExactReducer(BucketReducer[ExactBucket]):
         return np.concatenate([checksum, exponents, special, super().report()]).astype(np.int32)
 
     @override
-    def finish_pass(self, reports: Report) -> None:
+    def finish_pass(self, reports: Report, divisor: float | None = None) -> None:
         """Reduce.
 
         Raises:
@@ -167,7 +167,7 @@ class ExactReducer(BucketReducer[ExactBucket]):
         addends = common[:, :count].sum(axis=0).tolist()
         self._check_range(addends, exponents)
         self._outside = dict(zip(self._trainable, zip(exponents, special, strict=True), strict=True))
-        super().finish_pass(common)
+        super().finish_pass(common, divisor)
         self._remember(addends, exponents)
         self._warn_of(special)
 
@@ -175,7 +175,7 @@ class ExactReducer(BucketReducer[ExactBucket]):
         found = [self._outside[parameter] for parameter in bucket.parameters]
         bucket.reduce_outside([exponent for exponent, _ in found], [special for _, special in found])
         bucket.synchronize()
-        bucket.read()
+        bucket.read(self._divisor)
 
     def _check_range(self, addends: Sequence[int], exponents: Sequence[int]) -> None:
         for (parameter, each), count, exponent in zip(self._sums(), addends, exponents, strict=True):

@@ -18,6 +18,9 @@ from edt_hvd.reduction.grid import Grid, exponent_of
 NOTHING = -(2**15)
 """Stands for the exponent of addends that are all zero."""
 
+_PART = 2**20
+"""Elements that are divided at a time, which takes eight bytes of memory for each."""
+
 
 class FixedPointSum:
     """A sum of float tensors of one shape, bitwise the same for every order and grouping of the addends.
@@ -49,7 +52,7 @@ class FixedPointSum:
 
         Args:
             values: on the device of `total`.
-            weight: positive, 1 at most.
+            weight: positive.
             into: what is inside the limit is added to this tensor like `total`, for the owner to add to it.
 
         On a GPU, asking how large the values are would wait for it; `read_sizes` does so for many at once,
@@ -105,8 +108,17 @@ class FixedPointSum:
             self.special = torch.zeros_like(self.total, dtype=torch.float32)
         return self.special
 
-    def read(self, out: torch.Tensor) -> None:
-        """Write the sum into `out`, rounded once from float64; inf and nan where the addends had any."""
+    def read(self, out: torch.Tensor, divisor: float | None = None) -> None:
+        """Write the sum into `out`, rounded once from float64; inf and nan where the addends had any.
+
+        With a divisor, the sum in float64 is divided by it.
+        """
+        if not self._levels and self.special is None and divisor is not None:
+            unit = math.ldexp(1.0, -self.grid.scale)
+            for part, into in zip(self.total.split(_PART), out.split(_PART), strict=True):  # type: ignore[no-untyped-call]
+                value = part.double().mul_(unit).div_(divisor)
+                into.copy_(value if out.dtype == torch.float64 else value.float())
+            return
         if not self._levels and self.special is None:
             _to_float(self.total, math.ldexp(1.0, -self.grid.scale), out)
             return
@@ -115,6 +127,8 @@ class FixedPointSum:
         for level in sorted(self._levels, reverse=True):
             value += self._levels[level].double() * math.ldexp(1.0, self.grid.level_unit(level) - scale)
         value += self.total.double() * math.ldexp(1.0, -scale)
+        if divisor is not None:
+            value /= divisor
         if self.special is not None:
             value = torch.where(self.special == 0, value, self.special.double())
             value.masked_fill_(value.isnan(), math.nan)  # a nan's other bits depend on the order

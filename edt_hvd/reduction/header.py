@@ -7,7 +7,9 @@ their own), holds the weighted losses of its micro-batches, and what the parts o
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from fractions import Fraction
+from typing import NamedTuple
 
 import horovod.torch as hvd
 import numpy as np
@@ -20,6 +22,27 @@ from edt_hvd.world import stages
 Report = NDArray[np.int32]
 
 
+class Weighting(IntEnum):
+    """Where the weight of a micro-batch comes from."""
+
+    SAMPLES = 0
+    GIVEN = 1
+
+
+class Loss(NamedTuple):
+    """The loss of a micro-batch.
+
+    Attributes:
+        value: the mean loss times the weight.
+        weight: what the script gave; 0 where it is the share of the batch's samples.
+        weighting: which of both; None where there was no backward pass.
+    """
+
+    value: float
+    weight: float = 0.0
+    weighting: Weighting | None = None
+
+
 @dataclass(frozen=True)
 class Header:
     """The rows of all workers.
@@ -27,11 +50,13 @@ class Header:
     Attributes:
         stop_wanted: the launcher has announced a new world to some worker.
         loss: the whole batch's mean loss, correctly rounded, so that it does not depend on who computed what.
+        weight: the sum of the weights that the script gave; None where it gave none.
         reports: for each part of the reduction, one row a worker.
     """
 
     stop_wanted: bool
     loss: float
+    weight: float | None
     reports: tuple[Report, ...]
 
 
@@ -42,14 +67,17 @@ class WorkersReturned(BaseException):
     """
 
 
-def exchange(stop_wanted: bool, losses: Sequence[float], capacity: int, reports: Sequence[Report]) -> Header:
+def exchange(stop_wanted: bool, losses: Sequence[Loss], capacity: int, reports: Sequence[Report]) -> Header:
     """Send this worker's row and receive everybody's. A collective.
 
     Args:
         stop_wanted: as in `Header`.
-        losses: this worker's weighted losses, `capacity` of them at most.
+        losses: of this worker's micro-batches, `capacity` of them at most.
         capacity: the largest number of losses that a worker may have; the same everywhere.
         reports: integers, as many as on every other worker.
+
+    Raises:
+        GradientError: the script has given weights for some micro-batches only.
     """
     lengths = [len(report) for report in reports]
     row = np.zeros(
@@ -57,16 +85,51 @@ def exchange(stop_wanted: bool, losses: Sequence[float], capacity: int, reports:
         dtype=[
             ("stop", np.int64),
             ("losses", np.float64, (capacity,)),
+            ("weights", np.float64, (capacity,)),
+            ("kinds", np.int64, (len(Weighting),)),
             ("reports", np.int32, (sum(lengths) + sum(lengths) % 2,)),
         ],
     )
     row["stop"] = stop_wanted
-    row["losses"][0, : len(losses)] = losses
+    row["losses"][0, : len(losses)] = [each.value for each in losses]
+    row["weights"][0, : len(losses)] = [each.weight for each in losses]
+    for each in losses:
+        if each.weighting is not None:
+            row["kinds"][0, each.weighting] = 1
     if reports:
         row["reports"][0, : sum(lengths)] = np.concatenate(reports)
     rows = gather(row, "edt.header")
     parts = np.split(rows["reports"][:, : sum(lengths)], np.cumsum(lengths)[:-1], axis=1) if reports else []
-    return Header(bool(rows["stop"].any()), exact_sum(rows["losses"].ravel().tolist()), tuple(parts))
+    loss, weight = mean_loss(
+        rows["losses"].ravel().tolist(),
+        rows["weights"].ravel().tolist(),
+        [bool(column.any()) for column in rows["kinds"].T],
+    )
+    return Header(bool(rows["stop"].any()), loss, weight, tuple(parts))
+
+
+def mean_loss(
+    losses: Sequence[float], weights: Sequence[float], kinds: Sequence[bool]
+) -> tuple[float, float | None]:
+    """A batch's mean loss, and the sum of the weights that the script gave.
+
+    Args:
+        losses: of micro-batches, weighted.
+        weights: given by the script.
+        kinds: which of `Weighting` there are.
+
+    Raises:
+        GradientError: both.
+    """
+    if all(kinds):
+        raise GradientError(
+            "step.backward() was given a weight for some micro-batches of a step and none for others; pass "
+            "one in every call, 0 where there is nothing to average over"
+        )
+    if not kinds[Weighting.GIVEN]:
+        return exact_sum(losses), None
+    weight = exact_sum(weights)
+    return exact_sum(losses) / weight if weight else math.nan, weight
 
 
 def check_steps(steps: Sequence[int]) -> None:
@@ -80,6 +143,21 @@ def check_steps(steps: Sequence[int]) -> None:
         raise GradientError(
             f"calls of optimizer.step() since the last pass over a step: {steps[0]} on rank 0, "
             f"{', '.join(others)}; every worker has to step, or each trains a model of its own"
+        )
+
+
+def check_outside(flags: Sequence[int]) -> None:
+    """Check that all workers or none have gradients from outside the loop over a step.
+
+    Raises:
+        GradientError: only some have.
+    """
+    if any(flags) and not all(flags):
+        ranks = ", ".join(str(rank) for rank, flag in enumerate(flags) if flag)
+        raise GradientError(
+            "loss.backward() outside the loop over a step's micro-batches has left gradients on rank "
+            f"{ranks} only; call it on every worker, or optimizer.zero_grad() after it where they are not to "
+            "be trained on"
         )
 
 

@@ -2,7 +2,7 @@
 
 import itertools
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, get_args
 
 import torch
@@ -104,12 +104,23 @@ def DistributedOptimizer(  # noqa: N802 - the name Horovod's users know
     reducer.register(own)
     optimizer._edt_reducer = own  # type: ignore[attr-defined]
 
-    def before_step(*_: Any) -> None:
+    _hook_steps(optimizer, parameters)
+    return optimizer
+
+
+def _hook_steps(optimizer: torch.optim.Optimizer, parameters: Callable[[], list[torch.nn.Parameter]]) -> None:
+    """Tell the reducers of its parameters when it steps."""
+
+    def before(*_: Any) -> None:
         for each in reducer.reducers_of(parameters()):
             each.before_optimizer_step()
 
-    optimizer.register_step_pre_hook(before_step)
-    return optimizer
+    def after(*_: Any) -> None:
+        for each in reducer.reducers_of(parameters()):
+            each.expire()
+
+    optimizer.register_step_pre_hook(before)
+    optimizer.register_step_post_hook(after)
 
 
 def reducer_of(value: Any) -> ExactReducer | RingReducer | None:

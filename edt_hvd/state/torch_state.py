@@ -138,9 +138,13 @@ class TorchState(State):  # type: ignore[misc]
             self.check_host_updates()
 
     def _begin_epoch(self) -> None:
-        """Make up for what the commit after an epoch's last step has put off, if all loaders go on."""
+        """Make up for what the commit after an epoch's last step has put off, if all loaders go on.
+
+        In the middle of another loader's step, that is left to the next commit.
+        """
         values = self._values()
-        if not any(loader.is_ending for loader in of_type(values, ElasticDataLoader)):
+        loaders = of_type(values, ElasticDataLoader)
+        if not any(loader.is_ending or loader.is_in_step for loader in loaders):
             found = self._check_structure(values)
             self._committed_at = now = time.monotonic()
             self._make_rollback_point(values, found, now)

@@ -122,6 +122,16 @@ def test_a_sample_draws_other_numbers_in_another_epoch_or_with_another_seed(draw
     assert all(len({drawn[i], second[i], other[i]}) == 3 for i in drawn)
 
 
+def test_repeats_of_a_sample_draw_numbers_of_their_own() -> None:
+    """Repeated augmentation and oversampling: several views of a sample, collated apart, too."""
+    loader = loader_of(Augmented(4), 2, sampler=[0, 1, 1, 1, 2, 1, 1, 3])
+    drawn = [sample for step in loader for micro_batch in step for sample in micro_batch]
+    assert [index for index, _ in drawn] == [0, 1, 1, 1, 2, 1, 1, 3]
+    assert len({numbers for _, numbers in drawn}) == 8
+    collated = edt_hvd.ElasticDataLoader([0, 0, 0], 3, 1, shuffle=False, collate_fn=lambda _: [draw()])
+    assert len({numbers for step in collated for each in step for numbers in each}) == 3
+
+
 @pytest.fixture
 def resized(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
     def to(rank: int, size: int) -> None:

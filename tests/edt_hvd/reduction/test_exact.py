@@ -40,6 +40,7 @@ class Worker:
         )
 
     def begin(self, micro_batches: int) -> None:
+        self.reducer.expire()  # an optimizer has stepped
         self.reducer.begin_pass(micro_batches)
 
     def run(self, micro_batch: MicroBatch, weight: float, last: bool = False, scaled: bool = False) -> None:
@@ -72,6 +73,7 @@ def step_together(
     micro_batches: Sequence[MicroBatch],
     weights: Sequence[float],
     shares: Sequence[int],
+    divisor: float | None = None,
 ) -> list[torch.Tensor | None]:
     """A step of several workers, each with the micro-batches that `shares` gives it; worker 0's gradients."""
     for worker in workers:
@@ -81,7 +83,7 @@ def step_together(
         workers[shares[number]].run(each, weight, last=number == mine[-1])
     reports = np.stack([worker.reducer.report() for worker in workers])
     _reduce([worker.reducer for worker in workers], reports)
-    workers[0].reducer.finish_pass(reports)
+    workers[0].reducer.finish_pass(reports, divisor)
     for worker in workers[1:]:
         worker.reducer.reset()
         worker.reducer.load_state_dict(workers[0].reducer.state_dict())
@@ -144,10 +146,11 @@ def trainings(draw: st.DrawFn) -> dict[str, Any]:
             present = draw(st.lists(st.booleans(), min_size=3, max_size=3))
             batch.append([g if there else None for g, there in zip(gradients, present, strict=True)])
         samples = [draw(st.integers(1, 4)) for _ in batch]
-        weights = [each / sum(samples) for each in samples]
+        divisor = draw(st.none() | st.just(float(sum(samples))))
+        weights = samples if divisor else [each / sum(samples) for each in samples]
         workers = draw(st.integers(1, 4))
         shares = [draw(st.integers(0, workers - 1)) for _ in batch]
-        steps.append((batch, weights, workers, shares))
+        steps.append((batch, weights, workers, shares, divisor))
     return {"like": like, "bits": draw(st.sampled_from([32, 64])), "steps": steps}
 
 
@@ -157,9 +160,9 @@ def trainings(draw: st.DrawFn) -> dict[str, Any]:
 def test_gradients_and_history_are_bitwise_the_same_for_every_division(training: dict[str, Any]) -> None:
     alone = Worker(training["like"], training["bits"])
     crew = [Worker(training["like"], training["bits"], bucket_bytes=1) for _ in range(4)]
-    for batch, weights, workers, shares in training["steps"]:
-        found = step_together(crew[:workers], batch, weights, shares)
-        expected = step_together([alone], batch, weights, [0] * len(batch))
+    for batch, weights, workers, shares, divisor in training["steps"]:
+        found = step_together(crew[:workers], batch, weights, shares, divisor)
+        expected = step_together([alone], batch, weights, [0] * len(batch), divisor)
         assert bits_of(found) == bits_of(expected)
         assert crew[0].exponents == alone.exponents
         for newcomer in crew[1:]:

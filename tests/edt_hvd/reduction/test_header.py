@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edt_hvd.reduction import header
-from edt_hvd.reduction.header import exact_sum, exchange, rounded
+from edt_hvd.reduction.header import Loss, exact_sum, exchange, rounded
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False)))
@@ -41,6 +41,6 @@ def test_one_worker_that_wants_to_stop_is_enough(monkeypatch: pytest.MonkeyPatch
         return np.concatenate([other, row])
 
     monkeypatch.setattr(header, "gather", two_rows)
-    found = exchange(True, [1.0], 1, [np.array([1, 2, 3], dtype=np.int32)])
+    found = exchange(True, [Loss(1.0)], 1, [np.array([1, 2, 3], dtype=np.int32)])
     assert (found.stop_wanted, found.loss) == (True, 3.0)
     assert found.reports[0].tolist() == [[9, 9, 9], [1, 2, 3]]
