@@ -12,7 +12,7 @@ from horovod.common.elastic import State
 from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt
 from horovod.runner.elastic.worker import HostUpdateResult
 
-from edt_hvd.errors import StateError
+from edt_hvd.errors import ResizeInterrupt, StateError
 from edt_hvd.initialization import init
 from edt_hvd.reduction import reducer
 from edt_hvd.reporting import ResizeReport
@@ -91,7 +91,7 @@ def _run(
             stacklevel=3,
         )
     current.save_state = lambda: _save(state)
-    current.on_stop(lambda generation: _announce(state, generation))
+    current.on_stop = lambda generation: _announce(state, generation)
     report = ResizeReport.first(current.generation, hvd.size())
     failures = _Failures()
     while True:
@@ -110,7 +110,7 @@ def _run(
                 raise
             current.abandon()
             state.restore()
-        except HostsUpdatedInterrupt:
+        except (HostsUpdatedInterrupt, ResizeInterrupt):
             pass
         stopped_at = getattr(state, "committed_at", None) or time.monotonic()
         previous_size = report.trained_size

@@ -12,11 +12,19 @@
     ├── CheckpointError        a checkpoint that is damaged; another one is used, so scripts do not see it
     └── StateError             a state or checkpoint that cannot be read or does not fit
 
+A resize is a `ResizeInterrupt`, which is no `Exception`.
 Bad arguments raise the built-in `ValueError` or `TypeError`. What a script may want to know but can live with
 is a `NonFiniteGradientWarning` or a plain `UserWarning`.
 """
 
 from collections.abc import Sequence
+
+
+class ResizeInterrupt(BaseException):
+    """A new world is to be formed; `edt_hvd.elastic` handles it.
+
+    No `Exception`: what a script does about errors, such as those of an allocation, must let it through.
+    """
 
 
 class EdtError(Exception):

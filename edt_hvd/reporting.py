@@ -1,6 +1,7 @@
 """The coordinator's reports: values, progress, and how long resizes took."""
 
 import json
+import operator
 from typing import Any
 
 import horovod.torch as hvd
@@ -87,19 +88,27 @@ def _plain(name: str, value: Any) -> Value:
     return plain
 
 
-def send_progress(step: int, epoch: int | None, now: float, at_once: bool = False) -> None:
+def send_progress(step: int, epoch: Any, now: float, at_once: bool = False) -> None:
     """Report how far training is, once per `REPORT_INTERVAL` at most unless `at_once`."""
     global _sent_at, _display
     if hvd.rank() != 0 or not (at_once or now - _sent_at >= REPORT_INTERVAL):
         return
     _sent_at = now
-    progress = Progress(step, epoch, hvd.size(), dict(_values))
+    progress = Progress(step, _whole_number(epoch), hvd.size(), dict(_values))
     launcher = world.current().launcher
     if launcher is not None:
         launcher.send(progress)
     elif _values:
         _display = _display or progress_display.for_this_process()
         _display.show(progress, now)
+
+
+def _whole_number(value: Any) -> int | None:
+    """An integer of Python, NumPy or torch as one of Python's; None for anything else."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
 
 
 def end_progress() -> None:

@@ -18,10 +18,10 @@ class Bucket(ABC):
     """Neighbouring parameters whose gradients are reduced together; complex ones as pairs of real numbers.
 
     Args:
-        name: of its all-reduces.
         parameters: of one dtype and device.
 
     Attributes:
+        name: of its all-reduces.
         flat: the gradients after the reduction, one behind the other, real; `views` are its parts by
             parameter, in the parameter's type.
         launched: the all-reduce of this step is under way.
@@ -30,9 +30,9 @@ class Bucket(ABC):
         waiting_for: the parameters, by index, without a gradient yet in the last micro-batch here.
     """
 
-    def __init__(self, name: str, parameters: Sequence[torch.nn.Parameter]) -> None:
+    def __init__(self, parameters: Sequence[torch.nn.Parameter]) -> None:
         first = as_real(parameters[0].detach())
-        self.name = name
+        self.name = ""
         self.parameters = parameters
         self.sizes = [as_real(p.detach()).numel() for p in parameters]
         self.offsets = list(itertools.accumulate(self.sizes, initial=0))

@@ -30,8 +30,8 @@ _INTEGERS: dict[IntegerBits, torch.dtype] = {32: torch.int32, 64: torch.int64}
 class ExactBucket(Bucket):
     """Adds up gradients as integers, each parameter's on a grid of its own."""
 
-    def __init__(self, name: str, parameters: Sequence[torch.nn.Parameter], bits: IntegerBits) -> None:
-        super().__init__(name, parameters)
+    def __init__(self, parameters: Sequence[torch.nn.Parameter], bits: IntegerBits) -> None:
+        super().__init__(parameters)
         self._total = torch.zeros(self.flat.numel(), dtype=_INTEGERS[bits], device=self.flat.device)
         self.sums = [FixedPointSum(part) for part in self._total.split(self.sizes)]  # type: ignore[no-untyped-call]
 
@@ -61,14 +61,13 @@ class ExactReducer(BucketReducer[ExactBucket]):
     """Fixed-point sums, and the history that their grids follow from.
 
     Args:
-        name, parameters, bucket_bytes: as for `BucketReducer`.
+        parameters, bucket_bytes: as for `BucketReducer`.
         bits: of the integers that are added up and reduced.
         names: gives the parameters' names, in the order of `parameters`, for messages.
     """
 
     def __init__(
         self,
-        name: str,
         parameters: Callable[[], list[torch.nn.Parameter]],
         bucket_bytes: int,
         bits: IntegerBits,
@@ -83,10 +82,10 @@ class ExactReducer(BucketReducer[ExactBucket]):
         self._outside: dict[torch.nn.Parameter, tuple[int, int]] = {}
         self._not_finite: set[torch.nn.Parameter] = set()
         self._has_differed = False
-        super().__init__(name, parameters, bucket_bytes)
+        super().__init__(parameters, bucket_bytes)
 
-    def _new_bucket(self, name: str, parameters: Sequence[torch.nn.Parameter]) -> ExactBucket:
-        return ExactBucket(name, parameters, self._bits)
+    def _new_bucket(self, parameters: Sequence[torch.nn.Parameter]) -> ExactBucket:
+        return ExactBucket(parameters, self._bits)
 
     # The history, as a state.
 

@@ -1,6 +1,5 @@
 """The distributed optimizer: an ordinary torch optimizer whose gradients are those of the whole batch."""
 
-import itertools
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, get_args
@@ -17,8 +16,6 @@ from edt_hvd.reduction.ring import RingReducer
 
 OptimizerT = TypeVar("OptimizerT", bound=torch.optim.Optimizer)
 Reduction = Literal["exact", "ring"]
-
-_serial = itertools.count()
 
 
 def DistributedOptimizer(  # noqa: N802 - the name Horovod's users know
@@ -85,21 +82,18 @@ def DistributedOptimizer(  # noqa: N802 - the name Horovod's users know
             for number, parameter in enumerate(group["params"])
         ]
 
-    serial = next(_serial)
-    name = str(serial)
-
-    def description() -> Description:
+    def description(place: int) -> Description:
         held = alive()
-        what = f"distributed optimizer {serial + 1}"
-        own = f"{type(held).__name__}, reduction={reduction!r}, {integer_bits} bits, {bucket_bytes=}"
-        return {what: own} | _described(what, groups())
+        what = f"distributed optimizer {place + 1}"
+        kind = f"{type(held).__name__}, reduction={reduction!r}, {integer_bits} bits, {bucket_bytes=}"
+        return {what: kind} | _described(what, groups())
 
     own: ExactReducer | RingReducer
     if reduction == "exact":
-        own = ExactReducer(name, parameters, bucket_bytes, integer_bits, names)
+        own = ExactReducer(parameters, bucket_bytes, integer_bits, names)
         compile_by_shape()
     else:
-        own = RingReducer(name, parameters, bucket_bytes)
+        own = RingReducer(parameters, bucket_bytes)
     own.description = description
     reducer.register(own)
     optimizer._edt_reducer = own  # type: ignore[attr-defined]

@@ -143,25 +143,22 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
     the last commit, are not added to.
 
     Args:
-        name: of this reducer's all-reduces, other than that of any other reducer.
         parameters: gives the optimizer's parameters; asked at every step, since they may change.
         bucket_bytes: see `BUCKET_BYTES`.
 
     Attributes:
         steps: of the optimizer since the last pass; the same on every worker.
-        description: gives what must be the same on every worker.
+        description: gives what must be the same on every worker, by the place of this reducer.
     """
 
     def __init__(
         self,
-        name: str,
         parameters: Callable[[], list[torch.nn.Parameter]],
         bucket_bytes: int = BUCKET_BYTES,
     ) -> None:
-        self._name = name
         self._parameters = parameters
         self._bucket_bytes = bucket_bytes
-        self.description: Callable[[], Description] = dict
+        self.description: Callable[[int], Description] = lambda place: {}
         self._current: Layout[BucketT] = Layout([], [])
         self._spare: Layout[BucketT] = Layout([], [])
         self._hooks: dict[torch.nn.Parameter, Any] = {}
@@ -203,15 +200,20 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
 
     @override
     def describe(self) -> Description:
-        return self.description()
+        return self.description(self.place)
 
     def has(self, parameter: torch.nn.Parameter) -> bool:
         """Whether its optimizer has this parameter."""
         return parameter in self._hooks
 
     @abstractmethod
-    def _new_bucket(self, name: str, parameters: Sequence[torch.nn.Parameter]) -> BucketT:
+    def _new_bucket(self, parameters: Sequence[torch.nn.Parameter]) -> BucketT:
         """A bucket of this reduction."""
+
+    @property
+    def place(self) -> int:
+        """How many reducers that are alive were registered before it; the same on every worker."""
+        return sum(1 for _ in itertools.takewhile(lambda each: each is not self, _bucket_reducers()))
 
     # The loop over a step.
 
@@ -486,8 +488,12 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
 
     def _layout(self, parameters: list[torch.nn.Parameter]) -> None:
         """Put the trainable parameters into buckets, anew when they are others than last time."""
-        if self._current.is_of(parameters):
-            return
+        if not self._current.is_of(parameters):
+            self._lay_out_anew(parameters)
+        for number, bucket in enumerate(self._buckets):
+            bucket.name = f"edt.{self.place}.bucket.{number}"
+
+    def _lay_out_anew(self, parameters: list[torch.nn.Parameter]) -> None:
         self._hook_all()
         for parameter, (bucket, index) in self._bucket_of.items():
             if parameter.grad is bucket.views[index]:  # one frozen now must not be stepped on an old gradient
@@ -498,8 +504,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         else:
             _check_types(parameters)
             groups = cut(parameters, self._bucket_bytes)
-            names = (f"edt.{self._name}.bucket.{number}" for number in itertools.count())
-            self._current = Layout(parameters, [self._new_bucket(next(names), group) for group in groups])
+            self._current = Layout(parameters, [self._new_bucket(group) for group in groups])
         self._spare = previous if not parameters else Layout([], [])
 
     def _of_later_reducers(self) -> set[torch.nn.Parameter]:

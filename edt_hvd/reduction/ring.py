@@ -24,8 +24,8 @@ class RingBucket(Bucket):
 class RingReducer(BucketReducer[RingBucket]):
     """Float sums. Their last bits depend on how many workers there are."""
 
-    def _new_bucket(self, name: str, parameters: Sequence[torch.nn.Parameter]) -> RingBucket:
-        return RingBucket(name, parameters)
+    def _new_bucket(self, parameters: Sequence[torch.nn.Parameter]) -> RingBucket:
+        return RingBucket(parameters)
 
     @override
     def _read(self, bucket: RingBucket) -> None:

@@ -18,7 +18,7 @@ from horovod.common.exceptions import HostsUpdatedInterrupt
 from edt_hvd import observing
 from edt_hvd.data import random_state
 from edt_hvd.data.loader import ElasticDataLoader
-from edt_hvd.errors import StateError
+from edt_hvd.errors import ResizeInterrupt, StateError
 from edt_hvd.observing import Values
 from edt_hvd.reduction import agreement, buffers, reducer
 from edt_hvd.reduction.grad_modes import ordinary_tensors
@@ -113,7 +113,7 @@ class TorchState(State):  # type: ignore[misc]
         its beginning, and never where the loader has nothing left to give.
 
         Raises:
-            HostsUpdatedInterrupt: a new world is to be formed; `edt_hvd.elastic` handles it.
+            ResizeInterrupt: a new world is to be formed; `edt_hvd.elastic` handles it.
             RuntimeError: inside the loop over a step's micro-batches.
             StateError: without `prepare`: an object is made of other parts than when the function was first
                 entered, or a plain value was replaced by an object with `state_dict`, or such an object by a
@@ -193,13 +193,16 @@ class TorchState(State):  # type: ignore[misc]
                     value.register_step_post_hook(self._rollback.step_hook())
 
     def check_host_updates(self) -> None:
-        """Raise `HostsUpdatedInterrupt` when all workers have agreed on a change of the world."""
+        """Raise `ResizeInterrupt` when all workers have agreed on a change of the world."""
         if isinstance(world.current(), FixedWorld):
             return
         if agreement.stop_agreed():
-            raise HostsUpdatedInterrupt(skip_sync=False)
+            raise ResizeInterrupt
         if not reducer.sends_headers():
-            super().check_host_updates()
+            try:
+                super().check_host_updates()
+            except HostsUpdatedInterrupt:
+                raise ResizeInterrupt from None
 
     # What the elastic function's wrapper calls.
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
-from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt
+from horovod.common.exceptions import HorovodInternalError
 
 from edt_hvd.errors import StateError
 from edt_hvd.observing import Values
@@ -161,7 +161,7 @@ def _load(values: Values, tree: Mapping[str, Any], kinds: ModuleKinds) -> dict[s
             continue
         try:
             _load_object(objects[name], saved, name in kinds.stepped, name in kinds.optimizers)
-        except (HorovodInternalError, HostsUpdatedInterrupt):
+        except HorovodInternalError:
             raise
         except Exception as error:
             raise StateError(f"its {name} cannot be loaded: {type(error).__name__}: {error}") from error

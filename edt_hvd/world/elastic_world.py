@@ -35,6 +35,7 @@ class ElasticWorld(ABC):
         entered: whether an elastic function has been called.
         assigned_at: when this worker was assigned to the present world, by the monotonic clock.
         save_state: called when this worker leaves as the last that has the state.
+        on_stop: called in any thread, with the number of every newer generation that is announced.
         has_lost_state: whether training has begun, and no worker of the present world has its state.
     """
 
@@ -45,13 +46,12 @@ class ElasticWorld(ABC):
         self.finished = False
         self.entered = False
         self.assigned_at = 0.0
-        self.save_state: Callable[[], None] = lambda: None
+        self._forget_state()
         self.has_lost_state = False
         self._lock = threading.Lock()
         self._forming: int | None = None
         """The generation of the world that is being formed."""
         self._broken_generation = 0
-        self._on_stop: list[Callable[[int], None]] = []
 
     # What the subclasses know.
 
@@ -79,10 +79,6 @@ class ElasticWorld(ABC):
         """Wait outside any world for the next assignment; None when this worker is to leave."""
 
     # What the elastic function's wrapper calls.
-
-    def on_stop(self, callback: Callable[[int], None]) -> None:
-        """Call `callback(generation)`, in any thread, whenever a newer generation is announced."""
-        self._on_stop.append(callback)
 
     def join(self) -> None:
         """Wait for a first assignment, unless this worker is a member of a world."""
@@ -133,6 +129,12 @@ class ElasticWorld(ABC):
         """End the training of this worker: it takes no part in worlds that are announced from now on."""
         stages.enter(Stage.OUTSIDE)
         self.finished = True
+        self._forget_state()
+
+    def _forget_state(self) -> None:
+        """Keep nothing of a state, with its models, whose training is over."""
+        self.save_state: Callable[[], None] = lambda: None
+        self.on_stop: Callable[[int], None] = lambda generation: None
 
     @property
     def stop_wanted(self) -> bool:
@@ -159,8 +161,7 @@ class ElasticWorld(ABC):
         raise SystemExit(0)
 
     def _note_announced(self, generation: int) -> None:
-        for callback in self._on_stop:
-            callback(generation)
+        self.on_stop(generation)
 
     def _note_broken(self, generation: int) -> None:
         """Abort the collectives of a world that has lost a member, which would end by a timeout only."""

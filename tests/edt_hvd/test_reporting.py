@@ -48,6 +48,9 @@ def test_progress_is_sent_now_and_then(launcher: Recorder) -> None:
     assert [sent["step"] for _, sent in launcher.messages] == [0, 4, 8]
     send_progress(10, None, now=9 * REPORT_INTERVAL / 4, at_once=True)
     assert launcher.messages[-1][1]["step"] == 10
+    for epoch, sent in ((np.int64(3), 3), (torch.tensor(3), 3), (0.5, None), ("warm-up", None)):
+        send_progress(11, epoch, now=0.0, at_once=True)
+        assert type(launcher.messages[-1][1]["epoch"]) is type(sent)
 
 
 @pytest.mark.parametrize("value", [torch.zeros(2), np.zeros(2), [1], None])

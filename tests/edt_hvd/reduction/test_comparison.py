@@ -36,7 +36,7 @@ def described(**changes: Any) -> Mapping[str, str]:
     edt_hvd.DistributedOptimizer(optimizer, integer_bits=given["bits"])
     found = optimizer._edt_reducer.describe()  # type: ignore[attr-defined]
     del state
-    number = str(int(optimizer._edt_reducer._name) + 1)  # type: ignore[attr-defined]
+    number = str(optimizer._edt_reducer.place + 1)  # type: ignore[attr-defined]
     return {what.replace(f"optimizer {number}", "optimizer 1"): value for what, value in found.items()}
 
 

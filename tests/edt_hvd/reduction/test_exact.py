@@ -32,7 +32,6 @@ class Worker:
     ) -> None:
         self.parameters = [nn.Parameter(torch.zeros_like(each)) for each in like]
         self.reducer = ExactReducer(
-            "test",
             lambda: self.parameters,
             bucket_bytes,
             bits,

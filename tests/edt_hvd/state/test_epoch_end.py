@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from horovod.common.exceptions import HostsUpdatedInterrupt
 from torch import nn
 
 import edt_hvd
+from edt_hvd.errors import ResizeInterrupt
 from edt_hvd.reduction import agreement
 from edt_hvd.state import torch_state
 
@@ -50,7 +50,7 @@ def test_in_the_middle_of_an_epoch_a_resize_is_carried_out_at_the_commit(announc
     loop = train(state, state.loader0)
     next(loop)
     announced.append(True)
-    with pytest.raises(HostsUpdatedInterrupt):
+    with pytest.raises(ResizeInterrupt):
         next(loop)
     assert state.loader0.position == 2
 
@@ -64,7 +64,7 @@ def test_at_the_end_of_an_epoch_it_waits_for_the_next(announced: list[bool]) -> 
             announced.append(True)
     assert seen == [0, 1, 2]
     state.epoch += 1
-    with pytest.raises(HostsUpdatedInterrupt):
+    with pytest.raises(ResizeInterrupt):
         next(train(state, state.loader0))
     assert (state.epoch, state.loader0.epoch, state.loader0.position) == (1, 1, 0)
 
@@ -82,7 +82,7 @@ def test_of_two_loaders_both_have_to_go_on(announced: list[bool]) -> None:
     third = train(state, state.loader0)
     assert next(third) == 0
     assert list(second) == []
-    with pytest.raises(HostsUpdatedInterrupt):
+    with pytest.raises(ResizeInterrupt):
         next(train(state, state.loader1))
 
 

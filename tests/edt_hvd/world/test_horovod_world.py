@@ -1,10 +1,12 @@
 """What a worker asks Horovod's elastic driver; what becomes of it is in tests/system."""
 
 import threading
+import weakref
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+import torch
 
 from edt_hvd import errors
 from edt_hvd.world import horovod_world
@@ -95,7 +97,7 @@ def test_changes_count_until_the_driver_is_asked(driver: Driver, monkeypatch: py
     here = HorovodWorld(environ(driver.server_port))
     here.generation = 1
     told: list[int] = []
-    here.on_stop(told.append)
+    here.on_stop = told.append
     assert not here.stop_wanted
     here.on_hosts_updated(17, 1)
     here.on_hosts_updated(17, 1)  # in the same second
@@ -105,6 +107,18 @@ def test_changes_count_until_the_driver_is_asked(driver: Driver, monkeypatch: py
     assert not here.stop_wanted
     here.on_hosts_updated(17, 1)  # while the world is being formed
     assert here.stop_wanted
+
+
+def test_nothing_is_kept_of_a_training_that_has_ended(driver: Driver) -> None:
+    here = HorovodWorld(environ(driver.server_port))
+    model = torch.nn.Linear(1, 1)
+    kept = weakref.ref(model)
+    here.on_stop = lambda generation, model=model: None  # type: ignore[misc]
+    here.save_state = lambda model=model: None  # type: ignore[misc]
+    del model
+    assert kept() is not None
+    here.finish()
+    assert kept() is None
 
 
 TWO = Assign(0, 2, 0, 1, 0, 2, "node1", generation=1, port=1)
