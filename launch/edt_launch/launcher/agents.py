@@ -6,8 +6,10 @@ asked for only after an agent has said hello, so that one that was never heard o
 
 import asyncio
 import contextlib
+import signal
 import subprocess
 import threading
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from edt_launch.agent import protocol
-from edt_launch.agent.processes import JOB_VARIABLE
+from edt_launch.agent.processes import JOB_VARIABLE, REAP_TIMEOUT
 from edt_launch.core.errors import StartError
 from edt_launch.core.lines import LineSplitter
 from edt_launch.launcher.connectors.connector import AGENT, Connector
@@ -27,6 +29,17 @@ LAST_WORDS = 20
 
 LAST_WORDS_GRACE = 1.0
 """Seconds after its end in which those may come, as somebody else may have its standard error open."""
+
+ANSWER_TIMEOUT = 300.0
+"""Seconds that an agent has to say hello, or to start a worker; it waits for a warm server no longer than
+`agent.workers.REQUEST_TIMEOUT`. One that takes longer is killed."""
+
+END_TIMEOUT = 10.0
+"""Seconds that an agent has to end once it has closed its output."""
+
+TICK = 1.0
+"""Seconds between two looks whether an agent is late. A longer one, as when this process was stopped together
+with its agents, counts for as much."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +80,8 @@ class Agents:
     """Starts agents, sends orders to them and hears their reports.
 
     What differs from host to host is filled in in `setup`. `connector` starts the agents of remote hosts.
-    `notify` is told of everything that happens, in the thread of the agents.
+    `notify` is told of everything that happens, in the thread of the agents. An agent that does not answer for
+    `timeout` seconds is killed.
     """
 
     _group: asyncio.TaskGroup
@@ -79,8 +93,10 @@ class Agents:
         is_remote: Callable[[str], bool],
         connector: Connector,
         notify: Callable[[HostEvent], None],
+        timeout: float = ANSWER_TIMEOUT,
     ) -> None:
         self._setup = setup
+        self._timeout = timeout
         self._logs = logs
         self._is_remote = is_remote
         self._connector = connector
@@ -195,7 +211,8 @@ class Agents:
                 self._is_closing = True
                 for link in self._links.values():
                     link.process.kill()
-                    link.process.wait()
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        link.process.wait(REAP_TIMEOUT)
                 self._links.clear()
 
     def _hang_up(self) -> None:
@@ -210,8 +227,10 @@ class Agents:
             if self._is_closing:
                 link.hang_up()
             listening = self._group.create_task(self._listen(host, link, errors))
+            watching = self._group.create_task(self._watch(host, link))
             await self._hear(host, link, reports)
-            exit_code = link.process.wait()
+            watching.cancel()
+            exit_code = await link.ended(END_TIMEOUT)
             await asyncio.wait([listening], timeout=LAST_WORDS_GRACE)
             listening.cancel()
         with self._lock:
@@ -227,6 +246,14 @@ class Agents:
                     self._take(host, link, report)
             except protocol.ProtocolError as error:
                 self._refuse(host, link, f"the agent has sent {error}")
+                return
+
+    async def _watch(self, host: str, link: "_Link") -> None:
+        """Kill an agent that does not answer: it is stopped, or its host is."""
+        while True:
+            await asyncio.sleep(min(TICK, self._timeout))
+            if (late := link.later(min(TICK, self._timeout), self._timeout)) is not None:
+                self._refuse(host, link, f"the agent has not {late} for {self._timeout:g} s, and is killed")
                 return
 
     async def _listen(self, host: str, link: "_Link", errors: asyncio.StreamReader) -> None:
@@ -250,6 +277,8 @@ class Agents:
                 self._refuse(host, link, reason)
                 return
             link.greet()
+        elif isinstance(report, protocol.Started | protocol.Exited):
+            link.unanswered.pop(report.worker, None)
         self._notify(HostEvent(host, report))
 
     def _refuse(self, host: str, link: "_Link", reason: str) -> None:
@@ -294,6 +323,10 @@ class _Link:
         self._input: asyncio.WriteTransport | None = None
         self._waiting: list[protocol.Order] = []
         """What is to be sent after the hello."""
+        self.unanswered: dict[int, float] = {}
+        """Workers that are to be started, and for how many seconds."""
+        self._silence = 0.0
+        """Seconds without a hello."""
 
     @contextlib.asynccontextmanager
     async def opened(
@@ -325,8 +358,35 @@ class _Link:
 
     def write(self, order: protocol.Order) -> None:
         """Send an order now, if there is somebody to read it."""
+        if isinstance(order, protocol.Start):
+            self.unanswered[order.worker] = 0.0
         if self._input is not None and not self._input.is_closing():
             self._input.write(protocol.write(order))
+
+    def later(self, seconds: float, limit: float) -> str | None:
+        """So many seconds have passed; what the agent should have done by now, if its time is over."""
+        self._silence += 0.0 if self.has_connected else seconds
+        if self._silence > limit:
+            return "said hello"
+        for worker in self.unanswered:
+            self.unanswered[worker] += seconds
+        late = [worker for worker, waited in self.unanswered.items() if waited > limit]
+        return f"started worker {late[0]}" if late else None
+
+    async def ended(self, timeout: float) -> int:
+        """Wait for the end of the process, which is killed if it takes too long; returns its exit code.
+
+        -9 for one that the kernel does not let go of.
+        """
+        deadline = time.monotonic() + timeout
+        while (exit_code := self.process.poll()) is None and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+        if exit_code is not None:
+            return exit_code
+        self.process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(REAP_TIMEOUT)
+        return -signal.SIGKILL
 
     def hang_up(self) -> None:
         """Send no more than what has been written."""
