@@ -35,6 +35,8 @@ class WmlaWorkers(Workers):
     output_option: str = "--result-dir"
     _hosts: HostChecker = field(default_factory=HostChecker, init=False)
     _master: tuple[str, int] | None = field(default=None, init=False)
+    _reserved: socket.socket | None = field(default=None, init=False)
+    """Keeps the port of a gang from everybody else."""
 
     def environment(self, common: Mapping[str, str]) -> dict[str, str]:
         """What all find in their environment: nothing that each process has its own value of, or none."""
@@ -66,9 +68,20 @@ class WmlaWorkers(Workers):
         """Where the first process of a gang listens."""
         if self._hosts.is_remote(host):
             return resolve(host) or host, random.choice(REMOTE_PORTS)
-        with socket.socket() as probe:
-            probe.bind((address, 0))
-            return address, int(probe.getsockname()[1])
+        self._reserved = reserved_port(address)
+        return address, int(self._reserved.getsockname()[1])
+
+
+def reserved_port(address: str) -> socket.socket:
+    """A socket with a free port, which the system gives to nobody else while the socket is open.
+
+    A process that is told of the port can listen there all the same, with SO_REUSEADDR, as torch and all common
+    servers do: the socket does not listen itself.
+    """
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind((address, 0))
+    return held
 
 
 def processes(framework: Framework, slots: Sequence[Slot]) -> tuple[Slot, ...]:

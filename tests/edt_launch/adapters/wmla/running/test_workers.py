@@ -1,5 +1,6 @@
 """What the driver does otherwise for a WMLA program."""
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,11 @@ def test_a_gang_meets_at_a_free_port_of_this_machine(result):
     assert first["MASTER_ADDR"] == second["MASTER_ADDR"] == "127.0.0.1"
     assert first["MASTER_PORT"] == second["MASTER_PORT"]
     assert (first["RANK"], second["RANK"], second["WORLD_SIZE"]) == ("0", "1", "2")
+    port = int(first["MASTER_PORT"])
+    with socket.socket() as stranger, pytest.raises(OSError, match="Address already in use"):
+        stranger.bind((HERE, port))
+    with socket.create_server((HERE, port)), socket.create_connection((HERE, port), timeout=30):
+        pass
 
 
 def test_or_at_the_address_of_its_first_host(result, monkeypatch):
