@@ -16,8 +16,8 @@ def end_with_peer(connection: socket.socket, timeout: float = PEER_TIMEOUT) -> N
     """Have a TCP connection fail when its other end has not answered for `timeout` seconds.
 
     An idle connection is probed by the kernel. The other end's process need not do anything for that, so a
-    process that is stopped is not lost until its kernel has no room for what is sent to it. Small messages are
-    sent at once. Options that the system does not know are left out.
+    process that is stopped is not lost until its kernel has no room for what is sent to it. Small messages
+    are sent at once. Options that the system does not know are left out.
     """
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

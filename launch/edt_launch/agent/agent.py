@@ -14,6 +14,7 @@ import sys
 import time
 
 from edt_launch.agent import forkable, protocol, subreaper, workers
+from edt_launch.agent.ports import reserve_port
 from edt_launch.agent.printing import Printing
 from edt_launch.agent.warm import CHUNK, WarmServer, open_log
 from edt_launch.agent.worker import Worker
@@ -104,6 +105,8 @@ class Agent:
                 self._set_up(order)
             case protocol.Start() | protocol.Kill():
                 self._take(order)
+            case protocol.Reserve():
+                self._send(protocol.Reserved(reserve_port()))
             case protocol.Taken(size):
                 self._printing.taken(size)
 

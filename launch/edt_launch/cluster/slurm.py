@@ -1,8 +1,8 @@
 """Slurm: the hosts and GPUs of the job that this process runs in.
 
-They come from the variables that Slurm sets. `SLURM_GPUS_ON_NODE` and `SLURM_JOB_GPUS` speak of the node of this
-process alone. So the GPUs of several nodes come from `SLURM_GPUS_PER_NODE` (of ``--gpus-per-node``), from
-`SLURM_GPUS_PER_TASK` (of ``--gpus-per-task``), or from ``scontrol show job --details``.
+They come from the variables that Slurm sets. `SLURM_GPUS_ON_NODE` and `SLURM_JOB_GPUS` speak of the node of
+this process alone. So the GPUs of several nodes come from `SLURM_GPUS_PER_NODE` (``--gpus-per-node``), from
+`SLURM_GPUS_PER_TASK` (``--gpus-per-task``), or from ``scontrol show job --details``.
 """
 
 import re
@@ -48,7 +48,9 @@ class Slurm(HostSource):
         if any(counts):
             if len(names) == 1 and listed:
                 return cls((_with_devices(names[0], tuple(listed.split(",")), listed),), job)
-            found = (HostSlots(n, c, tuple(map(str, range(c)))) for n, c in zip(names, counts, strict=True) if c)
+            found = (
+                HostSlots(n, c, tuple(map(str, range(c)))) for n, c in zip(names, counts, strict=True) if c
+            )
             return cls(tuple(found), job)
         counts = tasks_of(variables, len(names))
         return cls(tuple(without_devices(n, c) for n, c in zip(names, counts, strict=True)), job)
@@ -101,7 +103,9 @@ def _gpus(names: Sequence[str], job: str, variables: Mapping[str, str]) -> tuple
     counts = gpus_of_details(_details(job, here))
     missing = [name for name in names if name not in counts]
     if missing:
-        raise HostsError("scontrol show job --details", missing[0], "a line 'Nodes=... GRES=...' for each node")
+        raise HostsError(
+            "scontrol show job --details", missing[0], "a line 'Nodes=... GRES=...' for each node"
+        )
     return tuple(counts[name] for name in names)
 
 

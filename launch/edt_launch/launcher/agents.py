@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from edt_launch.agent import protocol
+from edt_launch.agent.ports import PORT_VARIABLE
 from edt_launch.agent.processes import JOB_VARIABLE, REAP_TIMEOUT
 from edt_launch.core.errors import StartError
 from edt_launch.core.lines import LineSplitter
@@ -80,8 +81,8 @@ class Agents:
     """Starts agents, sends orders to them and hears their reports.
 
     What differs from host to host is filled in in `setup`. `connector` starts the agents of remote hosts.
-    `notify` is told of everything that happens, in the thread of the agents. An agent that does not answer for
-    `timeout` seconds is killed.
+    `notify` is told of everything that happens, in the thread of the agents. An agent that does not answer
+    for `timeout` seconds is killed.
     """
 
     _group: asyncio.TaskGroup
@@ -152,14 +153,26 @@ class Agents:
             self._links[host] = link = _Link(words, None if is_remote else setup.environment)
             self._loop.call_soon_threadsafe(lambda: self._group.create_task(self._serve(host, link, setup)))
 
-    def start(self, host: str, worker: int, environment: Mapping[str, str]) -> None:
+    def start(
+        self, host: str, worker: int, environment: Mapping[str, str], meets_at: str | None = None
+    ) -> None:
         """Start a worker with variables of its own.
+
+        With `meets_at` it also finds the port that the agent of that host has reserved: one for all workers.
 
         Raises:
             StartError: there is no agent, and none can be executed.
         """
         self.open(host)
-        self._send(host, protocol.Start(worker, dict(environment)))
+        order = protocol.Start(worker, dict(environment))
+        if meets_at is None:
+            self._send(host, order)
+            return
+        self.open(meets_at)
+        with self._lock:
+            link, meeting = self._links.get(host), self._links.get(meets_at)
+            if link is not None and meeting is not None:
+                self._loop.call_soon_threadsafe(meeting.with_port, link, order)
 
     def kill(self, host: str, worker: int) -> None:
         """Kill a worker and everything that it has started."""
@@ -277,6 +290,8 @@ class Agents:
                 self._refuse(host, link, reason)
                 return
             link.greet()
+        elif isinstance(report, protocol.Reserved):
+            link.reserved(report.port)
         elif isinstance(report, protocol.Started | protocol.Exited):
             link.unanswered.pop(report.worker, None)
         self._notify(HostEvent(host, report))
@@ -326,7 +341,10 @@ class _Link:
         self.unanswered: dict[int, float] = {}
         """Workers that are to be started, and for how many seconds."""
         self._silence = 0.0
-        """Seconds without a hello."""
+        """Seconds without a hello, or without the port that it is to reserve."""
+        self._port: int | None = None
+        self._meeting: list[tuple[_Link, protocol.Start]] = []
+        """Workers that are to be started when the port is known, and where."""
 
     @contextlib.asynccontextmanager
     async def opened(
@@ -356,6 +374,21 @@ class _Link:
         while self._waiting:
             self.write(self._waiting.pop(0))
 
+    def with_port(self, link: "_Link", order: protocol.Start) -> None:
+        """Start a worker over a link, with the port that this agent has reserved."""
+        if not self._meeting and self._port is None:
+            self.put(protocol.Reserve())
+        self._meeting.append((link, order))
+        if self._port is not None:
+            self.reserved(self._port)
+
+    def reserved(self, port: int) -> None:
+        """The agent has reserved a port."""
+        self._port = port
+        while self._meeting:
+            link, order = self._meeting.pop(0)
+            link.put(replace(order, environment={**order.environment, PORT_VARIABLE: str(port)}))
+
     def write(self, order: protocol.Order) -> None:
         """Send an order now, if there is somebody to read it."""
         if isinstance(order, protocol.Start):
@@ -365,9 +398,9 @@ class _Link:
 
     def later(self, seconds: float, limit: float) -> str | None:
         """So many seconds have passed; what the agent should have done by now, if its time is over."""
-        self._silence += 0.0 if self.has_connected else seconds
+        self._silence = self._silence + seconds if self._meeting or not self.has_connected else 0.0
         if self._silence > limit:
-            return "said hello"
+            return "reserved a port" if self.has_connected else "said hello"
         for worker in self.unanswered:
             self.unanswered[worker] += seconds
         late = [worker for worker, waited in self.unanswered.items() if waited > limit]

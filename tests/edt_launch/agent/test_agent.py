@@ -301,7 +301,9 @@ def test_what_a_worker_writes_to_its_lifeline_does_not_end_the_agent(warm, forke
 @linux
 def test_a_warm_server_that_answers_nonsense_is_done_without(light):
     lying = "import edt_hvd.warm.server as s; s.Forked = lambda pid: s.Exited(127); m.ALWAYS"
-    agent = light("import sys; sys.exit(4)", more=f'warm._SERVER = warm._SERVER.replace("m.ALWAYS", "{lying}")')
+    agent = light(
+        "import sys; sys.exit(4)", more=f'warm._SERVER = warm._SERVER.replace("m.ALWAYS", "{lying}")'
+    )
     assert agent.run()[0] == 4
 
 

@@ -49,7 +49,9 @@ def test_each_node_has_its_own_number_of_gpus(
     assert [host.devices for host in found] == [tuple(map(str, range(count))) for count in counts]
 
 
-def test_gpus_of_other_nodes_that_slurm_does_not_tell_are_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpus_of_other_nodes_that_slurm_does_not_tell_are_not_guessed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(HostsError, match="ask Slurm for --gpus-per-node, or name hosts with -H"):
         hosts(JOB_ID="7", JOB_NODELIST="n[1-2]", GPUS_ON_NODE="3")

@@ -4,12 +4,14 @@ import os
 import queue
 import re
 import signal
+import socket
 import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from edt_launch.agent.protocol import Exited, Hello, Output, Setup, Started, Swept
@@ -114,6 +116,13 @@ def test_workers_elsewhere_over_ssh(hearing: Hearing, fake_ssh: Callable[[str], 
     hearing.agents.start("far", 0, {"EDT_WORKER": "0"})
     host, output = hearing.until(Output)
     assert (host, output.data) == ("far", b"0 far\n")
+    pids = []
+    for host in ("here", "far", "here"):  # a gang, whose first process is elsewhere
+        hearing.agents.start(host, 1 + len(pids), {"EDT_WORKER": "1"}, "far")
+        pids.append(hearing.until(Started)[1].pid)
+    (port,) = {psutil.Process(pid).environ()["MASTER_PORT"] for pid in pids}
+    with socket.socket() as stranger, pytest.raises(OSError, match="Address already in use"):
+        stranger.bind(("", int(port)))
     hearing.agents.close()
     assert hearing.until(Swept)[0] == "far"
     assert hearing.until(AllEnded)
@@ -161,7 +170,10 @@ def test_who_speaks_another_language_is_no_agent(
     "said, reason",
     [
         ("exec sleep 60", "the agent has not said hello for 0.3 s"),
-        ('read -r x; echo \'{"kind": "hello", "version": 1, "pid": 1}\'; exec sleep 60', "started worker 7 for"),
+        (
+            'read -r x; echo \'{"kind": "hello", "version": 2, "pid": 1}\'; exec sleep 60',
+            "started worker 7 for",
+        ),
         ("exec >&-; sleep 60", "was killed by signal 9"),  # ends nothing but its output
     ],
 )
