@@ -14,6 +14,7 @@ from edt_hvd.errors import CoordinatorLostError
 from edt_hvd.world import preemption
 from edt_messages import messages
 from edt_messages.codec import MessageError, UnknownMessageError
+from edt_messages.keepalive import end_with_peer
 from edt_messages.messages import Assign, Message, decode, encode
 
 CONNECT_TIMEOUT = 30.0
@@ -67,7 +68,7 @@ class Launcher:
         except OSError as error:
             raise CoordinatorLostError(self._address, str(error)) from error
         self._socket.settimeout(None)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        end_with_peer(self._socket)
         self.send(messages.Hello(self._token, self._worker, os.getpid()))
         threading.Thread(target=self._read, name="edt-launcher", daemon=True).start()
 

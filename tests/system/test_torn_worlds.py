@@ -34,13 +34,16 @@ SETTINGS = {
 class Store(Rendezvous):
     """The store of a world, of which a process may be stopped on the way."""
 
-    def __init__(self, stopped: "subprocess.Popen[str] | None") -> None:
+    def __init__(self, stopped: "subprocess.Popen[str]", stops_at: int) -> None:
         self._stopped = stopped
+        self._left = stops_at
         super().__init__("127.0.0.1", TOKEN, {})
 
     def _answer(self, connection: Any, request: Any, body: bytes) -> None:
-        if self._stopped is not None and request.method == "PUT" and request.path.endswith("/1"):
-            self._stopped.send_signal(signal.SIGSTOP)
+        if request.method == "PUT" and request.path.endswith("/1"):
+            self._left -= 1
+            if self._left == 0:
+                self._stopped.send_signal(signal.SIGSTOP)
         super()._answer(connection, request, body)
 
 
@@ -60,9 +63,9 @@ class Pair:
             for rank in (0, 1)
         ]
 
-    def form(self, what: str, is_stopping: bool = False) -> None:
-        """Form a world; with `is_stopping`, rank 1 is stopped when it has put down its first address."""
-        self.rendezvous.append(Store(self.ranks[1] if is_stopping else None))
+    def form(self, what: str, stops_at: int = 0) -> None:
+        """Form a world; rank 1 is stopped when it has put down so many addresses, if any."""
+        self.rendezvous.append(Store(self.ranks[1], stops_at))
         for rank in (0, 1):
             self.tell(rank, f"{what} {self.rendezvous[-1].port}")
 
@@ -112,10 +115,13 @@ def test_who_waits_for_others_that_go_wrong_gets_an_error_and_lives() -> None:
         assert torn.said(0) == "an error"
 
 
-def test_who_forms_a_world_with_a_member_that_is_stopped_can_abort() -> None:
+@pytest.mark.parametrize("addresses", [1, pytest.param(2, marks=pytest.mark.full), 4])
+def test_who_forms_a_world_with_a_member_that_is_stopped_can_abort(addresses: int) -> None:
+    """Once is enough, wherever it waits, as the launcher voids the store first."""
     with pair() as torn:
-        torn.form("unformed", is_stopping=True)
+        torn.form("unformed", stops_at=addresses)
         os.waitpid(torn.ranks[1].pid, os.WUNTRACED)
+        torn.rendezvous[-1].void()
         torn.tell(0, "abort")
         assert torn.said(0) == "an error"
 

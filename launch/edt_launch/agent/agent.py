@@ -14,6 +14,7 @@ import sys
 import time
 
 from edt_launch.agent import forkable, protocol, subreaper, workers
+from edt_launch.agent.ports import reserve_port
 from edt_launch.agent.printing import Printing
 from edt_launch.agent.warm import CHUNK, WarmServer, open_log
 from edt_launch.agent.worker import Worker
@@ -104,6 +105,8 @@ class Agent:
                 self._set_up(order)
             case protocol.Start() | protocol.Kill():
                 self._take(order)
+            case protocol.Reserve():
+                self._send(protocol.Reserved(reserve_port()))
             case protocol.Taken(size):
                 self._printing.taken(size)
 
@@ -194,14 +197,15 @@ class Agent:
         command = self._setup.command
         self._close_request(worker)
         if reason:
-            worker.note(f"{reason}; this worker starts without it")
+            self._printing.note(number, f"{reason}; this worker starts without it")
         if self._directory is None:
-            worker.note(f"{self._setup.directory} is not on this host; this worker starts in {os.getcwd()}")
+            where = f"{self._setup.directory} is not on this host; this worker starts in {os.getcwd()}"
+            self._printing.note(number, where)
         try:
             process = worker.execute(command, self._directory)
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
-            worker.note(f"cannot run {command[0]}: {why}")
+            self._printing.note(number, f"cannot run {command[0]}: {why}")
             worker.close_its_ends()
             self._take(workers.Gone(number, workers.NOT_FOUND))
             return
@@ -274,19 +278,31 @@ class Agent:
                 self._fork(number, worker)  # from another server
             return
         for answer in answers:
-            match answer:
-                case forking.Ready():
-                    worker.give()
-                case forking.Forked(pid):
-                    worker.close_its_ends()
-                    self._children[pid] = number
-                    self._watch_lifeline(number, worker)
-                    self._take(workers.Running(number, pid, is_forked=True))
-                case forking.Exited(status):
-                    self._take(workers.Gone(number, os.waitstatus_to_exitcode(status)))
-                case _:
-                    self._close_request(worker)
-                    self._take(workers.Refused(number))
+            try:
+                self._take_answer(number, worker, answer)
+            except (OSError, ValueError) as error:  # whatever the program's imports have made of the server
+                print(f"edt agent: {answer} of the warm server makes no sense: {error}", file=sys.stderr)
+                self._close_request(worker)
+                self._take(workers.Refused(number))
+                return
+
+    def _take_answer(self, number: int, worker: Worker, answer: forking.Message) -> None:
+        """Raises OSError or ValueError: there is no such answer, or not now."""
+        process = self._state.processes.get(number)
+        match answer, process.phase if process is not None else None:
+            case forking.Ready(), workers.Phase.ASKED:
+                worker.give()
+            case forking.Forked(pid), workers.Phase.ASKED:
+                worker.close_its_ends()
+                self._children[pid] = number
+                self._watch_lifeline(number, worker)
+                self._take(workers.Running(number, pid, is_forked=True))
+            case forking.Exited(status), workers.Phase.RUNNING:
+                self._take(workers.Gone(number, os.waitstatus_to_exitcode(status)))
+            case _, None | workers.Phase.ENDED:
+                pass  # too late
+            case _, phase:
+                raise ValueError(f"the worker is {phase}")
 
     def _watch_lifeline(self, number: int, worker: Worker) -> None:
         def hear() -> None:

@@ -31,6 +31,12 @@ class Printing:
         self._pipes |= {pipe: (worker, stream) for stream, pipe in pipes.items()}
         self._watch()
 
+    def note(self, worker: int, text: str) -> None:
+        """Put a line of ours among what a worker prints to standard error."""
+        data = f"edt-launch: {text}\n".encode(errors="surrogateescape")
+        self._untaken += len(data)
+        self._send(Output(worker, "stderr", data))
+
     def taken(self, size: int) -> None:
         """The launcher has dealt with so many bytes."""
         self._untaken -= size

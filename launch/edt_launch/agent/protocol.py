@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar, get_args, get_origin
 
 from edt_launch.core.lines import LineSplitter
 
-VERSION = 1
+VERSION = 2
 """Of these messages; launcher and agent must have the same."""
 
 MAX_LINE = 2**26
@@ -62,6 +62,11 @@ class Kill:
 
 
 @dataclass(frozen=True)
+class Reserve:
+    """Reserve a port of the host, as long as the agent lives."""
+
+
+@dataclass(frozen=True)
 class Taken:
     """So many more bytes of output have been dealt with; there is room for as many again."""
 
@@ -74,6 +79,13 @@ class Hello:
 
     version: int
     pid: int
+
+
+@dataclass(frozen=True)
+class Reserved:
+    """The port that the agent was asked to reserve."""
+
+    port: int
 
 
 @dataclass(frozen=True)
@@ -121,10 +133,10 @@ class Swept:
     count: int
 
 
-Order = Setup | Start | Kill | Taken
+Order = Setup | Start | Kill | Reserve | Taken
 """Messages to an agent."""
 
-Report = Hello | Warm | Started | Output | Exited | Swept
+Report = Hello | Reserved | Warm | Started | Output | Exited | Swept
 """Messages from an agent."""
 
 _M = TypeVar("_M", bound=Order | Report)

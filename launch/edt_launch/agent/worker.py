@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import socket
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,10 @@ from edt_launch.agent.lifeline import hang_on
 from edt_launch.agent.warm import Request
 
 STREAMS = ("stdout", "stderr")
+
+MAX_EXIT_CODE = 255
+
+_EXIT_CODE = re.compile(rb"(?:^|\s)([0-9]{1,3})\s*$")
 
 
 class Worker:
@@ -48,12 +53,12 @@ class Worker:
             preexec_fn=lambda: hang_on(lifeline),  # noqa: PLW1509 - this process has one thread
         )
 
-    def note(self, text: str) -> None:
-        """Put a line among what it prints to standard error."""
-        os.write(self._writing[1], f"edt-launch: {text}\n".encode())
-
     def give(self) -> None:
-        """Hand over its ends to the warm server that forks it."""
+        """Hand over its ends to the warm server that forks it.
+
+        Raises:
+            OSError: the server does not take them, or they are gone already.
+        """
         assert self.request is not None
         with open(os.devnull, "rb") as nothing:
             self.request.give([nothing.fileno(), *self._writing, self._its_lifeline.fileno()])
@@ -82,5 +87,9 @@ class Worker:
 
     @property
     def exit_code_said(self) -> int | None:
-        """What it has said on its lifeline of how it ends; None if nothing."""
-        return int(self._said.split()[-1]) if self._said.strip() else None
+        """What it has said on its lifeline of how it ends; None if nothing, or nothing that is an exit code.
+
+        The program may write to its lifeline, too.
+        """
+        found = _EXIT_CODE.search(self._said)
+        return int(found[1]) if found is not None and int(found[1]) <= MAX_EXIT_CODE else None

@@ -6,9 +6,10 @@ It prints ``host:slots`` or ``host`` a line.
 import contextlib
 import os
 import re
+import selectors
 import signal
 import subprocess
-import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, ClassVar, Self
@@ -19,6 +20,9 @@ from edt_launch.core.errors import DiscoveryError, UsageError
 
 TIME_LIMIT = 30.0
 """Seconds that the script has for its answer."""
+
+END_TIMEOUT = 5.0
+"""Seconds that a script has to be gone once it is killed."""
 
 MAX_OUTPUT = 2**20
 """Bytes that it may print."""
@@ -78,9 +82,12 @@ class Script(HostSource):
 def run(path: Path, time_limit: float = TIME_LIMIT) -> str:
     """What a script prints.
 
+    What it has started in its session is killed; nobody waits for what it has started elsewhere.
+
     Raises:
         DiscoveryError: it cannot be run, fails, or takes or prints too much.
     """
+    deadline = time.monotonic() + time_limit
     pipe, none = subprocess.PIPE, subprocess.DEVNULL
     try:
         process = subprocess.Popen([path], stdin=none, stdout=pipe, stderr=pipe, start_new_session=True)
@@ -88,35 +95,47 @@ def run(path: Path, time_limit: float = TIME_LIMIT) -> str:
         raise DiscoveryError(path, "", f"a program that can be run ({error.strerror})") from None
     assert process.stdout is not None
     assert process.stderr is not None
-    timer = threading.Timer(time_limit, _kill, (process,))
-    timer.start()
-    with process.stdout as output, process.stderr as errors:
-        complaints: list[bytes] = []
-        reader = threading.Thread(target=lambda: complaints.append(_read(errors)), daemon=True)
-        reader.start()
-        data = _read(output)
-        if len(data) > MAX_OUTPUT:
+    with process.stdout as stdout, process.stderr as stderr:
+        try:
+            output, errors = _read(stdout, stderr, deadline)
+            if len(output) > MAX_OUTPUT:
+                _kill(process)
+            code = process.wait(max(0.0, deadline - time.monotonic()))
+        except (TimeoutError, subprocess.TimeoutExpired):
+            raise DiscoveryError(path, "", f"an answer within {time_limit:g} s") from None
+        finally:
             _kill(process)
-        code = process.wait()
-        is_late = not timer.is_alive()
-        timer.cancel()
-        _kill(process)  # what it has left running keeps nothing open
-        reader.join()
-    if is_late:
-        raise DiscoveryError(path, "", f"an answer within {time_limit:g} s")
-    if len(data) > MAX_OUTPUT:
-        raise DiscoveryError(path, data[:80].decode(errors="replace"), f"{MAX_OUTPUT} bytes at most")
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(END_TIMEOUT)
+    if len(output) > MAX_OUTPUT:
+        raise DiscoveryError(path, output[:80].decode(errors="replace"), f"{MAX_OUTPUT} bytes at most")
     if code != 0:
-        raise DiscoveryError(path, complaints[0].decode(errors="replace").strip(), f"exit code 0, not {code}")
-    return data.decode(errors="replace")
+        raise DiscoveryError(path, errors.decode(errors="replace").strip(), f"exit code 0, not {code}")
+    return output.decode(errors="replace")
 
 
-def _read(stream: IO[bytes]) -> bytes:
-    """What a pipe has until its end, or more than there may be."""
-    found = b""
-    while len(found) <= MAX_OUTPUT and (data := os.read(stream.fileno(), 2**16)):
-        found += data
-    return found
+def _read(stdout: IO[bytes], stderr: IO[bytes], deadline: float) -> tuple[bytes, bytes]:
+    """What both pipes have until the end of the first, or more of that than there may be.
+
+    Raises:
+        TimeoutError: the end does not come in time.
+    """
+    found = {stdout: b"", stderr: b""}
+    with selectors.DefaultSelector() as selector:
+        for pipe in found:
+            selector.register(pipe, selectors.EVENT_READ)
+        while stdout in selector.get_map() and len(found[stdout]) <= MAX_OUTPUT:
+            ready = selector.select(max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise TimeoutError
+            for key, _ in ready:
+                data = os.read(key.fd, 2**16)
+                if not data:
+                    selector.unregister(key.fileobj)
+                for stream in found:
+                    if stream is key.fileobj:
+                        found[stream] = (found[stream] + data)[: MAX_OUTPUT + 1]
+    return found[stdout], found[stderr]
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -1,12 +1,22 @@
-"""Slurm: the hosts and GPUs of the job that this process runs in, from the variables that Slurm sets."""
+"""Slurm: the hosts and GPUs of the job that this process runs in.
+
+They come from the variables that Slurm sets. `SLURM_GPUS_ON_NODE` and `SLURM_JOB_GPUS` speak of the node of
+this process alone. So the GPUs of several nodes come from `SLURM_GPUS_PER_NODE` (``--gpus-per-node``), from
+`SLURM_GPUS_PER_TASK` (``--gpus-per-task``), or from ``scontrol show job --details``.
+"""
 
 import re
+import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.hosts import HostOptions, HostSource, without_devices
 from edt_launch.core.errors import HostsError
+
+TIME_LIMIT = 30.0
+"""Seconds that scontrol has for its answer."""
 
 
 @dataclass(frozen=True)
@@ -33,19 +43,17 @@ class Slurm(HostSource):
         if not job or not nodes:
             return None
         names = hosts_of(nodes)
-        gpus = variables.get("SLURM_GPUS_ON_NODE", "").strip()
-        if gpus.isdecimal() and int(gpus):
-            listed = variables.get("SLURM_STEP_GPUS") or variables.get("SLURM_JOB_GPUS") or ""
-            devices = tuple(map(str, range(int(gpus))))
+        listed = variables.get("SLURM_STEP_GPUS") or variables.get("SLURM_JOB_GPUS") or ""
+        counts = _gpus(names, job, variables)
+        if any(counts):
             if len(names) == 1 and listed:
-                devices = tuple(listed.split(","))
-            if not all(device.isdecimal() for device in devices):
-                raise HostsError("SLURM_JOB_GPUS", listed, "numbers with commas between")
-            return cls(tuple(HostSlots(name, len(devices), devices) for name in names), job)
-        per_node = variables.get("SLURM_TASKS_PER_NODE") or variables.get("SLURM_JOB_CPUS_PER_NODE") or "1"
-        counts = counts_of(per_node, len(names))
-        found = (without_devices(name, count) for name, count in zip(names, counts, strict=True))
-        return cls(tuple(found), job)
+                return cls((_with_devices(names[0], tuple(listed.split(",")), listed),), job)
+            found = (
+                HostSlots(n, c, tuple(map(str, range(c)))) for n, c in zip(names, counts, strict=True) if c
+            )
+            return cls(tuple(found), job)
+        counts = tasks_of(variables, len(names))
+        return cls(tuple(without_devices(n, c) for n, c in zip(names, counts, strict=True)), job)
 
     def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
         return self.found
@@ -69,7 +77,90 @@ def hosts_of(text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def counts_of(text: str, nodes: int) -> tuple[int, ...]:
+def _with_devices(name: str, devices: tuple[str, ...], listed: str) -> HostSlots:
+    if not all(device.isdecimal() for device in devices):
+        raise HostsError("SLURM_JOB_GPUS", listed, "numbers with commas between")
+    return HostSlots(name, len(devices), devices)
+
+
+def _gpus(names: Sequence[str], job: str, variables: Mapping[str, str]) -> tuple[int, ...]:
+    """How many GPUs the job has on each of its nodes.
+
+    Raises:
+        HostsError: Slurm does not say.
+    """
+    here = variables.get("SLURM_GPUS_ON_NODE", "").strip()
+    has_gpus = here.isdecimal() and int(here) > 0
+    if len(names) == 1:
+        return (int(here) if has_gpus else 0,)
+    if per_node := variables.get("SLURM_GPUS_PER_NODE"):
+        return (gpus_in("SLURM_GPUS_PER_NODE", per_node),) * len(names)
+    if per_task := variables.get("SLURM_GPUS_PER_TASK"):
+        each = gpus_in("SLURM_GPUS_PER_TASK", per_task)
+        return tuple(tasks * each for tasks in tasks_of(variables, len(names)))
+    if not has_gpus:
+        return (0,) * len(names)
+    counts = gpus_of_details(_details(job, here))
+    missing = [name for name in names if name not in counts]
+    if missing:
+        raise HostsError(
+            "scontrol show job --details", missing[0], "a line 'Nodes=... GRES=...' for each node"
+        )
+    return tuple(counts[name] for name in names)
+
+
+def gpus_in(variable: str, text: str) -> int:
+    """The number of GPUs in a request of Slurm's: ``4``, ``a100:4``, ``a100:2,v100:1``.
+
+    Raises:
+        HostsError: it is none.
+    """
+    parts = [re.fullmatch(r"(?:[^:,]+:){0,2}([0-9]{1,5})", part.strip()) for part in text.split(",")]
+    if not all(parts):
+        raise HostsError(variable, text, "a number of GPUs, such as 4 or a100:4")
+    return sum(int(part[1]) for part in parts if part is not None)
+
+
+def gpus_of_details(text: str) -> dict[str, int]:
+    """How many GPUs the nodes of a job have, from what ``scontrol show job --details`` prints."""
+    counts: dict[str, int] = {}
+    for nodes, rest in re.findall(r"^\s+Nodes=(\S+) CPU_IDs=(.*)$", text, re.MULTILINE):
+        gres = re.search(r"\bGRES=(\S+)", rest)
+        numbers = re.findall(r"(?:^|,)gpu(?::[^:,()]+)?:(\d+)", gres[1] if gres is not None else "")
+        for name in hosts_of(nodes):
+            counts[name] = counts.get(name, 0) + sum(map(int, numbers))
+    return counts
+
+
+def _details(job: str, here: str) -> str:
+    words = ["scontrol", "show", "job", "--details", job]
+    try:
+        done = subprocess.run(
+            words, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIME_LIMIT, text=True, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise HostsError(
+            "SLURM_GPUS_ON_NODE",
+            here,
+            "to know the GPUs of the other nodes, too: ask Slurm for --gpus-per-node, or name hosts with -H "
+            f"(scontrol show job --details {job}: {error})",
+        ) from None
+    return done.stdout
+
+
+def tasks_of(variables: Mapping[str, str], nodes: int) -> tuple[int, ...]:
+    """How many tasks the job has on each of its nodes; cores where Slurm counts no tasks.
+
+    Raises:
+        HostsError: the variable makes no sense.
+    """
+    for variable in ("SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE"):
+        if text := variables.get(variable):
+            return counts_of(text, nodes, variable)
+    return (1,) * nodes
+
+
+def counts_of(text: str, nodes: int, variable: str = "SLURM_TASKS_PER_NODE") -> tuple[int, ...]:
     """The numbers in a list of Slurm's: ``2(x3),1`` is 2, 2, 2, 1.
 
     Raises:
@@ -79,8 +170,8 @@ def counts_of(text: str, nodes: int) -> tuple[int, ...]:
     for part in text.split(","):
         found = re.fullmatch(r"(\d{1,5})(?:\(x(\d{1,5})\))?", part.strip())
         if found is None:
-            raise HostsError("SLURM_TASKS_PER_NODE", text, "numbers such as 4(x2),1")
+            raise HostsError(variable, text, "numbers such as 4(x2),1")
         counts += [int(found[1])] * int(found[2] or 1)
     if len(counts) != nodes:
-        raise HostsError("SLURM_TASKS_PER_NODE", text, f"{nodes} numbers, one for each node")
+        raise HostsError(variable, text, f"{nodes} numbers, one for each node")
     return tuple(counts)

@@ -6,8 +6,10 @@ asked for only after an agent has said hello, so that one that was never heard o
 
 import asyncio
 import contextlib
+import signal
 import subprocess
 import threading
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +17,8 @@ from functools import partial
 from pathlib import Path
 
 from edt_launch.agent import protocol
-from edt_launch.agent.processes import JOB_VARIABLE
+from edt_launch.agent.ports import PORT_VARIABLE
+from edt_launch.agent.processes import JOB_VARIABLE, REAP_TIMEOUT
 from edt_launch.core.errors import StartError
 from edt_launch.core.lines import LineSplitter
 from edt_launch.launcher.connectors.connector import AGENT, Connector
@@ -27,6 +30,17 @@ LAST_WORDS = 20
 
 LAST_WORDS_GRACE = 1.0
 """Seconds after its end in which those may come, as somebody else may have its standard error open."""
+
+ANSWER_TIMEOUT = 300.0
+"""Seconds that an agent has to say hello, or to start a worker; it waits for a warm server no longer than
+`agent.workers.REQUEST_TIMEOUT`. One that takes longer is killed."""
+
+END_TIMEOUT = 10.0
+"""Seconds that an agent has to end once it has closed its output."""
+
+TICK = 1.0
+"""Seconds between two looks whether an agent is late. A longer one, as when this process was stopped together
+with its agents, counts for as much."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +81,8 @@ class Agents:
     """Starts agents, sends orders to them and hears their reports.
 
     What differs from host to host is filled in in `setup`. `connector` starts the agents of remote hosts.
-    `notify` is told of everything that happens, in the thread of the agents.
+    `notify` is told of everything that happens, in the thread of the agents. An agent that does not answer
+    for `timeout` seconds is killed.
     """
 
     _group: asyncio.TaskGroup
@@ -79,8 +94,10 @@ class Agents:
         is_remote: Callable[[str], bool],
         connector: Connector,
         notify: Callable[[HostEvent], None],
+        timeout: float = ANSWER_TIMEOUT,
     ) -> None:
         self._setup = setup
+        self._timeout = timeout
         self._logs = logs
         self._is_remote = is_remote
         self._connector = connector
@@ -136,14 +153,26 @@ class Agents:
             self._links[host] = link = _Link(words, None if is_remote else setup.environment)
             self._loop.call_soon_threadsafe(lambda: self._group.create_task(self._serve(host, link, setup)))
 
-    def start(self, host: str, worker: int, environment: Mapping[str, str]) -> None:
+    def start(
+        self, host: str, worker: int, environment: Mapping[str, str], meets_at: str | None = None
+    ) -> None:
         """Start a worker with variables of its own.
+
+        With `meets_at` it also finds the port that the agent of that host has reserved: one for all workers.
 
         Raises:
             StartError: there is no agent, and none can be executed.
         """
         self.open(host)
-        self._send(host, protocol.Start(worker, dict(environment)))
+        order = protocol.Start(worker, dict(environment))
+        if meets_at is None:
+            self._send(host, order)
+            return
+        self.open(meets_at)
+        with self._lock:
+            link, meeting = self._links.get(host), self._links.get(meets_at)
+            if link is not None and meeting is not None:
+                self._loop.call_soon_threadsafe(meeting.with_port, link, order)
 
     def kill(self, host: str, worker: int) -> None:
         """Kill a worker and everything that it has started."""
@@ -195,7 +224,8 @@ class Agents:
                 self._is_closing = True
                 for link in self._links.values():
                     link.process.kill()
-                    link.process.wait()
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        link.process.wait(REAP_TIMEOUT)
                 self._links.clear()
 
     def _hang_up(self) -> None:
@@ -210,8 +240,10 @@ class Agents:
             if self._is_closing:
                 link.hang_up()
             listening = self._group.create_task(self._listen(host, link, errors))
+            watching = self._group.create_task(self._watch(host, link))
             await self._hear(host, link, reports)
-            exit_code = link.process.wait()
+            watching.cancel()
+            exit_code = await link.ended(END_TIMEOUT)
             await asyncio.wait([listening], timeout=LAST_WORDS_GRACE)
             listening.cancel()
         with self._lock:
@@ -227,6 +259,14 @@ class Agents:
                     self._take(host, link, report)
             except protocol.ProtocolError as error:
                 self._refuse(host, link, f"the agent has sent {error}")
+                return
+
+    async def _watch(self, host: str, link: "_Link") -> None:
+        """Kill an agent that does not answer: it is stopped, or its host is."""
+        while True:
+            await asyncio.sleep(min(TICK, self._timeout))
+            if (late := link.later(min(TICK, self._timeout), self._timeout)) is not None:
+                self._refuse(host, link, f"the agent has not {late} for {self._timeout:g} s, and is killed")
                 return
 
     async def _listen(self, host: str, link: "_Link", errors: asyncio.StreamReader) -> None:
@@ -250,6 +290,10 @@ class Agents:
                 self._refuse(host, link, reason)
                 return
             link.greet()
+        elif isinstance(report, protocol.Reserved):
+            link.reserved(report.port)
+        elif isinstance(report, protocol.Started | protocol.Exited):
+            link.unanswered.pop(report.worker, None)
         self._notify(HostEvent(host, report))
 
     def _refuse(self, host: str, link: "_Link", reason: str) -> None:
@@ -294,6 +338,13 @@ class _Link:
         self._input: asyncio.WriteTransport | None = None
         self._waiting: list[protocol.Order] = []
         """What is to be sent after the hello."""
+        self.unanswered: dict[int, float] = {}
+        """Workers that are to be started, and for how many seconds."""
+        self._silence = 0.0
+        """Seconds without a hello, or without the port that it is to reserve."""
+        self._port: int | None = None
+        self._meeting: list[tuple[_Link, protocol.Start]] = []
+        """Workers that are to be started when the port is known, and where."""
 
     @contextlib.asynccontextmanager
     async def opened(
@@ -323,10 +374,52 @@ class _Link:
         while self._waiting:
             self.write(self._waiting.pop(0))
 
+    def with_port(self, link: "_Link", order: protocol.Start) -> None:
+        """Start a worker over a link, with the port that this agent has reserved."""
+        if not self._meeting and self._port is None:
+            self.put(protocol.Reserve())
+        self._meeting.append((link, order))
+        if self._port is not None:
+            self.reserved(self._port)
+
+    def reserved(self, port: int) -> None:
+        """The agent has reserved a port."""
+        self._port = port
+        while self._meeting:
+            link, order = self._meeting.pop(0)
+            link.put(replace(order, environment={**order.environment, PORT_VARIABLE: str(port)}))
+
     def write(self, order: protocol.Order) -> None:
         """Send an order now, if there is somebody to read it."""
+        if isinstance(order, protocol.Start):
+            self.unanswered[order.worker] = 0.0
         if self._input is not None and not self._input.is_closing():
             self._input.write(protocol.write(order))
+
+    def later(self, seconds: float, limit: float) -> str | None:
+        """So many seconds have passed; what the agent should have done by now, if its time is over."""
+        self._silence = self._silence + seconds if self._meeting or not self.has_connected else 0.0
+        if self._silence > limit:
+            return "reserved a port" if self.has_connected else "said hello"
+        for worker in self.unanswered:
+            self.unanswered[worker] += seconds
+        late = [worker for worker, waited in self.unanswered.items() if waited > limit]
+        return f"started worker {late[0]}" if late else None
+
+    async def ended(self, timeout: float) -> int:
+        """Wait for the end of the process, which is killed if it takes too long; returns its exit code.
+
+        -9 for one that the kernel does not let go of.
+        """
+        deadline = time.monotonic() + timeout
+        while (exit_code := self.process.poll()) is None and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+        if exit_code is not None:
+            return exit_code
+        self.process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(REAP_TIMEOUT)
+        return -signal.SIGKILL
 
     def hang_up(self) -> None:
         """Send no more than what has been written."""

@@ -1,8 +1,10 @@
 """The launcher's end of the connections to the workers; `edt_messages.messages` has the messages.
 
-A connection counts only after a `Hello` with the job's token.
+A connection counts only after a `Hello` with the job's token. Until then it holds no place: it has a few
+seconds, and when there are many such connections the oldest makes room for the next.
 """
 
+import contextlib
 import hmac
 import logging
 import select
@@ -10,37 +12,50 @@ import socket
 import socketserver
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 from edt_messages.codec import MessageError
+from edt_messages.keepalive import end_with_peer
 from edt_messages.messages import MAX_LINE, Hello, Message, decode, encode, type_of
 
 log = logging.getLogger(__name__)
 
-HELLO_TIMEOUT = 30.0
-"""Seconds that a connection has for its hello."""
+HELLO_TIMEOUT = 10.0
+"""Seconds that a connection has for its hello. A worker sends it as soon as it is connected."""
 
-STRANGERS = 128
-"""Connections without a hello at a time; further ones are closed."""
+MAX_STRANGERS = 128
+"""Connections without a hello at a time; the oldest is closed for a further one."""
 
 
 class ControlServer(socketserver.ThreadingTCPServer):
     """Accepts workers, hands their messages to `receive(worker, message)`, and sends to them.
 
-    `receive` is called from the connections' threads.
+    `receive` is called from the connections' threads. A connection has `hello_timeout` seconds for its hello;
+    of more than `max_strangers` without one the oldest is closed.
     """
 
     allow_reuse_address = True
     daemon_threads = True
 
-    def __init__(self, address: str, token: str, receive: Callable[[int, Message], None]) -> None:
+    def __init__(
+        self,
+        address: str,
+        token: str,
+        receive: Callable[[int, Message], None],
+        hello_timeout: float = HELLO_TIMEOUT,
+        max_strangers: int = MAX_STRANGERS,
+    ) -> None:
         super().__init__((address, 0), socketserver.BaseRequestHandler)
         self._token = token.encode()
         self._receive = receive
         self._connections: dict[int, socket.socket] = {}
         self._lock = threading.Lock()
-        self._strangers = threading.BoundedSemaphore(STRANGERS)
+        self._hello_timeout = hello_timeout
+        self._max_strangers = max_strangers
+        self._strangers: dict[socket.socket, float] = {}
+        """When the connections without a hello were accepted, the oldest first."""
         threading.Thread(target=self.serve_forever, name="edt-control", daemon=True).start()
 
     @property
@@ -79,8 +94,31 @@ class ControlServer(socketserver.ThreadingTCPServer):
         self.server_close()
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Whether there is room for another connection that has not said who it is."""
-        return self._strangers.acquire(blocking=False)
+        """Take in a connection that has not said who it is; the oldest of too many has to go."""
+        with self._lock:
+            if len(self._strangers) >= self._max_strangers:
+                self._drop(next(iter(self._strangers)))
+            self._strangers[request] = time.monotonic()
+        return True
+
+    def service_actions(self) -> None:
+        """Close connections whose hello is overdue. Called twice a second."""
+        with self._lock:
+            latest = time.monotonic() - self._hello_timeout
+            for stranger in [stranger for stranger, since in self._strangers.items() if since < latest]:
+                self._drop(stranger)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection with which nobody converses any more."""
+        with self._lock:
+            self._strangers.pop(request, None)
+        super().shutdown_request(request)
+
+    def _drop(self, stranger: socket.socket) -> None:
+        """Wake the thread of a connection, which closes it."""
+        del self._strangers[stranger]
+        with contextlib.suppress(OSError):  # it has gone by itself
+            stranger.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Log what nobody expected; the view is not the place for it."""
@@ -91,13 +129,9 @@ class ControlServer(socketserver.ThreadingTCPServer):
         worker: int | None = None
         try:
             with request.makefile("rb") as lines:
-                try:
-                    request.settimeout(HELLO_TIMEOUT)
-                    hello = decode(lines.readline(MAX_LINE))
-                    worker = self._greet(request, hello)
-                    request.settimeout(None)
-                finally:
-                    self._strangers.release()
+                end_with_peer(request)
+                hello = decode(lines.readline(MAX_LINE))
+                worker = self._greet(request, hello)
                 self._receive(worker, hello)
                 while line := lines.readline(MAX_LINE):
                     self._take_line(worker, line)
@@ -124,7 +158,8 @@ class ControlServer(socketserver.ThreadingTCPServer):
     def _greet(self, connection: socket.socket, hello: Message) -> int:
         if not isinstance(hello, Hello) or not hmac.compare_digest(hello.token.encode(), self._token):
             raise ValueError("the first message is no hello of this job")
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with self._lock:
+            if self._strangers.pop(connection, None) is None:
+                raise ValueError("its hello comes too late")
             self._connections[hello.worker] = connection
         return hello.worker

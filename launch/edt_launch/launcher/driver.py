@@ -261,7 +261,8 @@ class Driver:
             self._report(event)
         self._hosts[worker.id] = worker.slot.host
         try:
-            self._agents.start(worker.slot.host, worker.id, self._variables(worker))
+            meets_at = self._settings.workers.meets_at(self._state.desired)
+            self._agents.start(worker.slot.host, worker.id, self._variables(worker), meets_at)
         except (OSError, StartError) as error:  # a folder of its own cannot be made, say
             self._print_line(worker.id, f"edt-launch: this worker cannot be started: {error}")
             self._events.put(HostEvent(worker.slot.host, ProcessEnded(worker.id, 1)))

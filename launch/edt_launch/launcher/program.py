@@ -82,6 +82,10 @@ class Workers:
         """
         return {}
 
+    def meets_at(self, slots: Sequence[Slot]) -> str | None:
+        """The host whose agent reserves a port for the workers, their `MASTER_PORT`; None for none."""
+        return None
+
     def copy_of(self, worker: int, stream: str) -> Path | None:
         """A file for what a worker prints to `stream`, "stdout" or "stderr", byte by byte; None for none."""
         return None

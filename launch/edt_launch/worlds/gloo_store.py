@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from edt_messages.keepalive import end_with_peer
+
 MAX_HEAD = 2**13
 """Bytes that the head of a request may have."""
 
@@ -170,6 +172,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
+        end_with_peer(self._transport.get_extra_info("socket"))
         self._admit(self)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -283,6 +283,30 @@ def test_what_workers_have_left_behind_is_killed_and_counted(cold):
     assert gone(int(out))
 
 
+@linux
+@pytest.mark.parametrize("said", [b"no number", b"\xff\n", b"9" * 64, b"-9", b"7 "])
+def test_what_a_worker_writes_to_its_lifeline_does_not_end_the_agent(warm, forked, said):
+    text = f"""
+        import contextlib, os, socket, stat
+        for name in os.listdir("/proc/self/fd"):
+            with contextlib.suppress(OSError):
+                if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                    os.write(int(name), {said!r})
+        os._exit(3)
+    """
+    assert warm.ended(forked(text))[0] == 3
+    assert warm.ended(forked("import sys; sys.exit(4)"))[0] == 4
+
+
+@linux
+def test_a_warm_server_that_answers_nonsense_is_done_without(light):
+    lying = "import edt_hvd.warm.server as s; s.Forked = lambda pid: s.Exited(127); m.ALWAYS"
+    agent = light(
+        "import sys; sys.exit(4)", more=f'warm._SERVER = warm._SERVER.replace("m.ALWAYS", "{lying}")'
+    )
+    assert agent.run()[0] == 4
+
+
 WAITS = """
     import os, sys, time
     print('up', flush=True)

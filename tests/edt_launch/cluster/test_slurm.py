@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from edt_launch.cluster.allocation import HostSlots
@@ -16,6 +18,46 @@ def test_without_gpus_tasks_are_slots() -> None:
     found = hosts(JOB_ID="1", JOB_NODELIST="n[1-3]", TASKS_PER_NODE="2(x2),1")
     assert found is not None
     assert [host.slots for host in found] == [2, 2, 1]
+
+
+DETAILS = """JobId=7 JobName=x
+   NodeList=n[1-3],c
+     Nodes=n[1-2] CPU_IDs=0-7 Mem=0 GRES=gpu:a100:2(IDX:0,3),gpu:v100:1(IDX:5),shard:9(IDX:0)
+     Nodes=n3 CPU_IDs=0-7 Mem=0 GRES=gpu:4(IDX:0-3)
+     Nodes=c CPU_IDs=0-7 Mem=0 GRES=
+"""
+
+
+@pytest.mark.parametrize(
+    "variables, counts",
+    [
+        ({"GPUS_PER_NODE": "a100:2,v100:1"}, [3, 3, 3, 3]),
+        ({"GPUS_PER_TASK": "2", "TASKS_PER_NODE": "1(x3),2"}, [2, 2, 2, 4]),
+        ({}, [3, 3, 4]),
+    ],
+)
+def test_each_node_has_its_own_number_of_gpus(
+    variables: dict[str, str], counts: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scontrol = tmp_path / "scontrol"
+    scontrol.write_text(f"#!/bin/sh\n[ $4 = 7 ] && cat <<E\n{DETAILS}E\n")
+    scontrol.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    found = hosts(JOB_ID="7", JOB_NODELIST="n[1-3],c", GPUS_ON_NODE="3", JOB_GPUS="0,3,5", **variables)
+    assert found is not None
+    assert [host.slots for host in found] == counts
+    assert [host.devices for host in found] == [tuple(map(str, range(count))) for count in counts]
+
+
+def test_gpus_of_other_nodes_that_slurm_does_not_tell_are_not_guessed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(HostsError, match="ask Slurm for --gpus-per-node, or name hosts with -H"):
+        hosts(JOB_ID="7", JOB_NODELIST="n[1-2]", GPUS_ON_NODE="3")
+    assert hosts(JOB_ID="7", JOB_NODELIST="n1", GPUS_ON_NODE="2", JOB_GPUS="1,3") == (
+        HostSlots("n1", 2, ("1", "3")),
+    )
 
 
 @pytest.mark.parametrize(

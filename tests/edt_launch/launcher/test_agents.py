@@ -4,16 +4,19 @@ import os
 import queue
 import re
 import signal
+import socket
 import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from edt_launch.agent.protocol import Exited, Hello, Output, Setup, Started, Swept
 from edt_launch.core.run_options import RunOptions
+from edt_launch.launcher import agents
 from edt_launch.launcher.agents import Agents, AllEnded, Lost
 from edt_launch.launcher.connectors import choice
 from edt_launch.launcher.connectors.connector import Connector
@@ -31,7 +34,7 @@ time.sleep(60)
 class Hearing:
     """Agents, and what is heard of them. Hosts whose name begins with "far" are elsewhere."""
 
-    def __init__(self, folder: Path, connector: Connector | None = None) -> None:
+    def __init__(self, folder: Path, connector: Connector | None = None, **limits: float) -> None:
         self.heard: queue.Queue[tuple[str, Any]] = queue.Queue()
         environment = {**os.environ, "EDT_JOB": uuid.uuid4().hex}
         setup = Setup((sys.executable, "-c", PROGRAM), environment, str(folder), forks=False)
@@ -41,6 +44,7 @@ class Hearing:
             lambda host: host.startswith("far"),
             connector or Ssh(),
             lambda event: self.heard.put((event.host, event.happening)),
+            **limits,
         )
 
     def until(self, kind: Any) -> tuple[str, Any]:
@@ -112,6 +116,13 @@ def test_workers_elsewhere_over_ssh(hearing: Hearing, fake_ssh: Callable[[str], 
     hearing.agents.start("far", 0, {"EDT_WORKER": "0"})
     host, output = hearing.until(Output)
     assert (host, output.data) == ("far", b"0 far\n")
+    pids = []
+    for host in ("here", "far", "here"):  # a gang, whose first process is elsewhere
+        hearing.agents.start(host, 1 + len(pids), {"EDT_WORKER": "1"}, "far")
+        pids.append(hearing.until(Started)[1].pid)
+    (port,) = {psutil.Process(pid).environ()["MASTER_PORT"] for pid in pids}
+    with socket.socket() as stranger, pytest.raises(OSError, match="Address already in use"):
+        stranger.bind(("", int(port)))
     hearing.agents.close()
     assert hearing.until(Swept)[0] == "far"
     assert hearing.until(AllEnded)
@@ -153,3 +164,26 @@ def test_who_speaks_another_language_is_no_agent(
     _, lost = hearing.until(Lost)
     assert not lost.has_connected
     assert any(reason in line for line in lost.explanation)
+
+
+@pytest.mark.parametrize(
+    "said, reason",
+    [
+        ("exec sleep 60", "the agent has not said hello for 0.3 s"),
+        (
+            'read -r x; echo \'{"kind": "hello", "version": 2, "pid": 1}\'; exec sleep 60',
+            "started worker 7 for",
+        ),
+        ("exec >&-; sleep 60", "was killed by signal 9"),  # ends nothing but its output
+    ],
+)
+def test_an_agent_that_is_silent_is_given_up(
+    tmp_path: Path, fake_ssh: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, said: str, reason: str
+) -> None:
+    monkeypatch.setattr(agents, "END_TIMEOUT", 0.1)
+    fake_ssh(said)
+    hearing = Hearing(tmp_path, timeout=0.3)
+    hearing.agents.start("far", 7, {})
+    _, lost = hearing.until(Lost)
+    assert any(reason in line for line in lost.explanation)
+    hearing.close()

@@ -117,7 +117,7 @@ def test_a_host_discovery_script_that_makes_no_sense(planned, folder, words, rea
     assert planned == []
 
 
-SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_GPUS_ON_NODE": "2"}
+SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_GPUS_PER_NODE": "2"}
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ class FakeAgents:
     def is_here(self, host: str) -> bool:
         return not host.startswith("far")
 
-    def start(self, host: str, worker: int, environment: dict[str, str]) -> None:
+    def start(self, host: str, worker: int, environment: dict[str, str], meets_at: str | None) -> None:
         if self.refuses:
             raise StartError("no agent")
         self.started[worker] = host, environment

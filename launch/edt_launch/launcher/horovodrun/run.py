@@ -22,6 +22,7 @@ from edt_launch.core import events
 from edt_launch.core.errors import ExitCode, StartError, StartTimeoutError
 from edt_launch.core.event_log import EventReader, stamped
 from edt_launch.core.log_times import LogTimes
+from edt_launch.core.plain_files import open_file
 from edt_launch.launcher import checkpoints
 from edt_launch.launcher.allocations import Allocations
 from edt_launch.launcher.environment import environment
@@ -254,7 +255,7 @@ def _read(process: subprocess.Popen[bytes]) -> Iterator[tuple[str, bytes]]:
 
 def _read_note(path: Path) -> Noted | None:
     try:
-        with path.open() as file:
+        with open_file(path) as file:  # workers may put anything there
             return Noted(int(file.read(32)), os.stat(file.fileno()).st_mtime_ns)
     except (OSError, ValueError):
         return None

@@ -19,6 +19,7 @@ from edt_launch.adapters.wmla.running.layout import ResultDir
 from edt_launch.adapters.wmla.running.workers import WmlaWorkers
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import StartError, UsageError
+from edt_launch.core.plain_files import NoFileError, read
 from edt_launch.core.run_dir import RunDir
 
 
@@ -143,8 +144,8 @@ def _fabric_home() -> Path:
 def _identity(result: ResultDir, inherited: Mapping[str, str]) -> Identity:
     new = Identity.new(getpass.getuser(), time.strftime("%Y%m%d%H%M%S"), uuid.uuid4())
     try:
-        kept = json.loads(result.identity.read_text())
-    except (FileNotFoundError, ValueError):
+        kept = json.loads(read(result.identity))
+    except (FileNotFoundError, NoFileError, ValueError):
         kept = {}
     identity = new.known_as(inherited, kept if isinstance(kept, dict) else {})
     write_atomically(result.identity, json.dumps(identity.as_json()) + "\n")

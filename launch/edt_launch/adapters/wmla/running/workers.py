@@ -1,7 +1,5 @@
 """The processes of a WMLA program: their variables, slots and files."""
 
-import random
-import socket
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,13 +9,11 @@ from platform import node
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running import environment
 from edt_launch.adapters.wmla.running.layout import ResultDir, executor_id
+from edt_launch.agent.ports import PORT_VARIABLE, reserve_port
 from edt_launch.cluster.network import HostChecker, resolve
 from edt_launch.core.appender import Complain
 from edt_launch.launcher.program import Workers
 from edt_launch.membership.protocol import Slot, Worker
-
-REMOTE_PORTS = range(20000, 32000)
-"""Where a process on another host is to listen: below what systems give out by themselves."""
 
 
 def _to_standard_error(message: str) -> None:
@@ -34,7 +30,7 @@ class WmlaWorkers(Workers):
     complain: Complain = _to_standard_error
     output_option: str = "--result-dir"
     _hosts: HostChecker = field(default_factory=HostChecker, init=False)
-    _master: tuple[str, int] | None = field(default=None, init=False)
+    _master: dict[str, str] | None = field(default=None, init=False)
 
     def environment(self, common: Mapping[str, str]) -> dict[str, str]:
         """What all find in their environment: nothing that each process has its own value of, or none."""
@@ -58,17 +54,19 @@ class WmlaWorkers(Workers):
         own = environment.of_process(self.result.log_dir(process, host), task)
         if self.framework is not Framework.GANG:
             return own
-        self._master = self._master or self._choose_master(slots[0].host, address)
-        address, port = self._master
-        return own | of_rank(slots, worker.slot) | {"MASTER_ADDR": address, "MASTER_PORT": str(port)}
+        self._master = self._master or self._choose_master(slots, address)
+        return own | of_rank(slots, worker.slot) | self._master
 
-    def _choose_master(self, host: str, address: str) -> tuple[str, int]:
-        """Where the first process of a gang listens."""
-        if self._hosts.is_remote(host):
-            return resolve(host) or host, random.choice(REMOTE_PORTS)
-        with socket.socket() as probe:
-            probe.bind((address, 0))
-            return address, int(probe.getsockname()[1])
+    def meets_at(self, slots: Sequence[Slot]) -> str | None:
+        """The first host of a gang, if it is another one: its agent reserves the port there."""
+        is_far = self.framework is Framework.GANG and self._hosts.is_remote(slots[0].host)
+        return slots[0].host if is_far else None
+
+    def _choose_master(self, slots: Sequence[Slot], address: str) -> dict[str, str]:
+        """Where the first process of a gang listens; the port of another host comes from its agent."""
+        if (host := self.meets_at(slots)) is not None:
+            return {"MASTER_ADDR": resolve(host) or host}
+        return {"MASTER_ADDR": address, PORT_VARIABLE: str(reserve_port(address))}
 
 
 def processes(framework: Framework, slots: Sequence[Slot]) -> tuple[Slot, ...]:

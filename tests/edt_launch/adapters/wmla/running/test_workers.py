@@ -1,12 +1,13 @@
 """What the driver does otherwise for a WMLA program."""
 
+import socket
 from pathlib import Path
 
 import pytest
 
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running.layout import ResultDir, executor_id
-from edt_launch.adapters.wmla.running.workers import REMOTE_PORTS, WmlaWorkers, of_rank, processes
+from edt_launch.adapters.wmla.running.workers import WmlaWorkers, of_rank, processes
 from edt_launch.cluster import network
 from edt_launch.membership.protocol import Phase, Slot, Worker
 
@@ -45,6 +46,11 @@ def test_a_gang_meets_at_a_free_port_of_this_machine(result):
     assert first["MASTER_ADDR"] == second["MASTER_ADDR"] == "127.0.0.1"
     assert first["MASTER_PORT"] == second["MASTER_PORT"]
     assert (first["RANK"], second["RANK"], second["WORLD_SIZE"]) == ("0", "1", "2")
+    port = int(first["MASTER_PORT"])
+    with socket.socket() as stranger, pytest.raises(OSError, match="Address already in use"):
+        stranger.bind((HERE, port))
+    with socket.create_server((HERE, port)), socket.create_connection((HERE, port), timeout=30):
+        pass
 
 
 def test_or_at_the_address_of_its_first_host(result, monkeypatch):
@@ -53,7 +59,8 @@ def test_or_at_the_address_of_its_first_host(result, monkeypatch):
     slots = [Slot("192.0.2.7", 0), Slot("localhost", 0)]
     found = workers.variables_of(worker(0, slots[0]), slots, "10.0.0.1")
     assert found["MASTER_ADDR"] == "192.0.2.7"
-    assert int(found["MASTER_PORT"]) in REMOTE_PORTS
+    assert "MASTER_PORT" not in found  # the agent of that host fills it in
+    assert workers.meets_at(slots) == "192.0.2.7"
     assert found["LOG_DIR"].endswith(".192.0.2.7")
 
 
