@@ -79,15 +79,16 @@ def _note_remarks(transition: Transition) -> Transition:
 
 def _advance(now: float, transition: Transition) -> Transition:
     job = transition.job
+    is_left = job.launcher.has_leftovers
     match job.record.state, job.record.wanted:
-        case ((State.QUEUED | State.PAUSED), Wanted.STOP):
+        case ((State.QUEUED | State.PAUSED), Wanted.STOP) if not is_left:
             return transition.move(State.STOPPED, "its owner has stopped it")
         case State.QUEUED, Wanted.PAUSE:
             return transition.move(State.PAUSED, "its owner has paused it", waiting_since=None)
         case State.PAUSED, Wanted.RUN:
             return transition.move(State.QUEUED, "its owner has resumed it", waiting_since=now)
     if job.record.state not in HAS_LAUNCHER:
-        return transition
+        return transition.do(Sweep(job.record.id)) if is_left else transition
     return _alive(now, transition) if job.launcher.is_alive else _gone(now, transition)
 
 

@@ -221,7 +221,7 @@ class Pool:
         if self._last is None:
             self._memory = load(self._store.memory.get(mapping.MEMORY, {}))
         for id_ in self._journals.keys() - self._jobs.keys():
-            self._journals.pop(id_).keep()
+            self._forget(id_)
         self._slow = {id_: None for id_ in self._slow if id_ in self._jobs}
         self._read_files &= self._jobs.keys()
         self._read_at = now
@@ -312,10 +312,14 @@ class Pool:
     def _replace(self, job: str, record: JobRecord | None) -> None:
         if record is None or record.state in ENDED:
             self._jobs.pop(job, None)
-            if job in self._journals:
-                self._journals.pop(job).keep()
+            self._forget(job)
         else:
             self._jobs[job] = replace(self._jobs[job], record=record)
+
+    def _forget(self, job: str) -> None:
+        if job in self._journals:
+            self._journals.pop(job).keep()
+        self._launchers.forget(job)
 
     def _keep_usage(self) -> None:
         """Write down remembered usage; what is lost by a crash is that of half a minute."""
@@ -338,7 +342,8 @@ class Pool:
 
 def _is_open(job: ObservedJob) -> bool:
     """Whether its files may still tell something."""
-    return job.record.state in HAS_LAUNCHER or job.is_hidden or job.is_behind
+    is_left = job.launcher.has_leftovers
+    return job.record.state in HAS_LAUNCHER or job.is_hidden or job.is_behind or is_left
 
 
 def _news(job: ObservedJob) -> tuple[Launcher, LauncherRun | None, str, bool]:

@@ -115,7 +115,7 @@ class Reconciler:
             case Kill(job):
                 self._launchers.kill(job, self._home.job(job))
             case Sweep(job):
-                self._launchers.sweep(self._home.job(job))
+                self._launchers.sweep(job)
 
     def _launch(self, now: float, record: JobRecord, done: Applied) -> None:
         try:

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -122,9 +123,10 @@ def test_one_whose_folder_is_something_else_is_swept_up_by_the_next_service(path
     assert not second.is_alive(RECORD.id, paths)
     grant = DeviceGrant(1, (HostDevices("localhost", ("0",)),))
     assert second.look(RECORD.id, paths, False, grant, None).has_leftovers
-    second.sweep(paths)
+    assert not second.start(RECORD, paths)  # while its processes are being ended
     assert child.wait() == -signal.SIGKILL
-    assert not second.look(RECORD.id, paths, False, grant, None).has_leftovers
+    while second.look(RECORD.id, paths, False, grant, None).has_leftovers:
+        time.sleep(0.01)
 
 
 def spoil_run(paths: JobDir, kind: str) -> None:
