@@ -30,6 +30,7 @@ import torch
 from edt_hvd import torch_file
 from edt_hvd.errors import CheckpointError, StateError
 from edt_hvd.state.checkpoint import directory, portable
+from edt_hvd.state.checkpoint.fencing import Check
 
 FORMAT = 2
 """Version of the format. The first one is read, too; its manifests have no checksum of their own."""
@@ -68,13 +69,16 @@ class Cancelled(Exception):  # noqa: N818 - it is no error
     """The writer was cancelled."""
 
 
-def write(folder: Path, content: Content, cancelled: threading.Event) -> tuple[Path, int]:
+def write(
+    folder: Path, content: Content, cancelled: threading.Event, check: Check = lambda: None
+) -> tuple[Path, int]:
     """Write a checkpoint into `folder`, which is made if need be. One of the same number is replaced.
 
     Args:
         folder: of all checkpoints.
         content: what to write; its tensors are in host memory.
         cancelled: makes it stop soon when set.
+        check: called before anything is written, and before it is put in its place.
 
     Returns:
         The checkpoint's path, and its size in bytes.
@@ -82,10 +86,11 @@ def write(folder: Path, content: Content, cancelled: threading.Event) -> tuple[P
     Raises:
         Cancelled: it was cancelled.
         OSError: it could not be written, because the disk is full, say.
-        StateError: a value cannot be pickled.
+        StateError: a value cannot be pickled, or `check` raises it.
 
     In all these cases nothing of it is left.
     """
+    check()
     folder.mkdir(parents=True, exist_ok=True)
     path = directory.path_of(folder, content.commits)
     beside = directory.temporary(path)
@@ -106,6 +111,7 @@ def write(folder: Path, content: Content, cancelled: threading.Event) -> tuple[P
             signed = manifest | {"sha256": _digest(manifest)}
             file.write(json.dumps(signed, indent=2).encode() + b"\n")
         _sync_folder(beside)
+        check()
         directory.put_in_place(beside, path)
         _sync_folder(folder)
     except BaseException:

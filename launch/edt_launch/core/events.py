@@ -59,8 +59,9 @@ class Begun(Event):
 
 @dataclass(frozen=True)
 class Ended(Event):
-    """`edt-launch` ends. No process of the job is left on this machine; on other hosts there may be workers that
-    were not `released`.
+    """`edt-launch` ends. No process of the job is left on this machine.
+
+    On other hosts there may be workers that were not `released`.
 
     Attributes:
         exit_code: of `edt-launch`.

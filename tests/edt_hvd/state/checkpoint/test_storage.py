@@ -13,8 +13,9 @@ import pytest
 import torch
 
 from edt_hvd.errors import CheckpointError, StateError
-from edt_hvd.state.checkpoint import storage
+from edt_hvd.state.checkpoint import fencing, storage
 from edt_hvd.state.checkpoint.storage import Cancelled, Content
+from edt_messages.runs import JobRun
 
 GO_ON = threading.Event()
 
@@ -42,6 +43,32 @@ def test_what_was_written_is_read(path: Path) -> None:
     assert torch.equal(found.state["model"]["weight"], torch.ones(1000))
     assert found.state["history"] == {1, 2}
     assert torch.equal(found.random["torch"], content().random["torch"])
+
+
+@pytest.mark.parametrize(
+    "newest, is_written",
+    [("a 1", True), ("a 2", True), ("a 3", False), ("b 1", False), ("", True), (None, True)],
+)
+def test_a_worker_of_an_earlier_run_writes_nothing(
+    newest: str | None, is_written: bool, tmp_path: Path, path: Path
+) -> None:
+    file = tmp_path / "job_run"
+    environment = {**JobRun("a", 2).variables, "EDT_RUN_FILE": str(file)}
+    begun = 0
+
+    def check() -> None:
+        """Another run begins while the checkpoint is written."""
+        nonlocal begun
+        fencing.check_of(environment)()
+        begun += 1
+        if newest is not None and begun == 1:
+            job, _, number = newest.partition(" ")
+            file.write_text(JobRun(job, int(number)).text if newest else "nonsense")
+
+    refused = contextlib.nullcontext() if is_written else pytest.raises(StateError, match="run 2 of the job")
+    with refused:
+        storage.write(path.parent, content(6), GO_ON, check)
+    assert names(path.parent) == [path.name, *["step-00000006"] * is_written]
 
 
 def truncate(path: Path) -> None:

@@ -1,0 +1,36 @@
+"""Keeps workers of an earlier run of a job from writing into the checkpoints of a later one.
+
+A worker whose host was cut off, or that was stopped, may go on after its job was started again elsewhere.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+
+from edt_hvd.errors import StateError
+from edt_messages.runs import FILE, MAX_TEXT, JobRun
+
+Check = Callable[[], None]
+"""Raises `StateError` when another run has taken over."""
+
+
+def check_of(environ: Mapping[str, str] = os.environ) -> Check:
+    """The check of a process with this environment; it finds nothing wrong where no launcher numbers runs."""
+    mine, path = JobRun.of(environ), environ.get(FILE)
+
+    def check() -> None:
+        newest = _newest(path) if path else None
+        if mine is not None and newest is not None and mine.is_superseded_by(newest):
+            raise StateError(
+                f"this worker belongs to run {mine.number} of the job; run {newest.number} has begun since, and "
+                "its workers write the checkpoints"
+            )
+
+    return check
+
+
+def _newest(path: str) -> JobRun | None:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return JobRun.read(file.read(MAX_TEXT))
+    except OSError:  # another host's folder, or removed
+        return None
