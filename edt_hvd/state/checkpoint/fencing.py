@@ -21,8 +21,8 @@ def check_of(environ: Mapping[str, str] = os.environ) -> Check:
         newest = _newest(path) if path else None
         if mine is not None and newest is not None and mine.is_superseded_by(newest):
             raise StateError(
-                f"this worker belongs to run {mine.number} of the job; run {newest.number} has begun since, and "
-                "its workers write the checkpoints"
+                f"this worker belongs to run {mine.number} of the job; run {newest.number} has begun since, "
+                "and its workers write the checkpoints"
             )
 
     return check

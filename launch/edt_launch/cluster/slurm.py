@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from edt_launch.cluster.allocation import HostSlots
-from edt_launch.cluster.hosts import HostOptions, HostSource, without_devices
+from edt_launch.cluster.hosts import HostOptions, HostSource, usable, without_devices
 from edt_launch.core.errors import HostsError
 
 
@@ -33,6 +33,7 @@ class Slurm(HostSource):
         if not job or not nodes:
             return None
         names = hosts_of(nodes)
+        where = "SLURM_JOB_NODELIST"
         gpus = variables.get("SLURM_GPUS_ON_NODE", "").strip()
         if gpus.isdecimal() and int(gpus):
             listed = variables.get("SLURM_STEP_GPUS") or variables.get("SLURM_JOB_GPUS") or ""
@@ -41,11 +42,11 @@ class Slurm(HostSource):
                 devices = tuple(listed.split(","))
             if not all(device.isdecimal() for device in devices):
                 raise HostsError("SLURM_JOB_GPUS", listed, "numbers with commas between")
-            return cls(tuple(HostSlots(name, len(devices), devices) for name in names), job)
+            return cls(usable((HostSlots(name, len(devices), devices) for name in names), where), job)
         per_node = variables.get("SLURM_TASKS_PER_NODE") or variables.get("SLURM_JOB_CPUS_PER_NODE") or "1"
         counts = counts_of(per_node, len(names))
         found = (without_devices(name, count) for name, count in zip(names, counts, strict=True))
-        return cls(tuple(found), job)
+        return cls(usable(found, where), job)
 
     def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
         return self.found

@@ -21,7 +21,7 @@ from typing import IO
 import psutil
 
 from edt_launch.agent import processes
-from edt_launch.core import plain_files
+from edt_launch.core import plain_files, result_file
 from edt_launch.core.control_protocol import Pause, Request
 from edt_launch.core.plain_files import NoFileError, open_file
 from edt_launch.core.run_options import RunOptions, ViewKind
@@ -117,9 +117,13 @@ class Launchers:
             self._listen(job, paths)
             return Launcher(is_alive=True, identity=identity, accepted=self._accepted.get(job))
         self._hang_up(job)
+        result = result_file.read(paths.output.result)
+        if result is not None and (result.pid, result.started) != identity:
+            result = None
         return Launcher(
             identity=identity,
-            exit_code=self._exit_codes.get(job),
+            exit_code=result.exit_code if result is not None else self._exit_codes.get(job),
+            message=result.message if result is not None else "",
             has_leftovers=self._has_leftovers(job, paths, unaccounted(grant, run, identity)),
             said=_last_words(paths.launcher_log) if identity is None else "",
         )

@@ -11,6 +11,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from edt_launch.allocator.model import Memory, Options, dump, load
+from edt_launch.cluster.allocation import HostSlots
+from edt_launch.cluster.hosts import usable
 from edt_launch.core import plain_files
 from edt_launch.core.errors import AllocationError
 from edt_launch.jobs import device_grant, lifecycle
@@ -209,7 +211,11 @@ class Pool:
 
     def _read_rows(self, now: float) -> None:
         records = self._store.jobs.live()
-        self._hosts = tuple(self._store.hosts.all())
+        # An earlier version may have stored odd names.
+        stored = (
+            (host, HostSlots(host.name, len(host.devices), host.devices)) for host in self._store.hosts.all()
+        )
+        self._hosts = tuple(host for host, slots in stored if usable([slots], "the table of hosts"))
         known = self._jobs
         self._jobs = {
             record.id: replace(known[record.id], record=record)
