@@ -4,28 +4,27 @@ A worker whose host was cut off, or that was stopped, may go on after its job wa
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from edt_hvd.errors import StateError
 from edt_messages.runs import FILE, MAX_TEXT, JobRun
 
-Check = Callable[[], None]
-"""Raises `StateError` when another run has taken over."""
 
+def check(environ: Mapping[str, str] = os.environ) -> None:
+    """See that no later run has begun than the one of the process that has this environment.
 
-def check_of(environ: Mapping[str, str] = os.environ) -> Check:
-    """The check of a process with this environment; it finds nothing wrong where no launcher numbers runs."""
+    Nothing is wrong where no launcher numbers the runs, or where its file cannot be seen.
+
+    Raises:
+        StateError: a later run has begun.
+    """
     mine, path = JobRun.of(environ), environ.get(FILE)
-
-    def check() -> None:
-        newest = _newest(path) if path else None
-        if mine is not None and newest is not None and mine.is_superseded_by(newest):
-            raise StateError(
-                f"this worker belongs to run {mine.number} of the job; run {newest.number} has begun since, "
-                "and its workers write the checkpoints"
-            )
-
-    return check
+    newest = _newest(path) if path else None
+    if mine is not None and newest is not None and mine.is_superseded_by(newest):
+        raise StateError(
+            f"this worker belongs to run {mine.number} of the job; run {newest.number} has begun since, "
+            "and its workers write the checkpoints"
+        )
 
 
 def _newest(path: str) -> JobRun | None:

@@ -29,8 +29,7 @@ import torch
 
 from edt_hvd import torch_file
 from edt_hvd.errors import CheckpointError, StateError
-from edt_hvd.state.checkpoint import directory, portable
-from edt_hvd.state.checkpoint.fencing import Check
+from edt_hvd.state.checkpoint import directory, fencing, portable
 
 FORMAT = 2
 """Version of the format. The first one is read, too; its manifests have no checksum of their own."""
@@ -69,16 +68,13 @@ class Cancelled(Exception):  # noqa: N818 - it is no error
     """The writer was cancelled."""
 
 
-def write(
-    folder: Path, content: Content, cancelled: threading.Event, check: Check = lambda: None
-) -> tuple[Path, int]:
+def write(folder: Path, content: Content, cancelled: threading.Event) -> tuple[Path, int]:
     """Write a checkpoint into `folder`, which is made if need be. One of the same number is replaced.
 
     Args:
         folder: of all checkpoints.
         content: what to write; its tensors are in host memory.
         cancelled: makes it stop soon when set.
-        check: called before anything is written, and before it is put in its place.
 
     Returns:
         The checkpoint's path, and its size in bytes.
@@ -86,11 +82,11 @@ def write(
     Raises:
         Cancelled: it was cancelled.
         OSError: it could not be written, because the disk is full, say.
-        StateError: a value cannot be pickled, or `check` raises it.
+        StateError: a value cannot be pickled, or a later run of the job has begun, see `fencing`.
 
     In all these cases nothing of it is left.
     """
-    check()
+    fencing.check()
     folder.mkdir(parents=True, exist_ok=True)
     path = directory.path_of(folder, content.commits)
     beside = directory.temporary(path)
@@ -111,7 +107,7 @@ def write(
             signed = manifest | {"sha256": _digest(manifest)}
             file.write(json.dumps(signed, indent=2).encode() + b"\n")
         _sync_folder(beside)
-        check()
+        fencing.check()
         directory.put_in_place(beside, path)
         _sync_folder(folder)
     except BaseException:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edt_hvd.errors import StateError
-from edt_hvd.state.checkpoint import directory, fencing, storage
+from edt_hvd.state.checkpoint import directory, storage
 from edt_hvd.state.checkpoint.storage import Cancelled, Content
 
 WRITE_SHARE = 0.05
@@ -91,7 +91,6 @@ class Writer:
         self, folder: Path, keep: int, takes_processor: bool, notify: Callable[[Outcome], None]
     ) -> None:
         self._folder = folder
-        self._check = fencing.check_of()
         self._keep = keep
         self._takes_processor = takes_processor
         self._notify = notify
@@ -152,7 +151,7 @@ class Writer:
             return Cost(time.monotonic() - started, processor)
 
         try:
-            path, size = storage.write(self._folder, content, self._cancelled, self._check)
+            path, size = storage.write(self._folder, content, self._cancelled)
             left = self._tidy(path)
             self._outcome = Written(path, content, size, cost(), left)
         except Cancelled:
