@@ -29,7 +29,7 @@ import torch
 
 from edt_hvd import torch_file
 from edt_hvd.errors import CheckpointError, StateError
-from edt_hvd.state.checkpoint import directory, portable
+from edt_hvd.state.checkpoint import directory, fencing, portable
 
 FORMAT = 2
 """Version of the format. The first one is read, too; its manifests have no checksum of their own."""
@@ -82,10 +82,11 @@ def write(folder: Path, content: Content, cancelled: threading.Event) -> tuple[P
     Raises:
         Cancelled: it was cancelled.
         OSError: it could not be written, because the disk is full, say.
-        StateError: a value cannot be pickled.
+        StateError: a value cannot be pickled, or a later run of the job has begun, see `fencing`.
 
     In all these cases nothing of it is left.
     """
+    fencing.check()
     folder.mkdir(parents=True, exist_ok=True)
     path = directory.path_of(folder, content.commits)
     beside = directory.temporary(path)
@@ -106,6 +107,7 @@ def write(folder: Path, content: Content, cancelled: threading.Event) -> tuple[P
             signed = manifest | {"sha256": _digest(manifest)}
             file.write(json.dumps(signed, indent=2).encode() + b"\n")
         _sync_folder(beside)
+        fencing.check()
         directory.put_in_place(beside, path)
         _sync_folder(folder)
     except BaseException:

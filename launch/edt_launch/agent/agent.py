@@ -116,7 +116,9 @@ class Agent:
         if setup.sweeps:
             from edt_launch.agent import processes
 
-            processes.sweep_host(setup.environment)
+            if left := processes.sweep_host(setup.environment):
+                numbers = ", ".join(sorted(str(process.pid) for process in left))
+                sys.exit(f"edt agent: processes that an earlier agent has left cannot be ended: {numbers}")
         self._send(protocol.Hello(protocol.VERSION, os.getpid()))
         program = forkable.parse(setup.command) if setup.forks and sys.platform == "linux" else None
         script = os.path.join(self._directory or "", program.script or "") if program is not None else ""

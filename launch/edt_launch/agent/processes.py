@@ -8,7 +8,10 @@ from pathlib import Path
 
 import psutil
 
-JOB_VARIABLE = "EDT_JOB"
+from edt_messages import runs
+from edt_messages.runs import JobRun
+
+JOB_VARIABLE = runs.JOB
 """Marks every process of a job, so that one that left its parents is found, too."""
 
 REAP_TIMEOUT = 5.0
@@ -160,10 +163,42 @@ def sweep_descendants(grace: float) -> int:
     return _kill_those(_descendants)
 
 
-def sweep_host(environment: Mapping[str, str]) -> None:
-    """Kill what an earlier agent of the job and host that this environment names has left."""
+def sweep_host(environment: Mapping[str, str]) -> set[psutil.Process]:
+    """Kill what agents of the job before have left on the host that this environment names.
+
+    These are processes of the same run of the job or of earlier ones, with what they have started, and their
+    agents. What a later run has there is left alone.
+
+    Returns:
+        Those that could not be killed.
+    """
     marks = {name: environment[name] for name in (JOB_VARIABLE, "HOROVOD_HOSTNAME")}
-    kill(process for process in having(marks) if process.pid != os.getpid())
+    newest = run_number(environment)
+    found = {process for process in having(marks) if _run_of(process) <= newest}
+    agents = {parent for process in found if (parent := _agent_above(process)) is not None}
+    family = {member for process in found | agents for member in tree(process.pid)}
+    family -= {psutil.Process(), *psutil.Process().parents()}
+    kill(family)
+    return {process for process in family if is_alive(process)}
+
+
+def run_number(environment: Mapping[str, str]) -> int:
+    """The number of the run that a process with this environment belongs to; 0 if it does not say."""
+    run = JobRun.of(environment)
+    return 0 if run is None else run.number
+
+
+def _run_of(process: psutil.Process) -> int:
+    return run_number(environment(process))
+
+
+def _agent_above(process: psutil.Process) -> psutil.Process | None:
+    """The agent that is the process's parent; on remote hosts it has no mark itself."""
+    try:
+        parent = process.parent()
+    except psutil.Error:
+        return None
+    return parent if parent is not None and "edt_launch.agent" in command_line(parent) else None
 
 
 def kill_worker(number: int, pid: int | None) -> None:

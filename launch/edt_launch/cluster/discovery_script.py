@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, ClassVar, Self
 
 from edt_launch.cluster.allocation import HOST, MAX_SLOTS, HostSlots
-from edt_launch.cluster.hosts import HostOptions, HostSource
+from edt_launch.cluster.hosts import HostOptions, HostSource, leave_out
 from edt_launch.core.errors import DiscoveryError, UsageError
 
 TIME_LIMIT = 30.0
@@ -56,10 +56,16 @@ class Script(HostSource):
         """The hosts in what it has printed.
 
         Raises:
-            DiscoveryError: a line makes no sense, or there is none.
+            DiscoveryError: a line makes no sense, or there is none. Lines with odd names of hosts are left
+                out, unless there are no others.
         """
         hosts: dict[str, HostSlots] = {}
-        for line in filter(None, map(str.strip, text.splitlines())):
+        lines = list(filter(None, map(str.strip, text.splitlines())))
+        good = [line for line in lines if re.fullmatch(HOST, line.partition(":")[0])]
+        for line in lines if good else ():
+            if line not in good:
+                leave_out(str(self), line)
+        for line in good or lines:
             host = self._host(line)
             if host.host in hosts:
                 raise DiscoveryError(self.path, line, "each host once")

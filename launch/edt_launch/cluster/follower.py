@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from edt_launch.cluster.allocation import Allocation, HostSlots, parse, read
-from edt_launch.cluster.hosts import HostSource, cap, unbound
+from edt_launch.cluster.hosts import HostSource, cap, unbound, usable
 from edt_launch.core.errors import AllocationError, SourceError
 
 CheckHost = Callable[[str], str | None]
@@ -199,7 +199,7 @@ class SourceFollower(AllocationSource):
             return None
         if isinstance(news, str):
             return self._judge(Rejected(news))
-        hosts = cap(map(unbound, news), self._limits.max_np)
+        hosts = cap(map(unbound, usable(news, str(self._source))), self._limits.max_np)
         if self.allocation is not None and set(hosts) == set(self.allocation.hosts):
             return self._judge(None)
         slots = sum(host.slots for host in hosts)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from edt_launch.cluster.allocation import DEVICE, HOST, HostSlots
-from edt_launch.cluster.hosts import HostOptions, HostSource
+from edt_launch.cluster.hosts import HostOptions, HostSource, leave_out
 from edt_launch.core.errors import HostsError, SourceError
 
 MAX_CHARACTERS = 2**24
@@ -77,14 +77,25 @@ def parse(text: str, where: str) -> tuple[HostSlots, ...]:
     """Read a host file's text.
 
     Raises:
-        HostsError: it makes no sense; line, value and what is expected are named.
+        HostsError: it makes no sense; line, value and what is expected are named. Lines with odd names of
+            hosts are left out, unless there are no others.
     """
     contents = (line.partition("#")[0].strip() for line in text.splitlines())
-    lines = ((f"{where}, line {number}", content) for number, content in enumerate(contents, 1) if content)
-    hosts = _unique((line, _line(line, content)) for line, content in lines)
+    lines = [(f"{where}, line {number}", content) for number, content in enumerate(contents, 1) if content]
+    good = [(line, content) for line, content in lines if _is_named(line, content)]
+    hosts = _unique((line, _line(line, content)) for line, content in good or lines)
     if not hosts:
         raise HostsError(where, "", "at least one line 'host slots=N' or 'host devices=a,b'")
     return hosts
+
+
+def _is_named(where: str, content: str) -> bool:
+    """Whether a line begins with the name of a host; one with an odd name is left out with a warning."""
+    name = re.split(r"[\s:]", content, maxsplit=1)[0]
+    if is_name := bool(re.fullmatch(HOST, name)):
+        return is_name
+    leave_out(where, name)
+    return False
 
 
 def _line(where: str, content: str) -> HostSlots:

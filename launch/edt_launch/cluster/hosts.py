@@ -1,14 +1,20 @@
 """What a source of hosts is; `cluster.sources` lists those there are."""
 
+import functools
+import logging
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, Self
 
-from edt_launch.cluster.allocation import HostSlots
+from edt_launch.cluster.allocation import DEVICE, HOST, HostSlots
+from edt_launch.core.errors import SHOWN
 
 LOCAL = "localhost"
+
+log = logging.getLogger(__name__)
 
 _NO_DEVICE = "cpu"
 
@@ -61,6 +67,31 @@ class HostSource(ABC):
         Raises:
             SourceError: nobody knows; what was known before goes on to count.
         """
+
+
+def usable(hosts: Iterable[HostSlots], where: str) -> tuple[HostSlots, ...]:
+    """The hosts that a job can have; others are left out with a warning, as a cluster has more than one.
+
+    Args:
+        hosts: of a source.
+        where: what messages call it.
+    """
+    found = []
+    for host in hosts:
+        if not re.fullmatch(HOST, host.host):
+            leave_out(where, host.host)
+        elif odd := next((name for name in host.devices or () if not re.fullmatch(DEVICE, name)), None):
+            leave_out(where, host.host, f"its device {odd[:SHOWN]!r}: expected letters, digits and '_.:/-'")
+        else:
+            found.append(host)
+    return tuple(found)
+
+
+@functools.lru_cache(maxsize=1000)
+def leave_out(where: str, host: str, problem: str = "") -> None:
+    """Warn that a host is left out; once, as sources are asked every second."""
+    expected = "expected a host name of letters, digits, '_', '.' and '-'"
+    log.warning("%s: host %r is left out: %s; mend the source", where, host[:SHOWN], problem or expected)
 
 
 def without_devices(host: str, count: int) -> HostSlots:

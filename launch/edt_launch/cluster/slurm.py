@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from edt_launch.cluster.allocation import HostSlots
-from edt_launch.cluster.hosts import HostOptions, HostSource, without_devices
+from edt_launch.cluster.hosts import HostOptions, HostSource, usable, without_devices
 from edt_launch.core.errors import HostsError
 
 TIME_LIMIT = 30.0
@@ -43,17 +43,19 @@ class Slurm(HostSource):
         if not job or not nodes:
             return None
         names = hosts_of(nodes)
+        where = "SLURM_JOB_NODELIST"
         listed = variables.get("SLURM_STEP_GPUS") or variables.get("SLURM_JOB_GPUS") or ""
         counts = _gpus(names, job, variables)
         if any(counts):
             if len(names) == 1 and listed:
-                return cls((_with_devices(names[0], tuple(listed.split(",")), listed),), job)
+                return cls(usable([_with_devices(names[0], tuple(listed.split(",")), listed)], where), job)
             found = (
                 HostSlots(n, c, tuple(map(str, range(c)))) for n, c in zip(names, counts, strict=True) if c
             )
-            return cls(tuple(found), job)
+            return cls(usable(found, where), job)
         counts = tasks_of(variables, len(names))
-        return cls(tuple(without_devices(n, c) for n, c in zip(names, counts, strict=True)), job)
+        slots = (without_devices(name, count) for name, count in zip(names, counts, strict=True))
+        return cls(usable(slots, where), job)
 
     def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
         return self.found

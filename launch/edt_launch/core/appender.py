@@ -8,14 +8,19 @@ Complain = Callable[[str], None]
 
 
 class Appender:
-    """Appends text to a file. What cannot be written is dropped, which `complain` is told of once."""
+    """Appends text to a file. What cannot be written is dropped, which `complain` is told of once.
 
-    def __init__(self, path: Path, complain: Complain) -> None:
+    The first `keeps` bytes of it are kept instead, and written as soon as there is room again.
+    """
+
+    def __init__(self, path: Path, complain: Complain, keeps: int = 0) -> None:
+        self._keeps = keeps
         self._path = path
         self._complain = complain
         self._pending: list[bytes] = []
         self._descriptor: int | None = None
-        self._is_failing = False
+        self.is_failing = False
+        """Whether the last write has failed."""
         self._is_torn = False
 
     def write(self, text: str) -> None:
@@ -24,6 +29,8 @@ class Appender:
 
     def write_bytes(self, data: bytes) -> None:
         """Append bytes as they are with the next `flush`."""
+        if self.is_failing and self._keeps and sum(map(len, self._pending)) + len(data) > self._keeps:
+            return
         self._pending.append(data)
 
     def flush(self) -> None:
@@ -39,13 +46,15 @@ class Appender:
                 data = data[os.write(self._descriptor, data) :]
                 self._is_torn = bool(data)  # a line that has an end, should the rest not fit
         except OSError as error:
-            if not self._is_failing:
+            if len(data) <= self._keeps:
+                self._pending, self._is_torn = [data], False
+            if not self.is_failing:
                 self._complain(
                     f"{self._path} cannot be written: {error.strerror}; the job goes on without it"
                 )
-            self._is_failing = True
+            self.is_failing = True
         else:
-            self._is_failing = False
+            self.is_failing = False
 
     def close(self) -> None:
         """Write the rest and close the file."""

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from edt_launch.core.appender import Appender, Complain
 from edt_launch.core.event_codec import read_line, write
-from edt_launch.core.events import Event
+from edt_launch.core.events import Event, Progress
 from edt_launch.core.lines import LineSplitter
 from edt_launch.core.plain_files import open_file
 
@@ -18,6 +18,10 @@ E = TypeVar("E", bound=Event)
 
 LOOK = 2**18
 """Bytes that are read at once, so that a file which grows fast holds nobody up."""
+
+
+KEPT = 2**20
+"""Bytes of events that wait for room on a full disk."""
 
 
 def stamped(event: E) -> E:
@@ -29,7 +33,8 @@ class EventLog:
     """Appends events to a file, each at once, so that others can follow it.
 
     What the file has already stays, but for half a line that a killed launcher has left at its end.
-    `complain` is told when it cannot be written; events are lost then.
+    `complain` is told when it cannot be written. Reports of progress are lost then. Other events, such as
+    those that say which devices have workers, are written once there is room again, if they are not too many.
 
     Raises:
         OSError: what the file has cannot be read.
@@ -37,11 +42,12 @@ class EventLog:
 
     def __init__(self, path: Path, complain: Complain) -> None:
         _drop_half_line(path)
-        self._file = Appender(path, complain)
+        self._file = Appender(path, complain, KEPT)
 
     def write(self, event: Event) -> None:
         """Append an event."""
-        self._file.write(json.dumps(write(event)) + "\n")
+        if not (self._file.is_failing and isinstance(event, Progress)):
+            self._file.write(json.dumps(write(event)) + "\n")
         self._file.flush()
 
     def close(self) -> None:

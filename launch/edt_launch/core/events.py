@@ -61,6 +61,8 @@ class Begun(Event):
 class Ended(Event):
     """`edt-launch` ends. No process of the job is left on this machine.
 
+    On other hosts there may be workers that were not `released`.
+
     Attributes:
         exit_code: of `edt-launch`.
         message: how the job ended; after success empty, unless no worker came to train in some slots.

@@ -48,6 +48,10 @@ class RunDir:
     """The accepted copy of the allocation."""
     launcher = _Below("run/launcher")
     """Who runs the job, or did last: `pid` and `started` of the process, as in `events.Begun`, as JSON."""
+    result = _Below("run/result")
+    """How the launcher in `launcher` has ended, see `result_file`."""
+    job_run = _Below("run/job_run")
+    """The mark of the job's processes, and the number of its newest run, see `edt_messages.runs`."""
     control = _Below("run/control")
     """The socket over which the running launcher takes requests."""
     discovery_script = _Below("run/discover_hosts.sh")

@@ -95,6 +95,22 @@ def leaving(grant: DeviceGrant, run: LauncherRun | None) -> Held:
     return as_held(used - devices_of(grant.held))
 
 
+def unaccounted(
+    grant: DeviceGrant, run: LauncherRun | None, identity: tuple[int, float] | None
+) -> frozenset[Device]:
+    """Devices whose workers are not known to be gone, though the launcher is.
+
+    Args:
+        grant: what the job's file says.
+        run: what its events say of the launcher started last.
+        identity: of the launcher that is gone; None if it has not said who it is.
+    """
+    used = run.devices if run is not None else frozenset()
+    if run is not None and run.exit_code is not None and identity == (run.pid, run.started):
+        return used
+    return used | devices_of((*grant.held, *grant.leaving))
+
+
 def in_use(grant: DeviceGrant, run: LauncherRun | None) -> Held:
     """All devices that a live launcher's workers may use."""
     return as_held(devices_of((*grant.held, *leaving(grant, run))))

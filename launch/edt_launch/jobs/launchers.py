@@ -21,22 +21,19 @@ from typing import IO
 import psutil
 
 from edt_launch.agent import processes
-from edt_launch.cluster.network import HostChecker
-from edt_launch.core import plain_files
+from edt_launch.core import plain_files, result_file
 from edt_launch.core.control_protocol import Pause, Request
 from edt_launch.core.plain_files import NoFileError, open_file
 from edt_launch.core.run_options import RunOptions, ViewKind
 from edt_launch.jobs.change_logger import ChangeLogger
 from edt_launch.jobs.control_client import Answer, Exchange
-from edt_launch.jobs.device_grant import DeviceGrant
+from edt_launch.jobs.device_grant import DeviceGrant, unaccounted
 from edt_launch.jobs.observed import Launcher
-from edt_launch.jobs.progress import LauncherRun
+from edt_launch.jobs.progress import LOST_GRACE, Device, LauncherRun
+from edt_launch.jobs.sweeps import Sweeps
 from edt_launch.launcher.programs import kinds
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.home import JobDir
-
-REMOTE_GRACE = 30.0
-"""Seconds after a launcher was killed in which its workers on other hosts end themselves."""
 
 NAMELESS = 60.0
 """Seconds within which a launcher writes down who it is; whoever has its lock after that is not one."""
@@ -61,6 +58,7 @@ class Launchers:
         command: the command that is `edt-launch`, or behaves like it.
         horovodrun: whether Horovod's own driver is to run all jobs that name no framework.
         clock: seconds, only forwards.
+        sweeps: end what jobs have left.
     """
 
     def __init__(
@@ -69,6 +67,7 @@ class Launchers:
         *,
         horovodrun: bool = False,
         clock: Callable[[], float] = time.monotonic,
+        sweeps: Sweeps | None = None,
     ) -> None:
         self._command = command
         self._horovodrun = horovodrun
@@ -76,8 +75,8 @@ class Launchers:
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._exit_codes: dict[str, int] = {}
         self._gone_since: dict[str, float] = {}
+        self._sweeps = sweeps or Sweeps()
         self._nameless_since: dict[str, float] = {}
-        self._hosts = HostChecker()
         self._exchanges: dict[str, Exchange] = {}
         self._accepted: dict[str, str] = {}
         self._problems = ChangeLogger()
@@ -96,6 +95,7 @@ class Launchers:
         # One that ends has given up the lock a moment before it can be waited for.
         if job in self._children or (not _is_free(paths) and self._has_it(job, paths)):
             self._gone_since.pop(job, None)
+            self._sweeps.forget(job)
             return True
         self._nameless_since.pop(job, None)
         self._gone_since.setdefault(job, self._clock())
@@ -117,29 +117,41 @@ class Launchers:
             self._listen(job, paths)
             return Launcher(is_alive=True, identity=identity, accepted=self._accepted.get(job))
         self._hang_up(job)
-        if identity is None:
-            return Launcher(
-                exit_code=self._exit_codes.get(job),
-                # It may have written down who it is, and the job may have removed that.
-                has_leftovers=bool(grant.held) and bool(_leftovers(paths)),
-                said=_last_words(paths.launcher_log),
-            )
-        is_over = run is not None and identity == (run.pid, run.started) and run.exit_code is not None
-        has_leftovers = not is_over and (self._is_far(job, grant) or bool(_leftovers(paths)))
-        return Launcher(identity=identity, exit_code=self._exit_codes.get(job), has_leftovers=has_leftovers)
+        result = result_file.read(paths.output.result)
+        if result is not None and (result.pid, result.started) != identity:
+            result = None
+        return Launcher(
+            identity=identity,
+            exit_code=result.exit_code if result is not None else self._exit_codes.get(job),
+            message=result.message if result is not None else "",
+            has_leftovers=self._has_leftovers(job, paths, unaccounted(grant, run, identity)),
+            said=_last_words(paths.launcher_log) if identity is None else "",
+        )
 
-    def _is_far(self, job: str, grant: DeviceGrant) -> bool:
-        """Whether workers may still be ending themselves on other hosts."""
-        if self._clock() - self._gone_since[job] >= REMOTE_GRACE:
+    def _has_leftovers(self, job: str, paths: JobDir, devices: frozenset[Device]) -> bool:
+        """Whether workers may still be on these devices though their launcher is gone.
+
+        Those on this machine are looked for, and ended. Nobody can say anything about those on other hosts,
+        which end themselves.
+        """
+        if not devices:
             return False
-        return any(self._hosts.is_remote(host.host) for host in (*grant.held, *grant.leaving))
+        since = self._gone_since.setdefault(job, self._clock())
+        found = self._sweeps.found(job)
+        if found is None:
+            self._sweeps.begin(job, paths.train, frozenset(host for host, _ in devices))
+            return True
+        is_waited_for = self._clock() - since < LOST_GRACE
+        return bool(found.processes) or (bool(found.remote) and is_waited_for)
 
     def start(self, record: JobRecord, paths: JobDir) -> bool:
-        """Start a launcher; False if one is alive.
+        """Start a launcher; False if one is alive, or what one has left is just being ended.
 
         Raises:
             OSError: the folder of the job, or of the code, is not there or cannot be used.
         """
+        if self._sweeps.is_under_way(record.id):
+            return False
         code = Path(os.path.realpath(paths.code / record.directory))  # of links that go round, too
         if not code.is_relative_to(os.path.realpath(paths.code)):
             raise NotADirectoryError(f"{record.directory!r} is not inside the submitted code")
@@ -194,6 +206,14 @@ class Launchers:
         for job in list(self._exchanges):
             self._hang_up(job)
 
+    def forget(self, job: str) -> None:
+        """The job has ended, or is not there any more."""
+        self._hang_up(job)
+        self._exit_codes.pop(job, None)
+        self._gone_since.pop(job, None)
+        self._nameless_since.pop(job, None)
+        self._sweeps.forget(job)
+
     def _listen(self, job: str, paths: JobDir) -> None:
         """Take in what has become of the last request; a launcher that does not accept it gets a signal, too.
 
@@ -217,9 +237,9 @@ class Launchers:
         if exchange is not None:
             exchange.close()
 
-    def sweep(self, paths: JobDir) -> None:
-        """End every process of a job on this machine."""
-        processes.kill(_leftovers(paths))
+    def sweep(self, job: str) -> None:
+        """Try again to end what a job has left on this machine. Does not wait."""
+        self._sweeps.again(job)
 
 
 def environment(inherited: Mapping[str, str], record: JobRecord, paths: JobDir) -> dict[str, str]:
@@ -314,12 +334,6 @@ def _is_free(paths: JobDir) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _leftovers(paths: JobDir) -> set[psutil.Process]:
-    """The processes of a job, also a launcher whose lock is not to be found any more."""
-    of_job = processes.having({"EDT_MODEL_DIR": str(paths.train)})
-    return {process for process in of_job if processes.is_alive(process)}
 
 
 def _last_words(path: Path) -> str:

@@ -29,6 +29,8 @@ MAX_LOST = 3
 
 _SIGNALLED = frozenset({ExitCode.HUNG_UP, ExitCode.INTERRUPTED, ExitCode.TERMINATED})
 
+_EXIT_CODES = frozenset(map(int, ExitCode))
+
 _GONE: dict[str, Any] = {
     **dict.fromkeys(("size", "target"), 0),
     **dict.fromkeys(("held", "leaving"), ()),
@@ -79,15 +81,16 @@ def _note_remarks(transition: Transition) -> Transition:
 
 def _advance(now: float, transition: Transition) -> Transition:
     job = transition.job
+    is_left = job.launcher.has_leftovers
     match job.record.state, job.record.wanted:
-        case ((State.QUEUED | State.PAUSED), Wanted.STOP):
+        case ((State.QUEUED | State.PAUSED), Wanted.STOP) if not is_left:
             return transition.move(State.STOPPED, "its owner has stopped it")
         case State.QUEUED, Wanted.PAUSE:
             return transition.move(State.PAUSED, "its owner has paused it", waiting_since=None)
         case State.PAUSED, Wanted.RUN:
             return transition.move(State.QUEUED, "its owner has resumed it", waiting_since=now)
     if job.record.state not in HAS_LAUNCHER:
-        return transition
+        return transition.do(Sweep(job.record.id)) if is_left else transition
     return _alive(now, transition) if job.launcher.is_alive else _gone(now, transition)
 
 
@@ -164,23 +167,28 @@ def _gone(now: float, transition: Transition) -> Transition:
             return _back(now, transition, "its launcher was not started")
         text = f"edt-launch has ended with exit code {launcher.exit_code}: {launcher.said or 'no output'}"
         return _end(now, transition, State.FAILED, "it could not be started", launcher.exit_code, text)
-    run = job.run
-    if run is None or run.exit_code is None:
+    code, message = _ending(job)
+    if code is None:
         return _lost(now, transition, "its launcher was killed")
-    if run.exit_code == ExitCode.SUCCESS:
+    if code == ExitCode.SUCCESS:
         return _end(now, transition, State.SUCCEEDED, "the training function has returned", 0, None)
-    if run.exit_code == ExitCode.LEFT:
+    if code == ExitCode.LEFT:
         return _back(now, transition, "its workers have left, their state is saved")
-    if run.exit_code in _SIGNALLED:
-        return _lost(now, transition, f"its launcher was ended by a signal (exit code {run.exit_code})")
-    return _end(
-        now,
-        transition,
-        State.FAILED,
-        "the training has failed",
-        run.exit_code,
-        run.message,
-    )
+    if code in _SIGNALLED:
+        return _lost(now, transition, f"its launcher was ended by a signal (exit code {code})")
+    return _end(now, transition, State.FAILED, "the training has failed", code, message)
+
+
+def _ending(job: ObservedJob) -> tuple[int | None, str]:
+    """How its launcher has ended: exit code, None if it was killed, and message.
+
+    Its last event may be missing, because the disk was full, for instance. Then its result file counts, or
+    its exit code, if that is one of `edt-launch`.
+    """
+    if job.run is not None and job.run.exit_code is not None:
+        return job.run.exit_code, job.run.message
+    code = job.launcher.exit_code
+    return code if code in _EXIT_CODES else None, job.launcher.message
 
 
 def _back(now: float, transition: Transition, reason: str, **fields: Any) -> Transition:

@@ -11,6 +11,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from edt_launch.allocator.model import Memory, Options, dump, load
+from edt_launch.cluster.allocation import HostSlots
+from edt_launch.cluster.hosts import usable
 from edt_launch.core import plain_files
 from edt_launch.core.errors import AllocationError
 from edt_launch.jobs import device_grant, lifecycle
@@ -209,7 +211,11 @@ class Pool:
 
     def _read_rows(self, now: float) -> None:
         records = self._store.jobs.live()
-        self._hosts = tuple(self._store.hosts.all())
+        # An earlier version may have stored odd names.
+        stored = (
+            (host, HostSlots(host.name, len(host.devices), host.devices)) for host in self._store.hosts.all()
+        )
+        self._hosts = tuple(host for host, slots in stored if usable([slots], "the table of hosts"))
         known = self._jobs
         self._jobs = {
             record.id: replace(known[record.id], record=record)
@@ -221,7 +227,7 @@ class Pool:
         if self._last is None:
             self._memory = load(self._store.memory.get(mapping.MEMORY, {}))
         for id_ in self._journals.keys() - self._jobs.keys():
-            self._journals.pop(id_).keep()
+            self._forget(id_)
         self._slow = {id_: None for id_ in self._slow if id_ in self._jobs}
         self._read_files &= self._jobs.keys()
         self._read_at = now
@@ -312,10 +318,14 @@ class Pool:
     def _replace(self, job: str, record: JobRecord | None) -> None:
         if record is None or record.state in ENDED:
             self._jobs.pop(job, None)
-            if job in self._journals:
-                self._journals.pop(job).keep()
+            self._forget(job)
         else:
             self._jobs[job] = replace(self._jobs[job], record=record)
+
+    def _forget(self, job: str) -> None:
+        if job in self._journals:
+            self._journals.pop(job).keep()
+        self._launchers.forget(job)
 
     def _keep_usage(self) -> None:
         """Write down remembered usage; what is lost by a crash is that of half a minute."""
@@ -338,7 +348,8 @@ class Pool:
 
 def _is_open(job: ObservedJob) -> bool:
     """Whether its files may still tell something."""
-    return job.record.state in HAS_LAUNCHER or job.is_hidden or job.is_behind
+    is_left = job.launcher.has_leftovers
+    return job.record.state in HAS_LAUNCHER or job.is_hidden or job.is_behind or is_left
 
 
 def _news(job: ObservedJob) -> tuple[Launcher, LauncherRun | None, str, bool]:

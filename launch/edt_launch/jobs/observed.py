@@ -33,7 +33,9 @@ class Launcher:
         is_alive: whether one runs; nobody can start another one as long as it does.
         identity: process number and start time, as the one started last has written them down; None
             if it has not got so far.
-        exit_code: of the one started last, if it has ended and this process has started it.
+        exit_code: of the one started last, if it has ended, and has written it down or was started by this
+            process. Negative for a signal.
+        message: how it ended, if it has written that down.
         has_leftovers: whether processes of the job are still there though no launcher is.
         said: what it printed last, if it ended before it had begun.
         accepted: id of the last request that it has acknowledged to this process; None for none.
@@ -44,6 +46,7 @@ class Launcher:
     exit_code: int | None = None
     has_leftovers: bool = False
     said: str = ""
+    message: str = ""
     accepted: str | None = None
 
 

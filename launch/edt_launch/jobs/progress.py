@@ -23,6 +23,14 @@ MOST = 2**20
 MOST_LOSSES = 10**6
 """Failures of workers that are counted."""
 
+LOST_GRACE = 60.0
+"""Seconds after the end of a launcher for which a worker keeps its device that nobody can say anything about:
+twice the time that it has for ending itself.
+"""
+
+MAX_LOST = 4096
+"""Devices of lost workers that are remembered."""
+
 PRIOR_COST = 5.0
 """Seconds that a resize, and a start, are taken to cost; counts like one that was seen."""
 
@@ -66,8 +74,11 @@ class LauncherRun:
         min_np, max_np: bounds that it keeps to.
         following: generation of the newest allocation that it starts workers by; -1 before the first.
         usable: workers that the program can use at most, as it has said; None while it has not.
-        workers: those whose processes may be there: serial number, host, device.
+        workers: those whose processes may be there: serial number, host, device. Each is listed until it is
+            known to be gone, also after the end of its launcher.
         lost: those of them that nobody can say anything about, by their serial numbers.
+        inherited: devices of workers that earlier launchers never knew to be gone: host, device, and when
+            they were given up, unix seconds.
         size: workers in the present world; 0 before the first.
         is_driven: whether the script has begun in a driver, which has workers started when it wants them.
         exit_code, message: how it ended; None and empty while it has not said so.
@@ -81,6 +92,7 @@ class LauncherRun:
     usable: Number | None = None
     workers: tuple[tuple[Serial, HostName, DeviceName], ...] = ()
     lost: tuple[Serial, ...] = ()
+    inherited: tuple[tuple[HostName, DeviceName, Seconds], ...] = ()
     size: Number = 0
     is_driven: bool = False
     exit_code: Number | None = None
@@ -88,8 +100,9 @@ class LauncherRun:
 
     @property
     def devices(self) -> frozenset[Device]:
-        """Devices that its workers may be using."""
-        return frozenset((host, device) for _, host, device in self.workers)
+        """Devices that its workers, or those of a launcher before, may be using."""
+        inherited = ((host, device) for host, device, _ in self.inherited)
+        return frozenset((*((host, device) for _, host, device in self.workers), *inherited))
 
 
 @dataclass(frozen=True)
@@ -108,6 +121,7 @@ class JobProgress:
         losses: workers that have failed.
         reported: time, step and size of the last report; None where nothing connects to it.
         suspended: devices whose workers have failed, and when they are tried again, unix seconds.
+        heard: time of the last event.
     """
 
     run: LauncherRun | None = None
@@ -123,6 +137,7 @@ class JobProgress:
     losses: Number = 0
     reported: tuple[Seconds, Serial, Number] | None = None
     suspended: tuple[tuple[HostName, DeviceName, Seconds], ...] = ()
+    heard: Seconds = 0.0
 
     def after(self, happened: Iterable[Event], most: int = MOST) -> "tuple[JobProgress, int]":
         """The progress after more events, each of which takes constant time.
@@ -199,10 +214,14 @@ class _Fold:
         self._run = before.run
         self._now = before
         self._paces = {pace.size: pace for pace in before.paces[:most]}
-        workers = () if before.run is None else before.run.workers
-        lost = frozenset(() if before.run is None else before.run.lost)
-        self._workers = {number: at for number, *at in workers if number not in lost}
-        self._lost = {number: at for number, *at in workers if number in lost}
+        run = before.run or LauncherRun()
+        lost = frozenset(run.lost)
+        self._workers: dict[int, dict[Device, None]] = {}
+        self._lost: dict[int, dict[Device, None]] = {}
+        for number, *at in run.workers:
+            kind = self._lost if number in lost else self._workers
+            kind.setdefault(number, {})[at[0], at[1]] = None
+        self._inherited = {(host, device): since for host, device, since in run.inherited}
         self._suspended = {(host, device): until for host, device, until in before.suspended}
 
     def progress(self) -> JobProgress:
@@ -210,12 +229,22 @@ class _Fold:
         run = self._run
         if run is not None:
             workers = {**self._lost, **self._workers}
-            shown = tuple((number, host, device) for number, (host, device) in workers.items())
-            run = replace(run, workers=shown, lost=tuple(self._lost))
+            shown = tuple((number, *device) for number, devices in workers.items() for device in devices)
+            inherited = tuple((*device, since) for device, since in self._inherited.items())
+            run = replace(run, workers=shown, lost=tuple(self._lost), inherited=inherited)
         suspended = tuple((host, device, until) for (host, device), until in self._suspended.items())
         return replace(self._now, run=run, paces=paces, suspended=suspended)
 
     def observe(self, event: Event) -> None:
+        refused = self.refused
+        self._observe(event)
+        if self.refused == refused:
+            self._now = replace(self._now, heard=event.time)
+        if self._inherited:
+            known = self._inherited.items()
+            self._inherited = {device: since for device, since in known if event.time < since + LOST_GRACE}
+
+    def _observe(self, event: Event) -> None:
         now = self._now
         match event:
             case events.Progress(size=size) | events.World(size=size) if size > self._most:
@@ -223,8 +252,8 @@ class _Fold:
             case events.Progress():
                 self._report(event)
             case events.Begun(pid, started, low, high):
+                self._inherit_workers(now.heard)
                 self._run = LauncherRun(pid, started, low, high)
-                self._forget_workers()
                 self._suspended.clear()
                 self._now = replace(now, reported=None, begun=event.time)
             case events.Restarting():
@@ -270,15 +299,15 @@ class _Fold:
                 resizes = self._now.resizes + (run.size not in (0, size))
                 self._now = replace(self._now, resizes=resizes, reported=None)
                 return replace(run, size=size)
-            case events.Launched():  # whatever ran before has been ended, as far as it could be reached
-                self._workers.clear()
+            case events.Launched():  # those before have been told to go; who is gone was reported as released
+                self._lose_workers()
                 return replace(run, size=0)
             case events.Started(worker, host, device=str(device)) if re.fullmatch(
                 HOST, host
             ) and re.fullmatch(DEVICE, device):
-                self._start(worker, [host, device])
-            case events.Lost(worker) if worker in self._workers:
-                self._lost[worker] = self._workers.pop(worker)
+                self._start(worker, (host, device))
+            case events.Lost(worker):
+                self._lose_workers(worker)
             case events.Released(worker):
                 self._workers.pop(worker, None)
                 self._lost.pop(worker, None)
@@ -289,26 +318,40 @@ class _Fold:
             case events.Driver():
                 return replace(run, is_driven=True)
             case events.Ended(exit_code, message):
-                self._forget_workers()
+                self._lose_workers()
                 return replace(run, exit_code=exit_code, message=message)
         return run
 
     def _suspend(self, failed: events.Failed) -> None:
-        known = any(at == [failed.host, failed.device] for at in self._workers.values())
+        known = any((failed.host, failed.device) in devices for devices in self._workers.values())
         if known and failed.device is not None and failed.retry_after is not None:
             self._suspended[failed.host, failed.device] = failed.time + failed.retry_after
             if len(self._suspended) > self._most:
                 del self._suspended[next(iter(self._suspended))]
 
-    def _start(self, worker: int, at: list[str]) -> None:
-        self._suspended.pop((at[0], at[1]), None)
+    def _start(self, worker: int, device: Device) -> None:
+        """A worker has a process on a device; there is such an event for each of its devices."""
+        self._suspended.pop(device, None)
         if worker in self._lost:
-            self._lost[worker] = at
-        elif worker in self._workers or len(self._workers) + len(self._lost) < 2 * self._most:
-            self._workers[worker] = at
+            self._lost[worker][device] = None
+        elif worker in self._workers and device in self._workers[worker]:
+            return
+        elif sum(map(len, self._workers.values())) < 2 * self._most:
+            self._workers.setdefault(worker, {})[device] = None
         else:
             self.refused += 1
 
-    def _forget_workers(self) -> None:
+    def _lose_workers(self, *numbers: int) -> None:
+        """Nobody can say any more whether these workers, or all, are there; they keep their devices."""
+        for number in numbers or tuple(self._workers):
+            if number in self._workers and sum(map(len, self._lost.values())) < MAX_LOST:
+                self._lost[number] = {**self._lost.get(number, {}), **self._workers.pop(number)}
+
+    def _inherit_workers(self, since: float) -> None:
+        """Another launcher numbers its workers anew; the one before was heard of last at `since`."""
+        for devices in (*self._lost.values(), *self._workers.values()):
+            for device in devices:
+                if device in self._inherited or len(self._inherited) < MAX_LOST:
+                    self._inherited[device] = since
         self._workers.clear()
         self._lost.clear()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from edt_launch.core.atomic import write_atomically
+from edt_launch.core.errors import AllocationError
 from edt_launch.jobs import device_grant
 from edt_launch.jobs.change_logger import ChangeLogger, is_passing
 from edt_launch.jobs.device_grant import DeviceGrant
@@ -76,7 +77,7 @@ class Reconciler:
             try:
                 self._do(now, action, done)
                 self._problems.recovered(what)
-            except OSError as error:
+            except (OSError, AllocationError) as error:
                 self._problems.failed(what, error)
                 failed.add(action.job)
             except NoSuchJobError:
@@ -115,7 +116,7 @@ class Reconciler:
             case Kill(job):
                 self._launchers.kill(job, self._home.job(job))
             case Sweep(job):
-                self._launchers.sweep(self._home.job(job))
+                self._launchers.sweep(job)
 
     def _launch(self, now: float, record: JobRecord, done: Applied) -> None:
         try:

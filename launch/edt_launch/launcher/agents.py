@@ -146,7 +146,7 @@ class Agents:
                 environment={**self._setup.environment, "HOROVOD_HOSTNAME": host},
                 log=str(self._logs / f"warm.{host}.log"),
                 inherits=is_remote,
-                sweeps=host in self._known,
+                sweeps=self._setup.sweeps or host in self._known,
             )
             words = self._connector.command(host) if is_remote else AGENT
             self._known.add(host)

@@ -5,8 +5,8 @@ import queue
 import sched
 import secrets
 import time
-from collections.abc import Callable, Collection
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, field
 
 import psutil
 
@@ -50,7 +50,10 @@ PAUSED = "the job was told to pause"
 
 @dataclass(frozen=True)
 class Settings:
-    """What a driver goes by. Workers without a device of their own have `visible_devices`; None for none."""
+    """What a driver goes by. Workers without a device of their own have `visible_devices`; None for none.
+
+    `given_up` are workers of earlier runs whose processes may be there still.
+    """
 
     limits: Limits
     workers: Workers
@@ -59,6 +62,7 @@ class Settings:
     first_worker: int = 0
     hang_timeout: float | None = None
     visible_devices: str | None = None
+    given_up: Mapping[int, Worker] = field(default_factory=dict)
 
 
 _Queued = protocol.Event | watchdog.Heartbeat | HostEvent
@@ -91,8 +95,8 @@ class Driver:
         self._hosts: dict[int, str] = {}
         """Where the workers run whose end has not been reported."""
         self._pids: dict[int, int] = {}
-        self._given_up: dict[int, Worker] = {}
-        """Workers whose processes may be there still."""
+        self.given_up = dict(settings.given_up)
+        """Workers whose processes may be there still, those of earlier runs included."""
         self._to_end: set[int] = set()
         self._timers = sched.scheduler()
 
@@ -157,9 +161,9 @@ class Driver:
     def _take_report(self, now: float, event: HostEvent) -> None:
         match event.happening:
             case Hello():  # it has killed what an agent before it has left
-                gone = [key for key, worker in self._given_up.items() if worker.slot.host == event.host]
+                gone = [key for key, worker in self.given_up.items() if worker.slot.host == event.host]
                 for worker in gone:
-                    self._report(events.Released(*self._given_up.pop(worker).where))
+                    self._report(events.Released(*self.given_up.pop(worker).where))
             case Warm() as warm:
                 self._report(events.WarmServer(event.host, **asdict(warm)))
             case Started(worker, pid):
@@ -175,15 +179,15 @@ class Driver:
         """A worker has ended, or is given up; one that was given up before may be known to be gone now."""
         if self._hosts.pop(worker, None) is not None:
             self._take(now, protocol.Exited(worker, exit_code, is_gone))
-        elif is_gone and worker in self._given_up:
-            self._report(events.Released(*self._given_up.pop(worker).where))
+        elif is_gone and worker in self.given_up:
+            self._report(events.Released(*self.given_up.pop(worker).where))
 
     def _report_end(self, exited: protocol.Exited) -> None:
         worker = self._state.workers.get(exited.worker)
         if worker is None:
             return
         if not exited.is_gone:
-            self._given_up[worker.id] = worker
+            self.given_up[worker.id] = worker
         kind = events.Released if exited.is_gone else events.Lost
         self._report(kind(*worker.where))
 
@@ -198,15 +202,15 @@ class Driver:
             raise StartError(f"the agent of this machine does not start:\n{said}")
         workers = [worker for worker, at in self._hosts.items() if at == host]
         is_here = self._agents.is_here(host)
-        if is_here:
-            for worker in workers:
-                processes.kill(self._processes_of(worker))
+        left = {worker: self._processes_of(worker) for worker in workers} if is_here else {}
+        processes.kill({process for family in left.values() for process in family})
         for worker in workers:
             if worker not in self._to_end:
                 for text in lost.explanation:
                     self._print_line(worker, text)
             exit_code = KILLED if is_here else HOST_LOST
-            self._end(now, worker, exit_code, is_gone=is_here or not lost.has_connected)
+            is_gone = is_here and not any(map(processes.is_alive, left[worker]))
+            self._end(now, worker, exit_code, is_gone=is_gone or not lost.has_connected)
 
     # What the workers say.
 

@@ -6,7 +6,7 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from edt_launch.agent.processes import number
@@ -27,6 +27,7 @@ from edt_launch.launcher.driver import Settings
 from edt_launch.launcher.environment import environment
 from edt_launch.launcher.horovodrun.command import DISCOVER
 from edt_launch.launcher.job_monitor import JobMonitor
+from edt_launch.launcher.job_runs import JobRuns
 from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.program import Job, Workers
 from edt_launch.launcher.run import TICK, LeftBehind, Run, Tick
@@ -34,6 +35,7 @@ from edt_launch.launcher.run_summary import describe, how_it_ended
 from edt_launch.launcher.termination import Ending, Listen, Step, signal_name
 from edt_launch.launcher.view.output import KEPT_LINES, Line
 from edt_launch.membership import members
+from edt_launch.membership.protocol import Worker
 from edt_launch.worlds.gloo import GlooWorld
 
 RESTARTS = 3
@@ -51,6 +53,9 @@ class Supervision:
     allocations: Allocations
     hosts: HostChecker
     listen: Listen
+    runs: JobRuns
+    given_up: dict[int, Worker] = field(default_factory=dict)
+    """Workers of the runs so far whose processes may be there still."""
 
 
 @contextlib.contextmanager
@@ -61,7 +66,9 @@ def supervised(job: Job) -> Iterator[Supervision]:
         contextlib.closing(JobMonitor(job.plan, job.view, job.log)) as monitor,
         contextlib.closing(Allocations(job.plan, monitor.note, hosts)) as allocations,
     ):
-        yield Supervision(monitor, allocations, hosts, job.listen)
+        yield Supervision(
+            monitor, allocations, hosts, job.listen, JobRuns(job.plan.paths.job_run, monitor.message)
+        )
 
 
 def run(job: Job, workers: Workers) -> Outcome:
@@ -89,6 +96,8 @@ class Elastic:
         self._allocations = supervision.allocations
         self._hosts = supervision.hosts
         self._take_signals = supervision.listen
+        self._runs = supervision.runs
+        self._given_up = supervision.given_up
         self._attend = attend
         given = RESTARTS if plan.options.max_restarts is None else plan.options.max_restarts
         self._max_restarts = 0 if workers.is_gang else given
@@ -189,6 +198,8 @@ class Elastic:
                         monitor.message(f"killed {number(count)} that the workers had left behind")
                     case Tick():
                         self._tick(run)
+            self._given_up.clear()
+            self._given_up.update(run.given_up)
 
     def _how(self, interface: str) -> tuple[Setup, Settings]:
         """What the workers have in common, and what the driver goes by."""
@@ -205,9 +216,11 @@ class Elastic:
             workers.is_gang,
             workers.has_to_train,
         )
+        run = self._runs.begin()
+        variables |= self._runs.variables(run)
         directory = str(workers.directory or os.getcwd())
         is_warm = options.warm_start and not workers.is_gang
-        setup = Setup(tuple(workers.command), variables, directory, is_warm)
+        setup = Setup(tuple(workers.command), variables, directory, is_warm, sweeps=run.number > 1)
         settings = Settings(
             limits,
             workers,
@@ -216,6 +229,7 @@ class Elastic:
             first_worker=self._monitor.run.next_worker,
             hang_timeout=options.hang_timeout,
             visible_devices=visible_devices,
+            given_up=self._given_up,
         )
         return setup, settings
 

@@ -8,7 +8,7 @@ from edt_launch.launcher.plan import Plan
 
 # What another job's launcher tells its workers, or another launcher altogether.
 _STALE = re.compile(
-    r"EDT_(COORDINATOR|TOKEN|WORKER|SLOT|DEVICE|MIN_NP|MAX_NP|JOB)"
+    r"EDT_(COORDINATOR|TOKEN|WORKER|SLOT|DEVICE|MIN_NP|MAX_NP|JOB|RUN|RUN_FILE)"
     r"|EDT_(LOGS|CHECKPOINT_(DIR|INTERVAL|KEEP)|[A-Z]+_LAUNCHER)"
     r"|HOROVOD_((LOCAL_|CROSS_)?(RANK|SIZE)|HOSTNAME|ELASTIC|CONTROLLER|CPU_OPERATIONS)"
     r"|HOROVOD_(RENDEZVOUS_TOKEN|GLOO_(RENDEZVOUS|IFACE).*)"

@@ -6,11 +6,13 @@ import os
 import signal
 from collections.abc import Iterator
 from dataclasses import asdict
+from typing import Any
 
 from edt_launch.agent import processes
 from edt_launch.core import event_log, events
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import EdtLaunchError, ExitCode, UsageError
+from edt_launch.core.result_file import LauncherResult, ResultFile
 from edt_launch.launcher.control_socket import ControlSocket, as_signals
 from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.program import Job, Program
@@ -44,9 +46,11 @@ def run(program: Program, plan: Plan, view: View, signals: list[int]) -> Outcome
         plan.paths.opened(program.output_option),
         ControlSocket(plan.paths.control, view.message) as control,
     ):
-        me = {"pid": os.getpid(), "started": processes.started(os.getpid()), **asdict(plan.limits)}
+        me: dict[str, Any] = {"pid": os.getpid(), "started": processes.started(os.getpid())}
+        me |= asdict(plan.limits)
         try:
             log = event_log.EventLog(plan.paths.events, view.message)
+            result = ResultFile(plan.paths.result)
             write_atomically(plan.paths.launcher, json.dumps(me) + "\n")
         except OSError as error:
             what = f"{program.output_option} {plan.paths.root}: {error.filename or 'a file in it'}"
@@ -61,6 +65,9 @@ def run(program: Program, plan: Plan, view: View, signals: list[int]) -> Outcome
         finally:
             log.write(event_log.stamped(events.Ended(int(outcome.exit_code), outcome.message)))
             log.close()
+            ended = LauncherResult(me["pid"], me["started"], int(outcome.exit_code), outcome.message)
+            result.write(ended)
+            result.close()
     return outcome
 
 

@@ -7,9 +7,8 @@ import queue
 import selectors
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -28,7 +27,7 @@ from edt_launch.launcher.connectors.connector import Connector
 from edt_launch.launcher.driver import PAUSED, Driver, Settings
 from edt_launch.launcher.view.output import Line, LineReader
 from edt_launch.membership import protocol
-from edt_launch.membership.protocol import Slot
+from edt_launch.membership.protocol import Slot, Worker
 
 TICK = 0.05
 """Seconds between two looks at everything else."""
@@ -65,7 +64,7 @@ _Queued = HostEvent | events.Event | Line | _Stopped
 class Run:
     """A driver and its agents. Leaving its context leaves no process of theirs on this machine.
 
-    The mark of the workers' processes is added to `setup`. When `watch` wakes, a `Tick` comes at once.
+    `setup` has the mark of the job's processes. When `watch` wakes, a `Tick` comes at once.
     """
 
     def __init__(
@@ -77,7 +76,7 @@ class Run:
         connector: Connector,
         watch: Watch | None = None,
     ) -> None:
-        self._job = uuid.uuid4().hex
+        self._job = setup.environment[JOB_VARIABLE]
         self._settings = settings
         self._watch = watch
         self._happened: queue.SimpleQueue[_Queued] = queue.SimpleQueue()
@@ -85,7 +84,6 @@ class Run:
         self._readers: dict[tuple[int, str], LineReader] = {}
         self._copies: dict[tuple[int, str], Appender] = {}
         self._swept = 0
-        setup = replace(setup, environment={**setup.environment, JOB_VARIABLE: self._job})
         self._agents = Agents(setup, logs, hosts.is_remote, connector, self._notify)
         self._driver = Driver(settings, self._agents, self._put, self._print_line)
         self._thread = threading.Thread(target=self._drive, name="edt-driver", daemon=True)
@@ -128,6 +126,11 @@ class Run:
                 self._agents.open(host.host)
         self.follow(allocation)
         self._thread.start()
+
+    @property
+    def given_up(self) -> dict[int, Worker]:
+        """The workers, by their numbers, whose processes may be there still."""
+        return self._driver.given_up
 
     def follow(self, allocation: Allocation) -> None:
         """Have workers in these slots."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 import structlog
 
 from edt_launch.cluster.allocation import HostSlots
-from edt_launch.cluster.hosts import HostSource
+from edt_launch.cluster.hosts import HostSource, usable
 from edt_launch.core.errors import SourceError
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.database.records import HostRecord
@@ -58,7 +58,7 @@ class Inventory:
     def refresh(self) -> None:
         """Look once. What the source cannot tell stays as it was; that is logged once."""
         try:
-            listed = self._source.hosts()
+            listed = usable(self._source.hosts(), str(self._source))
         except Exception as error:
             if str(error) != self._trouble:
                 trace = None if isinstance(error, SourceError) else error

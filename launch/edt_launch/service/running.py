@@ -26,7 +26,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from edt_launch.cluster.hosts import HostOptions
 from edt_launch.cluster.sources import choose
 from edt_launch.core.atomic import write_atomically
-from edt_launch.service import definitions
+from edt_launch.service import definitions, retention
 from edt_launch.service.api.app import create_app
 from edt_launch.service.api.protocol import KEEP_ALIVE, TimedProtocol
 from edt_launch.service.bus import Bus
@@ -110,6 +110,9 @@ def run(settings: Settings) -> None:
             "edt-searches": searches.Controller(context, trials).run,
             "edt-loop": lambda: loop.run(settings, store, bus, context.stop),
             "edt-inventory": lambda: repeat(look, INTERVAL, context.stop),
+            "edt-retention": lambda: repeat(
+                lambda: retention.prune(context), retention.INTERVAL, context.stop
+            ),
         }
         gc.freeze()  # modules and routes stay: looking through them took half of a page's time
         _serve(server, parts, listening, context.stop)

@@ -113,6 +113,11 @@ class Settings(BaseSettings):
         int, Field(ge=1, le=128, description="Characters that passwords for WMLA's interfaces have at least.")
     ] = 8
 
+    retention: Annotated[
+        float,
+        Field(ge=0, le=36500, description="Days after its end for which a job is kept; 0 keeps all jobs."),
+    ] = 90.0
+
     coalesce: Annotated[Seconds, Field(description="How long events are gathered before a decision.")] = 0.5
     interval: Annotated[Seconds, Field(description="Time between two decisions at most.")] = 5.0
     preemption: Annotated[

@@ -1,12 +1,14 @@
 """Events into a file, and out of one that grows."""
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from edt_launch.core.event_log import LOOK, EventLog, EventReader
-from edt_launch.core.events import CheckpointFailed
+from edt_launch.core.events import CheckpointFailed, Progress
 
 
 def line(reason: str) -> bytes:
@@ -46,3 +48,30 @@ def test_long_lines_and_what_is_no_event_are_left_out(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(line("b") + line("c"))  # the first ends the long line
     assert reasons(reader) == ["c"]
+
+
+def test_what_had_no_room_is_written_in_order_once_there_is_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a worker's start could be missing though its device is said to be free."""
+    room, write = 10, os.write
+
+    def write_some(descriptor: int, data: bytes) -> int:
+        nonlocal room
+        if not room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = write(descriptor, data[:room])
+        room -= written
+        return written
+
+    complaints: list[str] = []
+    log = EventLog(tmp_path / "events", complaints.append)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", write_some)
+        for event in (CheckpointFailed("a"), Progress(1, 0, 1, {}), CheckpointFailed("b")):
+            log.write(event)
+    log.write(CheckpointFailed("c"))
+    log.close()
+    found = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
+    assert [event["reason"] for event in found] == ["a", "b", "c"]
+    assert len(complaints) == 1

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.agent import processes
 from edt_launch.allocator.model import HostDevices
 from edt_launch.core.control_protocol import Pause, Refused, write
+from edt_launch.core.result_file import LauncherResult, ResultFile
 from edt_launch.core.unix_address import unix_address
 from edt_launch.jobs import launchers as launchers_module
 from edt_launch.jobs.device_grant import DeviceGrant
@@ -122,9 +124,10 @@ def test_one_whose_folder_is_something_else_is_swept_up_by_the_next_service(path
     assert not second.is_alive(RECORD.id, paths)
     grant = DeviceGrant(1, (HostDevices("localhost", ("0",)),))
     assert second.look(RECORD.id, paths, False, grant, None).has_leftovers
-    second.sweep(paths)
+    assert not second.start(RECORD, paths)  # while its processes are being ended
     assert child.wait() == -signal.SIGKILL
-    assert not second.look(RECORD.id, paths, False, grant, None).has_leftovers
+    while second.look(RECORD.id, paths, False, grant, None).has_leftovers:
+        time.sleep(0.01)
 
 
 def spoil_run(paths: JobDir, kind: str) -> None:
@@ -152,6 +155,18 @@ def test_who_has_the_lock_is_a_launcher_if_it_says_so_in_time(paths: JobDir) -> 
         assert launchers.start(RECORD, paths)
         for child in launchers.children:
             child.wait()
+
+
+def test_how_one_has_ended_is_read_from_its_result(paths: JobDir) -> None:
+    paths.launcher.write_text(json.dumps({"pid": 7, "started": 0.5}))
+    file = ResultFile(paths.output.result)
+    for pid, found in ((None, (None, "")), (8, (None, "")), (7, (1, "😀" * 280))):
+        if pid is not None:
+            file.write(LauncherResult(pid, 0.5, 1, "😀" * 5000))
+        look = Launchers().look(RECORD.id, paths, False, DeviceGrant(), None)
+        assert (look.exit_code, look.message) == found
+        assert paths.output.result.stat().st_size == 4096  # so that it has room on a full disk
+    file.close()
 
 
 NOBODY = [f'{{"pid": {pid}, "started": 5.0}}' for pid in ("1e999", "-1", "0", "OURS")]

@@ -126,6 +126,13 @@ def test_what_was_left_or_lost_goes_back_to_the_queue(
     assert [action.change.after for action in transition.actions if isinstance(action, Remember)] == [0]
 
 
+@pytest.mark.parametrize("exit_code", [-9, 120])
+def test_one_that_was_killed_or_whose_output_had_no_room_is_lost(exit_code: int) -> None:
+    one = replace(job(State.RUNNING), launcher=Launcher(identity=ME, exit_code=exit_code))
+    transition = advance(200.0, one)
+    assert states(transition) == [State.QUEUED]
+
+
 def test_how_it_ended_is_not_known_before_all_of_its_events_are_read() -> None:
     transition = advance(200.0, replace(job(State.RUNNING), is_behind=True))
     assert [type(action) for action in transition.actions] == [Note]
@@ -149,9 +156,17 @@ def test_how_it_ended_is_not_known_before_all_of_its_events_are_read() -> None:
         (State.STOPPING, 5, State.STOPPED),
     ],
 )
-def test_how_a_launcher_ends_decides(before: State, exit_code: int | None, after: State) -> None:
+@pytest.mark.parametrize("has_said_so", [True, False])
+def test_how_a_launcher_ends_decides(
+    before: State, exit_code: int | None, after: State, has_said_so: bool
+) -> None:
     wanted = {State.PAUSING: Wanted.PAUSE, State.STOPPING: Wanted.STOP}.get(before, Wanted.RUN)
-    transition = advance(200.0, job(before, wanted, exit_code))
+    if has_said_so:
+        one = job(before, wanted, exit_code)
+    else:  # its last event could not be written
+        one = job(before, wanted, exit_code=None)
+        one = replace(one, launcher=Launcher(identity=ME, exit_code=exit_code, message="said"))
+    transition = advance(200.0, one)
     assert states(transition) == [after]
     if after is State.FAILED:
         assert (transition.job.record.exit_code, transition.job.record.failure) == (exit_code, "said")

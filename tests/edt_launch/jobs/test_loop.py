@@ -315,3 +315,10 @@ def test_changes_are_gathered_for_a_while() -> None:
     clock.decided(105.5, 106.0)
     assert clock.is_due(106.0)
     assert clock.is_due(50.0)  # the clock was set back
+
+
+def test_a_host_with_an_odd_name_that_is_stored_ends_nothing(service: Service) -> None:
+    service.store.hosts.put([HostRecord("n%de", ("0", "1", "2", "3", "4", "5"))])
+    id_ = service.submit("jaaaaaaaa", "ann")
+    service.step()
+    assert service.store.jobs.get(id_).held == (("localhost", ("0", "1", "2", "3")),)

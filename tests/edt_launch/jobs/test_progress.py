@@ -24,7 +24,7 @@ from edt_launch.core.events import (
     Usable,
     World,
 )
-from edt_launch.jobs.progress import MOST_START_COST, PRIOR_COST, JobProgress, LauncherRun, Pace
+from edt_launch.jobs.progress import LOST_GRACE, MOST_START_COST, PRIOR_COST, JobProgress, LauncherRun, Pace
 from edt_messages.records import Value
 
 BEGUN = Begun(7, 0.5, 1, 4)
@@ -67,21 +67,34 @@ def test_who_uses_which_device() -> None:
     assert found.devices == {("h", "b")}
 
 
-def test_a_lost_worker_keeps_its_device_until_it_is_known_to_be_gone() -> None:
-    lost = (started(0, "a"), started(1, "b"), Lost(0, "h", 0, "a"), Launched())
-    assert run(*lost).devices == {("h", "a")}
-    job = after(BEGUN, *lost)
+NEXT = replace(BEGUN, pid=8)
+
+
+@pytest.mark.parametrize(
+    "then", [(), (Launched(),), (Ended(1),), (Launched(), Ended(0)), (NEXT,), (Ended(1), NEXT, NEXT)]
+)
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_a_worker_keeps_its_devices_until_it_is_known_to_be_gone(
+    then: tuple[Event, ...], is_lost: bool
+) -> None:
+    two = started(0, "a"), started(0, "b")  # one worker with two devices
+    happened = (*two, *([Lost(0, "h", 0, "a,b")] * is_lost), *then)
+    job = after(BEGUN, *happened)
+    assert (run(*happened).devices, run(world(1), *happened, Launched()).size) == (
+        {("h", "a"), ("h", "b")},
+        0,
+    )
     assert JobProgress.from_json(written(job)) == job
-    assert (run(*lost, released(0)).devices, run(*lost, released(0)).lost) == (frozenset(), ())
+    if NEXT in then:  # which numbers its workers anew
+        assert run(*happened, started(0, "c"), released(0)).devices == {("h", "a"), ("h", "b")}
+        assert run(*happened, replace(Launched(), time=LOST_GRACE)).devices == frozenset()
+    else:
+        gone = run(*happened, released(0))
+        assert (gone.devices, gone.lost) == (frozenset(), ())
 
 
 def test_which_generation_is_followed_only_grows() -> None:
     assert run(*(Following(number) for number in (3, 5, 4))).following == 5
-
-
-def test_a_launcher_that_starts_anew_has_ended_whatever_ran() -> None:
-    found = run(started(0, "a"), world(1), Launched())
-    assert (found.workers, found.size) == ((), 0)
 
 
 def test_what_its_program_can_use_is_what_it_has_said_last() -> None:
@@ -95,9 +108,9 @@ def test_a_driver_is_there_whatever_trains() -> None:
 
 
 def test_the_end_and_the_next_beginning() -> None:
-    end = started(0, "a"), Ended(5, "left")
+    end = started(0, "a"), released(0), Ended(5, "left")
     assert (run(*end).exit_code, run(*end).message, run(*end).workers) == (5, "left", ())
-    assert run(*end, replace(BEGUN, pid=8)) == LauncherRun(8, 0.5, 1, 4)
+    assert run(*end, NEXT) == LauncherRun(8, 0.5, 1, 4)
 
 
 def test_paces_are_measured_between_reports_of_one_world() -> None:

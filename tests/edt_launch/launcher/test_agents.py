@@ -21,6 +21,7 @@ from edt_launch.launcher.agents import Agents, AllEnded, Lost
 from edt_launch.launcher.connectors import choice
 from edt_launch.launcher.connectors.connector import Connector
 from edt_launch.launcher.connectors.ssh import Ssh
+from edt_messages.runs import JobRun
 from started import gone
 
 GUIDE = Path(__file__).parents[3] / "docs" / "extending.md"
@@ -34,10 +35,18 @@ time.sleep(60)
 class Hearing:
     """Agents, and what is heard of them. Hosts whose name begins with "far" are elsewhere."""
 
-    def __init__(self, folder: Path, connector: Connector | None = None, **limits: float) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        connector: Connector | None = None,
+        run: JobRun | None = None,
+        **limits: float,
+    ) -> None:
         self.heard: queue.Queue[tuple[str, Any]] = queue.Queue()
-        environment = {**os.environ, "EDT_JOB": uuid.uuid4().hex}
-        setup = Setup((sys.executable, "-c", PROGRAM), environment, str(folder), forks=False)
+        run = run or JobRun(uuid.uuid4().hex, 1)
+        command = (sys.executable, "-c", PROGRAM)
+        environment = {**os.environ, **run.variables}
+        setup = Setup(command, environment, str(folder), forks=False, sweeps=run.number > 1)
         self.agents = Agents(
             setup,
             folder,
@@ -126,6 +135,30 @@ def test_workers_elsewhere_over_ssh(hearing: Hearing, fake_ssh: Callable[[str], 
     hearing.agents.close()
     assert hearing.until(Swept)[0] == "far"
     assert hearing.until(AllEnded)
+
+
+@pytest.mark.parametrize("host", ["here", "far"])
+def test_what_a_run_of_the_job_before_has_left_on_a_host_is_killed(
+    host: str, tmp_path: Path, fake_ssh: Callable[[str], None]
+) -> None:
+    fake_ssh('for last; do :; done; exec sh -c "$last"')
+    job = uuid.uuid4().hex
+    runs = [Hearing(tmp_path, run=JobRun(job, number)) for number in (2, 3, 2)]
+
+    def begin(run: Hearing) -> tuple[int, int]:
+        run.agents.start(host, 0, {"EDT_WORKER": "0"})
+        return run.agents.pids[0], run.until(Started)[1].pid
+
+    try:
+        before = begin(runs[0])
+        os.kill(before[0], signal.SIGSTOP)  # it does not notice that its launcher has given it up
+        after = begin(runs[1])
+        assert [gone(pid) for pid in before] == [True, True]
+        begin(runs[2])  # an agent that comes late
+        assert [gone(pid) for pid in after] == [False, False]
+    finally:
+        for one in runs:
+            one.close()
 
 
 def test_the_connector_of_the_guide_works_as_it_is_printed(

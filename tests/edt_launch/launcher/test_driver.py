@@ -176,6 +176,10 @@ def test_behind_a_cut_link_workers_are_lost_until_a_new_agent_has_swept_their_ho
     assert far.told == [(1, "ssh: gone")]
     far.notify("here", Hello(1, 5))
     assert far.of("released") == []
+    next_run = Running(("here", "far"), first_worker=2, given_up=far.driver.given_up)
+    next_run.notify("far", Hello(1, 6))
+    assert next_run.of("released") == [("released", 1)]
+    next_run.driver._server.close()
     far.notify("far", Hello(1, 6))
     assert far.of("released") == [("released", 1)]
 

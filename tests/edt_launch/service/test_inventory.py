@@ -25,6 +25,9 @@ def test_changes_are_written_down_and_told(store: Store) -> None:
     assert bus.version(Topic.HOSTS) == 1
     inventory.refresh()
     assert bus.version(Topic.HOSTS) == 1
+    source.found = (A, HostSlots("b\nc:4", 1), B)
+    inventory.refresh()
+    assert len(store.hosts.all()) == 2
     source.trouble = "half a file"
     inventory.refresh()
     assert [host.state for host in store.hosts.all()] == ["up", "up"]

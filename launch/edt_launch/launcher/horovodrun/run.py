@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import time
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -29,6 +28,7 @@ from edt_launch.launcher.environment import environment
 from edt_launch.launcher.horovodrun.command import command
 from edt_launch.launcher.horovodrun.observed import Noted, Observed, find
 from edt_launch.launcher.horovodrun.output import Output
+from edt_launch.launcher.job_runs import JobRuns
 from edt_launch.launcher.plan import Outcome
 from edt_launch.launcher.program import Job
 from edt_launch.launcher.termination import Ending, Step, signal_name
@@ -57,7 +57,9 @@ class Horovodrun:
         self._ending = Ending()
         self._observed = Observed()
         self._looked_at = self._workers_at = time.monotonic()
-        self._name = uuid.uuid4().hex
+        runs = JobRuns(job.plan.paths.job_run, job.view.message)
+        self._mark = runs.variables(runs.begin())
+        self._name = self._mark[JOB_VARIABLE]
         self._size: int | None = None
         """Workers of the present world; None before the first."""
         streams = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}
@@ -122,7 +124,7 @@ class Horovodrun:
             **environment(inherited, plan),
             "EDT_MAX_NP": str(plan.limits.max_np),
             "EDT_REPORTS": str(plan.paths.worker_events),
-            JOB_VARIABLE: self._name,
+            **self._mark,
         }
 
     # What happens.

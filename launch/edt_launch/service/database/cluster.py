@@ -3,11 +3,11 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Select, and_, delete, func, insert, or_, select, update
+from sqlalchemy import Select, and_, delete, exists, func, insert, or_, select, update
 
 from edt_launch.service.database.engine import Database, put
 from edt_launch.service.database.records import AllocationRecord, HostRecord, ShareRecord
-from edt_launch.service.database.tables import allocations, hosts, shares
+from edt_launch.service.database.tables import allocations, hosts, jobs, shares
 
 
 class Hosts:
@@ -93,7 +93,7 @@ class Shares:
 
 
 class History:
-    """The table of allocations, which only grows."""
+    """The table of allocations."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -105,6 +105,15 @@ class History:
         if rows:
             with self._database.writing() as connection:
                 connection.execute(insert(allocations), rows)
+
+    def prune(self, before: float, limit: int) -> None:
+        """Forget the `limit` oldest changes from before that time of jobs that are not there any more."""
+        is_there = exists().where(jobs.c.id == allocations.c.job)
+        old = select(allocations.c.number).where(allocations.c.time < before, ~is_there)
+        oldest = old.order_by(allocations.c.time).limit(limit)
+        numbers = [row.number for row in self._database.rows(oldest)]
+        if numbers:
+            self._database.execute(delete(allocations).where(allocations.c.number.in_(numbers)))
 
     def newest_number(self) -> int:
         """That of the newest change; 0 before the first."""

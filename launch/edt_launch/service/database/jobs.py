@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from sqlalchemy import Connection, and_, delete, exists, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, exists, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from edt_launch.service.database.engine import Database
@@ -203,11 +203,20 @@ class Jobs:
         query = query.order_by(transitions.c.number.desc()).limit(limit)
         return [TransitionRecord(**row._mapping) for row in self._database.rows(query)][::-1]
 
+    def ended_before(self, time: float, limit: int) -> list[str]:
+        """The ids of `limit` jobs that ended before then and can be deleted, those that ended first."""
+        query = select(jobs.c.id).where(_is_over(), jobs.c.ended < time).order_by(jobs.c.ended).limit(limit)
+        return [row.id for row in self._database.rows(query)]
+
     def delete(self, job: str) -> bool:
         """Forget a job that has ended; False if it has not, is not there, or its trial awaits its end."""
-        is_awaited = exists().where(trials.c.job == job, trials.c.state.not_in(sorted(TRIAL_ENDS)))
-        over = and_(jobs.c.id == job, jobs.c.state.in_(sorted(ENDED)), ~is_awaited)
-        return self._database.execute(delete(jobs).where(over))
+        return self._database.execute(delete(jobs).where(jobs.c.id == job, _is_over()))
+
+
+def _is_over() -> ColumnElement[bool]:
+    """Whether a job has ended, and no trial awaits its end."""
+    is_awaited = exists().where(trials.c.job == jobs.c.id, trials.c.state.not_in(sorted(TRIAL_ENDS)))
+    return and_(jobs.c.state.in_(sorted(ENDED)), ~is_awaited)
 
 
 def _get(connection: Connection, job: str, lock: bool = False) -> JobRecord:

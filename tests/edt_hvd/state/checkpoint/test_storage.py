@@ -15,6 +15,7 @@ import torch
 from edt_hvd.errors import CheckpointError, StateError
 from edt_hvd.state.checkpoint import storage
 from edt_hvd.state.checkpoint.storage import Cancelled, Content
+from edt_messages.runs import JobRun
 
 GO_ON = threading.Event()
 
@@ -42,6 +43,32 @@ def test_what_was_written_is_read(path: Path) -> None:
     assert torch.equal(found.state["model"]["weight"], torch.ones(1000))
     assert found.state["history"] == {1, 2}
     assert torch.equal(found.random["torch"], content().random["torch"])
+
+
+@pytest.mark.parametrize(
+    "newest, is_written",
+    [("a 1", True), ("a 2", True), ("a 3", False), ("b 1", False), ("", True), (None, True)],
+)
+@pytest.mark.parametrize("begins", ["before", "meanwhile"])
+def test_a_worker_of_an_earlier_run_writes_nothing(
+    newest: str | None, is_written: bool, begins: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = path.parents[1] / "job_run"
+    for name, value in (JobRun("a", 2).variables | {"EDT_RUN_FILE": str(file)}).items():
+        monkeypatch.setenv(name, value)
+
+    def begin() -> None:
+        if newest is not None:
+            file.write_text(JobRun(newest[0], int(newest[2:])).text if newest else "nonsense")
+
+    save = storage._save
+    monkeypatch.setattr(storage, "_save", lambda *given: (begin(), save(*given))[1])
+    if begins == "before":
+        begin()
+    refused = contextlib.nullcontext() if is_written else pytest.raises(StateError, match="run 2 of the job")
+    with refused:
+        storage.write(path.parent, content(6), GO_ON)
+    assert names(path.parent) == [path.name, *["step-00000006"] * is_written]
 
 
 def truncate(path: Path) -> None:
