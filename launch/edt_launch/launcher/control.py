@@ -38,6 +38,7 @@ class ControlServer(socketserver.ThreadingTCPServer):
 
     allow_reuse_address = True
     daemon_threads = True
+    request_queue_size = MAX_STRANGERS  # a full queue would make workers wait for seconds
 
     def __init__(
         self,

@@ -284,7 +284,7 @@ def test_what_workers_have_left_behind_is_killed_and_counted(cold):
 
 
 @linux
-@pytest.mark.parametrize("said", [b"no number", b"\xff\n", b"9" * 64, b"-9", b"7 "])
+@pytest.mark.parametrize("said", [b"no number", b"9" * 64])
 def test_what_a_worker_writes_to_its_lifeline_does_not_end_the_agent(warm, forked, said):
     text = f"""
         import contextlib, os, socket, stat

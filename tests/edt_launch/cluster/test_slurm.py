@@ -55,9 +55,6 @@ def test_gpus_of_other_nodes_that_slurm_does_not_tell_are_not_guessed(
     monkeypatch.setenv("PATH", "")
     with pytest.raises(HostsError, match="ask Slurm for --gpus-per-node, or name hosts with -H"):
         hosts(JOB_ID="7", JOB_NODELIST="n[1-2]", GPUS_ON_NODE="3")
-    assert hosts(JOB_ID="7", JOB_NODELIST="n1", GPUS_ON_NODE="2", JOB_GPUS="1,3") == (
-        HostSlots("n1", 2, ("1", "3")),
-    )
 
 
 @pytest.mark.parametrize(
