@@ -173,18 +173,6 @@ def check_going_on(
 
 
 @pytest.mark.full
-def test_hosts_that_are_all_replaced_end_the_job(plain: HorovodrunJob) -> None:
-    """As docs/horovodrun.md says, with Horovod's message."""
-    plain.allocate(1)
-    plain.start(1, *SLOW)
-    plain.until_size(1)
-    plain.allocate(0, 1)
-    assert plain.wait() in (0, 1), plain.printed  # Horovod's driver may have forgotten the worker
-    assert "trained" not in plain.printed
-    assert "No hosts from previous set remaining, unable to broadcast state." in plain.printed
-
-
-@pytest.mark.full
 def test_a_newcomer_that_fails_before_it_joins_costs_its_host(
     plain: HorovodrunJob, undisturbed: Undisturbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,17 +188,6 @@ def test_a_newcomer_that_fails_before_it_joins_costs_its_host(
     undisturbed.check(plain)
     assert {row["size"] for row in plain.trace()} == {1}
     assert plain.printed.count("exit with status code") == 1
-
-
-@pytest.mark.full
-def test_too_few_slots_for_too_long_end_the_job(plain: HorovodrunJob) -> None:
-    plain.allocate(2)
-    plain.start(2, *SLOW, options=("--min-np", 2, "--elastic-timeout", 5))
-    plain.until_size(2)
-    plain.allocate(1)
-    assert plain.wait() == 1, plain.printed
-    assert "Please check that you have enough resources to run at least 2 Horovod processes." in plain.printed
-    assert plain.workers("localhost") == []
 
 
 def test_a_job_without_an_allocation_file_does_not_start(plain: HorovodrunJob) -> None:
