@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import gpu_check
-from gpu_check import LIMIT, check, obstacle
+from gpu_check import LIMIT, check
 from gpu_check_parts import ROOT, SET_UP, Part, parts
 from gpu_check_report import Outcome, Report, figures
 
@@ -112,18 +112,6 @@ def test_what_jobs_save_of_their_models_is_not_kept(tmp_path: Path) -> None:
     assert list(saved.parent.iterdir()) == [saved.parent / "events.jsonl"]
 
 
-def test_all_parts_passed(tmp_path: Path) -> None:
-    report = report_of(tmp_path, part("one"), part("other", needs=("one",), needs_gpu=True))
-    assert check(report, has_gpu=True, limit=LONG) == 0
-    assert written(tmp_path)["result"] == "passed"
-
-
-def test_a_command_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
-    absent = Part("absent", "", (str(tmp_path / "nothing"),), LONG, needs=(), needs_gpu=False)
-    assert check(report_of(tmp_path, absent), has_gpu=True, limit=LONG) == 1
-    assert "cannot run" in written(tmp_path)["parts"][0]["reason"]
-
-
 def test_a_hanging_part_is_ended_with_all_its_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,15 +180,6 @@ def test_without_a_gpu_nothing_that_needs_one_counts_as_passed(tmp_path: Path) -
     assert written(tmp_path)["parts"][1]["reason"] == "no GPU"
     assert check(report_of(tmp_path, *chosen), has_gpu=True, limit=LONG, rehearsal=True) == 3
     assert statuses(tmp_path) == {"plain": "passed", "kernels": "rehearsed"}
-
-
-def test_when_a_part_is_not_run() -> None:
-    one = part("one", needs=("a",))
-    assert obstacle(one, {"a": Outcome("passed")}, has_gpu=True, left=60) is None
-    assert obstacle(one, {"a": Outcome("timed out")}, has_gpu=True, left=60) == Outcome(
-        "not run", reason="needs a: timed out"
-    )
-    assert obstacle(one, {}, has_gpu=True, left=1) == Outcome("not run", reason="no time was left")
 
 
 def test_figures_are_the_json_object_that_the_output_ends_with() -> None:
