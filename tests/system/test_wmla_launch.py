@@ -88,17 +88,6 @@ def test_a_gang_meets_and_an_early_end_leaves_the_others_alone(job: ElasticJob) 
 
 
 @pytest.mark.full
-def test_a_gang_ends_with_the_first_that_fails(job: ElasticJob) -> None:
-    job.allocate(3)
-    start_gang(job, "distPyTorch", "0", "wait", "1", "kill", "2", "wait")
-    assert until_over(job) == ExitCode.JOB_FAILED
-    assert "first failure: rank 1 on localhost, killed by SIGKILL" in job.stderr
-    assert not job.events("restarting")
-    assert len(job.events("started")) == 3
-    assert job.survivors() == []
-
-
-@pytest.mark.full
 def test_a_gang_meets_across_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hosts, log = reach(tmp_path, monkeypatch)
     code = tmp_path / "gang"

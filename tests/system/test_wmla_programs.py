@@ -14,7 +14,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from tiers import full
 from wmla_harness import Plain, Trained, job_in, log_rows, model_digests, train_plainly, train_resized
-from wmla_programs import DIGITS, ELASTIC, GLOBALS, IMAGES, SEQUENCES, STEPS, Program
+from wmla_programs import DIGITS, ELASTIC, GLOBALS, IMAGES, STEPS, Program
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -156,17 +156,3 @@ def test_metrics_are_lines_of_json_and_a_summary(runs: Runs) -> None:
     summary = json.loads((run.folder / "val_dict_list.json").read_text())
     assert [entry["steps"] for entry in summary] == list(range(1, len(run.rows()) + 1))
     assert all(type(entry["loss"]) is float for entry in summary)
-
-
-@of(SEQUENCES)
-def test_second_generation_loggers_get_metrics_by_name(runs: Runs) -> None:
-    run = runs.resized
-    assert (run.folder / "logged.txt").read_text() == f"{len(run.rows())}\n"
-    lines = (run.driver_logs / "evaluation-metrics.txt").read_text().splitlines()
-    values = [(line["grouplabel"], line["values"]) for line in map(json.loads, lines)]
-    assert sum(group == "train" for group, _ in values) == len(run.rows())
-    assert sum(group == "test" for group, _ in values) == SEQUENCES.epochs // 3
-    assert all({"loss", "second_guess"} <= set(metrics) for _, metrics in values)
-    logs = [(folder / "stdout").read_text() for folder in run.executor_logs.values()]
-    assert all(logs)
-    assert sum(len(log.splitlines()) for log in logs) >= len(run.rows())

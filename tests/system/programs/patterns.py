@@ -6,7 +6,6 @@ patterns.py OUT PATTERN... [--changes JSON] [--hang]
 gan           discriminator and generator in turns, batch norm in both, noise drawn in the loop
 sam           sharpness-aware minimization: two passes and a way back between them, dropout
 lbfgs         an optimizer that evaluates the step again and again
-critic        two passes whose optimizers both step at the end, one of them every second time
 shared        a body under two heads, each with an optimizer over the body and itself, in turns and together
 weighted      a weighted sampler, with an average of the weights and the best loss of an epoch
 bucketed      a batch sampler whose batches have different sizes
@@ -138,34 +137,6 @@ def lbfgs() -> Pattern:
         "optimizer": distributed(torch.optim.LBFGS, model, lr=0.3, max_iter=3),
         "loader": loader(),
     }, train
-
-
-def critic() -> Pattern:
-    body, head, value = nn.Linear(6, 8), nn.Linear(8, 2), nn.Linear(8, 1)
-    actor = nn.Sequential(body, nn.Tanh(), head)
-
-    def train(state: Any, step: edt_hvd.Step) -> None:
-        for inputs, targets in step:
-            step.backward(nn.functional.cross_entropy(actor(inputs), targets))
-        value.requires_grad_(True)
-        for inputs, targets in step:
-            with torch.no_grad():
-                seen = body(inputs)
-            step.backward((value(seen)[:, 0] - targets).square().mean())
-        value.requires_grad_(False)
-        nn.utils.clip_grad_norm_(value.parameters(), 0.5)
-        state.value_optimizer.step()
-        if step.index % 2 == 0:
-            state.actor_optimizer.step()
-
-    values = {
-        "actor": actor,
-        "value": value,
-        "actor_optimizer": distributed(torch.optim.AdamW, actor, lr=1e-2),
-        "value_optimizer": distributed(torch.optim.SGD, value, lr=0.1),
-        "loader": loader(),
-    }
-    return values, train
 
 
 def shared() -> Pattern:
@@ -359,7 +330,7 @@ def images() -> Pattern:
 
 
 ALL = (
-    *(gan, sam, lbfgs, critic, shared, weighted, bucketed, streamed, sharded, hugging_face),
+    *(gan, sam, lbfgs, shared, weighted, bucketed, streamed, sharded, hugging_face),
     *(images, compiled),
 )
 PATTERNS = {pattern.__name__: pattern for pattern in ALL}
