@@ -90,19 +90,6 @@ STEPS = Program(
     tests=2,
     onnx="model/train/*.onnx",
 )
-GLOBALS = Program(
-    "plain_globals",
-    "main.py",
-    ships=(),
-    arguments=(),
-    environment=(("NUM_EPOCHS", "8"), ("SEED", "3")),
-    samples=210,
-    batch_size=5,
-    interval=5,
-    epochs=8,
-    epochs_kept=(),
-    printed=(),
-)
 STATEFUL = Program(
     "stateful",
     "main.py",
@@ -117,7 +104,7 @@ STATEFUL = Program(
     printed=(),
 )
 """Trains three times; see its script."""
-ELASTIC = (IMAGES, DIGITS, STEPS, GLOBALS)
+ELASTIC = (IMAGES, DIGITS, STEPS)
 
 
 def make_pictures(folder: Path) -> None:
