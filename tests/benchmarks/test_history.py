@@ -34,11 +34,6 @@ def test_going_back_undoes_all_that_came_after() -> None:
     assert mistakes(found, samples=2, epochs=3) == ["epoch 2: 2 samples missing, sample 0 for one"]
 
 
-def test_worlds_count_by_when_they_began() -> None:
-    found = group([row(1.0, 1, 0, 0, 0), row(3.0, 1, 0, 0, 1), row(2.0, 2, 0, 0, 0, 1)])
-    assert [execution.world for execution in found[0, 0]] == ["x.1", "x.2"]
-
-
 def test_samples_that_are_missing_or_used_twice_are_told() -> None:
     found: Executions = group([row(1.0, 1, 0, 0, 0, 1, 1), row(2.0, 1, 2, 0, 0, 1, 2)])
     assert mistakes(found, samples=3, epochs=2) == [

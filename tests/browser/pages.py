@@ -60,6 +60,7 @@ class Site:
             page = opened.new_page()
             page.set_default_timeout(1000 * PATIENCE)
             page.on("pageerror", lambda error: self.errors.append(str(error)))
+            page.on("dialog", lambda shown: (self.errors.append(shown.message), shown.dismiss()))
             page.on("console", lambda said: said.type == "error" and self.errors.append(said.text))
             if path is not None:
                 page.goto(path)

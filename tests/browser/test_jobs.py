@@ -50,44 +50,6 @@ def test_a_job_is_stopped_in_a_dialog_and_by_the_keyboard_alone(site: Site) -> N
     assert site.errors == []
 
 
-def test_jobs_are_found_sorted_and_cloned_by_the_keyboard_alone(site: Site) -> None:
-    job = a_running_job(site)
-    site.world.submit(site.world.ann, name="aaa")
-    site.world.submit(site.world.ann, name="zzz")
-
-    def names() -> list[str]:
-        return page.locator("tr[data-job] th a").all_inner_texts()
-
-    with site.page("ann", "/jobs") as page:
-        for arrow, order in (
-            ("ascending", ["aaa", "digits", "zzz"]),
-            ("descending", ["zzz", "digits", "aaa"]),
-        ):
-            page.get_by_role("columnheader").get_by_role("link", name="Job").focus()
-            page.keyboard.press("Enter")
-            page.locator(f"th[aria-sort={arrow}]").wait_for()
-            assert names() == order
-        page.get_by_label("Name or id").focus()
-        page.keyboard.type("dig")
-        page.keyboard.press("Enter")
-        page.wait_for_url("**text=dig*")
-        assert names() == ["digits"]
-        page.get_by_role("link", name="digits").focus()
-        page.keyboard.press("Enter")
-        page.get_by_role("link", name="Clone").focus()
-        page.keyboard.press("Enter")
-        page.get_by_label("Name", exact=True).focus()
-        page.keyboard.press("Control+A")
-        page.keyboard.type("again")
-        page.keyboard.press("Enter")
-        page.get_by_role("heading", name="again").wait_for()
-        page.get_by_label("Find a job").focus()
-        page.keyboard.type(job)
-        page.keyboard.press("Enter")
-        page.get_by_role("heading", name="digits").wait_for()
-    assert site.errors == []
-
-
 def test_fields_that_change_look_like_those_that_the_page_begins_with(site: Site) -> None:
     for number, seconds in enumerate((0.4, 1, 59.6, 61, 3599, 3600, 7325, 86399.7, 90061, 1e7)):
         share, loss = 0.04 + number / 3, 10.0 ** (number - 5) / 7

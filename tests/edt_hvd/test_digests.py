@@ -29,25 +29,9 @@ class Plain:
 
 
 ALL_DIFFERENT = [
-    None,
-    0,
-    False,
-    0.0,
-    -0.0,
-    "0",
-    b"0",
-    [],
-    {},
-    {"a": 0},
-    {0},
-    Options(),
-    Colour.RED,
-    Plain(1),
-    np.zeros(2),
-    np.zeros(2, np.float32),
-    torch.zeros(2),
-    torch.tensor([0.0, -0.0]),
-    torch.eye(2).to_sparse(),
+    *(None, 0, False, 0.0, -0.0, "0", b"0", [], {}, {"a": 0}, {0}, Options(), Colour.RED, Plain(1)),
+    *(np.zeros(2), np.zeros(2, np.float32)),
+    *(torch.zeros(2), torch.tensor([0.0, -0.0]), torch.eye(2).to_sparse()),
 ]
 
 

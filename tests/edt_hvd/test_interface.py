@@ -3,32 +3,10 @@
 import edt_hvd
 
 PROMISED = {
-    "CoordinatorLostError",
-    "DistributedOptimizer",
-    "EdtError",
-    "ElasticDataLoader",
-    "GradientError",
-    "Mean",
-    "NonFiniteGradientWarning",
-    "NotInitializedError",
-    "StateError",
-    "Step",
-    "TorchState",
-    "average",
-    "barrier",
-    "broadcast",
-    "device",
-    "elastic",
-    "gather",
-    "heartbeat",
-    "init",
-    "is_coordinator",
-    "leave",
-    "local_rank",
-    "local_size",
-    "rank",
-    "report",
-    "size",
+    *("CoordinatorLostError", "DistributedOptimizer", "EdtError", "ElasticDataLoader", "GradientError"),
+    *("Mean", "NonFiniteGradientWarning", "NotInitializedError", "StateError", "Step", "TorchState"),
+    *("average", "barrier", "broadcast", "device", "elastic", "gather", "heartbeat", "init"),
+    *("is_coordinator", "leave", "local_rank", "local_size", "rank", "report", "size"),
 }
 
 

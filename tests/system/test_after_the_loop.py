@@ -1,19 +1,15 @@
 """What scripts do with gradients after the loop over a step, with several workers."""
 
-from pathlib import Path
-
 import pytest
 
 from harness import ElasticJob
 
 PENALIZED = """
-import sys
 import torch
 import edt_hvd
 
 edt_hvd.init(deterministic=True)
 torch.manual_seed(0)
-torch.set_default_dtype(getattr(torch, sys.argv[2]))
 model = torch.nn.Linear(8, 1)
 optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)
 loader = edt_hvd.ElasticDataLoader(torch.utils.data.TensorDataset(torch.randn(96, 8)), 12, 2)
@@ -24,7 +20,7 @@ def train(state):
     for step in state.loader:
         for (inputs,) in step:
             step.backward(model(inputs).square().mean())
-        strength = 1 + (edt_hvd.rank() if sys.argv[1] == "own" else 0)
+        strength = 1 + edt_hvd.rank()
         (0.1 * strength * model.weight.square().sum()).backward()
         optimizer.step()
         state.commit()
@@ -35,29 +31,15 @@ print("weights", *bits, flush=True)
 """
 
 
-def trained(tmp_path: Path, penalty: str, dtype: str, size: int) -> tuple[list[str], bool]:
-    """The weights that each worker ends with, and whether a warning has named differing gradients."""
-    script = tmp_path / "penalized.py"
+def test_workers_penalties_are_averaged_with_a_warning(job: ElasticJob) -> None:
+    script = job.folder / "penalized.py"
     script.write_text(PENALIZED)
-    job = ElasticJob(tmp_path / f"{penalty} {dtype} {size}", min_np=size)
-    job.allocate(size)
-    job.start(script, penalty, dtype)
+    job.allocate(3)
+    job.start(script)
     assert job.end() == 0, job.stderr
     found = [line.partition("weights ")[2] for line in job.stdout.splitlines() if "weights" in line]
-    assert len(found) == size
-    return found, "added gradients that differ between the" in job.stdout + job.stderr
-
-
-def test_workers_penalties_are_averaged_with_a_warning(tmp_path: Path) -> None:
-    weights, is_warned_of = trained(tmp_path, "own", "float32", 3)
-    assert (len(set(weights)), is_warned_of) == (1, True)
-
-
-@pytest.mark.full
-def test_a_penalty_that_is_the_same_on_every_worker_stays_so_bit_by_bit(tmp_path: Path) -> None:
-    alone, _ = trained(tmp_path, "common", "float64", 1)
-    together, is_warned_of = trained(tmp_path, "common", "float64", 3)
-    assert (set(together), is_warned_of) == (set(alone), False)
+    assert (len(found), len(set(found))) == (3, 1)
+    assert "added gradients that differ between the" in job.stdout + job.stderr
 
 
 UNLIKE = """

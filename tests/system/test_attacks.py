@@ -127,24 +127,6 @@ def test_control_files_that_are_something_else(spoil: Callable[[Path], None], fo
         ann.finish()
 
 
-def test_what_is_left_of_a_removed_user_is_nobody_elses(folder: Path) -> None:
-    with served(Service(folder)) as service:
-        first = service.user("bob")
-        job = service.submit("brief.py", token=first, environment={"SECRET": "bob's"})
-        service.until(lambda: service.job(job)["state"] == "succeeded")
-        service.ask("DELETE", "/users/bob").raise_for_status()
-        second = service.user("bob")
-        assert service.ask("GET", "/jobs", token=first).status_code == requests.codes.unauthorized
-        shown = service.ask("GET", f"/jobs/{job}", token=second)
-        assert "SECRET" not in shown.text
-        assert shown.json()["owner"] == "bob~1"
-        for path in ("logs", "results"):
-            assert (
-                service.ask("GET", f"/jobs/{job}/{path}", token=second).status_code
-                == requests.codes.forbidden
-            )
-
-
 def test_pages_of_other_sites_and_other_names_are_refused(folder: Path) -> None:
     with served(Service(folder)) as service:
         there = service.user("bob")
@@ -156,23 +138,6 @@ def test_pages_of_other_sites_and_other_names_are_refused(folder: Path) -> None:
         assert service.ask("GET", "/jobs", token=there, headers=rebound).status_code in (400, 403, 421)
         own = {"Origin": service.server["url"]}
         assert service.ask("GET", "/jobs", token=there, headers=own).status_code == requests.codes.ok
-
-
-def test_streams_end_with_their_token(folder: Path) -> None:
-    with served(Service(folder)) as service:
-        token = service.user("bob")
-        job = service.submit("brief.py", 3600, token=token)
-        service.until(lambda: service.has_begun(job))
-        paths = ("/stream", f"/jobs/{job}/logs?follow=1")
-        streams = [service.ask("GET", path, token=token, stream=True) for path in paths]
-        assert {stream.status_code for stream in streams} == {requests.codes.ok}
-        (listed,) = service.get("/tokens", token=token)["tokens"]
-        service.ask("DELETE", f"/tokens/{listed['id']}").raise_for_status()
-        for stream in streams:  # they end, or the client would give up
-            with stream, suppress(requests.exceptions.ChunkedEncodingError):
-                for _ in stream.iter_content(2**16):
-                    pass
-        service.ask("POST", f"/jobs/{job}/stop").raise_for_status()
 
 
 def test_a_stopped_launcher_of_one_job_is_no_matter_of_others(folder: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import serving
-from test_searches import PROGRAM, TRAINING
+from test_hypersearch import PROGRAM
 
 TRAIN = """
 import os, sys
@@ -24,6 +24,32 @@ edt_hvd.init()
 torch.manual_seed(3)
 points = torch.load(os.path.join(os.environ["DATA_DIR"], "points.pt"))
 """
+
+
+TRAINING = """
+model = nn.Linear(4, 1)
+optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=rate), model)
+loader = edt_hvd.ElasticDataLoader(points, effective_batch_size=16, micro_batch_size=4, seed=0)
+state = edt_hvd.TorchState(model=model, optimizer=optimizer, loader=loader, epoch=0)
+
+
+@edt_hvd.elastic
+def train(state):
+    while state.epoch < 3:
+        for step in state.loader:
+            for inputs in step:
+                step.backward((model(inputs) - inputs.sum(1, keepdim=True)).square().mean())
+            optimizer.step()
+            state.commit()
+        state.epoch += 1
+    with torch.no_grad():
+        loss = (model(points) - points.sum(1, keepdim=True)).square().mean()
+    edt_hvd.report(loss=loss)
+
+
+train(state)
+"""
+"""What a script does with `points` and a `rate`; its loss is what it reports."""
 
 
 class Terminal:

@@ -139,36 +139,7 @@ def test_the_death_of_the_coordinator_in_the_last_step(
     assert job.events("failed")
 
 
-NOTICES = [
-    '{ step = 5, action = "terminate", rank = 1 }',
-    '{ step = 10, action = "terminate", rank = 0, point = "after-reduction" }',
-]
-
-
-@pytest.mark.full
-def test_notices(job: ElasticJob, script: Path, undisturbed: Digests) -> None:
-    disturb(job, script, 3, NOTICES)
-    job.until_size(1)
-    check(job, undisturbed)
-    assert not job.events("failed")
-
-
 CHECKPOINTS = ("--checkpoint-interval", "0.2")
-
-
-@pytest.mark.full
-def test_the_loss_of_all_workers_and_the_newest_checkpoint(
-    job: ElasticJob, script: Path, undisturbed: Digests
-) -> None:
-    lines = [
-        '{ checkpoint = 2, action = "corrupt-checkpoint" }',
-        '{ checkpoint = 2, action = "kill", rank = 0 }',
-        '{ checkpoint = 2, action = "kill", rank = 1 }',
-    ]
-    disturb(job, script, 2, lines, *CHECKPOINTS)
-    job.until(lambda: job.events("restored"))
-    check(job, undisturbed)
-    assert len(job.events("checkpoint_skipped")) == len(job.events("restarting")) == 1
 
 
 @pytest.fixture

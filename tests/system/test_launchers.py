@@ -107,7 +107,7 @@ def test_values_are_gathered_and_broadcast(launcher: str, tmp_path: Path) -> Non
 
 def test_a_horovod_script_is_resized_unchanged(job: ElasticJob) -> None:
     job.allocate(2)
-    job.start(PROGRAMS / "horovod_elastic.py", 40, job.results / "hurry")
+    job.start(PROGRAMS / "horovod_elastic.py", 40, job.results)
     for size in (2, 3, 1):
         job.allocate(size)
         job.until_size(size)

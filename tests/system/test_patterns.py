@@ -20,8 +20,8 @@ CHANGES = [(1, 3), (3, 1), (4, 2)]
 
 SOME = ("gan", "sam", "weighted", "sharded")
 ALL = (
-    *(*SOME, "lbfgs", "critic", "shared", "bucketed", "streamed", "hugging_face"),
-    *("images", "compiled", "transformer"),
+    *(*SOME, "lbfgs", "shared", "bucketed", "streamed", "hugging_face"),
+    *("images", "compiled"),
 )
 
 Alone = dict[str, str]

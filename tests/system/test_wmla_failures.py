@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from wmla_harness import Plain, WmlaJob, job_in, log_rows, model_digests, train_plainly
-from wmla_programs import DIGITS, GLOBALS
+from wmla_programs import DIGITS
 
 pytestmark = pytest.mark.full
 
@@ -66,19 +66,3 @@ def test_no_row_is_lost_with_all_workers_at_once(job: WmlaJob, plain: Plain) -> 
     assert trained.digests() == model_digests(plain.models)
     for kind in ("Train", "Test"):
         assert trained.rows(kind) == log_rows(plain.log, kind)
-
-
-def test_what_fails_in_an_executor_is_the_last_thing_told(job: WmlaJob) -> None:
-    script = GLOBALS.bring(job.folder / "brought")
-    broken = "        if index == 100:\n            raise OSError('sample 100 is broken')\n"
-    place = "        storage.wait()\n"
-    script.write_text(script.read_text().replace(place, broken + place))
-    job.allocate(1)
-    job.run(script, environment={"NUM_EPOCHS": "2"}, options=("--max-restarts", "0"))
-    assert job.end() == 1
-    *_, log, cause, driver = job.stderr.splitlines()
-    assert log.startswith("log: ")
-    assert cause.startswith("cause: OSError: sample 100 is broken (main.py, line ")
-    assert driver.startswith("the driver then ended with exit code 1")
-    assert not (job.results / "done.txt").exists()
-    assert job.survivors() == []

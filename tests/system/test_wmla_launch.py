@@ -1,7 +1,6 @@
 """WMLA programs under edt-launch: drivers and their executors, gangs, single processes."""
 
 import json
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ import pytest
 
 from edt_launch.adapters.wmla.running.layout import ResultDir
 from edt_launch.core.errors import ExitCode
-from elsewhere import ELSEWHERE, reach
 from harness import PROGRAMS, TRACED, ElasticJob
 
 MODEL, GANG = PROGRAMS / "wmla model" / "main.py", PROGRAMS / "wmla gang" / "main.py"
@@ -85,33 +83,6 @@ def test_a_gang_meets_and_an_early_end_leaves_the_others_alone(job: ElasticJob) 
     own = [[line for line in of_one[1:] if not line.startswith("[Gloo]")] for of_one in lines]
     assert own == [["sum 3"], ["sum 3", "later"]]
     assert job.size() == 2
-
-
-@pytest.mark.full
-def test_a_gang_ends_with_the_first_that_fails(job: ElasticJob) -> None:
-    job.allocate(3)
-    start_gang(job, "distPyTorch", "0", "wait", "1", "kill", "2", "wait")
-    assert until_over(job) == ExitCode.JOB_FAILED
-    assert "first failure: rank 1 on localhost, killed by SIGKILL" in job.stderr
-    assert not job.events("restarting")
-    assert len(job.events("started")) == 3
-    assert job.survivors() == []
-
-
-@pytest.mark.full
-def test_a_gang_meets_across_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hosts, log = reach(tmp_path, monkeypatch)
-    code = tmp_path / "gang"
-    shutil.copytree(GANG.parent, code)
-    job = ElasticJob(tmp_path / "job")
-    job.sizes = []
-    job.start(code / "main.py", options=(*hosts, "--wmla", "--framework", "distPyTorch"))
-    assert until_over(job) == 0, job.stderr
-    assert log.read_text().split() == [ELSEWHERE]
-    places = [json.loads(lines[0]) for lines in printed(job)]
-    assert [one["RANK"] for one in places] == ["0", "1", "2"]
-    assert {one["MASTER_ADDR"] for one in places} != {"127.0.0.1"}
-    assert [lines[1:] for lines in printed(job)] == [["sum 6"]] * 3
 
 
 def test_a_single_process_has_all_devices(job: ElasticJob) -> None:

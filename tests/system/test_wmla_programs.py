@@ -14,7 +14,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from tiers import full
 from wmla_harness import Plain, Trained, job_in, log_rows, model_digests, train_plainly, train_resized
-from wmla_programs import DIGITS, ELASTIC, GLOBALS, IMAGES, SEQUENCES, STEPS, Program
+from wmla_programs import DIGITS, ELASTIC, IMAGES, STEPS, Program
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -60,10 +60,6 @@ def of(*programs: Program) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("runs", runs, ids=lambda program: program.name, indirect=True)
 
 
-LOGGED = (IMAGES, DIGITS, STEPS)
-"""Programs with a logger of the first generation."""
-
-
 # The same model.
 
 
@@ -91,13 +87,7 @@ def test_a_logger_is_told_the_same_of_every_mini_batch_once(runs: Runs) -> None:
     assert [row[0] for row in rows] == [f"Global steps: {n}" for n in range(1, len(rows) + 1)]
     for kind in ("Train", "Test"):
         assert runs.resized.rows(kind) == log_rows(runs.plain.log, kind)
-    if program in LOGGED:
-        assert len(runs.resized.rows("Test")) == program.tests
-
-
-@of(GLOBALS)
-def test_a_program_caps_its_own_workers(runs: Runs) -> None:
-    assert 2 in [event["max_workers"] for event in runs.resized.events if event["event"] == "usable"]
+    assert len(runs.resized.rows("Test")) == program.tests
 
 
 @of(DIGITS, STEPS)
@@ -124,7 +114,7 @@ def test_scripts_run_once_and_print_once(runs: Runs) -> None:
 def test_the_driver_has_the_log_and_every_worker_a_folder_of_its_own(runs: Runs) -> None:
     run = runs.resized
     assert {1, 2, 3} <= set(run.executor_logs)
-    if runs.program in (IMAGES, STEPS, GLOBALS):  # whose workers log nothing
+    if runs.program in (IMAGES, STEPS):  # whose workers log nothing
         assert [line for line in run.log.splitlines() if not LINE.fullmatch(line)] == []
         assert [path for folder in run.executor_logs.values() for path in folder.glob("stdout")] == []
 
@@ -144,7 +134,7 @@ def test_notebooks_and_tensorboard_read_the_log(runs: Runs) -> None:
     assert {event.value for event in events.Scalars("train/workers")} >= {1.0, 2.0, 3.0}
 
 
-@of(*LOGGED)
+@of(*ELASTIC)
 def test_metrics_are_lines_of_json_and_a_summary(runs: Runs) -> None:
     run = runs.resized
     lines = (run.driver_logs / "evaluation-metrics.txt").read_text().splitlines()
@@ -156,17 +146,3 @@ def test_metrics_are_lines_of_json_and_a_summary(runs: Runs) -> None:
     summary = json.loads((run.folder / "val_dict_list.json").read_text())
     assert [entry["steps"] for entry in summary] == list(range(1, len(run.rows()) + 1))
     assert all(type(entry["loss"]) is float for entry in summary)
-
-
-@of(SEQUENCES)
-def test_second_generation_loggers_get_metrics_by_name(runs: Runs) -> None:
-    run = runs.resized
-    assert (run.folder / "logged.txt").read_text() == f"{len(run.rows())}\n"
-    lines = (run.driver_logs / "evaluation-metrics.txt").read_text().splitlines()
-    values = [(line["grouplabel"], line["values"]) for line in map(json.loads, lines)]
-    assert sum(group == "train" for group, _ in values) == len(run.rows())
-    assert sum(group == "test" for group, _ in values) == SEQUENCES.epochs // 3
-    assert all({"loss", "second_guess"} <= set(metrics) for _, metrics in values)
-    logs = [(folder / "stdout").read_text() for folder in run.executor_logs.values()]
-    assert all(logs)
-    assert sum(len(log.splitlines()) for log in logs) >= len(run.rows())

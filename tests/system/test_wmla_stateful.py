@@ -1,12 +1,11 @@
 """A script with state in every place trains the same bits as under python."""
 
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from wmla_harness import Plain, WmlaJob, job_in, model_digests, train_plainly, train_resized
+from wmla_harness import WmlaJob, job_in, model_digests, train_plainly, train_resized
 from wmla_programs import STATEFUL
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
@@ -19,12 +18,8 @@ def job(tmp_path: Path) -> Iterator[WmlaJob]:
     one.kill()
 
 
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Plain:
-    return train_plainly(tmp_path_factory.mktemp("plain"), STATEFUL)
-
-
-def test_executors_train_what_plain_python_trains(job: WmlaJob, plain: Plain) -> None:
+def test_executors_train_what_plain_python_trains(job: WmlaJob, tmp_path: Path) -> None:
+    plain = train_plainly(tmp_path / "plain", STATEFUL)
     run = train_resized(job, STATEFUL)
     assert run.digests() == model_digests(plain.models)
     assert len(run.rows()) == STATEFUL.mini_batches * (STATEFUL.epochs + 2 + 1)
@@ -34,17 +29,3 @@ def test_executors_train_what_plain_python_trains(job: WmlaJob, plain: Plain) ->
     for server in servers:
         assert server["refused"] is None
         assert {"edt_hvd", "numpy", "torch"} <= set(server["imports"])
-
-
-def test_a_script_that_is_paused_in_its_second_training_goes_on(job: WmlaJob, plain: Plain) -> None:
-    job.slow(STATEFUL)
-    job.allocate(2)
-    job.start_program(STATEFUL, *STATEFUL.arguments)
-    job.until(lambda: len(job.logged()) > STATEFUL.mini_batches * STATEFUL.epochs)
-    assert job.process is not None
-    job.process.send_signal(signal.SIGUSR1)
-    assert job.end() == 5
-    job.hurry()
-    job.allocate(3)
-    job.start_program(STATEFUL, *STATEFUL.arguments)
-    assert job.finish().digests() == model_digests(plain.models)

@@ -90,32 +90,6 @@ STEPS = Program(
     tests=2,
     onnx="model/train/*.onnx",
 )
-SEQUENCES = Program(
-    "sequences_v2",
-    "train.py",
-    ships=("elog.py",),
-    arguments=("--epochs", "12"),
-    environment=(),
-    samples=170,
-    batch_size=8,
-    interval=4,
-    epochs=12,
-    epochs_kept=(4, 8, 12),
-    printed=("sequences: the script begins",),
-)
-GLOBALS = Program(
-    "plain_globals",
-    "main.py",
-    ships=(),
-    arguments=(),
-    environment=(("NUM_EPOCHS", "8"), ("SEED", "3")),
-    samples=210,
-    batch_size=5,
-    interval=5,
-    epochs=8,
-    epochs_kept=(),
-    printed=(),
-)
 STATEFUL = Program(
     "stateful",
     "main.py",
@@ -130,7 +104,7 @@ STATEFUL = Program(
     printed=(),
 )
 """Trains three times; see its script."""
-ELASTIC = (IMAGES, DIGITS, STEPS, SEQUENCES, GLOBALS)
+ELASTIC = (IMAGES, DIGITS, STEPS)
 
 
 def make_pictures(folder: Path) -> None:

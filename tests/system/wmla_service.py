@@ -1,11 +1,9 @@
 """A real `edt serve`, and the requests of WMLA's clients."""
 
-import io
 import json
 import os
 import subprocess
 import sys
-import tarfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,14 +13,8 @@ from typing import Any
 import requests
 
 from edt_launch.agent import processes
-from wmla_programs import Program
 
 POLL = 0.1
-PACE = 20.0
-"""Seconds that one worker needs for an effective batch while its data is slow.
-
-With two workers a job would take ten minutes, so that none ends before it is told to hurry.
-"""
 EDT = (sys.executable, "-m", "edt_launch.cli")
 
 
@@ -71,34 +63,11 @@ class Service:
         url: str = json.loads((self.home / "server.json").read_text())["url"]
         return url
 
-    @property
-    def conductor(self) -> str:
-        return self.url + "/platform/rest/conductor/v1"
-
-    @property
-    def learning(self) -> str:
-        return self.url + "/platform/rest/deeplearning/v1"
-
     def ask(self, address: str, **options: Any) -> Any:
         """The answer to a GET request, as notebooks send them."""
         answer = requests.get(address, verify=False, timeout=60, **options)
         assert answer.ok, answer.text
         return answer.json()
-
-    def send(self, address: str, program: Program, folder: Path, **options: Any) -> dict[str, Any]:
-        """Submit a program."""
-        files = {"file": (f"{program.name}.modelDir.tar", packed(folder, program))}
-        answer = requests.post(address, files=files, verify=False, timeout=60, **options)
-        assert answer.ok, answer.text
-        submitted: dict[str, Any] = answer.json()
-        return submitted
-
-    def slow(self, user: str, program: Program) -> None:
-        (self.data / user).mkdir(parents=True)
-        (self.data / user / "slow").write_text(str(PACE / (program.batch_size * program.interval)))
-
-    def hurry(self, user: str) -> None:
-        (self.data / user / "slow").unlink()
 
     def kill(self) -> None:
         """End the service; its jobs go on."""
@@ -112,13 +81,3 @@ class Service:
             processes.kill(processes.tree(json.loads(launcher.read_text())["pid"]))
         for job in self.home.glob("jobs/*"):
             processes.kill(processes.having({"EDT_CHECKPOINT_DIR": str(job / "checkpoint")}))
-
-
-def packed(folder: Path, program: Program) -> io.BytesIO:
-    """A model directory as dlicmd sends it: a gzipped tar with the directory at its top."""
-    place = program.bring(folder).parent
-    archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
-        tar.add(place, arcname=program.name)
-    archive.seek(0)
-    return archive

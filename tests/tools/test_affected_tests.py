@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 
-import affected_tests
 from affected_tests import ROOT, TABLE, changes_since, covering, find_base, is_in_full_run, select
 
 
@@ -85,20 +84,3 @@ def test_the_main_branch_is_compared_with_the_commit_before(repository: Path) ->
     commit(repository, "new")
     assert find_base(repository) == before
     assert changes_since(before, repository) == ["new"]
-
-
-def test_a_clone_without_history_selects_nothing_and_says_so(
-    repository: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    commit(repository, "old")
-    commit(repository, "new")
-    clone = tmp_path_factory.mktemp("clone")
-    git(clone, "clone", "--quiet", "--depth", "1", repository.as_uri(), ".")
-    assert find_base(clone) is None
-    assert find_base(clone / "no such folder") is None
-    monkeypatch.setattr(affected_tests, "find_base", lambda: None)
-    affected_tests.main()
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "no earlier commit" in err

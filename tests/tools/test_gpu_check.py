@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import gpu_check
-from gpu_check import LIMIT, check, obstacle
+from gpu_check import LIMIT, check
 from gpu_check_parts import ROOT, SET_UP, Part, parts
-from gpu_check_report import Outcome, Report, figures
+from gpu_check_report import Outcome, Report
 
 LONG = 300
 """Seconds that no test waits for."""
@@ -104,26 +104,6 @@ def test_a_failing_part_fails_the_check_and_the_others_still_run(tmp_path: Path)
     assert "exit code 7" in (tmp_path / "report.txt").read_text()
 
 
-def test_what_jobs_save_of_their_models_is_not_kept(tmp_path: Path) -> None:
-    saved = tmp_path / "jobs" / "a job" / "out" / "checkpoint"
-    saved.mkdir(parents=True)
-    (saved.parent / "events.jsonl").touch()
-    check(report_of(tmp_path, part("one")), has_gpu=True, limit=LONG)
-    assert list(saved.parent.iterdir()) == [saved.parent / "events.jsonl"]
-
-
-def test_all_parts_passed(tmp_path: Path) -> None:
-    report = report_of(tmp_path, part("one"), part("other", needs=("one",), needs_gpu=True))
-    assert check(report, has_gpu=True, limit=LONG) == 0
-    assert written(tmp_path)["result"] == "passed"
-
-
-def test_a_command_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
-    absent = Part("absent", "", (str(tmp_path / "nothing"),), LONG, needs=(), needs_gpu=False)
-    assert check(report_of(tmp_path, absent), has_gpu=True, limit=LONG) == 1
-    assert "cannot run" in written(tmp_path)["parts"][0]["reason"]
-
-
 def test_a_hanging_part_is_ended_with_all_its_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,20 +174,6 @@ def test_without_a_gpu_nothing_that_needs_one_counts_as_passed(tmp_path: Path) -
     assert statuses(tmp_path) == {"plain": "passed", "kernels": "rehearsed"}
 
 
-def test_when_a_part_is_not_run() -> None:
-    one = part("one", needs=("a",))
-    assert obstacle(one, {"a": Outcome("passed")}, has_gpu=True, left=60) is None
-    assert obstacle(one, {"a": Outcome("timed out")}, has_gpu=True, left=60) == Outcome(
-        "not run", reason="needs a: timed out"
-    )
-    assert obstacle(one, {}, has_gpu=True, left=1) == Outcome("not run", reason="no time was left")
-
-
-def test_figures_are_the_json_object_that_the_output_ends_with() -> None:
-    assert figures(["{not json", '{"a": 1}', "text", "{", '  "b": {"c": 2}', "}"]) == {"b": {"c": 2}}
-    assert figures(["text"]) is None
-
-
 def test_a_part_sees_one_gpu_and_nothing_of_the_calling_make(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,13 +183,3 @@ def test_a_part_sees_one_gpu_and_nothing_of_the_calling_make(
     code = f"import json, os; print(json.dumps({{name: os.environ.get(name) for name in {names}}}))"
     assert check(report_of(tmp_path, part("one", code)), has_gpu=True, limit=LONG) == 0
     assert written(tmp_path)["parts"][0]["figures"] == dict(zip(names, ("3", None, "WARN"), strict=True))
-
-
-@pytest.mark.parametrize(
-    "words", [[], ["--wheels", "", "--out", ""], ["--wheels", "/no such folder", "--out", "here"]]
-)
-def test_usage(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        gpu_check.main(words)
-    assert ended.value.code == 2
-    assert "directory" in capsys.readouterr().err

@@ -1,51 +1,12 @@
 """Tests of the arithmetic that cuts an epoch into steps, micro-batches and shares."""
 
-import math
-from fractions import Fraction
-from itertools import chain, pairwise
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from edt_hvd.data.batching import Batch, Batching, balanced_run, choose_micro_batch_size, mixed_seed
 
-sizes = st.integers(1, 70)
 worlds = st.integers(1, 12)
-
-
-@st.composite
-def batches(draw: st.DrawFn) -> Batch:
-    cut = Batching(draw(st.integers(1, 300)), draw(sizes))
-    step = draw(st.integers(0, cut.steps - 1))
-    return Batch.cut(step, cut.positions(step), draw(sizes))
-
-
-@given(batches(), sizes)
-def test_the_micro_batches_cover_the_batch_and_only_the_last_is_short(batch: Batch, micro: int) -> None:
-    positions = list(chain(*batch.slots))
-    assert positions == list(range(positions[0], positions[0] + batch.samples))
-    cut = Batch.cut(batch.step, range(positions[0], positions[-1] + 1), micro)
-    assert list(chain(*cut.slots)) == positions
-    assert all(len(part) == micro for part in cut.slots[:-1])
-    assert 0 < len(cut.slots[-1]) <= micro
-    assert cut.micro_batches == len(cut.slots)
-
-
-@given(batches())
-def test_a_weight_is_the_share_of_the_samples_and_weights_sum_to_one(batch: Batch) -> None:
-    parts = batch.share(0, 1)
-    exact = [Fraction(len(part.positions), batch.samples) for part in parts]
-    assert [part.weight for part in parts] == [float(share) for share in exact]
-    assert sum(exact) == 1
-    assert math.fsum(part.weight for part in parts) == pytest.approx(1, abs=1e-14)
-
-
-@given(batches(), worlds)
-def test_the_workers_shares_are_the_micro_batches_whatever_their_number(batch: Batch, size: int) -> None:
-    shares = [batch.share(rank, size) for rank in range(size)]
-    assert tuple(chain(*shares)) == batch.share(0, 1)
-    assert max(map(len, shares)) <= batch.most(size)
 
 
 def test_empty_slots_are_no_micro_batches() -> None:
@@ -53,15 +14,6 @@ def test_empty_slots_are_no_micro_batches() -> None:
     assert (batch.samples, batch.micro_batches, batch.most(3)) == (3, 2, 2)
     assert [[part.index for part in batch.share(rank, 2)] for rank in range(2)] == [[0], [2]]
     assert [part.weight for part in batch.share(0, 1)] == [2 / 3, 1 / 3]
-
-
-@given(st.integers(0, 200), worlds)
-def test_runs_are_contiguous_and_balanced_within_one(items: int, size: int) -> None:
-    runs = [balanced_run(items, rank, size) for rank in range(size)]
-    assert runs[0].start == 0
-    assert runs[-1].stop == items
-    assert all(left.stop == right.start for left, right in pairwise(runs))
-    assert max(map(len, runs)) - min(map(len, runs)) <= 1
 
 
 @pytest.mark.parametrize("rank", [-1, 3])
@@ -122,14 +74,6 @@ def test_a_requested_micro_batch_is_kept_unless_workers_would_idle(
 def test_a_bad_size_is_named(effective: int, micro: int | None, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         choose_micro_batch_size(effective, micro, 1)
-
-
-@given(st.integers(), st.integers())
-def test_seeds_are_mixed_so_that_order_and_every_number_count(seed: int, epoch: int) -> None:
-    assert 0 <= mixed_seed(seed, epoch) < 2**64
-    assert mixed_seed(seed, epoch) != mixed_seed(seed, epoch + 1)
-    assert mixed_seed(seed, epoch) != mixed_seed(seed + 1, epoch)
-    assert seed == epoch or mixed_seed(seed, epoch) != mixed_seed(epoch, seed)
 
 
 def test_the_seed_of_an_epoch_never_changes_between_releases() -> None:

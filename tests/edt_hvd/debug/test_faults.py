@@ -151,12 +151,3 @@ def test_a_large_disk_is_not_filled(inject, checkpoints, monkeypatch):
     with pytest.raises(FaultError, match="expected a small disk of its own, of at most 10 bytes"):
         train(make_state())
     assert list(checkpoints.iterdir()) == []
-
-
-def test_the_allocation_is_rewritten(inject, tmp_path, monkeypatch):
-    allocation = tmp_path / "allocation"
-    allocation.write_text("# edt allocation v1 generation=17\nnode1:2\n")
-    monkeypatch.setenv("EDT_FAULTS_ALLOCATION", str(allocation))
-    inject('{ step = 1, action = "allocate", slots = [1, 4, 2] }')
-    train(make_state())
-    assert allocation.read_text() == "# edt allocation v1 generation=20\nnode1:2\n"

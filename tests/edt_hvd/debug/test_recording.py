@@ -45,18 +45,6 @@ def train(state, steps):
             break
 
 
-def test_options_come_from_the_environment(tmp_path):
-    asked = {
-        "EDT_RECORD": str(tmp_path),
-        "EDT_RECORD_STEPS": "6",
-        "EDT_RECORD_HOLD": "2,4",
-        "EDT_RECORD_OPERATORS": "3",
-    }
-    assert Options.from_environment(asked) == Options(tmp_path, 6, frozenset({2, 4}), 3)
-    few = {"EDT_RECORD": str(tmp_path), "EDT_RECORD_HOLD": "", "EDT_RECORD_STEPS": ""}
-    assert Options.from_environment(few) == Options(tmp_path)
-
-
 @pytest.mark.parametrize(
     "name, value, expected",
     [

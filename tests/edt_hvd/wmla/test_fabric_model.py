@@ -112,14 +112,6 @@ def test_the_programs_own_step_trains_the_same_model(job: Path) -> None:
 # The result.
 
 
-def test_onnx(job: Path) -> None:
-    import onnx
-
-    program, *_ = make(enable_onnx=True)
-    program.train(1, BATCH_SIZE, ENGINES)
-    onnx.checker.check_model(onnx.load(job / "model" / "train" / "model_epoch_final.onnx"))
-
-
 def test_download(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program, *_ = make()
     with pytest.raises(FileNotFoundError, match=r"no trained model in .*; call train\(\) first"):

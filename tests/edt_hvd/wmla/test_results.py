@@ -1,36 +1,16 @@
-import math
-
 import pytest
 
 from edt_hvd.wmla.results import (
-    Begun,
     Deduplicator,
     EpochDone,
-    Message,
     MiniBatch,
     StepDone,
     TrainingDone,
     Validated,
     decode,
-    encode,
 )
 
 BATCH = MiniBatch(64, 0.5, 25.0, (1.5,))
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        Begun(16, 4, {"epoch": 0, "samples": 4, "sums": [0.1, math.inf]}),
-        StepDone(1, 2, 3, (BATCH, MiniBatch(2, -1.0, 0.0, (0.0,)))),
-        StepDone(0, 0, 1, (MiniBatch(1, math.inf, 0.0),)),
-        Validated(3, BATCH),
-        EpochDone(3),
-        TrainingDone(),
-    ],
-)
-def test_messages_survive_the_wire(message: Message) -> None:
-    assert decode(encode(message)) == message
 
 
 @pytest.mark.parametrize("line", [b"", b"[]", b'{"is": "Other"}', b'{"is": "StepDone", "epoch": 1}', b"\xff"])

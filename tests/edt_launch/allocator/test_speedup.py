@@ -1,21 +1,12 @@
 from itertools import pairwise, product
-from math import inf, log
+from math import log
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edt_launch.allocator.model import Job
-from edt_launch.allocator.speedup import best_division, gain, hull, speed
+from edt_launch.allocator.speedup import best_division, hull, speed
 from edt_launch.allocator.work import next_usable
-
-
-def test_a_job_that_has_nothing_gains_everything():
-    assert gain(Job("j", "", 1, 9, 0.0), 0, 1) == inf
-
-
-def test_what_was_measured_of_nothing_does_not_count():
-    assert hull([(0, 1.0), (2, 0.0)]) == hull([])
-
 
 POINTS = st.lists(
     st.tuples(st.integers(1, 8), st.floats(0.1, 8)), max_size=4, unique_by=lambda point: point[0]

@@ -6,7 +6,7 @@ import pytest
 
 from edt_launch.allocator.decide import decide
 from edt_launch.allocator.model import Cluster, Host, Job
-from edt_launch.allocator.useful import UNCERTAINTY, gaps, useful
+from edt_launch.allocator.useful import UNCERTAINTY, useful
 from pools import NOW, Pool, settled
 
 SIXTEEN = tuple(Host(f"h{number}", tuple("0123")) for number in range(4))
@@ -27,19 +27,6 @@ SLOWER = ((1, 1.0), (2, 1.8), (4, 3.0), (8, 1.5))
 )
 def test_the_smallest_number_that_no_larger_one_is_faster_than(points, allowed, limit):
     assert useful(points, 16, allowed) == limit
-
-
-@pytest.mark.parametrize(
-    "points,most,allowed,expected",
-    [
-        (((1, 1.0), (2, 1.8), (4, 3.0)), 4, None, []),
-        (((4, 4.0), (6, 3.9), (64, 50.0)), 64, None, [(4, 7)]),
-        (((4, 4.0), (12, 2.0), (16, 4.5)), 16, None, [(6, 16)]),  # half of 12 is tried
-        (((4, 4.0), (8, 2.0), (16, 4.5)), 16, (4, 8, 12, 16), [(4, 15)]),
-    ],
-)
-def test_what_lies_between_a_size_and_the_next_faster_one_is_not_offered(points, most, allowed, expected):
-    assert gaps(points, most, allowed) == expected
 
 
 def dipping(least: int, others: tuple[Job, ...], *, allowed: tuple[int, ...] | None = None) -> Pool:

@@ -27,32 +27,14 @@ def archive(folder: Path) -> bytes:
 
 
 def test_everything_but_what_nobody_wants_is_sent(tmp_path: Path) -> None:
-    fill(
-        tmp_path,
-        "train.py",
-        "lib/a.py",
-        "lib/__pycache__/a.pyc",
-        ".git/config",
-        ".venv/x",
-        "runs/1",
-        ".hidden",
-        "b.pyc",
-    )
+    fill(tmp_path, "train.py", "lib/a.py", ".hidden")
+    fill(tmp_path, "lib/__pycache__/a.pyc", ".git/config", ".venv/x", "runs/1", "b.pyc")
     assert names(tmp_path) == {"train.py", "lib/a.py", ".hidden"}
 
 
 def test_the_ignore_file_speaks_gits_language(tmp_path: Path) -> None:
-    fill(
-        tmp_path,
-        "train.py",
-        "data/big.bin",
-        "data/keep/x",
-        "a.ckpt",
-        "sub/a.ckpt",
-        "sub/top.txt",
-        "top.txt",
-        "runs/1",
-    )
+    fill(tmp_path, "train.py", "data/keep/x", "sub/top.txt", "runs/1")
+    fill(tmp_path, "data/big.bin", "a.ckpt", "sub/a.ckpt", "top.txt")
     (tmp_path / ".edtignore").write_text("# comment\n*.ckpt\n/top.txt\ndata/*\n!data/keep/\n!runs/\n\n")
     assert names(tmp_path) == {".edtignore", "train.py", "data/keep/x", "sub/top.txt", "runs/1"}
 

@@ -1,8 +1,9 @@
-"""An elastic script as Horovod's documentation writes them; only the decorator is ours.
+"""An elastic script as Horovod's documentation writes them; only the decorator is ours, if it is not plain.
 
-horovod_elastic.py EPOCHS FILE
+horovod_elastic.py EPOCHS FOLDER [plain]
 
-Every step lasts 50 ms more, until FILE is there.
+Every step lasts 50 ms more, until there is a file FOLDER/hurry. FOLDER/began says that training has begun,
+FOLDER/size.N that the job has had N workers after a resize.
 """
 
 import sys
@@ -13,7 +14,11 @@ import horovod.torch as hvd
 import torch
 from torch import nn
 
-import edt_hvd
+if "plain" in sys.argv:
+    elastic = hvd.elastic.run
+else:
+    from edt_hvd import elastic
+folder = Path(sys.argv[2])
 
 hvd.init()
 torch.manual_seed(0)
@@ -30,17 +35,19 @@ sizes: list[int] = []
 
 def on_reset() -> None:
     sizes.append(hvd.size())
+    (folder / f"size.{hvd.size()}").touch()
 
 
-@edt_hvd.elastic
+@elastic
 def train(state) -> None:
+    (folder / "began").touch()
     for state.epoch in range(state.epoch, int(sys.argv[1])):  # noqa: B020 - Horovod's own idiom
         for batch, (inputs, targets) in enumerate(loader):
             optimizer.zero_grad()
             nn.functional.cross_entropy(model(inputs), targets).backward()
             optimizer.step()
             sampler.record_batch(batch, len(inputs))
-            time.sleep(0 if Path(sys.argv[2]).exists() else 0.05)
+            time.sleep(0 if (folder / "hurry").exists() else 0.05)
             state.commit()
         sampler.set_epoch(state.epoch + 1)
         state.commit()

@@ -6,7 +6,6 @@ patterns.py OUT PATTERN... [--changes JSON] [--hang]
 gan           discriminator and generator in turns, batch norm in both, noise drawn in the loop
 sam           sharpness-aware minimization: two passes and a way back between them, dropout
 lbfgs         an optimizer that evaluates the step again and again
-critic        two passes whose optimizers both step at the end, one of them every second time
 shared        a body under two heads, each with an optimizer over the body and itself, in turns and together
 weighted      a weighted sampler, with an average of the weights and the best loss of an epoch
 bucketed      a batch sampler whose batches have different sizes
@@ -15,7 +14,6 @@ sharded       a stream in shards with a state
 hugging_face  a stream of Hugging Face's datasets, shuffled
 images        channels last, activation checkpointing, bfloat16, a gradient scaler and clipping
 compiled      a model that torch compiles
-transformer   bfloat16, dropout in every layer, clipping, a cosine schedule, no steps once it gets worse
 ============  =====================================================================================
 
 JSON is a list of [AT, SIZE] as in scheduled.py, carried out in each of the trainings. With --hang the
@@ -141,34 +139,6 @@ def lbfgs() -> Pattern:
     }, train
 
 
-def critic() -> Pattern:
-    body, head, value = nn.Linear(6, 8), nn.Linear(8, 2), nn.Linear(8, 1)
-    actor = nn.Sequential(body, nn.Tanh(), head)
-
-    def train(state: Any, step: edt_hvd.Step) -> None:
-        for inputs, targets in step:
-            step.backward(nn.functional.cross_entropy(actor(inputs), targets))
-        value.requires_grad_(True)
-        for inputs, targets in step:
-            with torch.no_grad():
-                seen = body(inputs)
-            step.backward((value(seen)[:, 0] - targets).square().mean())
-        value.requires_grad_(False)
-        nn.utils.clip_grad_norm_(value.parameters(), 0.5)
-        state.value_optimizer.step()
-        if step.index % 2 == 0:
-            state.actor_optimizer.step()
-
-    values = {
-        "actor": actor,
-        "value": value,
-        "actor_optimizer": distributed(torch.optim.AdamW, actor, lr=1e-2),
-        "value_optimizer": distributed(torch.optim.SGD, value, lr=0.1),
-        "loader": loader(),
-    }
-    return values, train
-
-
 def shared() -> Pattern:
     body = nn.Sequential(nn.Linear(6, 8), nn.Tanh())
     heads = [nn.Linear(8, 2), nn.Linear(8, 2)]
@@ -231,20 +201,27 @@ class Buckets(Sampler[list[int]]):
             yield list(range(ends[bucket] - self.SIZES[bucket], ends[bucket]))
 
 
-def bucketed() -> Pattern:
-    model = nn.Sequential(nn.Linear(6, 12), nn.ReLU(), nn.Linear(12, 2))
+def classifying(batches: edt_hvd.ElasticDataLoader, is_compiled: bool = False) -> Pattern:
+    """A small classifier, whose loader is what matters."""
+    model = nn.Sequential(nn.Linear(6, 12), nn.ReLU(), nn.Dropout(0.2), nn.Linear(12, 2))
+    # What the compiler makes is not the question.
+    forward = torch.compile(model, backend="aot_eager") if is_compiled else model
 
     def train(state: Any, step: edt_hvd.Step) -> None:
         for inputs, targets in step:
-            step.backward(nn.functional.cross_entropy(model(inputs), targets))
+            step.backward(nn.functional.cross_entropy(forward(inputs), targets))
         state.optimizer.step()
 
-    batches = loader(effective_batch_size=None, batch_sampler=Buckets())
-    return {
-        "model": model,
-        "optimizer": distributed(torch.optim.Adam, model, lr=1e-2),
-        "loader": batches,
-    }, train
+    optimizer = distributed(torch.optim.Adam, model, lr=1e-2)
+    return {"model": model, "optimizer": optimizer, "loader": batches}, train
+
+
+def bucketed() -> Pattern:
+    return classifying(loader(effective_batch_size=None, batch_sampler=Buckets()))
+
+
+def compiled() -> Pattern:
+    return classifying(loader(), is_compiled=True)
 
 
 class Shuffled(IterableDataset[Any]):
@@ -288,19 +265,7 @@ class Shards:
 
 
 def of_stream(stream: Any, **options: Any) -> Pattern:
-    model = nn.Sequential(nn.Linear(6, 12), nn.ReLU(), nn.Dropout(0.2), nn.Linear(12, 2))
-
-    def train(state: Any, step: edt_hvd.Step) -> None:
-        for inputs, targets in step:
-            step.backward(nn.functional.cross_entropy(model(inputs), targets))
-        state.optimizer.step()
-
-    batches = edt_hvd.ElasticDataLoader(stream, BATCH, MICRO, **options)
-    return {
-        "model": model,
-        "optimizer": distributed(torch.optim.Adam, model, lr=1e-2),
-        "loader": batches,
-    }, train
+    return classifying(edt_hvd.ElasticDataLoader(stream, BATCH, MICRO, **options))
 
 
 def streamed() -> Pattern:
@@ -364,74 +329,9 @@ def images() -> Pattern:
     }, train
 
 
-def compiled() -> Pattern:
-    model = nn.Sequential(nn.Linear(6, 12), nn.ReLU(), nn.Linear(12, 2))
-    compiled_model = torch.compile(model, backend="aot_eager")  # what the compiler makes is not the question
-
-    def train(state: Any, step: edt_hvd.Step) -> None:
-        for inputs, targets in step:
-            step.backward(nn.functional.cross_entropy(compiled_model(inputs), targets))
-        state.optimizer.step()
-
-    return {
-        "model": model,
-        "optimizer": distributed(torch.optim.Adam, model, lr=1e-2),
-        "loader": loader(),
-    }, train
-
-
-class LanguageModel(nn.Module):
-    """Foretells the next word."""
-
-    WORDS = 11
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.words = nn.Embedding(self.WORDS, 16)
-        layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.1, batch_first=True, norm_first=True)
-        self.layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-
-    def forward(self, sentences: torch.Tensor) -> torch.Tensor:
-        mask = nn.Transformer.generate_square_subsequent_mask(sentences.shape[1])
-        found: torch.Tensor = self.layers(self.words(sentences), mask=mask, is_causal=True)
-        return found @ self.words.weight.T
-
-
-def transformer() -> Pattern:
-    model = LanguageModel()
-    first = torch.randint(model.WORDS, (SAMPLES, 1), generator=torch.Generator().manual_seed(1))
-    sentences = (first + 3 * torch.arange(8)) % model.WORDS
-    optimizer = distributed(torch.optim.AdamW, model, lr=3e-3)
-    best = {"loss": float("inf"), "patience": 2}
-
-    def train(state: Any, step: edt_hvd.Step) -> None:
-        for (words,) in step:
-            with torch.autocast("cpu", dtype=torch.bfloat16):
-                found = model(words[:, :-1])
-            step.backward(nn.functional.cross_entropy(found.float().flatten(0, 1), words[:, 1:].flatten()))
-        if state.stop["patience"] == 0:
-            optimizer.zero_grad()
-        nn.utils.clip_grad_norm_(model.parameters(), 0.5)
-        state.optimizer.step()
-        state.schedule.step()
-        better = step.loss < state.stop["loss"]
-        state.stop = {
-            "loss": min(step.loss, state.stop["loss"]),
-            "patience": state.stop["patience"] if better else max(0, state.stop["patience"] - 1),
-        }
-
-    return {
-        "model": model,
-        "optimizer": optimizer,
-        "schedule": torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, EPOCHS * 3),
-        "stop": best,
-        "loader": edt_hvd.ElasticDataLoader(TensorDataset(sentences), BATCH, MICRO),
-    }, train
-
-
 ALL = (
-    *(gan, sam, lbfgs, critic, shared, weighted, bucketed, streamed, sharded, hugging_face),
-    *(images, compiled, transformer),
+    *(gan, sam, lbfgs, shared, weighted, bucketed, streamed, sharded, hugging_face),
+    *(images, compiled),
 )
 PATTERNS = {pattern.__name__: pattern for pattern in ALL}
 

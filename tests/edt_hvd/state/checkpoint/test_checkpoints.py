@@ -63,17 +63,6 @@ def test_the_interval_is_kept(make: Callable[..., Checkpoints], reported: Messag
     assert [content["step"] for kind, content in reported if kind == "checkpointed"] == [110, 1000]
 
 
-def test_the_newest_is_gone_on_from(make: Callable[..., Checkpoints], reported: Messages) -> None:
-    first = make(0.0)
-    for commits in (1, 2):
-        offer(first, 1e6 * commits, commits)
-    reported.clear()
-    loaded: list[Content] = []
-    make().restore(loaded.append)
-    assert [content.commits for content in loaded] == [2]
-    assert [(kind, content["step"]) for kind, content in reported] == [("restored", 2)]
-
-
 def test_a_damaged_one_is_skipped_and_set_aside(
     make: Callable[..., Checkpoints], reported: Messages, tmp_path: Path
 ) -> None:

@@ -8,21 +8,6 @@ def lines(folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in (folder / "evaluation-metrics.txt").read_text().splitlines()]
 
 
-def test_a_record(job: Path) -> None:
-    with EMetrics.open() as recorder:
-        recorder.record(EMetrics.TEST_GROUP, 3, {"loss": 0.5, "correct": 7, "note": "ok"})
-    (record,) = lines(job / "log")
-    assert record["meta"]["training_id"] == "wmla-7"  # type: ignore[index]
-    assert "subid" not in record["meta"]  # type: ignore[operator]
-    assert record["grouplabel"] == "test"
-    assert record["etimes"]["iteration"] == {"type": 2, "value": "3"}  # type: ignore[index]
-    assert record["values"] == {
-        "loss": {"type": 3, "value": "0.5"},
-        "correct": {"type": 2, "value": "7"},
-        "note": {"value": "ok"},
-    }
-
-
 def test_a_sub_id_collects_test_metrics(job: Path) -> None:
     for step in range(2):
         with EMetrics.open("trial-4") as recorder:

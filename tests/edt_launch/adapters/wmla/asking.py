@@ -61,3 +61,12 @@ def submitted(client: TestClient, **more: Any) -> dict[str, Any]:
     assert answer.status_code == 200, answer.text
     told: dict[str, Any] = answer.json()
     return told
+
+
+def nothing_is_left(world: World) -> bool:
+    """Whether there is no job, no name of one and no file of what was sent."""
+    home = world.settings.paths
+    with world.store.execs._database.reading() as connection:
+        rows = connection.exec_driver_sql("SELECT count(*) FROM execs").scalar()
+    files = [path for folder in (home.incoming, home.jobs, home.trash) for path in folder.iterdir()]
+    return not rows and not world.store.jobs.page().jobs and not files

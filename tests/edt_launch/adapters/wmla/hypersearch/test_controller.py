@@ -1,4 +1,3 @@
-import json
 from typing import Any
 
 import pytest
@@ -14,30 +13,6 @@ from edt_launch.service.database.job_query import JobQuery
 from edt_launch.service.states import State, Wanted
 from laboratory import Laboratory
 from searches import budgets
-
-
-def test_a_search_runs_its_trials(laboratory: Laboratory) -> None:
-    name = laboratory.start(maxJobNum=3, maxParalleJobNum=2)
-    first, second = laboratory.jobs()
-    assert (first.owner, first.framework) == ("ann", "edtPyTorch")
-    assert first.environment["TRAINING_ID"] == name
-    assert [job.environment["SUBID"] for job in (first, second)] == ["0", "1"]
-    config = json.loads((laboratory.work_dir(first) / "config.json").read_text())
-    assert set(config) == {"rate", "units"}
-    assert isinstance(config["rate"], float)
-    assert isinstance(config["units"], int)
-    laboratory.finish(first, 3.0, 0.5)
-    laboratory.look()
-    shown = laboratory.show(name)
-    assert (shown["state"], shown["progress"], shown["running"]) == ("RUNNING", "1/3", 2)
-    assert shown["best"]["metricVal"] == 0.5
-    shown = laboratory.play(name)
-    assert (shown["state"], shown["progress"], shown["complete"], shown["failed"]) == (
-        "FINISHED",
-        "3/3",
-        3,
-        0,
-    )
 
 
 def test_hyperband_promotes_the_best(laboratory: Laboratory) -> None:

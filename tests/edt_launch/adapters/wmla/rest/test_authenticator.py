@@ -153,25 +153,26 @@ def basic(text: bytes) -> str:
 
 
 @pytest.mark.parametrize(
-    "header, expected",
+    "headers, expected",
     [
-        (basic(b"ann:a:b c"), Password("ann", "a:b c")),
-        (basic("ann:wörd".encode("latin-1")), Password("ann", "wörd")),
-        (basic(b"ann"), None),
-        ("Basic not/base64!", None),
-        ("Bearer  edt_x ", Token("edt_x")),
+        *(
+            ({"authorization": header, "x-auth-token": "other"}, proof)
+            for header, proof in (
+                (basic(b"ann:a:b c"), Password("ann", "a:b c")),
+                (basic("ann:wörd".encode("latin-1")), Password("ann", "wörd")),
+                (basic(b"ann"), None),
+                ("Basic not/base64!", None),
+                ("Bearer  edt_x ", Token("edt_x")),
+            )
+        ),
+        ({"x-auth-token": "edt_x", "cookie": "edt_session=edt_y"}, Token("edt_x")),
+        ({"cookie": "a=b; edt_session=edt_y"}, Token("edt_y", is_cookie=True)),
+        *(({"cookie": cookie}, None) for cookie in ("edt_session=", "\x01=;;;")),
+        ({}, None),
     ],
 )
-def test_authorization(header: str, expected: object) -> None:
-    assert proof_of(Headers({"authorization": header, "x-auth-token": "other"})) == expected
-
-
-def test_tokens_and_cookies() -> None:
-    assert proof_of(Headers({"x-auth-token": "edt_x", "cookie": "edt_session=edt_y"})) == Token("edt_x")
-    assert proof_of(Headers({"cookie": "a=b; edt_session=edt_y"})) == Token("edt_y", is_cookie=True)
-    assert proof_of(Headers({"cookie": "edt_session="})) is None
-    assert proof_of(Headers({"cookie": "\x01=;;;"})) is None
-    assert proof_of(Headers({})) is None
+def test_proofs(headers: dict[str, str], expected: object) -> None:
+    assert proof_of(Headers(headers)) == expected
 
 
 def test_every_error_below_the_bases_is_one(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:

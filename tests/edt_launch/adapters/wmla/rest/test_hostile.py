@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from asking import CODE, Asking, submit
+from asking import CODE, Asking, nothing_is_left, submit
 from databases import sqlite_at
 from examples import fewer
 from world import World, member, tar, tar_of
@@ -30,15 +30,6 @@ def asking(tmp_path: Any) -> Iterator[Asking]:
     limits = {"max_upload": 300_000, "max_unpacked": 1_000_000, "max_files": 50}
     yield Asking(World(tmp_path / "home", store, **limits))
     store.close()
-
-
-def nothing_is_left(asking: Asking) -> bool:
-    home = asking.world.settings.paths
-    folders = (home.incoming, home.jobs, home.trash, home.data)
-    with asking.world.store.execs._database.reading() as connection:
-        rows = connection.exec_driver_sql("SELECT count(*) FROM execs").scalar()
-    files = [path for folder in folders for path in folder.iterdir()]
-    return not rows and not asking.world.store.jobs.page().jobs and not files
 
 
 def zipped(name: str) -> bytes:
@@ -69,7 +60,7 @@ def test_it_is_refused(asking: Asking, what: str) -> None:
     assert (answer.status_code, answer.text[:11]) == (status, f"Error {status}: ")
     assert answer.headers["content-type"].startswith("text/plain")
     assert answer.text.count("\n") == 1
-    assert nothing_is_left(asking)
+    assert nothing_is_left(asking.world)
 
 
 def test_strangers_have_no_byte_of_a_body_parsed(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +71,7 @@ def test_strangers_have_no_byte_of_a_body_parsed(asking: Asking, monkeypatch: py
     for headers in ({}, {"X-Auth-Token": "edt_wrong"}, {"Authorization": "Basic YW5uOndyb25n"}):
         answer = submit(asking.client(headers=headers), ARGS)
         assert (answer.status_code, answer.text[:11]) == (401, "Error 401: ")
-    assert nothing_is_left(asking)
+    assert nothing_is_left(asking.world)
 
 
 def multipart(name: str, file_name: str | None = None, rest: bytes = b"") -> bytes:
@@ -112,7 +103,7 @@ def test_broken_forms_are_refused(asking: Asking, body: bytes) -> None:
         answer = asking.modern().post("/execs", params={"args": ARGS}, content=body, headers=headers)
         assert answer.status_code in (400, 413)
         assert answer.text.startswith(f"Error {answer.status_code}: ")
-    assert nothing_is_left(asking)
+    assert nothing_is_left(asking.world)
 
 
 HARM = (
@@ -128,7 +119,7 @@ def test_arguments_that_mean_harm(asking: Asking) -> None:
         answers.append(asking.modern().post("/execs", data=data, files={"file": ("x.tar", GOOD)}))
         assert [answer.status_code for answer in answers] == [400] * len(answers)
         assert all(answer.text.startswith("Error 400: ") for answer in answers)
-    assert nothing_is_left(asking)
+    assert nothing_is_left(asking.world)
 
 
 NAMES = ("../../evil.py", "/etc/evil.py", "a\0.py", ".py", "x" * 5000 + ".py", "é.PY.py")
@@ -143,7 +134,7 @@ def test_a_scripts_own_name_is_not_used(asking: Asking, name: str) -> None:
         (job,) = asking.world.store.jobs.page().jobs
         assert [path.name for path in asking.world.files(job.id).code.iterdir()] == ["main.py"]
     else:
-        assert (answer.status_code, nothing_is_left(asking)) == (400, True)
+        assert (answer.status_code, nothing_is_left(asking.world)) == (400, True)
 
 
 @fewer(1 / 5, suppress_health_check=list(HealthCheck))

@@ -11,7 +11,6 @@ from edt_launch.adapters.wmla.submission.request import (
     ExecRequest,
     Part,
     beside,
-    model_of,
     read,
     with_names,
 )
@@ -65,22 +64,6 @@ def test_nonsense_is_refused(text: str) -> None:
 
 def part(name: str, content: bytes = b"") -> Part:
     return Part(name, io.BytesIO(content))
-
-
-@pytest.mark.parametrize(
-    "names, main, expected",
-    [
-        (["a.json", "m.tar.gz", "main.py"], "main.py", "m.tar.gz"),
-        (["a.json", "train.py", "main.py"], "main.py", "main.py"),
-        (["model", "other"], "main.py", "model"),
-        ([], "main.py", None),
-    ],
-)
-def test_the_model_is_the_tar_else_the_script_else_what_comes_first(
-    names: list[str], main: str, expected: str | None
-) -> None:
-    found = model_of([part(name) for name in names], main)
-    assert (found and found.name) == expected
 
 
 ZIP = b"PK\x03\x04"

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from asking import nothing_is_left
 from edt_launch.adapters.wmla.submission.request import ExecRequest
 from edt_launch.adapters.wmla.submission.submitting import settle, submit
 from edt_launch.service.database.account_records import UserRecord
@@ -25,17 +26,6 @@ def sent(
     names = submit(world.context, user, request, io.BytesIO(tar(files or CODE)), extra)
     assert names.job is not None
     return names, world.store.jobs.get(names.job)
-
-
-def nothing_is_left(world: World) -> bool:
-    folders = (world.settings.paths.incoming, world.settings.paths.jobs, world.settings.paths.trash)
-    with world.store.execs._database.reading() as connection:
-        rows = connection.exec_driver_sql("SELECT count(*) FROM execs").scalar()
-    return (
-        not rows
-        and not world.store.jobs.page().jobs
-        and not any(path for f in folders for path in f.iterdir())
-    )
 
 
 def test_the_job_knows_its_names(world: World) -> None:
