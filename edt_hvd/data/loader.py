@@ -226,6 +226,10 @@ class ElasticDataLoader:
         step = self._current
         return step is not None and step.finished and self._batch() is None
 
+    def fixed_state(self) -> dict[str, Any]:
+        """What must stay as it is for a position to mean the same."""
+        return self._source.fixed_state()
+
     def note_commit(self) -> None:
         """A state that this loader is part of is about to be committed.
 
@@ -262,7 +266,7 @@ class ElasticDataLoader:
             "last_epoch": None if self._last is None else tuple(self._last),
             "seed": self._seed,
             **self._source.state_dict(),
-            **self._source.fixed_state(),
+            **self.fixed_state(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -277,7 +281,7 @@ class ElasticDataLoader:
             raise StateError(
                 f"loader state without {', '.join(missing)}; load what ElasticDataLoader.state_dict() gave"
             )
-        for name, here in self._source.fixed_state().items():
+        for name, here in self.fixed_state().items():
             if state[name] != here:
                 raise StateError(
                     f"loader state has {name}={state[name]}, this loader {name}={here}, so its position "

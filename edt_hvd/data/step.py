@@ -129,6 +129,7 @@ class Step:
     def _pass(self) -> Iterator[Any]:
         self._check_may_begin()
         number = self.passes
+        usage_checks.note_pass(number)
         share = self._open_share(number)
         self._loop, self._losses = _Loop.RUNNING, []
         self._participants = reducer.active()

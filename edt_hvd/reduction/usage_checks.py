@@ -30,6 +30,7 @@ _watched: Any = WeakIdKeyDictionary()
 """Parameters of optimizers that are not distributed."""
 
 _steps = 0
+_further_passes = 0
 _loops = 0
 
 
@@ -45,6 +46,17 @@ def watch() -> None:
 def optimizer_steps() -> int:
     """A number that grows whenever a step of any optimizer in this process begins or ends."""
     return _steps
+
+
+def note_pass(number: int) -> None:
+    """A pass over a step begins: its first, of number 0, or a further one."""
+    global _further_passes
+    _further_passes += number > 0
+
+
+def further_passes() -> int:
+    """How many passes but the first over their steps have begun in this process."""
+    return _further_passes
 
 
 @contextmanager

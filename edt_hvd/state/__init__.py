@@ -6,6 +6,8 @@
 `transfer`, `flat`    sending the state to newcomers
 `tree`                the values of a state as trees: `state_dicts`, `module_walk`
 `fitting`             whether a saved state fits
+`structure`           what objects are made of: parameters, buffers, parameter groups
+`plain_values`        values without a state of their own
 `random_state`        the states of random number generators
 `checkpoint`          the state on disk
 ====================  =====================================================================

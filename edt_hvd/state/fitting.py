@@ -5,16 +5,19 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 import torch
+from torch.nn.modules.module import _EXTRA_STATE_KEY_SUFFIX
 
 from edt_hvd.errors import StateError
+from edt_hvd.state.plain_values import trained_parts
 from edt_hvd.state.state_dicts import Caches, full_state, is_stateful
+from edt_hvd.state.structure import SUFFIX, Parts, differences, form_of, structure_of
 
 SHOWN = 4
 """Differences that a message names."""
 
 
 def check_fit(values: Mapping[str, Any], saved: Mapping[str, Any]) -> None:
-    """Compare the names of a state and the shapes of its modules' tensors with a saved tree.
+    """Compare the names of a state and what its objects are made of with a saved tree.
 
     Args:
         values: the objects and plain values of the state, by name.
@@ -23,13 +26,22 @@ def check_fit(values: Mapping[str, Any], saved: Mapping[str, Any]) -> None:
     Raises:
         StateError: it is of other objects.
     """
-    found = list(_differences(values, saved))
+    found = misfits(values, saved)
     if found:
-        more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-        raise StateError("; ".join(found[:SHOWN]) + more)
+        raise StateError(found)
 
 
-def _differences(values: Mapping[str, Any], saved: Mapping[str, Any]) -> Iterator[str]:
+def misfits(values: Mapping[str, Any], saved: Mapping[str, Any]) -> str:
+    """What `check_fit` finds; empty if all fits."""
+    return _listed(list(dict.fromkeys(_misfits(values, saved))))
+
+
+def _listed(found: list[str]) -> str:
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return "; ".join(found[:SHOWN]) + more
+
+
+def _misfits(values: Mapping[str, Any], saved: Mapping[str, Any]) -> Iterator[str]:
     for name in values.keys() - saved.keys():
         yield f"it has no {name!r}"
     for name in saved.keys() - values.keys():
@@ -38,6 +50,10 @@ def _differences(values: Mapping[str, Any], saved: Mapping[str, Any]) -> Iterato
     for name, value in values.items():
         if isinstance(value, torch.nn.Module) and name in saved:
             yield from _of_module(name, value, saved[name])
+    there = {key.removesuffix(SUFFIX): parts for key, parts in saved.items() if key.endswith(SUFFIX)}
+    if there:  # else it is an older checkpoint
+        for part, theirs, ours in differences(there, structure_of(values)):
+            yield f"its {part} is {theirs}, here it is {ours}"
 
 
 def _of_module(name: str, module: torch.nn.Module, saved: Any) -> Iterator[str]:
@@ -45,20 +61,10 @@ def _of_module(name: str, module: torch.nn.Module, saved: Any) -> Iterator[str]:
         yield f"its {name!r} is a {type(saved).__name__}, here it is a module"
         return
     own = full_state(module)
-    for key in own:
-        here, there = _form(own[key]), _form(saved.get(key))
-        if here != there:
+    for key in (*own, *(saved.keys() - own.keys() - Caches(module).state_dict().keys())):
+        here, there = form_of(own.get(key)), form_of(saved.get(key))
+        if here != there and not (key.endswith(_EXTRA_STATE_KEY_SUFFIX) and key in own and key in saved):
             yield f"its {name}.{key} is {there}, here it is {here}"
-    for key in saved.keys() - own.keys() - Caches(module).state_dict().keys():
-        yield f"its {name}.{key} is not in this module"
-
-
-def _form(value: Any) -> str:
-    if value is None:
-        return "missing"
-    if isinstance(value, torch.Tensor):
-        return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
-    return f"a {type(value).__name__}"
 
 
 def check_names(names: AbstractSet[str], reserved: AbstractSet[str]) -> None:
@@ -76,6 +82,37 @@ def check_names(names: AbstractSet[str], reserved: AbstractSet[str]) -> None:
         )
 
 
+def check_contents(values: Mapping[str, Any]) -> None:
+    """Check that plain values contain nothing that is trained, or has a state of its own.
+
+    Raises:
+        StateError: one does. Copies of it would take its place after a resize.
+    """
+    for name, value in values.items():
+        if not is_stateful(value):
+            for label, part in trained_parts(value, f"state.{name}"):
+                raise StateError(
+                    f"{label} is a {type(part).__name__}, inside a plain value: after a resize a copy would "
+                    "take its place, which the rest of the script does not know. Give it a name of its own "
+                    "in the TorchState (several modules: an nn.ModuleList), or keep it out of it"
+                )
+
+
+def check_unchanged(then: Mapping[str, Parts], now: Mapping[str, Parts]) -> None:
+    """Check that objects are made of the same parts as when the elastic function was entered.
+
+    Raises:
+        StateError: a worker that joins would not have them.
+    """
+    found = [f"{part} was {before}, now it is {after}" for part, before, after in differences(then, now)]
+    if found:
+        raise StateError(
+            f"the state's objects have changed since the elastic function was entered: {_listed(found)}. "
+            "Workers that join run the script from its beginning and could not load them: make the change "
+            "there, too, in a function that is passed as TorchState(..., prepare=function)"
+        )
+
+
 def check_kinds(values: Mapping[str, Any], had_state: Mapping[str, bool]) -> None:
     """Check that the values that had a `state_dict` when the state was made have one, and no others.
 
@@ -88,5 +125,6 @@ def check_kinds(values: Mapping[str, Any], had_state: Mapping[str, bool]) -> Non
             raise StateError(
                 f"state.{name} {then} state_dict() when the state was made, and is a {type(value).__name__} "
                 f"now, which has {now}: workers that join could not load it. Make such objects before the "
-                "TorchState, on every worker, and let a plain value say whether they are in use"
+                "TorchState, on every worker, and let a plain value say whether they are in use; or make "
+                "them in a function that is passed as TorchState(..., prepare=function), too"
             )

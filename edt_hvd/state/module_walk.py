@@ -18,17 +18,54 @@ _walked: "weakref.WeakKeyDictionary[nn.Module, tuple[int, list[tuple[str, weakre
 )
 
 
-def _note_change(*_: Any) -> None:
+def note_change(*_: Any) -> None:
+    """Some module has been given another submodule."""
     global _changes
     _changes += 1
 
 
-register_module_module_registration_hook(_note_change)
+register_module_module_registration_hook(note_change)
 
 
-def parameters_of(module: nn.Module) -> Iterator[nn.Parameter]:
+def parameters_of(module: nn.Module) -> list[nn.Parameter]:
     """All parameters, in the order of ``module.parameters()``; a tied one as often as it is used."""
-    return (p for _, each in _modules(module) for p in each._parameters.values() if p is not None)
+    found: list[nn.Parameter | None] = []
+    for _, each in _modules(module):
+        if own := each.__dict__["_parameters"]:
+            found += own.values()
+    return [parameter for parameter in found if parameter is not None]
+
+
+def training_flags(module: nn.Module) -> bytes:
+    """For the module and all below it, whether each is in training mode."""
+    return bytes(each.training for _, each in _modules(module))
+
+
+def set_training_flags(module: nn.Module, flags: bytes) -> None:
+    """Put the module and all below it into the modes that `training_flags` gave."""
+    for (_, each), flag in zip(_modules(module), flags, strict=True):
+        each.training = bool(flag)
+
+
+def add_forms(module: nn.Module, found: list[Any]) -> None:
+    """Append the names, shapes and dtypes of all parameters and persistent buffers, and parameters' ids."""
+    tensors: list[torch.Tensor | None] = []
+    buffers: list[torch.Tensor | None] = []
+    for prefix, each in _modules(module):
+        own = each.__dict__
+        found.append(prefix)
+        if parameters := own["_parameters"]:
+            found += parameters
+            tensors += parameters.values()
+        if named := own["_buffers"]:
+            if others := own["_non_persistent_buffers_set"]:
+                named = {name: buffer for name, buffer in named.items() if name not in others}
+            found += named
+            buffers += named.values()
+    found += map(id, tensors)
+    present = [tensor for tensor in (*tensors, *buffers) if tensor is not None]
+    found += [tensor.shape for tensor in present]
+    found += [tensor.dtype for tensor in present]
 
 
 def buffers_of(module: nn.Module, *, persistent: bool) -> dict[str, torch.Tensor]:
@@ -36,10 +73,12 @@ def buffers_of(module: nn.Module, *, persistent: bool) -> dict[str, torch.Tensor
 
     By name, and each once: together they are what ``module.named_buffers()`` has.
     """
+    if not persistent and not any(each._non_persistent_buffers_set for _, each in _modules(module)):
+        return {}
     found: dict[str, torch.Tensor] = {}
     seen = set()
     for prefix, each in _modules(module):
-        for name, buffer in each._buffers.items():
+        for name, buffer in each.__dict__["_buffers"].items():
             if buffer is not None and id(buffer) not in seen:
                 seen.add(id(buffer))
                 if persistent == (name not in each._non_persistent_buffers_set):

@@ -9,6 +9,9 @@
 - A *snapshot* is a full copy in host memory, needed once a step has followed the commit. It is taken as often
   as its measured cost allows.
 
+A further pass over a step, as of sharpness-aware minimization, may begin with other parameters than the
+commit's, and torch does not count writes through ``.data``: from then on, too, only a snapshot counts.
+
 When a new world is formed, nobody takes a snapshot in the pause: until the next step the rollback point is
 enough. If a worker is lost between that step and its commit, each worker goes back to its last snapshot: a
 survivor to one from before the change, a newcomer to the state that it received. All then go on from the
@@ -21,9 +24,10 @@ from collections.abc import Callable
 from typing import Any
 
 from edt_hvd.observing import Values
+from edt_hvd.reduction import usage_checks
 from edt_hvd.state.rollback_point import RollbackPoint, large_of
 from edt_hvd.state.snapshot import Snapshots
-from edt_hvd.state.tree import ModuleKinds, full_tree, modules_of
+from edt_hvd.state.tree import ModuleKinds, full_tree, load, load_small, modules_of
 
 
 class Rollback:
@@ -39,7 +43,11 @@ class Rollback:
         self.point: RollbackPoint | None = None
         self._kinds = ModuleKinds()
         self._stepped = False
+        self._passes = 0
         self._versions: list[int] = []
+        self._committed: Values = {}
+        self._copied: Values = {}
+        """The objects as of the last commit, and as of the last snapshot."""
 
     def step_hook(self) -> Callable[..., None]:
         """A hook for optimizers' steps that keeps neither this object nor what refers to it alive."""
@@ -55,6 +63,8 @@ class Rollback:
     def note_commit(self, values: Values) -> None:
         """The parameters are now those of a commit."""
         self._stepped = False
+        self._passes = usage_checks.further_passes()
+        self._committed = values
         self._versions = self._kinds.parameter_versions(values)
 
     def advance(self, values: Values) -> None:
@@ -66,6 +76,7 @@ class Rollback:
         """Take a full copy, into the buffers of an earlier one, and a rollback point."""
         started = time.monotonic()
         self.take_point(values, is_full_copy=True)
+        self._copied = values
         self.snapshots.take(full_tree(values), commits)
         self.snapshots.taken(started, time.monotonic())
 
@@ -88,12 +99,35 @@ class Rollback:
         counted = last.counted if last is not None else frozenset()
         self.point = RollbackPoint.of(small, large, self._kinds.plain_parameters(values, small), counted)
 
-    def last_commit(self, values: Values) -> dict[str, Any] | None:
-        """The tree to load to be back at the last commit; None if only a snapshot helps."""
-        if self.point is None or self._stepped or self._versions != self._kinds.parameter_versions(values):
+    def go_back(self) -> tuple[Values, dict[str, Any], int | None] | None:
+        """Load the last commit or, if parameters may have changed since, the last snapshot.
+
+        Returns:
+            The state's objects as they were there, the contents of the plain ones, and the number of commits
+            of the snapshot, if it was that; None if there is neither.
+        """
+        small = self._last_commit()
+        if small is not None:
+            return self._committed, load_small(self._committed, small, self._kinds), None
+        last = self.snapshots.last
+        if last is None:
+            return None
+        return self._copied, load(self._copied, last.tree), last.commits
+
+    def _last_commit(self) -> dict[str, Any] | None:
+        """The small tree of the last commit; None if only a snapshot helps."""
+        values, further = self._committed, usage_checks.further_passes() > self._passes
+        if self.point is None or self._stepped or further:
+            return None
+        if self._versions != self._kinds.parameter_versions(values):
             return None
         last = self.snapshots.last
         return self.point.completed(self._kinds.small_tree(values), last.tree if last is not None else None)
+
+    def adopt(self, values: Values, tree: dict[str, Any], commits: int) -> None:
+        """Keep a tree that these values have been loaded from as the last snapshot."""
+        self._copied = values
+        self.snapshots.adopt(tree, commits, time.monotonic())
 
     def protect(self, values: Values, received: dict[str, Any] | None, commits: int) -> None:
         """Take the copies that a rollback needs, now that all workers have the same state.
@@ -103,6 +137,6 @@ class Rollback:
         """
         self.take_point(values, is_full_copy=received is not None)
         if received is not None:
-            self.snapshots.adopt(received, commits, time.monotonic())
+            self.adopt(values, received, commits)
         elif self.snapshots.last is None:
             self.take_snapshot(values, commits)

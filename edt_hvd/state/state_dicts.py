@@ -1,10 +1,17 @@
 """The states of torch's objects as trees of plain containers and tensors, and back, bit by bit."""
 
+from collections.abc import Mapping
 from typing import Any, Protocol, TypeGuard
 
 import torch
 
-from edt_hvd.state.module_walk import buffers_of, parameters_of, tensors_of
+from edt_hvd.state.module_walk import (
+    buffers_of,
+    parameters_of,
+    set_training_flags,
+    tensors_of,
+    training_flags,
+)
 from edt_hvd.state.snapshot import copied
 
 
@@ -28,6 +35,24 @@ def options(group: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in group.items() if name != "params"}
 
 
+def groups_of(value: Any) -> list[dict[str, Any]]:
+    """The parameter groups of an optimizer, or of an object that wraps one; none of anything else."""
+    groups = getattr(value, "param_groups", None)
+    if isinstance(groups, list) and all(isinstance(each, dict) and "params" in each for each in groups):
+        return groups
+    return []
+
+
+def has_torch_layout(optimizer: torch.optim.Optimizer) -> bool:
+    """Whether its state is that of torch's optimizers, which changes in steps alone; see `is_watchable`."""
+    return is_watchable(optimizer) and optimizer.state_dict().keys() == {"state", "param_groups"}
+
+
+def is_watchable(optimizer: torch.optim.Optimizer) -> bool:
+    """Whether torch calls hooks at its steps: not at those of a wrapper that torch has not initialized."""
+    return hasattr(optimizer, "_optimizer_step_post_hooks")
+
+
 def full_state(value: Any) -> Any:
     """All of an object's state, but for a module's `Caches`; a plain value itself."""
     return value.state_dict() if is_stateful(value) else value
@@ -43,21 +68,36 @@ def is_plain(module: torch.nn.Module) -> bool:
 
 
 def load_module(module: torch.nn.Module, saved: dict[str, Any]) -> None:
-    """Load what `full_state` gave, or the buffers alone; `Caches` that are in it, too."""
-    buffers = buffers_of(module, persistent=True)
+    """Load all that `full_state` gave, and `Caches` that older checkpoints have among it.
+
+    Raises:
+        RuntimeError: something is missing or has another shape, as `load_state_dict` finds it.
+    """
+    caches = Caches(module)
+    caches.load_state_dict(saved)
+    foreign = caches.state_dict().keys() - module.state_dict().keys()
+    module.load_state_dict({key: value for key, value in saved.items() if key not in foreign})
+
+
+def load_buffers(module: torch.nn.Module, saved: dict[str, torch.Tensor]) -> None:
+    """Load the persistent buffers alone.
+
+    Raises:
+        KeyError: one is missing.
+    """
     with torch.no_grad():
-        for key, buffer in buffers.items():
-            if key in saved:
-                buffer.copy_(saved[key])
-    Caches(module).load_state_dict(saved)
-    persistent = module.state_dict().keys()
-    if persistent - buffers.keys() <= saved.keys():
-        module.load_state_dict({key: saved[key] for key in persistent})
+        for key, buffer in buffers_of(module, persistent=True).items():
+            buffer.copy_(saved[key])
 
 
-def load_optimizer(optimizer: torch.optim.Optimizer, saved: dict[str, Any]) -> None:
-    """Load a state without torch's conversion to the parameters' types, which would change its bits."""
+def load_optimizer(optimizer: torch.optim.Optimizer, saved: Mapping[str, Any]) -> None:
+    """Load a state without torch's conversion to the parameters' types, which would change its bits.
+
+    A state of another layout than torch's is the optimizer's own affair.
+    """
     optimizer.load_state_dict(copied(saved))
+    if not {"state", "param_groups"} <= saved.keys():
+        return
     for group, saved_group in zip(optimizer.param_groups, saved["param_groups"], strict=True):
         for parameter, number in zip(group["params"], saved_group["params"], strict=True):
             own = optimizer.state.get(parameter, {})
@@ -91,17 +131,22 @@ class Caches:
 
 
 class Trainable:
-    """Which of a module's parameters are trainable: a script may freeze and unfreeze them on the way."""
+    """Which parameters are trainable and which submodules in training mode: a script may switch them."""
 
     def __init__(self, module: torch.nn.Module) -> None:
         self._module = module
 
     def state_dict(self) -> dict[str, Any]:
-        """A flag for every parameter."""
-        return {"requires_grad": bytes(p.requires_grad for p in parameters_of(self._module))}
+        """A flag for every parameter, and one for every submodule."""
+        return {
+            "requires_grad": bytes(p.requires_grad for p in parameters_of(self._module)),
+            "training": training_flags(self._module),
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Freeze and unfreeze as the flags say."""
+        """Switch as the flags say. Older checkpoints have none of submodules."""
         trainable = state["requires_grad"]
         for parameter, flag in zip(parameters_of(self._module), trainable, strict=True):
             parameter.requires_grad_(bool(flag))
+        if "training" in state:
+            set_training_flags(self._module, state["training"])

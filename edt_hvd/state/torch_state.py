@@ -5,8 +5,9 @@ newcomers.
 """
 
 import time
-from collections.abc import Mapping
-from types import MappingProxyType
+import weakref
+from collections.abc import Callable, Mapping
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import horovod.torch as hvd
@@ -21,13 +22,15 @@ from edt_hvd.errors import StateError
 from edt_hvd.observing import Values
 from edt_hvd.reduction import agreement, buffers, reducer
 from edt_hvd.reporting import ResizeReport, end_progress, send_progress
+from edt_hvd.state import structure
 from edt_hvd.state.checkpoint import checkpoints
 from edt_hvd.state.checkpoint.checkpoints import Checkpoints
 from edt_hvd.state.checkpoint.storage import Content
-from edt_hvd.state.fitting import check_fit, check_kinds, check_names
+from edt_hvd.state.fitting import check_contents, check_kinds, check_names, check_unchanged, misfits
+from edt_hvd.state.plain_values import refilled
 from edt_hvd.state.rollback import Rollback
-from edt_hvd.state.snapshot import Snapshots
-from edt_hvd.state.state_dicts import is_stateful
+from edt_hvd.state.snapshot import Snapshots, copied
+from edt_hvd.state.state_dicts import is_stateful, is_watchable
 from edt_hvd.state.transfer import broadcast_state
 from edt_hvd.state.tree import companions_of, full_tree, load, of_type
 from edt_hvd.world import stages, world
@@ -43,19 +46,30 @@ class TorchState(State):  # type: ignore[misc]
     `load_state_dict` are saved through these; any other value is copied and must be picklable.
 
     Args:
-        **values: the objects and plain values, each becoming an attribute of the same name. One that has
-            `state_dict` at first has it to the end, and the other way round: workers that join run the script
-            from its beginning, so they have what it makes there.
+        prepare: changes objects as the script has changed them on the way (parameter groups, layers, a
+            dataset's length) to where the plain values say that training is. It is called with these, as
+            attributes of one object, before the states of the objects are loaded: in every worker that joins
+            or starts, once, and where the objects of a worker that has fallen behind differ.
+        **values: the objects and plain values, each becoming an attribute of the same name. Without `prepare`
+            the objects stay made of the same parts, and one that has `state_dict` at first has it to the end,
+            and the other way round: workers that join run the script from its beginning, so they have what it
+            makes there.
 
     Raises:
         StateError: a value has the name of one of the state's own attributes or methods; also when such a
-            name is assigned to later.
+            name is assigned to later. Or a plain value contains an object with `state_dict`, or a tensor that
+            is trained.
 
     Example:
         state = TorchState(model=model, optimizer=optimizer, scheduler=scheduler, loader=loader, epoch=0)
     """
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, *, prepare: Callable[[Any], object] | None = None, **values: Any) -> None:
+        if prepare is not None and not callable(prepare):
+            raise StateError(
+                f"prepare= got a {type(prepare).__name__}; it takes a function (see edt_hvd.TorchState), so "
+                "choose another name for a value"
+            )
         super().__init__(bcast_object=hvd.broadcast_object, get_rank=hvd.rank)
         self._names = tuple(values)
         self._progress = 0
@@ -65,14 +79,18 @@ class TorchState(State):  # type: ignore[misc]
         self._has_synced = False
         self._rollback = Rollback()
         self._checkpoints: Checkpoints | None = None
+        self._prepare = prepare
+        self._restored = False
+        self._structure: dict[str, structure.Parts] | None = None
+        self._fingerprint: structure.Fingerprint = []
+        self._held: structure.Held | None = None
+        self._watched: weakref.WeakSet[Any] = weakref.WeakSet()
         check_names(values.keys(), _OWN | vars(self).keys())
+        check_contents(values)
         for name, value in values.items():
             setattr(self, name, value)
-            if isinstance(value, torch.nn.Module):
-                buffers.track(value)
         self._stateful = {name: is_stateful(value) for name, value in values.items()}
-        for optimizer in of_type(values, torch.optim.Optimizer):
-            optimizer.register_step_post_hook(self._rollback.step_hook())
+        self._watch(values)
 
     def __setattr__(self, name: str, value: Any) -> None:
         check_names({name}, _OWN)
@@ -96,11 +114,12 @@ class TorchState(State):  # type: ignore[misc]
         Raises:
             HostsUpdatedInterrupt: a new world is to be formed; `edt_hvd.elastic` handles it.
             RuntimeError: inside the loop over a step's micro-batches.
-            StateError: a plain value was replaced by an object with `state_dict`, or such an object by a
+            StateError: without `prepare`: an object is made of other parts than when the function was first
+                entered, or a plain value was replaced by an object with `state_dict`, or such an object by a
                 plain value.
         """
         values = self._values()
-        check_kinds(values, self._stateful)
+        found = self._check_structure(values)
         loaders = of_type(values, ElasticDataLoader)
         for loader in loaders:
             loader.note_commit()
@@ -110,7 +129,7 @@ class TorchState(State):  # type: ignore[misc]
         for loader in loaders:
             loader.put_off(self._begin_epoch if loader in ending else None)
         if not ending:
-            self._make_rollback_point(values, now)
+            self._make_rollback_point(values, found, now)
         self.report_progress(now)
         for observer in observing.observers():
             observer.committed(self, self.progress, values)
@@ -121,17 +140,51 @@ class TorchState(State):  # type: ignore[misc]
         """Make up for what the commit after an epoch's last step has put off, if all loaders go on."""
         values = self._values()
         if not any(loader.is_ending for loader in of_type(values, ElasticDataLoader)):
+            found = self._check_structure(values)
             self._committed_at = now = time.monotonic()
-            self._make_rollback_point(values, now)
+            self._make_rollback_point(values, found, now)
             self.check_host_updates()
 
-    def _make_rollback_point(self, values: Values, now: float) -> None:
-        """Make the present state what the workers go back to after a loss."""
+    def _make_rollback_point(self, values: Values, found: structure.Fingerprint, now: float) -> None:
+        """Make the present state, of that structure, what the workers go back to after a loss.
+
+        A rollback never crosses a change of the structure: that takes a full copy.
+        """
+        has_changed = self._note_structure(values, found)
         self._rollback.note_commit(values)
-        if self._rollback.snapshots.is_due(now, self.progress):
+        if has_changed or self._rollback.snapshots.is_due(now, self.progress):
             self._save_and_offer(now)
         else:
             self._rollback.advance(values)
+
+    def _check_structure(self, values: Values) -> structure.Fingerprint:
+        """Check that the objects are made of what they were at first, unless there is `prepare`."""
+        found = structure.fingerprint(values)
+        if self._prepare is None and found != self._fingerprint:
+            check_kinds(values, self._stateful)
+            if self._structure is not None:
+                check_unchanged(self._structure, structure.structure_of(values))
+        return found
+
+    def _note_structure(self, values: Values, found: structure.Fingerprint) -> bool:
+        """Note what the objects are made of; whether it is other than before."""
+        if found == self._fingerprint:
+            return False
+        if self._structure is None or self._prepare is not None:
+            self._structure = structure.structure_of(values)
+        self._fingerprint, self._held = found, structure.Held(values)
+        self._watch(values)
+        return True
+
+    def _watch(self, values: Values) -> None:
+        """Follow the modules' buffers, and the steps of the optimizers."""
+        for value in values.values():
+            if isinstance(value, torch.nn.Module):
+                buffers.track(value)
+            elif isinstance(value, torch.optim.Optimizer) and value not in self._watched:
+                self._watched.add(value)
+                if is_watchable(value):
+                    value.register_step_post_hook(self._rollback.step_hook())
 
     def check_host_updates(self) -> None:
         """Raise `HostsUpdatedInterrupt` when all workers have agreed on a change of the world."""
@@ -159,17 +212,16 @@ class TorchState(State):  # type: ignore[misc]
 
     def restore(self) -> None:
         """Go back to the last commit, or to the last full snapshot if parameters have changed since."""
-        committed = self._rollback.last_commit(self._values())
-        last = self._rollback.snapshots.last
-        if committed is not None:
-            self._load(committed)
-        elif last is not None:
-            self._progress = last.commits
-            self._load(last.tree)
-        else:
+        if self._held is not None and structure.fingerprint(self._values()) != self._fingerprint:
+            self._held.put_back()
+        found = self._rollback.go_back()
+        if found is None:
             return
+        values, plain, commits = found
+        self._set(values, plain)
+        self._progress = self._progress if commits is None else commits
         # What has been loaded counts as written to, and this may be called again.
-        self._rollback.take_point(self._values(), is_full_copy=committed is None)
+        self._rollback.take_point(self._values(), is_full_copy=commits is not None)
 
     def sync(self) -> None:
         """Bring rank 0's state to every worker. A collective.
@@ -179,21 +231,87 @@ class TorchState(State):  # type: ignore[misc]
         farther than the others.
 
         Raises:
-            StateError: the checkpoint does not fit.
+            StateError: the checkpoint does not fit; or, on this worker alone, what it has received does not.
             RuntimeError: called by another loop than that of `edt_hvd.elastic`.
             ValueError: an environment variable of `edt_hvd.state.checkpoint` is invalid.
         """
         _check_loop(world.current())
         for observer in observing.observers():
             observer.syncing()
-        received = self._receive(None if self._has_synced else self._restore_checkpoint())
+        received = self._receive(None if self._has_synced else self._begin())
         if received is not None:
-            self._load(received)
+            self._take_over(received)
         self._agree()
         self._has_synced = True
         self._rollback.protect(self._values(), received, self.progress)
         for observer in observing.observers():
             observer.synced(self, self.progress, self._values())
+
+    def _begin(self) -> str | None:
+        """Go on from the newest checkpoint, if there is one, on rank 0; a reason why that is impossible."""
+        values = self._values()
+        check_contents(values)
+        self._note_structure(values, self._check_structure(values))
+        refusal = self._restore_checkpoint()
+        if refusal is None and hvd.rank() == 0 and not self._restored:
+            try:
+                self._call_prepare(values)
+            except StateError as error:
+                return str(error)
+        return refusal
+
+    def _take_over(self, received: dict[str, Any]) -> None:
+        """Load a tree that another worker has sent.
+
+        Raises:
+            StateError: it does not fit this worker's objects.
+        """
+        try:
+            self._load_entirely(received)
+        except StateError as error:
+            advice = (
+                "make them as the others have them, before the elastic function or, when they changed in it, "
+                "in a function passed as TorchState(..., prepare=function)"
+                if self._prepare is None
+                else "the function passed as prepare= has to make them as the others have them"
+            )
+            raise StateError(
+                f"the state that the other workers have does not fit this worker's objects: {error}; {advice}"
+            ) from error
+
+    def _load_entirely(self, tree: Mapping[str, Any]) -> None:
+        """Load a full tree of another process, after `prepare`.
+
+        Raises:
+            StateError: it does not fit, or an object refuses its state.
+        """
+        if not self._has_synced or misfits(self._values(), tree):
+            self._call_prepare(tree)
+        values = self._values()
+        before = misfits(values, tree)
+        expected = values.keys() | companions_of(values).keys()
+        try:
+            self._load({name: saved for name, saved in tree.items() if name in expected})
+        except StateError as error:
+            raise StateError(before or str(error)) from error
+        after = misfits(values, tree)  # some modules take another form when they load
+        if after:
+            raise StateError(after)
+        self._note_structure(values, structure.fingerprint(values))
+
+    def _call_prepare(self, tree: Mapping[str, Any]) -> None:
+        if self._prepare is None:
+            return
+        plain = (name for name in self._names if name in tree and f"{name}{structure.SUFFIX}" not in tree)
+        values = {name: copied(tree[name]) for name in plain if not is_stateful(tree[name])}
+        try:
+            self._prepare(SimpleNamespace(**values))
+        except Exception as error:
+            raise StateError(
+                f"the function passed as prepare= failed: {type(error).__name__}: {error}"
+            ) from error
+        values = self._values()
+        self._note_structure(values, structure.fingerprint(values))
 
     def _receive(self, refusal: str | None) -> dict[str, Any] | None:
         """Exchange the state; the tree that this worker received, if any.
@@ -285,17 +403,13 @@ class TorchState(State):  # type: ignore[misc]
         return None
 
     def _load_checkpoint(self, content: Content) -> None:
+        self._load_entirely(content.state)
+        random_state.restore(dict(content.random))
+        self._progress, self._restored = content.commits, True
         values = self._values()
-        check_fit(values, content.state)
         expected = values.keys() | companions_of(values).keys()
         known = {name: saved for name, saved in content.state.items() if name in expected}
-        try:
-            self._load(known)
-        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-            raise StateError(f"{type(error).__name__}: {error}") from error
-        random_state.restore(dict(content.random))
-        self._progress = content.commits
-        self._rollback.snapshots.adopt(known, content.commits, time.monotonic())
+        self._rollback.adopt(values, known, content.commits)
 
     def _about(self) -> dict[str, Any]:
         loaders = of_type(self._values(), ElasticDataLoader)
@@ -315,11 +429,16 @@ class TorchState(State):  # type: ignore[misc]
         return full_tree(self._values())
 
     def _load(self, tree: Mapping[str, Any]) -> None:
-        for name, value in load(self._values(), tree).items():
-            setattr(self, name, value)
+        values = self._values()
+        self._set(values, load(values, tree))
+
+    def _set(self, values: Values, plain: Mapping[str, Any]) -> None:
+        """Have the state consist of these objects, the plain ones with other contents."""
+        for name, value in values.items():
+            setattr(self, name, refilled(value, plain[name]) if name in plain else value)
 
 
-_OWN = frozenset(dir(TorchState))
+_OWN = frozenset(dir(TorchState)) | {"prepare"}
 """Names that a script must not set."""
 
 

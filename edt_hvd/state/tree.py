@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
+from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt
 
+from edt_hvd.errors import StateError
 from edt_hvd.observing import Values
 from edt_hvd.reduction import buffers
 from edt_hvd.reduction.exact import ExactReducer
@@ -21,12 +23,17 @@ from edt_hvd.state.state_dicts import (
     Stateful,
     Trainable,
     full_state,
+    groups_of,
+    has_torch_layout,
     is_plain,
     is_stateful,
+    is_watchable,
+    load_buffers,
     load_module,
     load_optimizer,
     options,
 )
+from edt_hvd.state.structure import SUFFIX, structure_tree
 
 T = TypeVar("T")
 
@@ -47,14 +54,25 @@ def companions_of(values: Values) -> dict[str, Stateful]:
     for name, value in values.items():
         if isinstance(value, torch.nn.Module):
             found |= {f"{name}.trainable": Trainable(value), f"{name}.caches": Caches(value)}
-        elif isinstance(history := reducer_of(value), ExactReducer):
+        elif isinstance(history := _reducer_in(value), ExactReducer):
             found[f"{name}.gradients"] = history
     return found
 
 
+def _reducer_in(value: Any) -> Any:
+    """The reducer of a distributed optimizer, or of the one that an optimizer wraps."""
+    own = reducer_of(value)
+    if own is None and hasattr(value, "param_groups"):
+        return next(
+            (found for each in getattr(value, "__dict__", {}).values() if (found := reducer_of(each))), None
+        )
+    return own
+
+
 def full_tree(values: Values) -> dict[str, Any]:
     """The states of all values, and of their companions."""
-    return {name: full_state(value) for name, value in values.items()} | _companion_tree(values)
+    states = {name: full_state(value) for name, value in values.items()}
+    return states | _companion_tree(values) | structure_tree(values)
 
 
 def _companion_tree(values: Values) -> dict[str, Any]:
@@ -68,20 +86,25 @@ class ModuleKinds:
     Attributes:
         stepped: names of those of which an optimizer of the state steps parameters.
         plain: names of the others whose ``state_dict`` is what `tensors_of` finds.
+        optimizers: names of those with the state of torch's.
     """
 
     stepped: frozenset[str] = frozenset()
     plain: frozenset[str] = frozenset()
+    optimizers: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, values: Values) -> "ModuleKinds":
         """The kinds of these values' modules."""
-        groups = (group for each in of_type(values, torch.optim.Optimizer) for group in each.param_groups)
+        found = {name: each for name, each in values.items() if isinstance(each, torch.optim.Optimizer)}
+        optimizers = (name for name, each in found.items() if has_torch_layout(each))
+        watched = (each for each in found.values() if is_watchable(each))
+        groups = (group for each in watched for group in groups_of(each))
         stepped = {parameter for group in groups for parameter in group["params"]}
         modules = modules_of(values)
         others = {name: each for name, each in modules.items() if stepped.isdisjoint(parameters_of(each))}
         plain = (name for name, each in others.items() if is_plain(each))
-        return cls(frozenset(modules.keys() - others.keys()), frozenset(plain))
+        return cls(frozenset(modules.keys() - others.keys()), frozenset(plain), frozenset(optimizers))
 
     def small_tree(self, values: Values) -> dict[str, Any]:
         """The small tree of the values."""
@@ -92,7 +115,7 @@ class ModuleKinds:
             return buffers_of(value, persistent=True)
         if name in self.plain:
             return tensors_of(value)
-        if isinstance(value, torch.optim.Optimizer):
+        if name in self.optimizers:
             return [options(group) for group in value.param_groups]
         return full_state(value)
 
@@ -110,25 +133,48 @@ class ModuleKinds:
 
 
 def load(values: Values, tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Load a tree, or the small part of one, into the objects.
+    """Load a full tree into the objects.
 
     Returns:
-        The plain values of the tree, copied: they replace those of the state.
+        The plain values of the tree, copied.
+
+    Raises:
+        StateError: an object refuses its state.
     """
+    return _load(values, tree, ModuleKinds())
+
+
+def load_small(values: Values, tree: Mapping[str, Any], kinds: ModuleKinds) -> dict[str, Any]:
+    """Load a small tree, that of these kinds, into the objects; else as `load`."""
+    return _load(values, tree, kinds)
+
+
+def _load(values: Values, tree: Mapping[str, Any], kinds: ModuleKinds) -> dict[str, Any]:
     buffers.invalidate()
-    companions = companions_of(values)
-    replaced: dict[str, Any] = {}
+    objects = dict(values) | companions_of(values)
+    plain: dict[str, Any] = {}
     for name, saved in tree.items():
-        value = companions[name] if name in companions else values[name]
-        if isinstance(value, torch.nn.Module):
-            load_module(value, saved)
-        elif isinstance(value, torch.optim.Optimizer) and isinstance(saved, list):
-            for group, saved_options in zip(value.param_groups, saved, strict=True):
-                group.update(copied(saved_options))
-        elif isinstance(value, torch.optim.Optimizer):
-            load_optimizer(value, saved)
-        elif is_stateful(value):
-            value.load_state_dict(copied(saved))
-        else:
-            replaced[name] = copied(saved)
-    return replaced
+        if name.endswith(SUFFIX):
+            continue
+        if not is_stateful(objects[name]):
+            plain[name] = copied(saved)
+            continue
+        try:
+            _load_object(objects[name], saved, name in kinds.stepped, name in kinds.optimizers)
+        except (HorovodInternalError, HostsUpdatedInterrupt):
+            raise
+        except Exception as error:
+            raise StateError(f"its {name} cannot be loaded: {type(error).__name__}: {error}") from error
+    return plain
+
+
+def _load_object(value: Any, saved: Any, buffers_alone: bool, options_alone: bool) -> None:
+    if isinstance(value, torch.nn.Module):
+        (load_buffers if buffers_alone else load_module)(value, saved)
+    elif options_alone:
+        for group, saved_options in zip(value.param_groups, saved, strict=True):
+            group.update(copied(saved_options))
+    elif isinstance(value, torch.optim.Optimizer):
+        load_optimizer(value, saved)
+    else:
+        value.load_state_dict(copied(saved))

@@ -14,7 +14,7 @@ NAMES = sorted(path.stem for path in RECIPES.glob("*.py") if path.stem != "digit
 
 
 def test_there_are_recipes() -> None:
-    assert len(NAMES) == 5
+    assert len(NAMES) == 6
 
 
 @pytest.mark.full

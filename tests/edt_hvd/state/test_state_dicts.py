@@ -1,10 +1,13 @@
 """The states of torch's objects, taken and loaded."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
 
 import edt_hvd
+from edt_hvd.state.snapshot import copied
 from edt_hvd.state.state_dicts import is_plain
 
 pytestmark = pytest.mark.usefixtures("alone")
@@ -15,6 +18,103 @@ def test_what_is_trainable_is_part_of_the_state() -> None:
     model.bias.requires_grad_(False)
     edt_hvd.TorchState(model=newcomer)._load(edt_hvd.TorchState(model=model)._tree())
     assert [p.requires_grad for p in newcomer.parameters()] == [True, False]
+
+
+def test_parts_in_evaluation_mode_are_part_of_the_state() -> None:
+    model, newcomer = (nn.Sequential(nn.BatchNorm1d(1), nn.Dropout()) for _ in range(2))
+    model[0].eval()
+    state = edt_hvd.TorchState(model=model)
+    edt_hvd.TorchState(model=newcomer)._load(state._tree())
+    assert [each.training for each in newcomer.modules()] == [True, False, True]
+    state.sync()
+    model.train()
+    state.restore()
+    assert not model[0].training
+    tree = state._tree()
+    del tree["model.trainable"]["training"]  # as in older checkpoints
+    edt_hvd.TorchState(model=newcomer)._load(tree)
+    assert not newcomer[0].training
+
+
+class Scaled(torch.optim.SGD):
+    """Wraps its state."""
+
+    scale = 1
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"inner": super().state_dict(), "scale": self.scale}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        super().load_state_dict(state_dict["inner"])
+        self.scale = state_dict["scale"]
+
+
+class Outer:
+    """Wraps an optimizer without being one."""
+
+    def __init__(self, inner: torch.optim.Optimizer) -> None:
+        self.inner, self.scale = inner, 1
+        self.param_groups = inner.param_groups
+        self.step = inner.step
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"inner": self.inner.state_dict(), "scale": self.scale}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.inner.load_state_dict(state_dict["inner"])
+        self.scale = state_dict["scale"]
+
+
+class Bare(Outer, torch.optim.Optimizer):
+    """One that torch has not initialized."""
+
+    step = None  # type: ignore[assignment]
+
+
+def scaled(model: nn.Module) -> Any:
+    return edt_hvd.DistributedOptimizer(Scaled(model.parameters(), lr=0.1, momentum=0.9), model)
+
+
+def outer(model: nn.Module, kind: type[Outer] = Outer) -> Any:
+    inner = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    return kind(edt_hvd.DistributedOptimizer(inner, model))
+
+
+def bare(model: nn.Module) -> Any:
+    return outer(model, Bare)
+
+
+@pytest.mark.parametrize("make", [scaled, outer, bare])
+def test_optimizers_with_a_layout_of_their_own_are_loaded_through_it(make: Any) -> None:
+    models = nn.Linear(2, 1), nn.Linear(2, 1)
+    optimizer, other = map(make, models)
+    state, newcomer = (
+        edt_hvd.TorchState(model=m, optimizer=o) for m, o in zip(models, (optimizer, other), strict=True)
+    )
+    state.sync()
+    newcomer.sync()
+
+    def step(model: nn.Module, each: Any) -> None:
+        model(torch.ones(1, 2)).sum().backward()
+        each.step()
+        model.zero_grad()
+
+    step(models[0], optimizer)
+    optimizer.scale, optimizer.param_groups[0]["lr"] = 4, 0.5
+    state.commit()
+    tree = copied(state._tree())
+    assert "optimizer.gradients" in tree
+    newcomer._take_over(tree)
+    assert other.scale == 4
+    step(*(models[0], optimizer))
+    step(*(models[1], other))
+    assert torch.equal(models[0].weight, models[1].weight)
+    optimizer.scale = 8
+    state.restore()  # after a step
+    assert optimizer.scale == 4
+    optimizer.scale = 8
+    state.restore()
+    assert optimizer.scale == 4
 
 
 def test_optimizer_states_keep_their_types() -> None:

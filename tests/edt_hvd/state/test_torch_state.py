@@ -42,6 +42,20 @@ def test_restore_after_an_optimizer_step_goes_back_to_the_last_snapshot() -> Non
     assert state.progress == progress
 
 
+@pytest.mark.filterwarnings("ignore:optimizer.step.. was not called")
+def test_a_further_pass_may_begin_with_other_parameters_than_the_commits() -> None:
+    state = make_state()
+    before = picture(state)
+    for step in edt_hvd.ElasticDataLoader(torch.randn(4, 3), 4, 2):
+        for inputs in step:
+            step.backward(state.model(inputs).square().mean())
+        state.model[0].weight.data.add_(1)  # torch does not count it
+        next(iter(step))  # a worker was lost
+        break
+    state.restore()
+    assert_same(picture(state), before)
+
+
 def test_large_modules_that_no_optimizer_steps_are_not_copied_at_every_commit() -> None:
     ballast = nn.Module()
     ballast.register_buffer("table", torch.zeros(ROLLBACK_POINT_BYTES))

@@ -1,0 +1,246 @@
+"""What the objects of a state are made of: changes refused at commits, prepared by newcomers, rolled back."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import edt_hvd
+from edt_hvd.state import structure
+
+pytestmark = pytest.mark.usefixtures("alone")
+
+
+class Program:
+    """A script's objects; its state is made by `state`."""
+
+    def __init__(self, depth: int = 2, samples: int = 8) -> None:
+        torch.manual_seed(0)
+        self.model = nn.Sequential(*(nn.Linear(2, 2) for _ in range(depth)))
+        self.optimizer = torch.optim.AdamW(self.model[0].parameters(), lr=0.1)
+        self.data = [torch.zeros(2)] * samples
+        self.loader = edt_hvd.ElasticDataLoader(self.data, effective_batch_size=4)
+
+    def state(self, **values: Any) -> edt_hvd.TorchState:
+        objects = {"model": self.model, "optimizer": self.optimizer, "loader": self.loader, "epoch": 0}
+        state = edt_hvd.TorchState(**objects, **values)
+        state.sync()
+        return state
+
+    def train(self, state: edt_hvd.TorchState) -> None:
+        self.model(torch.ones(1, 2)).sum().backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        state.commit()
+
+
+def add_group(p: Program) -> None:
+    p.optimizer.add_param_group({"params": p.model[1].parameters(), "lr": 0.01})
+
+
+def replace_head(p: Program) -> None:
+    p.model[1] = nn.Linear(2, 3)
+
+
+def prune(p: Program) -> None:
+    p.model[1].weight.data = p.model[1].weight.data[:1]
+
+
+def tie(p: Program) -> None:
+    p.model[1].weight = p.model[0].weight
+
+
+def halve(p: Program) -> None:
+    p.model[1].half()
+
+
+def add_buffer(p: Program) -> None:
+    p.model.register_buffer("mask", torch.ones(3))
+
+
+def lengthen(p: Program) -> None:
+    p.data.append(torch.zeros(2))
+
+
+CHANGES = [
+    (add_group, r"group 1 of optimizer was missing, now it is 2 parameters"),
+    (replace_head, r"model\.1\.weight was float32\[2, 2\], now it is float32\[3, 2\]"),
+    (prune, r"model\.1\.weight was float32\[2, 2\], now it is float32\[1, 2\]"),
+    (tie, r"model\.1\.weight was float32\[2, 2\], now it is the same as model\.0\.weight"),
+    (halve, r"model\.1\.bias was float32\[2\], now it is float16\[2\]"),
+    (add_buffer, r"model\.mask was missing, now it is float32\[3\]"),
+    (lengthen, r"dataset_length of loader was 8, now it is 9"),
+]
+
+
+@pytest.mark.parametrize("change, said", CHANGES)
+def test_a_change_without_prepare_is_refused_at_the_commit_that_brings_it(
+    change: Callable[[Program], None], said: str
+) -> None:
+    program = Program()
+    state = program.state()
+    state.commit()
+    change(program)
+    with pytest.raises(edt_hvd.StateError, match=rf"{said}.*prepare="):
+        state.commit()
+    assert state.progress == 1
+
+
+def test_what_stays_the_same_is_no_change() -> None:
+    program = Program()
+    state = program.state()
+    program.model[1] = nn.Linear(2, 2)
+    program.optimizer.param_groups[0]["lr"] = 0.5
+    program.model.requires_grad_(False).eval()
+    state.commit()
+    assert state.progress == 1
+
+
+@pytest.mark.parametrize("change, said", CHANGES)
+def test_newcomers_make_the_change_in_prepare_and_fail_alone_without(
+    change: Callable[[Program], None], said: str
+) -> None:
+    old, newcomer, stranger = Program(), Program(), Program()
+    seen: list[Any] = []
+
+    def prepare(values: Any) -> None:
+        seen.append((values.epoch, hasattr(values, "model"), newcomer.model[0].weight.sum().item()))
+        change(newcomer)
+
+    state, joining = old.state(prepare=lambda _: None), newcomer.state(prepare=lambda _: None)
+    state.epoch = 3
+    with torch.no_grad():
+        old.model[0].weight.add_(1)
+    change(old)
+    state.commit()
+    tree = state._tree()
+    joining._has_synced, joining._prepare = False, prepare
+    before = newcomer.model[0].weight.sum().item()
+    joining._take_over(tree)
+    assert seen == [(3, False, before)]
+    assert torch.equal(newcomer.model[0].weight, old.model[0].weight)
+    assert structure.structure_of(joining._values()) == structure.structure_of(state._values())
+    label = said.partition(" was ")[0]
+    with pytest.raises(
+        edt_hvd.StateError, match=rf"does not fit this worker's objects: .*its {label} is .*here"
+    ):
+        stranger.state()._take_over(tree)
+
+
+def test_prepare_may_replace_objects_and_make_new_ones() -> None:
+    program, newcomer = Program(), Program()
+
+    def scheduled(p: Program) -> Any:
+        return torch.optim.lr_scheduler.ExponentialLR(p.optimizer, 0.5)
+
+    def prepare(values: Any) -> None:
+        if values.epoch:
+            joining.scheduler = scheduled(newcomer)
+
+    state = program.state(scheduler=None, prepare=lambda _: None)
+    joining = newcomer.state(scheduler=None, prepare=prepare)
+    state.scheduler, state.epoch = scheduled(program), 1
+    program.train(state)
+    state.scheduler.step()
+    joining._has_synced = False
+    joining._take_over(state._tree())
+    assert joining.scheduler.last_epoch == 1
+    assert newcomer.optimizer.param_groups[0]["lr"] == 0.05
+    joining._rollback.protect(joining._values(), None, 1)
+    joining.scheduler.step()
+    joining.restore()
+    assert joining.scheduler.last_epoch == 1
+
+
+def test_a_rollback_takes_back_a_change_that_is_not_committed_and_keeps_one_that_is() -> None:
+    program = Program()
+    state = program.state(prepare=lambda _: None)
+    program.train(state)
+    state._rollback.snapshots.taken(0.0, 1e9)  # too costly to be taken again
+    for is_stepped in (False, True):
+        head = program.model[1]
+        add_group(program)
+        replace_head(program)
+        if is_stepped:
+            program.model[0](torch.ones(1, 2)).sum().backward()
+            program.optimizer.step()
+        state.restore()
+        assert len(program.optimizer.param_groups) == 1
+        assert program.model[1] is head
+    add_group(program)
+    program.train(state)
+    wanted = program.model[1].weight.clone()
+    assert state._rollback.snapshots.last.commits == 2
+    program.model(torch.ones(1, 2)).sum().backward()
+    program.optimizer.step()
+    state.restore()
+    assert state.progress == 2
+    assert torch.equal(program.model[1].weight, wanted)
+
+
+class Refusing:
+    def state_dict(self) -> dict[str, Any]:
+        return {"phase": 1}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        raise KeyError("stage")
+
+
+class Lenient(nn.Linear):
+    """Loads what it knows, and does not say what is missing."""
+
+    def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> Any:
+        return super().load_state_dict(state_dict, strict=False)
+
+
+@pytest.mark.parametrize(
+    "there, here, said",
+    [
+        (Refusing(), Refusing(), "its part cannot be loaded: KeyError: 'stage'"),
+        (Lenient(2, 1), Lenient(2, 1, bias=False), r"its part\.bias is float32\[1\], here it is missing"),
+        (Lenient(2, 1, bias=False), Lenient(2, 1), r"its part\.bias is missing, here it is float32\[1\]"),
+        (
+            nn.Linear(2, 1),
+            nn.Linear(2, 1).double(),
+            r"its part\.weight is float32\[1, 2\], here it is float64",
+        ),
+        (None, nn.Linear(2, 1), "its 'part' is a NoneType, here it is a module"),
+    ],
+)
+def test_what_is_received_fits_entirely_or_is_refused(there: Any, here: Any, said: str) -> None:
+    state = edt_hvd.TorchState(part=here)
+    state.sync()
+    with pytest.raises(edt_hvd.StateError, match=said):
+        state._take_over(edt_hvd.TorchState(part=there)._tree())
+
+
+class Observer(nn.Module):
+    """Learns the size of a buffer, and takes it over when it loads."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(size))
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        self.seen = torch.empty_like(state_dict[f"{prefix}seen"])
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+def test_a_module_that_takes_over_the_form_when_it_loads_fits() -> None:
+    state = edt_hvd.TorchState(model=Observer(0), prepare=lambda _: None)
+    state.sync()
+    state._take_over(edt_hvd.TorchState(model=Observer(3))._tree())
+    assert state.model.seen.shape == (3,)
+    state.commit()
+
+
+def test_a_prepare_that_fails_is_named() -> None:
+    def prepare(values: Any) -> None:
+        raise ValueError("too deep")
+
+    with pytest.raises(edt_hvd.StateError, match="passed as prepare= failed: ValueError: too deep"):
+        edt_hvd.TorchState(epoch=0, prepare=prepare).sync()
+    with pytest.raises(edt_hvd.StateError, match=r"prepare= got a int; .*choose another name"):
+        edt_hvd.TorchState(prepare=3)
