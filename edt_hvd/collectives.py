@@ -152,7 +152,7 @@ def broadcast(value: T, root: int = 0) -> T:
         roots = ", ".join(f"root={each} on rank {rank}" for rank, each in enumerate(rows["root"]))
         raise ValueError(f"broadcast: {roots}; every worker has to name the same one")
     if len(rows) > 1:
-        data = own if is_root else torch.empty(rows["nbytes"][root], dtype=torch.uint8)
+        data = own if is_root else torch.empty(rows["nbytes"][root], dtype=torch.uint8, device="cpu")
         with stages.waiting_for_others():
             found = _received(hvd.broadcast_(data, int(root), name="edt.broadcast"))
     received: T = found.value("edt_hvd.broadcast()", root)

@@ -2,7 +2,9 @@
 
 import enum
 import hashlib
+import itertools
 import pickle
+import reprlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,6 +13,10 @@ import torch
 
 PLAIN = (int, float, complex, str, bytes, bool, type(None), enum.Enum, torch.dtype, torch.device)
 """Types whose `repr` is the whole value, in every process."""
+
+
+SHOWN = 3
+"""Elements and parts of a value that a message has."""
 
 
 def digest(value: Any) -> str:
@@ -45,6 +51,8 @@ class _Digest:
         elif isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
             self._text(f"array {value.dtype} {value.shape}")
             self._state.update(np.ascontiguousarray(value).tobytes())
+        elif hasattr(type(value), "__array_interface__"):  # images of Pillow, whose attributes say little
+            self._feed(np.asarray(value))
         elif isinstance(value, Mapping):
             self._nest("mapping", value, _flat(value))
         elif isinstance(value, set | frozenset):
@@ -92,3 +100,31 @@ class _Digest:
 
 def _flat(mapping: Mapping[Any, Any]) -> Iterable[Any]:
     return (part for item in mapping.items() for part in item)
+
+
+def shown(value: Any) -> str:
+    """A value for a message: of a tensor its form and first elements, of a nest its first parts."""
+    if hasattr(type(value), "__array_interface__"):  # images of Pillow, too
+        value = np.asarray(value)
+    if isinstance(value, torch.Tensor | np.ndarray | np.generic):
+        dtype = str(value.dtype).removeprefix("torch.")
+        if isinstance(value, torch.Tensor) and (value.layout is not torch.strided or value.is_meta):
+            return f"{dtype}{list(value.shape)}"
+        flat = value.reshape(-1)
+        return f"{dtype}{list(value.shape)} of {_first(map(_number, flat[: SHOWN + 1].tolist()))}"
+    if isinstance(value, PLAIN):
+        return reprlib.repr(value)
+    if isinstance(value, Mapping):
+        return f"{{{_first(f'{shown(key)}: {shown(item)}' for key, item in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"({_first(map(shown, value))})"
+    return f"a {type(value).__qualname__}"
+
+
+def _number(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _first(parts: Iterable[str]) -> str:
+    found = list(itertools.islice(parts, SHOWN + 1))
+    return ", ".join([*found[:SHOWN], *(["..."] if len(found) > SHOWN else [])])

@@ -1,6 +1,7 @@
 """The elastic function: called once this worker is a member of a world, and again in every later one."""
 
 import functools
+import os
 import time
 import warnings
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from edt_hvd.errors import StateError
 from edt_hvd.initialization import init
 from edt_hvd.reduction import reducer
 from edt_hvd.reporting import ResizeReport
+from edt_hvd.returning import call_to_common_end
 from edt_hvd.state import TorchState
 from edt_hvd.world import stages, world
 from edt_hvd.world.elastic_world import ElasticWorld
@@ -37,10 +39,13 @@ def elastic(function: ElasticFunction[P, R]) -> ElasticFunction[P, R]:
     brought to the newcomers and the function is called again: it has to go on from what the state says.
     When a worker is lost, the others go back to the last commit first.
 
+    With a TorchState every worker waits at the end until the function has returned on all of them.
+
     A worker that is not needed any more leaves through `SystemExit(0)`. Under python, mpirun and a static
     horovodrun the world never changes and the function is called once.
 
     Raises:
+        EarlyReturnError: on every worker, the function has returned on some of them while others train.
         StateError: no worker is left that has the state of the training, and there is no checkpoint.
         HorovodInternalError: workers were lost and no new world could be formed; or a collective failed again
             and again at the same commit although no worker was lost, as one does that the workers call with
@@ -54,7 +59,7 @@ def elastic(function: ElasticFunction[P, R]) -> ElasticFunction[P, R]:
         if isinstance(current, ElasticWorld):
             return _run(current, function, state, *args, **kwargs)
         state.sync()
-        result = function(state, *args, **kwargs)
+        result = call_to_common_end(function, state, *args, **kwargs)
         if isinstance(state, TorchState):
             state.report_progress(time.monotonic(), last=True)
             state.finish()
@@ -78,6 +83,13 @@ def _run(
             "it was at the end of the first",
             stacklevel=3,
         )
+    if not isinstance(state, TorchState) and "EDT_CHECKPOINT_DIR" in os.environ and hvd.rank() == 0:
+        kind = f"{type(state).__module__}.{type(state).__name__}"
+        warnings.warn(
+            f"no checkpoints are written of a {kind}: a job that has lost all workers, or is started again, "
+            "begins anew; put an edt_hvd.TorchState in its place",
+            stacklevel=3,
+        )
     current.save_state = lambda: _save(state)
     current.on_stop(lambda generation: _announce(state, generation))
     report = ResizeReport.first(current.generation, hvd.size())
@@ -86,7 +98,7 @@ def _run(
         try:
             _sync(current, state, report)
             stages.enter(Stage.OUTSIDE)
-            result = function(state, *args, **kwargs)
+            result = call_to_common_end(function, state, *args, **kwargs)
             current.finish()
             report.send_to(current.launcher, time.monotonic())
             if isinstance(state, TorchState):

@@ -8,12 +8,15 @@
     ├── NotElasticError        a script for plain Horovod, under a launcher that cannot run it
     ├── FaultError             a fault script that is invalid, or cannot be followed
     ├── GradientError          gradients that cannot be reduced as they are
+    ├── EarlyReturnError       the elastic function has returned on some workers while others train
     ├── CheckpointError        a checkpoint that is damaged; another one is used, so scripts do not see it
     └── StateError             a state or checkpoint that cannot be read or does not fit
 
 Bad arguments raise the built-in `ValueError` or `TypeError`. What a script may want to know but can live with
 is a `NonFiniteGradientWarning` or a plain `UserWarning`.
 """
+
+from collections.abc import Sequence
 
 
 class EdtError(Exception):
@@ -85,6 +88,22 @@ class FaultError(EdtError):
 
 class GradientError(EdtError):
     """Gradients that cannot be reduced as they are."""
+
+
+class EarlyReturnError(EdtError):
+    """The elastic function has returned on some workers while others train."""
+
+    def __init__(self, function: str, returned: Sequence[bool], commits: Sequence[int]) -> None:
+        ranks: dict[str, list[int]] = {}
+        for rank, (has_returned, count) in enumerate(zip(returned, commits, strict=True)):
+            ended = "had returned" if has_returned else "was still training"
+            ranks.setdefault(f"{ended} after {count} commits", []).append(rank)
+        found = "; ".join(f"on rank {', '.join(map(str, those))} it {how}" for how, those in ranks.items())
+        super().__init__(
+            f"{function}() has not ended alike on all workers: {found}. Decide when to return by a value "
+            "that is the same on all of them, such as step.loss or edt_hvd.average(value), not by the "
+            "loss of a worker's own micro-batch"
+        )
 
 
 class CheckpointError(EdtError):

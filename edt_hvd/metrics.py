@@ -61,7 +61,7 @@ def average(metrics: Metrics, weight: Number | torch.Tensor = 1.0) -> Any:
     if total == 0:
         raise ValueError("average: the weights of all workers sum to zero; at least one must have samples")
     found = [exact_sum(column) / total for column in rows["values"].T.tolist()]
-    flat = torch.tensor(found, dtype=torch.float64)
+    flat = torch.tensor(found, dtype=torch.float64, device="cpu")
     parts = flat.split([tensor.numel() for tensor in tensors.values()])  # type: ignore[no-untyped-call]
     means = {name: _like(named[name], part) for name, part in zip(tensors, parts, strict=True)}
     return {name: means[name] for name in named} if isinstance(metrics, Mapping) else means[""]
@@ -191,7 +191,7 @@ def _as_float64(what: str, value: Any) -> torch.Tensor:
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biuf":
         return torch.from_numpy(np.array(value, dtype=np.float64))
     if isinstance(value, float | int):
-        return torch.tensor(value, dtype=torch.float64)
+        return torch.tensor(value, dtype=torch.float64, device="cpu")
     dtype = f" of {value.dtype}" if isinstance(value, torch.Tensor | np.ndarray) else ""
     raise TypeError(f"{what} is a {type(value).__name__}{dtype}; give a real number or a tensor of them")
 

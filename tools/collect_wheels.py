@@ -8,13 +8,12 @@ Standard library only.
 import argparse
 import os
 import platform
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from horovod_wheel import ROOT, TORCHVISION, Log, SetUpError, locked
-from set_up import environment, export_pins, uv_settings
+from packages import ROOT, TORCHVISION, adjust_environment, export_pins, locked
+from steps import run, run_steps
 
 
 def platforms(machine: str) -> list[str]:
@@ -36,43 +35,38 @@ def collect(directory: Path, python: str, machine: str) -> None:
     """
     torch = os.environ.get("EDT_TORCH") or locked("torch")
     directory.mkdir(parents=True, exist_ok=True)
-    log = Log(ROOT / "build" / "log" / "wheels.log")
+    log = ROOT / "build" / "log" / "wheels.log"
+    log.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="edt-wheels-") as scratch:
-        venv, pins, everything = Path(scratch) / "venv", Path(scratch) / "pins.txt", Path(scratch) / "all.txt"
-        log.run(sys.executable, "-m", "venv", venv, env=environment())
-        log.run(
-            venv / "bin/pip", "install", f"uv=={locked('uv')}", f"pip=={locked('pip')}", env=environment()
+        venv, wanted, everything = (
+            Path(scratch) / "venv",
+            Path(scratch) / "torch.txt",
+            Path(scratch) / "all.txt",
         )
-        listing = subprocess.run(
-            [venv / "bin/pip", "config", "list"], capture_output=True, text=True, check=True
-        ).stdout
-        env = environment() | uv_settings(listing) | {"VIRTUAL_ENV": str(venv)}
-        export_pins(log, venv, pins, env)
-        wanted = Path(scratch) / "torch.txt"
-        wanted.write_text("" if torch == "present" else f"torch=={torch}\n{TORCHVISION}\n")
-        log.run(
-            venv / "bin/uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python-version",
-            python, "--python-platform", f"{machine}-manylinux_2_28", "--overrides", pins,
-            "--output-file", everything, pins, wanted, env=env,
+        adjust_environment(venv)
+        run(log, sys.executable, "-m", "venv", venv)
+        pins = export_pins(log, venv)
+        present = torch == "present"
+        wanted.write_text("torch" if present else f"torch=={torch}\n{TORCHVISION}\n")
+        run(
+            log, "uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--overrides", pins,
+            "--python-version", python, "--python-platform", f"{machine}-manylinux_2_28",
+            "--output-file", everything, pins, *(("--excludes", wanted) if present else (wanted,)),
         )  # fmt: skip
         download = (venv / "bin/pip", "download", "--no-deps", "--dest", directory.resolve())
         targets = (word for name in platforms(machine) for word in ("--platform", name))
-        log.run(
-            *download,
-            "--python-version",
-            python,
-            "--implementation",
-            "cp",
-            *targets,
-            "--requirement",
+        run(
+            log, *download, "--python-version", python, "--implementation", "cp", *targets, "--requirement",
             everything,
-            env=env,
-        )
-        log.run(*download, "--no-binary", ":all:", f"horovod=={locked('horovod')}", env=env)
+        )  # fmt: skip
+        run(log, *download, "--no-binary", ":all:", f"horovod=={locked('horovod')}")
+    files = list(directory.iterdir())
+    size = sum(file.stat().st_size for file in files) / 2**20
+    print(f"{len(files)} files, {size:.0f} MiB: on the other machine, make setup WHEELS={directory}")
 
 
 def main() -> int:
-    """Collect; report a failure in words."""
+    """Collect what the arguments say."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directory", type=Path)
@@ -81,15 +75,7 @@ def main() -> int:
         "--machine", default=platform.machine(), help="its processor, as `uname -m` prints it"
     )
     options = parser.parse_args()
-    try:
-        collect(options.directory, options.python, options.machine)
-    except SetUpError as error:
-        print(f"not all could be collected: {error}", file=sys.stderr)
-        return 1
-    files = list(options.directory.iterdir())
-    size = sum(file.stat().st_size for file in files) / 2**20
-    print(f"{len(files)} files, {size:.0f} MiB: on the other machine, make setup WHEELS={options.directory}")
-    return 0
+    return run_steps("make wheels", lambda: collect(options.directory, options.python, options.machine))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ trace = training.Trace(args.folder)
 model = training.network()
 loss_of = nn.CrossEntropyLoss()
 optimizer = edt_hvd.DistributedOptimizer(training.optimizer_of(model), model)
-loader = edt_hvd.ElasticDataLoader(training.samples(), 2 * args.batch)
+loader = edt_hvd.ElasticDataLoader(training.samples(), 2 * args.batch, args.batch)
 state = edt_hvd.TorchState(model=model, optimizer=optimizer, loader=loader)
 
 

@@ -14,6 +14,9 @@ import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 
+DEFAULT_MICRO_BATCHES = 8
+"""Micro-batches in a step, at most, where a script does not say how large they are."""
+
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
@@ -116,7 +119,7 @@ def choose_micro_batch_size(
     """The micro-batch size with which every one of `max_workers` workers has something to do.
 
     That is the requested size or, when it leaves fewer micro-batches than workers, the largest one that
-    does not; without a request, the batch divided by the workers, rounded up, takes its place.
+    does not. Without a request, the batch divided by `DEFAULT_MICRO_BATCHES`, rounded up, takes its place.
 
     Returns:
         The size, and a warning for the user if there is reason for one.
@@ -126,7 +129,7 @@ def choose_micro_batch_size(
     """
     check_sizes(effective_batch_size, requested)
     check_positive("max_workers", max_workers)
-    size = -(-effective_batch_size // max_workers) if requested is None else requested
+    wanted = -(-effective_batch_size // DEFAULT_MICRO_BATCHES) if requested is None else requested
     if max_workers > effective_batch_size:
         warning = (
             f"effective_batch_size={effective_batch_size} has fewer samples than this job may have workers "
@@ -134,12 +137,14 @@ def choose_micro_batch_size(
             f"the job to {effective_batch_size} workers"
         )
         return 1, warning
+    size = wanted
     if max_workers > 1:
         size = min(size, -(-effective_batch_size // (max_workers - 1)) - 1)
-    if requested is None or size == requested:
+    if size == wanted:
         return size, None
+    named = f"the default micro_batch_size={wanted}" if requested is None else f"micro_batch_size={wanted}"
     warning = (
-        f"micro_batch_size={requested} cuts effective_batch_size={effective_batch_size} into fewer "
+        f"{named} cuts effective_batch_size={effective_batch_size} into fewer "
         f"micro-batches than this job may have workers ({max_workers}); micro_batch_size={size} is used. "
         "Pass that, or raise effective_batch_size"
     )

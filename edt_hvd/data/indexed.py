@@ -1,20 +1,29 @@
 """Batches of a map-style dataset, whose samples have numbers: every worker fetches its own and no others."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
 from edt_hvd.data.batching import Batch
 from edt_hvd.data.cutting import Cutting
 from edt_hvd.data.fetching import Fetcher, Key
 from edt_hvd.data.order import Order, Orders
-from edt_hvd.data.samples import Request, SeededSamples
+from edt_hvd.data.samples import Probe, Request, SeededSamples
 from edt_hvd.data.source import Position, Source
 from edt_hvd.errors import StateError
+from edt_hvd.reduction import comparison, header
 from edt_hvd.world import stages, world
 from edt_hvd.world.stages import Stage
+
+PROBED = 4
+"""Samples, at most, that each worker fetches in its first step of a world, to compare them."""
+
+REPEATED = 8
+"""How often samples that differ are fetched again, to see whether a worker's own stay the same."""
 
 
 class IndexedSource(Source):
@@ -43,9 +52,15 @@ class IndexedSource(Source):
         self._fetcher = fetching(SeededSamples(dataset))
         self._order: tuple[tuple[int, int], Order] | None = None
         self._latest: tuple[Position, Batch | None] | None = None
+        self._compared_in: int | None = None
+        """The generation of the world in which samples were compared last."""
 
     def __len__(self) -> int:
         return len(self._orders)
+
+    def begin_loop(self) -> None:
+        """Have the dataset as it is now copied to loading processes."""
+        self._fetcher.begin_loop()
 
     def batch(self, at: Position) -> Batch | None:
         """The batch, which follows from the epoch's order; a commit asks for it before the loop."""
@@ -65,7 +80,61 @@ class IndexedSource(Source):
         count = len(batch.share(key.rank, key.size))
         # Without `self`: of a cycle, the garbage collector closes the queues before it ends the loading
         # processes, which then look for their end every five seconds.
-        return self._fetcher.fetch(key, count, partial(_requests, key, self._order_of(at), self.cutting))
+        requests = partial(_requests, key, self._order_of(at), self.cutting)
+        return self._fetcher.fetch(key, count, requests, self._probe(at) if self._is_to_compare() else None)
+
+    def comparison(self, at: Position) -> Callable[[], None] | None:
+        """Compares the samples that a step's `load` has asked for, in the loader's first step of a world."""
+        return partial(self._compare, at) if self._is_to_compare() else None
+
+    def _is_to_compare(self) -> bool:
+        return self._compared_in != world.membership() and world.size() > 1
+
+    def _probe(self, at: Position) -> Probe:
+        order = self._order_of(at)
+        positions = order.positions(at.step)
+        last = len(positions) - 1
+        chosen = dict.fromkeys(positions[number * last // (PROBED - 1)] for number in range(PROBED))
+        return Probe(tuple(_request(at, order, range(each, each + 1)) for each in chosen))
+
+    def _compare(self, at: Position) -> None:
+        """Compare some samples of a step between the workers. A collective.
+
+        Where they differ, they are fetched again: what differs on a worker itself, as augmentation from
+        generators of a dataset's own does, is not compared.
+
+        Raises:
+            RuntimeError: on every worker, their datasets have other samples.
+        """
+        self._compared_in = world.membership()
+        first = self._fetcher.probed
+        assert first is not None
+        digests = _gathered(first.digests, "edt.samples")
+        if (digests == digests[0]).all():
+            return
+        probe = self._probe(at)
+        key = Key(*at, self.cutting.chosen, world.rank(), world.size())
+        again = self._fetcher.probe(key, [probe] * REPEATED)
+        changing = [
+            any(each.digests[number] != own for each in again) for number, own in enumerate(first.digests)
+        ]
+        is_compared = (_gathered(changing, "edt.samples.changing").sum(axis=0) == 0).tolist()
+        here = {
+            f"the sample dataset[{request.indices[0]!r}]": f"{text} ({own + 2**63:016x})"
+            for request, text, own, wanted in zip(
+                probe.requests, first.shown, first.digests, is_compared, strict=False
+            )
+            if wanted
+        }
+        kind = {"the dataset": f"a {type(self._dataset).__name__} of {len(self._dataset)} samples"}  # type: ignore[arg-type]
+        found = comparison.first_difference(lambda: {**kind, **here}, "samples.description")
+        if found is not None:
+            raise RuntimeError(
+                f"the workers' datasets are not the same: {found}. Each worker makes its own, so make it "
+                "from what is the same everywhere: call torch.manual_seed before random_split and whatever "
+                "else draws, sort the files of a folder and the elements of a set, and give all hosts the "
+                "same files"
+            )
 
     def state_dict(self) -> dict[str, Any]:
         """How batches are cut, and the state of a sampler."""
@@ -110,4 +179,15 @@ def _requests(key: Key, order: Order, cutting: Cutting) -> Iterator[Request]:
     """What this worker loads from a step to the end of the epoch."""
     for step in range(key.step, order.steps):
         for micro_batch in _cut(order, cutting, step).share(key.rank, key.size):
-            yield Request(key.seed, key.epoch, order.indices(micro_batch.positions))
+            yield _request(key, order, micro_batch.positions)
+
+
+def _request(at: Key | Position, order: Order, positions: range) -> Request:
+    return Request(at.seed, at.epoch, positions, order.indices(positions))
+
+
+def _gathered(values: Sequence[int], name: str) -> NDArray[np.int64]:
+    """Up to `PROBED` numbers of every worker, by rank. A collective."""
+    row = np.zeros(1, dtype=[("values", np.int64, (PROBED,))])
+    row["values"][0, : len(values)] = values
+    return header.gather(row, name)["values"]

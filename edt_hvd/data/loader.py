@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from edt_hvd.data import torch_loader
 from edt_hvd.data.batching import Batch, MicroBatch
+from edt_hvd.data.loop import Loop
 from edt_hvd.data.seeding import Purpose, seed_for
 from edt_hvd.data.source import Position
 from edt_hvd.data.source_choice import source_of
@@ -30,10 +31,10 @@ class ElasticDataLoader:
     """Loads a dataset in effective batches, this worker's micro-batches of each.
 
     Iterating yields a `Step` for every step that is left of the current epoch, and moves on to the next
-    epoch when they are used up. Each step must be iterated over to its end; then, when its gradients have
-    been reduced, the position moves behind it. A step that was not finished is begun anew when the loop
-    over the loader is. The world may change between any two steps: what was prefetched is dropped, and
-    every sample of the epoch is still used exactly once.
+    epoch when they are used up; `enumerate` numbers them by their place in the epoch. Each step must be
+    iterated over to its end; then, when its gradients have been reduced, the position moves behind it. A step
+    that was not finished is begun anew when the loop over the loader is. The world may change between any two
+    steps: what was prefetched is dropped, and every sample of the epoch is still used exactly once.
 
     Args:
         dataset: any map-style dataset, with any type of sample; a stream, such as an `IterableDataset` of
@@ -42,9 +43,9 @@ class ElasticDataLoader:
             the effective batch.
         effective_batch_size: samples per optimizer step, over all workers. The last batch of an epoch
             may be short. Not with a `batch_sampler`.
-        micro_batch_size: samples per forward pass; default is the effective batch divided by the job's
-            largest number of workers, rounded up. Made smaller, with a warning, where it leaves fewer
-            micro-batches than that number; not with a `batch_sampler`.
+        micro_batch_size: samples per forward pass; default is an eighth of the effective batch, rounded up.
+            Made smaller, with a warning, where it leaves fewer micro-batches than the job may have workers;
+            with a `batch_sampler` only the default is.
         sampler: gives the indices of an epoch's samples in their order, as for torch's loader. Its
             ``generator`` and the global random numbers are seeded by epoch, and ``set_epoch`` is called if it
             has that. It must give the same on every worker, which is checked.
@@ -57,7 +58,8 @@ class ElasticDataLoader:
             so often, and read on from there where workers join, instead of from the beginning of the epoch.
             The state must bring back exactly what followed. Default is never.
         pin_memory: copy micro-batches to page-locked memory; without effect where there is no CUDA.
-        persistent_workers: keep the loading processes over epochs and resizes; default is yes.
+        persistent_workers: keep loading processes over loops, epochs and resizes; they know the dataset as
+            it was when they were started. Default is no.
         num_workers, collate_fn, worker_init_fn, prefetch_factor, multiprocessing_context, timeout: as
             `torch.utils.data.DataLoader` has them.
 
@@ -86,7 +88,7 @@ class ElasticDataLoader:
         prefetch_factor: int | None = None,
         multiprocessing_context: str | BaseContext | None = None,
         timeout: float = 0,
-        persistent_workers: bool | None = None,
+        persistent_workers: bool = False,
     ) -> None:
         options: dict[str, Any] = {
             "effective_batch_size": effective_batch_size,
@@ -179,15 +181,21 @@ class ElasticDataLoader:
         )
 
     def __iter__(self) -> Iterator[Step]:
+        return Loop(self._steps())
+
+    def _steps(self) -> Iterator[Step]:
         reducer.collect_stale()
         reducer.begin_loop()
         usage_checks.watch()
+        self._source.begin_loop()
         if self._step and self._batch() is None:  # an earlier loop was left there
             self._begin_next_epoch()
         self._carry_out_put_off()
         is_checked = True
         while (batch := self._batch()) is not None:
             loads = self._loads
+            if is_checked:
+                self._source.cutting.warn_of_idle_workers(batch)
             self._current = step = self._next_step(batch, is_checked)
             seed_for(Purpose.BEFORE_STEP, self._seed, step.epoch, step.index)
             try:
@@ -204,10 +212,11 @@ class ElasticDataLoader:
             is_checked = False
             if step.is_unused:
                 warnings.warn(
-                    "optimizer.step() was not called after the loop over a step: its gradients are dropped; "
-                    "call it between that loop and state.commit()",
-                    stacklevel=2,
+                    "optimizer.step() was not called after the loop over a step: its gradients are dropped "
+                    "by state.commit(), or added to the next step's; call it between the two",
+                    stacklevel=3,
                 )
+        self._source.begin_loop()
         seed_for(Purpose.AFTER_EPOCH, self._seed, self._epoch)
         self._begin_next_epoch()
 
@@ -230,6 +239,12 @@ class ElasticDataLoader:
         """What must stay as it is for a position to mean the same."""
         return self._source.fixed_state()
 
+    @property
+    def is_in_step(self) -> bool:
+        """Whether the loop over it is in a step that has been passed over and is not committed."""
+        step = self._current
+        return step is not None and (step.is_in_loop or step.passes > 0) and not step.committed
+
     def note_commit(self) -> None:
         """A state that this loader is part of is about to be committed.
 
@@ -238,6 +253,7 @@ class ElasticDataLoader:
         """
         step = self._current
         if step is None:
+            reducer.note_commit()
             return
         if step.is_in_loop:
             raise RuntimeError(
@@ -245,6 +261,7 @@ class ElasticDataLoader:
                 "after that loop and optimizer.step()"
             )
         step.committed = step.passes > 0
+        reducer.note_commit()
 
     def put_off(self, action: Callable[[], None] | None) -> None:
         """Have `action` called, in place of any before it, when the next epoch begins; None: nothing."""
@@ -341,7 +358,8 @@ class ElasticDataLoader:
             self._tally = Tally(tally.samples + batch.samples, tally.loss + loss * batch.samples)
 
         checksum = self._source.checksum(at)
-        return Step(at.seed, at.epoch, batch, checksum, open_share, end_pass, is_checked)
+        compare = self._source.comparison(at)
+        return Step(at.seed, at.epoch, batch, checksum, open_share, end_pass, is_checked, compare)
 
     def _share(self, at: Position, batch: Batch, keep: Callable[[list[Fetched]], None] | None) -> Share:
         """Load this worker's micro-batches of a step; `keep` is given all of them in the end."""

@@ -164,7 +164,9 @@ class _DatasetOrder:
             return list(positions)
         if self._permutation is None:
             generator = torch.Generator().manual_seed(mixed_seed(*self._shuffled_by))
-            self._permutation = torch.randperm(self._batching.dataset_length, generator=generator)
+            self._permutation = torch.randperm(
+                self._batching.dataset_length, generator=generator, device="cpu"
+            )
         return self._permutation[positions.start : positions.stop].tolist()
 
 

@@ -9,14 +9,33 @@ from typing import Any, NamedTuple
 from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset, get_worker_info
 
 from edt_hvd.data.seeding import Purpose, seed_for
+from edt_hvd.digests import digest, shown
 
 
 class Request(NamedTuple):
-    """The samples of one micro-batch, and what their random numbers follow from besides."""
+    """The samples of one micro-batch, and what their random numbers follow from.
+
+    That is where they are in the epoch's order, not their numbers in the dataset: a sample that an epoch has
+    several times gets other random numbers each time.
+    """
 
     seed: int
     epoch: int
+    positions: range
     indices: list[int]
+
+
+class Probe(NamedTuple):
+    """Asks what some samples are, to compare them between workers; each request is of one sample."""
+
+    requests: tuple[Request, ...]
+
+
+class Probed(NamedTuple):
+    """The answer to a `Probe`: for each sample a digest, and what a message shows of it."""
+
+    digests: list[int]
+    shown: list[str]
 
 
 class SeededSamples(Dataset[Any]):
@@ -29,15 +48,21 @@ class SeededSamples(Dataset[Any]):
     def __len__(self) -> int:
         return len(self.dataset)
 
-    def __getitems__(self, request: Request) -> list[Any]:
+    def __getitems__(self, request: Request | Probe) -> Any:
         """torch's loader fetches whole micro-batches through this."""
-        samples = [self._fetch(request, index) for index in request.indices]
-        seed_for(Purpose.COLLATION, request.seed, request.epoch, *request.indices[:1])
+        if isinstance(request, Probe):
+            samples = [sample for each in request.requests for sample in self.__getitems__(each)]
+            return Probed([int(digest(each), 16) - 2**63 for each in samples], list(map(shown, samples)))
+        samples = [
+            self._fetch(request, position, index)
+            for position, index in zip(request.positions, request.indices, strict=True)
+        ]
+        seed_for(Purpose.COLLATION, request.seed, request.epoch, request.positions.start)
         return samples
 
-    def _fetch(self, request: Request, index: int) -> Any:
+    def _fetch(self, request: Request, position: int, index: Any) -> Any:
         if self._draws:
-            seed_for(Purpose.SAMPLE, request.seed, request.epoch, index)
+            seed_for(Purpose.SAMPLE, request.seed, request.epoch, position)
         return self.dataset[index]
 
 
@@ -47,6 +72,11 @@ def _only_reads(dataset: Any) -> bool:
         parts = dataset.datasets if isinstance(dataset, ConcatDataset) else [dataset.dataset]
         return all(_only_reads(part) for part in parts)
     return type(dataset) in (TensorDataset, list, tuple)
+
+
+def collate_request(collate_fn: Callable[[list[Any]], Any], samples: Any) -> Any:
+    """Make a micro-batch of its samples; the answer to a probe stays as it is."""
+    return samples if isinstance(samples, Probed) else collate_fn(samples)
 
 
 def begin_loading(worker_init_fn: Callable[[int], None] | None, worker: int) -> None:

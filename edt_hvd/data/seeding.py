@@ -33,7 +33,7 @@ def seed_for(purpose: Purpose, seed: int, epoch: int, *index: int) -> None:
         purpose: what the numbers are for.
         seed: the loader's.
         epoch: number of the epoch.
-        *index: of the sample, of the step, or of the step and the micro-batch.
+        *index: of the sample in the epoch's order, of the step, or of the step and the micro-batch.
     """
     mixed = mixed_seed(purpose, seed, epoch, *index)
     torch.default_generator.manual_seed(mixed)  # torch.manual_seed, less 100 us of looking for devices

@@ -1,7 +1,7 @@
 """Where a loader's batches come from: from samples by number, or from a stream of them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from edt_hvd.data.batching import Batch
@@ -36,12 +36,20 @@ class Source(ABC):
         """Batches in an epoch, as far as it is known before the epoch begins."""
 
     @abstractmethod
+    def begin_loop(self) -> None:
+        """A loop over the loader begins, or has used up its epoch: end processes that are not to be kept."""
+
+    @abstractmethod
     def batch(self, at: Position) -> Batch | None:
         """The batch at a position; None behind the epoch's last. May be a collective."""
 
     @abstractmethod
     def checksum(self, at: Position) -> int:
         """32 bits that must be the same on every worker in a step."""
+
+    def comparison(self, at: Position) -> Callable[[], None] | None:
+        """What compares the workers' datasets after a pass over the step; None: nothing is to be done."""
+        return None
 
     @abstractmethod
     def load(self, at: Position, batch: Batch) -> Iterator[Any]:

@@ -1,7 +1,9 @@
 """One optimizer step as a training loop sees it: micro-batches, weighted losses, a reduction a pass."""
 
 import contextlib
+import math
 import sys
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum, auto
 from typing import Any
@@ -12,8 +14,10 @@ import torch
 from edt_hvd import observing
 from edt_hvd.data.batching import Batch, MicroBatch
 from edt_hvd.data.seeding import Purpose, seed_for
+from edt_hvd.errors import GradientError
 from edt_hvd.reduction import agreement, reducer, usage_checks
-from edt_hvd.reduction.header import exact_sum
+from edt_hvd.reduction.grad_modes import ordinary_tensors
+from edt_hvd.reduction.header import Loss, Weighting, exact_sum
 from edt_hvd.reduction.participant import StepParticipant
 from edt_hvd.world import stages, world
 from edt_hvd.world.stages import Stage
@@ -34,6 +38,14 @@ class _Loop(Enum):
     ENDED = auto()
 
 
+def _no_step() -> "Step | None":
+    return None
+
+
+_latest: "Callable[[], Step | None]" = _no_step
+"""The step whose pass was begun last."""
+
+
 class Step:
     """One optimizer step: iterate over it, to the end, for this worker's micro-batches.
 
@@ -43,7 +55,9 @@ class Step:
 
     Iterating over it again, after an optimizer's step for instance, is another *pass*: over the same
     micro-batches, with random numbers of its own and a reduction at its end. Its gradients take the place of
-    earlier ones of the same optimizer; an optimizer whose parameters get none in a pass keeps what it has.
+    the step's earlier ones of the same optimizer; an optimizer whose parameters get none in a pass keeps what
+    it has. Gradients of passes over different steps, those of two loaders for instance, add up until an
+    optimizer steps or the state is committed.
 
     Attributes:
         epoch: number of the epoch, from 0.
@@ -63,6 +77,7 @@ class Step:
         open_share: Callable[[int], Share],
         end_pass: Callable[[int, float], None],
         is_checked: bool = False,
+        compare: Callable[[], None] | None = None,
     ) -> None:
         """Make a step.
 
@@ -74,6 +89,7 @@ class Step:
             open_share: begins to load this worker's micro-batches for the pass of that number, from 0.
             end_pass: is called with the number of the pass and the batch's mean loss.
             is_checked: look for mistakes of the script that cost time to find.
+            compare: compares the workers' datasets, in its first pass; a collective.
         """
         self._seed = seed
         self.epoch = epoch
@@ -87,10 +103,13 @@ class Step:
         self._open_share = open_share
         self._end_pass = end_pass
         self._is_checked = is_checked
+        self._compare = compare
         self._loop = _Loop.NONE
         self._participants: Sequence[StepParticipant] = ()
         self._current: tuple[MicroBatch, bool] | None = None
         self._losses: list[torch.Tensor] = []
+        self._weights: list[tuple[float, Weighting | None]] = []
+        self._is_empty = False
         self._loss = 0.0
         self._optimizer_steps = 0
 
@@ -127,33 +146,44 @@ class Step:
         return self._pass()
 
     def _pass(self) -> Iterator[Any]:
+        global _latest
         self._check_may_begin()
+        after_other = _latest() is not self
+        _latest = weakref.ref(self)
         number = self.passes
         usage_checks.note_pass(number)
         share = self._open_share(number)
-        self._loop, self._losses = _Loop.RUNNING, []
+        self._loop, self._losses, self._weights = _Loop.RUNNING, [], []
         self._participants = reducer.active()
-        for participant in self._participants:
-            participant.begin_pass(self.micro_batches, again=number > 0)
-        for observer in observing.observers():
-            observer.loading()
         try:
+            with ordinary_tensors():
+                for participant in self._participants:
+                    participant.begin_pass(self.micro_batches, number > 0, number > 0 and after_other)
+            for observer in observing.observers():
+                observer.loading()
             with usage_checks.in_loop():
                 for micro_batch, last, data in share:
                     self._current = (micro_batch, last)
                     yield from self._run(number, micro_batch, data)
         except BaseException:  # one that closes this generator too: the loop was left
-            for participant in self._participants:
-                participant.abandon_pass()
+            with ordinary_tensors():
+                for participant in self._participants:
+                    participant.abandon_pass()
             raise
         finally:
             self._current, self._loop = None, _Loop.LEFT
         for observer in observing.observers():
             observer.reducing()
         stages.enter(Stage.REDUCING)
-        self._reduce()
+        try:
+            with ordinary_tensors():
+                self._reduce()
+        except BaseException:
+            for participant in self._participants:
+                participant.abandon_pass()
+            raise
         stages.enter(Stage.UPDATING)
-        self._end_pass(number, self._loss)
+        self._end_pass(number, 0.0 if self._is_empty else self._loss)
         seed_for(Purpose.AFTER_STEP, self._seed, self.epoch, self.index, *_further(number))
         self.passes += 1
         self._loop, self._optimizer_steps = _Loop.ENDED, usage_checks.optimizer_steps()
@@ -164,6 +194,12 @@ class Step:
         if self.is_in_loop:
             raise RuntimeError(
                 f"a loop over {self} inside another one; pass over it again when that has ended"
+            )
+        other = _latest()
+        if other is not None and other is not self and other.is_in_loop and other._participants:
+            raise RuntimeError(
+                f"a loop over {self} inside the loop over {other} of another loader, as by zip() of "
+                "two steps; loop over one after the other: their gradients add up until optimizer.step()"
             )
         if self._loop is _Loop.LEFT:
             raise RuntimeError(
@@ -177,27 +213,34 @@ class Step:
             )
 
     def _run(self, number: int, micro_batch: MicroBatch, data: Any) -> Iterator[Any]:
-        self._losses.append(torch.zeros((), dtype=torch.float64))
+        self._losses.append(torch.zeros((), dtype=torch.float64, device="cpu"))
+        self._weights.append((0.0, None))
         index = (self.index, micro_batch.index, *_further(number))
         seed_for(Purpose.MICRO_BATCH, self._seed, self.epoch, *index)
         with contextlib.ExitStack() as observed:
             for observer in observing.observers():
                 observed.enter_context(observer.micro_batch(self.epoch, micro_batch.positions.start, data))
             yield data
-        for participant in self._participants:
-            participant.after_micro_batch(micro_batch.weight)
+        with ordinary_tensors():
+            for participant in self._participants:
+                participant.after_micro_batch(micro_batch.weight)
 
     def _reduce(self) -> None:
-        losses = [float(loss) for loss in self._losses]
         if not self._participants:
-            self._loss = exact_sum(losses)
+            self._loss = exact_sum([float(loss) for loss in self._losses])
             return
+        losses = [
+            Loss(float(loss), *weight) for loss, weight in zip(self._losses, self._weights, strict=True)
+        ]
         reports = [self._checksum, *(participant.report() for participant in self._participants)]
-        header = agreement.exchange(reports, losses, self._batch.most(world.size()))
+        header = agreement.exchange(reports, losses, self._batch.most(world.size()), reducer.describe)
         self._check_order(header.reports[0][:, 0].tolist())
+        if self._compare is not None:
+            self._compare()
+            self._compare = None
         for participant, found in zip(self._participants, header.reports[1:], strict=True):
-            participant.finish_pass(found)
-        self._loss = header.loss
+            participant.finish_pass(found, header.weight or None)
+        self._loss, self._is_empty = header.loss, header.weight == 0
 
     def _check_order(self, checksums: Sequence[int]) -> None:
         others = [rank for rank, checksum in enumerate(checksums) if checksum != checksums[0]]
@@ -211,20 +254,31 @@ class Step:
             )
 
     def backward(
-        self, loss: torch.Tensor, *, scaler: torch.amp.GradScaler | None = None, retain_graph: bool = False
+        self,
+        loss: torch.Tensor,
+        *,
+        weight: float | torch.Tensor | None = None,
+        scaler: torch.amp.GradScaler | None = None,
+        retain_graph: bool = False,
     ) -> None:
         """Add a micro-batch's gradients to the step's, weighted by its share of the batch's samples.
 
         May be called more than once in a micro-batch; the losses add up.
 
         Args:
-            loss: mean loss over the micro-batch's samples; one element.
+            loss: mean loss over the micro-batch's samples, or over what `weight` counts; one element.
+            weight: what the loss is the mean over, where that is not samples: the number of tokens, pixels or
+                pairs in the micro-batch. Gradients and `Step.loss` are then means over all of them in the
+                whole batch. Pass it in every call of a step. With 0, the call has no effect.
             scaler: scales the gradients, not `Step.loss`; pass it here instead of calling ``scaler.scale``.
             retain_graph: keep the graph for another backward through it.
 
         Raises:
-            RuntimeError: outside the loop over the step.
+            RuntimeError: outside the loop over the step; or a weight without a `DistributedOptimizer`.
             TypeError: a loss that is not a tensor.
+            ValueError: a weight that is negative or not finite.
+            GradientError: another weight than in an earlier call in this micro-batch. That all micro-batches
+                of the step have one, or none has, is checked when the loop over the step ends.
         """
         if self._current is None:
             raise RuntimeError(
@@ -234,19 +288,32 @@ class Step:
             raise TypeError(
                 f"backward() got a {type(loss).__name__}; give the loss tensor, before any .item()"
             )
+        micro_batch, last = self._current
+        alone = not any(isinstance(participant, reducer.BucketReducer) for participant in self._participants)
+        factor = micro_batch.weight if weight is None else _checked_weight(weight, alone)
+        self._note_weight(0.0 if weight is None else factor, Weighting(weight is not None))
+        if not factor:
+            return
         if self._is_checked:
             usage_checks.check_loss(loss, self.micro_batches)
-        micro_batch, last = self._current
         for participant in self._participants:
-            participant.before_backward(micro_batch.weight, last, scaled=scaler is not None)
-        alone = not any(isinstance(participant, reducer.BucketReducer) for participant in self._participants)
-        scaled = loss * micro_batch.weight if alone else loss  # reducers weight the gradients themselves
+            participant.before_backward(factor, last, scaled=scaler is not None)
+        scaled = loss * factor if alone else loss  # reducers weight the gradients themselves
         for observer in observing.observers():
             observer.before_backward()
         torch.autograd.backward(scaled if scaler is None else scaler.scale(scaled), retain_graph=retain_graph)
         for participant in self._participants:
             participant.after_backward()
-        self._losses[-1] = self._losses[-1] + loss.detach().double() * micro_batch.weight
+        self._losses[-1] = self._losses[-1] + loss.detach().double() * factor
+
+    def _note_weight(self, weight: float, weighting: Weighting) -> None:
+        before, here = self._weights[-1], (weight, weighting)
+        if before[1] is not None and before != here:
+            raise GradientError(
+                f"step.backward() was called several times in a micro-batch, with {_named(before)} and "
+                f"{_named(here)}; pass the same weight in each, and multiply a loss that counts otherwise"
+            )
+        self._weights[-1] = here
 
     @property
     def micro_batch(self) -> MicroBatch:
@@ -274,6 +341,25 @@ class Step:
                 f"the loss of {self} is known when the loop over it has ended; read it after that"
             )
         return self._loss
+
+
+def _checked_weight(weight: float | torch.Tensor, alone: bool) -> float:
+    found = float(weight)
+    if not 0 <= found < math.inf:
+        raise ValueError(
+            f"step.backward(loss, weight={found}): give the number of items, 0 or more, that the loss is the "
+            "mean over"
+        )
+    if alone:
+        raise RuntimeError(
+            f"step.backward(loss, weight={found}) without a DistributedOptimizer, which divides by the sum "
+            "of the weights; pass the optimizer to edt_hvd.DistributedOptimizer"
+        )
+    return found
+
+
+def _named(weight: tuple[float, Weighting | None]) -> str:
+    return f"weight={weight[0]}" if weight[1] is Weighting.GIVEN else "no weight"
 
 
 def _further(number: int) -> tuple[int, ...]:

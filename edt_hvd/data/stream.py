@@ -97,6 +97,11 @@ class StreamSource(Source):
             )
         return Batching(len(self._dataset), self.effective_batch_size, self.drop_last).steps
 
+    def begin_loop(self) -> None:
+        """Have the stream as it is now read anew, where a loading process reads it."""
+        if self._fetcher.begin_loop():
+            self._current = None
+
     def batch(self, at: Position) -> Batch | None:
         """Read the step, unless it is the one that was read last. A collective."""
         key = Key(*at, self.cutting.chosen, world.rank(), world.size())

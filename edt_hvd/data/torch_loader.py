@@ -21,6 +21,7 @@ _TAKEN = (
     "prefetch_factor",
     "multiprocessing_context",
     "timeout",
+    "persistent_workers",
 )
 
 
@@ -46,7 +47,6 @@ def taken_over(loader: DataLoader[Any], options: Mapping[str, Any]) -> tuple[Dat
         )
     collate = None if loader.collate_fn is default_collate else loader.collate_fn
     taken = {name: getattr(loader, name) for name in _TAKEN} | {"collate_fn": collate}
-    taken["persistent_workers"] = loader.persistent_workers or None
     return loader.dataset, {**options, **taken, **_order(loader, options["effective_batch_size"])}
 
 

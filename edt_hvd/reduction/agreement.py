@@ -1,13 +1,15 @@
 """What all workers have agreed on by the headers of the present world's steps."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from edt_hvd.reduction import header
-from edt_hvd.reduction.header import Header, Report
+from edt_hvd.errors import GradientError
+from edt_hvd.reduction import comparison, header
+from edt_hvd.reduction.comparison import Description
+from edt_hvd.reduction.header import Header, Loss, Report
 from edt_hvd.world import world
 
 _stop_agreed = False
-_lengths_agreed = False
+_compared = False
 
 
 def stop_agreed() -> bool:
@@ -17,20 +19,37 @@ def stop_agreed() -> bool:
 
 def reset() -> None:
     """A new world was formed."""
-    global _stop_agreed, _lengths_agreed
-    _stop_agreed = _lengths_agreed = False
+    global _stop_agreed, _compared
+    _stop_agreed = _compared = False
 
 
-def exchange(reports: Sequence[Report], losses: Sequence[float] = (), capacity: int = 0) -> Header:
+def exchange(
+    reports: Sequence[Report],
+    losses: Sequence[Loss] = (),
+    capacity: int = 0,
+    describe: Callable[[], Description] = dict,
+) -> Header:
     """Exchange the header (`header.exchange`), and note whether all workers are to stop.
 
+    Args:
+        reports, losses, capacity: as for `header.exchange`.
+        describe: gives what the workers compare first in a world: what they train, and how.
+
     Raises:
-        GradientError: first in a world, the workers' reports differ in length.
+        GradientError: first in a world, the descriptions differ, or the reports in length; or as
+            `header.exchange`.
     """
-    global _stop_agreed, _lengths_agreed
-    if not _lengths_agreed:
-        header.check_lengths([len(report) for report in reports])
-        _lengths_agreed = True
+    global _stop_agreed, _compared
+    if not _compared:
+        lengths = {"the number of values to report": str([len(report) for report in reports])}
+        differs = comparison.first_difference(lambda: {**describe(), **lengths}, "description")
+        if differs is not None:
+            raise GradientError(
+                f"the workers do not train the same: {differs}. Each worker runs the script from its "
+                "beginning, so make models and optimizers there, in an order that is the same everywhere (a "
+                "set has none), give them to the TorchState, and change them by what the state says"
+            )
+        _compared = True
     found = header.exchange(world.current().stop_wanted, losses, capacity, reports)
     _stop_agreed = _stop_agreed or found.stop_wanted
     return found

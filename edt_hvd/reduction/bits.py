@@ -9,8 +9,17 @@ _FACTORS = (0x9E3779B97F4A7C1 | 1, 0xBF58476D1CE4E5B | 1)
 
 
 def bits_of(tensor: torch.Tensor) -> torch.Tensor:
-    """The elements' bits, as integers of their size, in the same memory."""
-    return tensor.detach().view(_INTEGERS[tensor.element_size()])
+    """The elements' bits, as integers of their size, in the same memory; of a complex one, of its parts."""
+    real = as_real(tensor.detach())
+    return real.view(_INTEGERS[real.element_size()])
+
+
+def as_real(tensor: torch.Tensor) -> torch.Tensor:
+    """A complex tensor as a real one with a last dimension of 2, in the same memory unless it is a conjugate.
+
+    Any other tensor is returned as it is.
+    """
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
 
 
 def fingerprint(flat: torch.Tensor) -> int:

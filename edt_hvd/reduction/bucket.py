@@ -8,19 +8,22 @@ from typing import Any, Generic, TypeVar
 import horovod.torch as hvd
 import torch
 
+from edt_hvd.reduction.bits import as_real
+
 BUCKET_BYTES = 8 * 2**20
 """Size up to which gradients are put together into one all-reduce."""
 
 
 class Bucket(ABC):
-    """Neighbouring parameters whose gradients are reduced together.
+    """Neighbouring parameters whose gradients are reduced together; complex ones as pairs of real numbers.
 
     Args:
         name: of its all-reduces.
         parameters: of one dtype and device.
 
     Attributes:
-        flat: the gradients after the reduction, one behind the other; `views` are its parts by parameter.
+        flat: the gradients after the reduction, one behind the other, real; `views` are its parts by
+            parameter, in the parameter's type.
         launched: the all-reduce of this step is under way.
         touched: `add` has been called in this step.
         late: sums of gradients that came after the launch, to be reduced on their own; None when none came.
@@ -28,14 +31,14 @@ class Bucket(ABC):
     """
 
     def __init__(self, name: str, parameters: Sequence[torch.nn.Parameter]) -> None:
-        first = parameters[0]
+        first = as_real(parameters[0].detach())
         self.name = name
         self.parameters = parameters
-        self.sizes = [p.numel() for p in parameters]
+        self.sizes = [as_real(p.detach()).numel() for p in parameters]
         self.offsets = list(itertools.accumulate(self.sizes, initial=0))
         self.flat = self._memory(sum(self.sizes), first.dtype, first.device)
         self.parts: Sequence[torch.Tensor] = self.flat.split(self.sizes)  # type: ignore[no-untyped-call]
-        self.views = [part.view(p.shape) for p, part in zip(parameters, self.parts, strict=True)]
+        self.views = [_shaped(part, p) for p, part in zip(parameters, self.parts, strict=True)]
         self.addends = [0] * len(parameters)
         self.waiting_for = set(range(len(parameters)))
         self.launched = self.touched = False
@@ -58,7 +61,10 @@ class Bucket(ABC):
         self._prepare()
         self.addends[index] += 1
         into = self.late_total().narrow(0, self.offsets[index], self.sizes[index]) if self.launched else None
-        self._add(index, gradient.detach().reshape(-1), weight, into)
+        flat = gradient.detach()
+        if flat.is_complex() or flat.is_neg():  # asked here, since it is for every gradient
+            flat = as_real(flat.resolve_neg())
+        self._add(index, flat.reshape(-1), weight, into)
 
     def late_total(self) -> torch.Tensor:
         """The sums in `late`; zeros when this worker had no need of it."""
@@ -105,6 +111,13 @@ class Bucket(ABC):
         """Add a flat gradient to its part of `total`, or to `into`."""
 
 
+def _shaped(part: torch.Tensor, parameter: torch.nn.Parameter) -> torch.Tensor:
+    """A flat part as a gradient of the parameter."""
+    if parameter.is_complex():
+        return torch.view_as_complex(part.view(*parameter.shape, 2))
+    return part.view(parameter.shape)
+
+
 def cut(parameters: Iterable[torch.nn.Parameter], bucket_bytes: int) -> list[list[torch.nn.Parameter]]:
     """Group parameters, last first as backward reaches them, by dtype and device up to `bucket_bytes`."""
     groups: list[list[torch.nn.Parameter]] = []
@@ -137,8 +150,8 @@ class Layout(Generic[BucketT]):
         return len(parameters) == len(self.parameters) and all(map(self._is_placed, parameters))
 
     def _is_placed(self, parameter: torch.nn.Parameter) -> bool:
-        bucket, _ = self.bucket_of.get(parameter, (None, 0))
-        return bucket is not None and (bucket.flat.dtype, bucket.flat.device) == (
-            parameter.dtype,
-            parameter.device,
-        )
+        bucket, index = self.bucket_of.get(parameter, (None, 0))
+        if bucket is None:
+            return False
+        view = bucket.views[index]
+        return (view.dtype, view.device) == (parameter.dtype, parameter.device)

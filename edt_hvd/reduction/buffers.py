@@ -4,7 +4,8 @@ Every micro-batch starts from the buffers as they were when the step began. What
 weighted by its share of the batch's samples and summed in fixed point, so that after the step every worker
 has the same buffers, however the micro-batches were divided. For batch norm they are the mean of what each
 micro-batch alone would have left. The grid follows from the buffers at the start of the step. An
-integer's changes are counted as integers and their mean is rounded to one: it stays exact beyond 2**53.
+integer's changes are counted as integers and their mean is rounded to one: it stays exact beyond 2**53. For
+a number of micro-batches the mean is right, for a position in a queue it is not; a warning names the buffer.
 
 torch counts most writes to a tensor, but neither batch norm's to its statistics nor those through ``.data``.
 These show only in the bits, and comparing them costs as much as reading all buffers, masks and tables
@@ -13,6 +14,7 @@ that have changed without a count, and the others once a step. In the report of 
 on which are which: an uncounted change that is not the first step's must not depend on who has seen it.
 """
 
+import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -24,8 +26,10 @@ from typing_extensions import override
 
 from edt_hvd.errors import GradientError
 from edt_hvd.reduction import grid, reducer
-from edt_hvd.reduction.bits import bits_of
+from edt_hvd.reduction.bits import as_real, bits_of
+from edt_hvd.reduction.comparison import Description, form_of
 from edt_hvd.reduction.fixed_point_sum import NOTHING, FixedPointSum, read_sizes
+from edt_hvd.reduction.grad_modes import overwrite, version_of
 from edt_hvd.reduction.header import Report
 from edt_hvd.reduction.participant import StepParticipant
 
@@ -49,8 +53,8 @@ class _Buffer:
         self._owner = weakref.ref(owner)
         self.name = name
         self.tensor = start
-        self.start = start.detach().clone()
-        self.version = start._version
+        self.start = as_real(start.detach()).clone()
+        self.version = version_of(start)
         self.changes: FixedPointSum | None = None
 
     @property
@@ -67,7 +71,7 @@ class _Buffer:
     def surely_changed(self) -> bool:
         """Whether it may be taken as changed since `start` was taken or restored, without comparing bits."""
         owner = self.owner
-        if owner is None or self.current is not self.tensor or self.tensor._version != self.version:
+        if owner is None or self.current is not self.tensor or version_of(self.tensor) != self.version:
             return True
         return self.is_statistic and owner.training
 
@@ -82,11 +86,11 @@ class _Buffer:
 
     def restore(self) -> None:
         """Go back to the start."""
-        with torch.no_grad():
-            self.tensor.copy_(self.start)
+        as_it_was = torch.view_as_complex(self.start) if self.tensor.is_complex() else self.start
+        overwrite(self.tensor, as_it_was)
         if self.owner is not None:
             self.owner._buffers[self.name] = self.tensor
-        self.version = self.tensor._version
+        self.version = version_of(self.tensor)
 
     def sum_of_changes(self, addends: int) -> FixedPointSum:
         """The sum, begun when it is first asked for."""
@@ -114,9 +118,12 @@ class _Buffer:
     def add_change(self, weight: float, addends: int) -> None:
         """Add the change since the start, weighted; not of a cache that was dropped or got another shape."""
         current = self.current
-        if current is None or current.shape != self.start.shape:
+        if current is None:
             return
-        now = current.detach().double() if current.is_floating_point() else current.detach().long()
+        now = as_real(current.detach())
+        if now.shape != self.start.shape:
+            return
+        now = now.double() if now.is_floating_point() else now.long()
         change = (now - self._base()).double().reshape(-1)
         self.sum_of_changes(addends).add(change, weight)
 
@@ -159,8 +166,13 @@ def _differing(buffers: Iterable[_Buffer]) -> list[_Buffer]:
     ]
 
 
+def _below(module: torch.nn.Module, prefix: str) -> Iterator[tuple[str, torch.nn.Module]]:
+    for name, each in module.named_modules():
+        yield f"{prefix}{name}." if name else prefix, each
+
+
 def _has_mean(tensor: torch.Tensor) -> bool:
-    return tensor.layout == torch.strided and not tensor.is_complex()
+    return tensor.layout == torch.strided and not tensor.is_quantized
 
 
 class BufferMean(StepParticipant):
@@ -169,6 +181,7 @@ class BufferMean(StepParticipant):
     def __init__(self) -> None:
         self._modules: list[weakref.ref[torch.nn.Module]] = []
         self._buffers: dict[tuple[int, str], _Buffer] = {}
+        self._names: weakref.WeakKeyDictionary[torch.nn.Module, str] = weakref.WeakKeyDictionary()
         self._micro_batches = 1
         self._done: list[float] = []
         """Weights of the micro-batches that this worker has run in the step."""
@@ -178,9 +191,13 @@ class BufferMean(StepParticipant):
         """Of the buffers that have been through a step, whether one has changed without a count."""
         self._late: list[_Buffer] = []
         """Those that have changed in the present step without a count, and not in an earlier one."""
+        self._warned: weakref.WeakKeyDictionary[torch.nn.Module, set[str]] = weakref.WeakKeyDictionary()
+        """Names of the integers that a warning has named."""
 
-    def track(self, module: torch.nn.Module) -> None:
-        """Follow the buffers of `module` and its submodules."""
+    def track(self, module: torch.nn.Module, name: str | None = None) -> None:
+        """Follow the buffers of `module` and its submodules, which messages name so."""
+        if name is not None:
+            self._names[module] = name
         self._modules = [known for known in self._modules if known() not in (None, module)]
         self._modules.append(weakref.ref(module))
 
@@ -189,7 +206,7 @@ class BufferMean(StepParticipant):
         self._buffers = {}
 
     @override
-    def begin_pass(self, micro_batches: int, again: bool = False) -> None:
+    def begin_pass(self, micro_batches: int, again: bool = False, after_other: bool = False) -> None:
         self._micro_batches, self._done, self._late = micro_batches, [], []
         changed = _changed(self._buffers.values())
         known = {key: buffer for key, buffer in self._buffers.items() if buffer not in changed}
@@ -204,12 +221,39 @@ class BufferMean(StepParticipant):
 
     def _found(self) -> Iterator[tuple[torch.nn.Module, str, torch.Tensor]]:
         seen: set[int] = set()
-        for module in (module for reference in self._modules if (module := reference()) is not None):
+        for module, _ in self._named():
             for owner in module.modules():
                 for name, tensor in owner._buffers.items():
                     if tensor is not None and id(tensor) not in seen and _has_mean(tensor):
                         seen.add(id(tensor))
                         yield owner, name, tensor
+
+    @override
+    def describe(self) -> Description:
+        """The buffers; a cache, which is not in the ``state_dict``, may have another size on each worker."""
+        owners = {
+            id(owner): prefix for module, prefix in self._named() for prefix, owner in _below(module, prefix)
+        }
+        return {
+            f"the buffer {owners.get(owner_id, '')}{name}": "a cache"
+            if buffer.owner is not None and name in buffer.owner._non_persistent_buffers_set
+            else form_of(buffer.tensor)
+            for (owner_id, name), buffer in self._buffers.items()
+        }
+
+    def parameter_names(self) -> dict[torch.nn.Parameter, str]:
+        """The parameters of the tracked modules, by the first name that each has."""
+        found: dict[torch.nn.Parameter, str] = {}
+        for module, prefix in self._named():
+            for name, parameter in module.named_parameters():
+                found.setdefault(parameter, f"{prefix}{name}")
+        return found
+
+    def _named(self) -> Iterator[tuple[torch.nn.Module, str]]:
+        """The tracked modules, with what the names of their tensors begin with."""
+        for module in (module for reference in self._modules if (module := reference()) is not None):
+            name = self._names.get(module)
+            yield module, f"{name}." if name else ""
 
     @override
     def abandon_pass(self) -> None:
@@ -257,7 +301,7 @@ class BufferMean(StepParticipant):
         return rows.reshape(-1)
 
     @override
-    def finish_pass(self, reports: Report) -> None:
+    def finish_pass(self, reports: Report, divisor: float | None = None) -> None:
         """Average the buffers.
 
         Raises:
@@ -280,6 +324,25 @@ class BufferMean(StepParticipant):
             self._reduce([part for part in outside if part.dtype == dtype], f"outside.{dtype}")
         for buffer, addends, _ in changed:
             buffer.finish(by_all=addends == self._micro_batches)
+        self._warn_of_integers(buffer for buffer, *_ in changed)
+
+    def _warn_of_integers(self, changed: Iterable[_Buffer]) -> None:
+        """Name each integer among the buffers once, on the coordinator; those of batch norm count steps."""
+        for buffer in changed:
+            owner, dtype = buffer.owner, buffer.start.dtype
+            if owner is None or buffer.name == "num_batches_tracked" or hvd.rank() != 0:
+                continue
+            if dtype.is_floating_point or dtype == torch.bool or buffer.name in self._warned.get(owner, ()):
+                continue
+            self._warned.setdefault(owner, set()).add(buffer.name)
+            warnings.warn(
+                f"micro-batches have changed the integer buffer {buffer.name} of a {type(owner).__name__}: "
+                "like every buffer, it becomes the mean of what the step's micro-batches make of it. A "
+                "counter then counts steps, but a position in a queue is wrong, and so is the queue: change "
+                "both after the loop over the step, on all workers alike, with what edt_hvd.gather() "
+                "collects ('A queue of earlier samples' in docs/recipes.md)",
+                stacklevel=2,
+            )
 
     def _agree(self, flags: Sequence[int]) -> None:
         """Note which buffers change without a count, given what any worker has seen."""
@@ -313,7 +376,12 @@ def invalidate() -> None:
     _mean.reset()
 
 
-def track(module: torch.nn.Module) -> None:
-    """Average the buffers of `module` over every step's micro-batches from now on."""
-    _mean.track(module)
+def parameter_names() -> dict[torch.nn.Parameter, str]:
+    """The names of the parameters in all models that a state or a distributed optimizer was given."""
+    return _mean.parameter_names()
+
+
+def track(module: torch.nn.Module, name: str | None = None) -> None:
+    """Average the buffers of `module`, a state's value of that name, over every step's micro-batches."""
+    _mean.track(module, name)
     reducer.register(_mean)

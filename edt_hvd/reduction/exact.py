@@ -25,7 +25,6 @@ from edt_hvd.reduction.header import Report
 from edt_hvd.reduction.reducer import BucketReducer
 
 _INTEGERS: dict[IntegerBits, torch.dtype] = {32: torch.int32, 64: torch.int64}
-_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 class ExactBucket(Bucket):
@@ -64,10 +63,10 @@ class ExactBucket(Bucket):
             for number, part in enumerate(parts):
                 self._reduce(part, f"{self.name}.{index}.outside.{number}")
 
-    def read(self) -> None:
-        """Turn the sums into gradients, from the first: none overwrites integers that are still needed."""
+    def read(self, divisor: float | None) -> None:
+        """Turn the sums, divided, into gradients, from the first: none overwrites integers still needed."""
         for each, part in zip(self.sums, self.parts, strict=True):
-            each.read(part)
+            each.read(part, divisor)
 
 
 class ExactReducer(BucketReducer[ExactBucket]):
@@ -99,13 +98,6 @@ class ExactReducer(BucketReducer[ExactBucket]):
         super().__init__(name, parameters, bucket_bytes)
 
     def _new_bucket(self, name: str, parameters: Sequence[torch.nn.Parameter]) -> ExactBucket:
-        for parameter in parameters:
-            if parameter.dtype not in _FLOATS:
-                known = ", ".join(str(dtype) for dtype in _FLOATS)
-                raise GradientError(
-                    f'reduction="exact" cannot sum gradients of {parameter.dtype}, only of {known}; '
-                    'choose reduction="ring"'
-                )
         return ExactBucket(name, parameters, self._bits)
 
     # The history, as a state.
@@ -113,7 +105,7 @@ class ExactReducer(BucketReducer[ExactBucket]):
     def state_dict(self) -> dict[str, Any]:
         """The history from which the next step's grids follow."""
         exponents = [self._exponents.get(parameter, NOTHING) for parameter in self._parameters()]
-        return {"exponents": torch.tensor(exponents, dtype=torch.int16), "passes": self._passes}
+        return {"exponents": torch.tensor(exponents, dtype=torch.int16, device="cpu"), "passes": self._passes}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved history.
@@ -140,8 +132,8 @@ class ExactReducer(BucketReducer[ExactBucket]):
     # The loop over a step.
 
     @override
-    def begin_pass(self, micro_batches: int, again: bool = False) -> None:
-        super().begin_pass(micro_batches, again)
+    def begin_pass(self, micro_batches: int, again: bool = False, after_other: bool = False) -> None:
+        super().begin_pass(micro_batches, again, after_other)
         self._micro_batches = micro_batches
         if not self._history_agreed:
             self._exponents, self._passes, self._history_agreed = {}, 0, True
@@ -168,7 +160,7 @@ class ExactReducer(BucketReducer[ExactBucket]):
         return np.concatenate([checksum, exponents, special, super().report()]).astype(np.int32)
 
     @override
-    def finish_pass(self, reports: Report) -> None:
+    def finish_pass(self, reports: Report, divisor: float | None = None) -> None:
         """Reduce.
 
         Raises:
@@ -187,7 +179,7 @@ class ExactReducer(BucketReducer[ExactBucket]):
         addends = common[:, :count].sum(axis=0).tolist()
         self._check_range(addends, exponents)
         self._outside = dict(zip(self._trainable, zip(exponents, special, strict=True), strict=True))
-        super().finish_pass(common)
+        super().finish_pass(common, divisor)
         self._remember(addends, exponents)
         self._warn_of(special)
 
@@ -195,7 +187,7 @@ class ExactReducer(BucketReducer[ExactBucket]):
         found = [self._outside[parameter] for parameter in bucket.parameters]
         bucket.reduce_outside([exponent for exponent, _ in found], [special for _, special in found])
         bucket.synchronize()
-        bucket.read()
+        bucket.read(self._divisor)
 
     def _check_range(self, addends: Sequence[int], exponents: Sequence[int]) -> None:
         for (parameter, each), count, exponent in zip(self._sums(), addends, exponents, strict=True):

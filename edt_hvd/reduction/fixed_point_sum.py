@@ -58,7 +58,7 @@ class FixedPointSum:
 
         Args:
             values: on the device of `total`.
-            weight: positive, 1 at most.
+            weight: positive.
             into: what is inside the limit is added to this tensor like `total`, for the owner to add to it.
 
         On a GPU, asking how large the values are would wait for it; `read_sizes` does so for many at once,
@@ -120,30 +120,31 @@ class FixedPointSum:
             self.special = torch.zeros_like(self.total, dtype=torch.float32)
         return self.special
 
-    def read(self, out: torch.Tensor) -> None:
+    def read(self, out: torch.Tensor, divisor: float | None = None) -> None:
         """Write the sum into `out`, rounded once from float64; inf and nan where the addends had any.
 
-        This ends the sum: what lay outside the limit is dropped.
+        With a divisor, the sum in float64 is divided by it. This ends the sum: what lay outside the limit is
+        dropped.
 
         Args:
             out: may be in the memory of `total`, beginning with it or before it, if its elements are no
                 larger. `total` is used up then.
         """
         scale = math.ldexp(1.0, -self.grid.scale)
-        is_plain = not self._levels and self.special is None
+        is_plain = not self._levels and self.special is None and divisor is None
         if not _overlap(out, self.total):
             pieces: Iterable[slice] = [slice(None)] if is_plain else self._pieces(PIECE)
             for piece in pieces:
-                self._read_piece(piece, scale, out[piece])
+                self._read_piece(piece, scale, divisor, out[piece])
         else:
             for piece in self._pieces(READ_PIECE if is_plain else PIECE):
                 found = torch.empty_like(out[piece])
-                self._read_piece(piece, scale, found)
+                self._read_piece(piece, scale, divisor, found)
                 out[piece] = found  # over integers that have been read, since none of its elements is larger
         self._levels, self.special = {}, None
 
-    def _read_piece(self, piece: slice, scale: float, out: torch.Tensor) -> None:
-        if not self._levels and self.special is None:
+    def _read_piece(self, piece: slice, scale: float, divisor: float | None, out: torch.Tensor) -> None:
+        if not self._levels and self.special is None and divisor is None:
             _to_float(self.total[piece], scale, out)
             return
         value = torch.zeros_like(out, dtype=torch.float64)
@@ -151,6 +152,8 @@ class FixedPointSum:
             unit = math.ldexp(1.0, self.grid.level_unit(level) - self.grid.scale)
             value += self._levels[level][piece].double() * unit
         value += self.total[piece].double() * scale
+        if divisor is not None:
+            value /= divisor
         if self.special is not None:
             special = self.special[piece]
             value = torch.where(special == 0, value, special.double())

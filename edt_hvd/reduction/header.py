@@ -5,10 +5,11 @@ their own), holds the weighted losses of its micro-batches, and what the parts o
 """
 
 import math
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from fractions import Fraction
+from typing import NamedTuple
 
 import horovod.torch as hvd
 import numpy as np
@@ -21,6 +22,27 @@ from edt_hvd.world import stages
 Report = NDArray[np.int32]
 
 
+class Weighting(IntEnum):
+    """Where the weight of a micro-batch comes from."""
+
+    SAMPLES = 0
+    GIVEN = 1
+
+
+class Loss(NamedTuple):
+    """The loss of a micro-batch.
+
+    Attributes:
+        value: the mean loss times the weight.
+        weight: what the script gave; 0 where it is the share of the batch's samples.
+        weighting: which of both; None where there was no backward pass.
+    """
+
+    value: float
+    weight: float = 0.0
+    weighting: Weighting | None = None
+
+
 @dataclass(frozen=True)
 class Header:
     """The rows of all workers.
@@ -28,22 +50,34 @@ class Header:
     Attributes:
         stop_wanted: the launcher has announced a new world to some worker.
         loss: the whole batch's mean loss, correctly rounded, so that it does not depend on who computed what.
+        weight: the sum of the weights that the script gave; None where it gave none.
         reports: for each part of the reduction, one row a worker.
     """
 
     stop_wanted: bool
     loss: float
+    weight: float | None
     reports: tuple[Report, ...]
 
 
-def exchange(stop_wanted: bool, losses: Sequence[float], capacity: int, reports: Sequence[Report]) -> Header:
+class WorkersReturned(BaseException):
+    """The elastic function has returned on other workers, which take part in no more collectives.
+
+    No `Exception`: a script's own handlers must let it through to `returning`, which says where and when.
+    """
+
+
+def exchange(stop_wanted: bool, losses: Sequence[Loss], capacity: int, reports: Sequence[Report]) -> Header:
     """Send this worker's row and receive everybody's. A collective.
 
     Args:
         stop_wanted: as in `Header`.
-        losses: this worker's weighted losses, `capacity` of them at most.
+        losses: of this worker's micro-batches, `capacity` of them at most.
         capacity: the largest number of losses that a worker may have; the same everywhere.
         reports: integers, as many as on every other worker.
+
+    Raises:
+        GradientError: the script has given weights for some micro-batches only.
     """
     lengths = [len(report) for report in reports]
     row = np.zeros(
@@ -51,35 +85,51 @@ def exchange(stop_wanted: bool, losses: Sequence[float], capacity: int, reports:
         dtype=[
             ("stop", np.int64),
             ("losses", np.float64, (capacity,)),
+            ("weights", np.float64, (capacity,)),
+            ("kinds", np.int64, (len(Weighting),)),
             ("reports", np.int32, (sum(lengths) + sum(lengths) % 2,)),
         ],
     )
     row["stop"] = stop_wanted
-    row["losses"][0, : len(losses)] = losses
+    row["losses"][0, : len(losses)] = [each.value for each in losses]
+    row["weights"][0, : len(losses)] = [each.weight for each in losses]
+    for each in losses:
+        if each.weighting is not None:
+            row["kinds"][0, each.weighting] = 1
     if reports:
         row["reports"][0, : sum(lengths)] = np.concatenate(reports)
     rows = gather(row, "edt.header")
     parts = np.split(rows["reports"][:, : sum(lengths)], np.cumsum(lengths)[:-1], axis=1) if reports else []
-    return Header(bool(rows["stop"].any()), exact_sum(rows["losses"].ravel().tolist()), tuple(parts))
+    loss, weight = mean_loss(
+        rows["losses"].ravel().tolist(),
+        rows["weights"].ravel().tolist(),
+        [bool(column.any()) for column in rows["kinds"].T],
+    )
+    return Header(bool(rows["stop"].any()), loss, weight, tuple(parts))
 
 
-def check_lengths(lengths: Sequence[int]) -> None:
-    """Check that all workers have reports of the same lengths. A collective.
+def mean_loss(
+    losses: Sequence[float], weights: Sequence[float], kinds: Sequence[bool]
+) -> tuple[float, float | None]:
+    """A batch's mean loss, and the sum of the weights that the script gave.
+
+    Args:
+        losses: of micro-batches, weighted.
+        weights: given by the script.
+        kinds: which of `Weighting` there are.
 
     Raises:
-        GradientError: they differ, because the workers train other parameters or have other buffers.
+        GradientError: both.
     """
-    row = np.zeros(1, dtype=[("count", np.int64), ("total", np.int64), ("checksum", np.int64)])
-    row["count"], row["total"] = len(lengths), sum(lengths)
-    row["checksum"] = zlib.crc32(np.array(lengths, dtype=np.int64).tobytes())
-    rows = gather(row, "edt.lengths")
-    if (rows != rows[0]).any():
-        counts = ", ".join(f"worker {rank}: {found['total']}" for rank, found in enumerate(rows))
+    if all(kinds):
         raise GradientError(
-            "the workers do not train the same: their trainable parameters and buffers, or their optimizers, "
-            f"differ in number (values to report: {counts}). Workers that join run the script from its "
-            "beginning, so make models and optimizers there, and change them by what the state says"
+            "step.backward() was given a weight for some micro-batches of a step and none for others; pass "
+            "one in every call, 0 where there is nothing to average over"
         )
+    if not kinds[Weighting.GIVEN]:
+        return exact_sum(losses), None
+    weight = exact_sum(weights)
+    return exact_sum(losses) / weight if weight else math.nan, weight
 
 
 def check_steps(steps: Sequence[int]) -> None:
@@ -96,22 +146,43 @@ def check_steps(steps: Sequence[int]) -> None:
         )
 
 
+def check_outside(flags: Sequence[int]) -> None:
+    """Check that all workers or none have gradients from outside the loop over a step.
+
+    Raises:
+        GradientError: only some have.
+    """
+    if any(flags) and not all(flags):
+        ranks = ", ".join(str(rank) for rank, flag in enumerate(flags) if flag)
+        raise GradientError(
+            "loss.backward() outside the loop over a step's micro-batches has left gradients on rank "
+            f"{ranks} only; call it on every worker, or optimizer.zero_grad() after it where they are not to "
+            "be trained on"
+        )
+
+
 def gather(row: NDArray[np.void], name: str) -> NDArray[np.void]:
     """The rows of all workers, in the order of their ranks. A collective.
 
-    Every worker adds its row to a table that is zero elsewhere, so one small all-reduce is all it takes.
+    Every worker adds its row, and a one before it, to a table that is zero elsewhere, so one small all-reduce
+    is all it takes. Horovod fills in zeros for a worker that waits in `hvd.join()`.
 
     Args:
         row: one structured element whose size is a multiple of eight bytes; the same type everywhere.
         name: of the all-reduce; one for each kind of row, so that Horovod recognises it.
+
+    Raises:
+        WorkersReturned: The elastic function has returned on some workers.
     """
     if hvd.size() == 1:
         return row
-    table = np.zeros((hvd.size(), row.nbytes // 8), dtype=np.int64)
-    table[hvd.rank()] = row.view(np.int64)
+    table = np.zeros((hvd.size(), 1 + row.nbytes // 8), dtype=np.int64)
+    table[hvd.rank()] = 1, *row.view(np.int64)
     with stages.waiting_for_others():
         hvd.allreduce_(torch.from_numpy(table), name=name, op=hvd.Sum)
-    return table.view(row.dtype).reshape(-1)
+    if not table[:, 0].all():
+        raise WorkersReturned
+    return table[:, 1:].copy().view(row.dtype).reshape(-1)
 
 
 def exact_sum(values: Sequence[float]) -> float:

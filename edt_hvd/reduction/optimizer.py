@@ -2,13 +2,15 @@
 
 import itertools
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, get_args
 
 import torch
 
 from edt_hvd.reduction import buffers, reducer
 from edt_hvd.reduction.bucket import BUCKET_BYTES
+from edt_hvd.reduction.comparison import Description, form_of, text_of
+from edt_hvd.reduction.compilation import compile_by_shape
 from edt_hvd.reduction.exact import ExactReducer
 from edt_hvd.reduction.grid import IntegerBits
 from edt_hvd.reduction.ring import RingReducer
@@ -83,21 +85,42 @@ def DistributedOptimizer(  # noqa: N802 - the name Horovod's users know
             for number, parameter in enumerate(group["params"])
         ]
 
-    name = str(next(_serial))
+    serial = next(_serial)
+    name = str(serial)
+
+    def description() -> Description:
+        held = alive()
+        what = f"distributed optimizer {serial + 1}"
+        own = f"{type(held).__name__}, reduction={reduction!r}, {integer_bits} bits, {bucket_bytes=}"
+        return {what: own} | _described(what, groups())
+
     own: ExactReducer | RingReducer
     if reduction == "exact":
         own = ExactReducer(name, parameters, bucket_bytes, integer_bits, names)
+        compile_by_shape()
     else:
         own = RingReducer(name, parameters, bucket_bytes)
+    own.description = description
     reducer.register(own)
     optimizer._edt_reducer = own  # type: ignore[attr-defined]
 
-    def before_step(*_: Any) -> None:
+    _hook_steps(optimizer, parameters)
+    return optimizer
+
+
+def _hook_steps(optimizer: torch.optim.Optimizer, parameters: Callable[[], list[torch.nn.Parameter]]) -> None:
+    """Tell the reducers of its parameters when it steps."""
+
+    def before(*_: Any) -> None:
         for each in reducer.reducers_of(parameters()):
             each.before_optimizer_step()
 
-    optimizer.register_step_pre_hook(before_step)
-    return optimizer
+    def after(*_: Any) -> None:
+        for each in reducer.reducers_of(parameters()):
+            each.expire()
+
+    optimizer.register_step_pre_hook(before)
+    optimizer.register_step_post_hook(after)
 
 
 def reducer_of(value: Any) -> ExactReducer | RingReducer | None:
@@ -120,6 +143,20 @@ def _check_parameters(optimizer: torch.optim.Optimizer, known: Iterable[torch.nn
                 f"{foreign} of {len(group['params'])} parameters in the optimizer's group {number} are not "
                 "the model's; build the optimizer from the parameters of the model passed here"
             )
+
+
+def _described(what: str, groups: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What the parameters of an optimizer and its options are."""
+    known = buffers.parameter_names()
+    found: dict[str, str] = {}
+    for group_number, group in enumerate(groups):
+        where = f"group {group_number} of {what}"
+        for number, parameter in enumerate(group["params"]):
+            form = form_of(parameter) if parameter.requires_grad else f"{form_of(parameter)}, frozen"
+            found[f"parameter {number} in {where}"] = " ".join([known.get(parameter, "of no model"), form])
+        options = (item for item in group.items() if item[0] not in ("params", "param_names"))
+        found |= {f"{option} in {where}": text_of(value) for option, value in options}
+    return found
 
 
 def _listed(choices: Any) -> str:

@@ -19,11 +19,16 @@ from typing_extensions import override
 
 from edt_hvd.errors import GradientError
 from edt_hvd.reduction import agreement, header
-from edt_hvd.reduction.bits import fingerprint
+from edt_hvd.reduction.bits import as_real, fingerprint
 from edt_hvd.reduction.bucket import BUCKET_BYTES, BucketT, Layout, cut
+from edt_hvd.reduction.comparison import Description
+from edt_hvd.reduction.grad_modes import ordinary_tensors
 from edt_hvd.reduction.header import Report
 from edt_hvd.reduction.participant import StepParticipant
 from edt_hvd.world import stages
+
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+"""Of which gradients, or the parts of complex ones, can be summed."""
 
 _registered: "list[weakref.ref[StepParticipant]]" = []
 _may_have_stale = False
@@ -55,6 +60,11 @@ def active() -> tuple[StepParticipant, ...]:
     return tuple(each for _, each in living)
 
 
+def describe() -> Description:
+    """What must be the same on every worker, of all participants."""
+    return {what: value for each in active() for what, value in each.describe().items()}
+
+
 def not_reduced(parameters: Iterable[torch.nn.Parameter]) -> list[torch.nn.Parameter]:
     """Those of the parameters that no distributed optimizer has."""
     reducers = _bucket_reducers()
@@ -81,6 +91,12 @@ def begin_loop() -> None:
         each.steps = 0
 
 
+def note_commit() -> None:
+    """The state is committed: gradients that no optimizer has stepped on are not part of it."""
+    for each in _bucket_reducers():
+        each.expire()
+
+
 def sends_headers() -> bool:
     """Whether every optimizer step sends a header, because some optimizer is distributed."""
     return bool(_bucket_reducers())
@@ -91,6 +107,23 @@ def reset() -> None:
     agreement.reset()
     for participant in active():
         participant.reset()
+
+
+def _check_types(parameters: Iterable[torch.nn.Parameter]) -> None:
+    """Check that the gradients of these parameters can be summed.
+
+    Raises:
+        GradientError: they are of another type, such as an 8-bit float.
+    """
+    for parameter in parameters:
+        if as_real(parameter.detach()).dtype not in _FLOATS:
+            known = ", ".join(str(dtype).removeprefix("torch.") for dtype in _FLOATS)
+            raise GradientError(
+                f"a parameter of {parameter.dtype} and shape {list(parameter.shape)} is trainable, and "
+                f"gradients of that type cannot be summed, only of {known} and complex numbers of these; "
+                "keep it in one of them and convert it in the forward pass, or freeze it with "
+                "requires_grad_(False)"
+            )
 
 
 class BucketReducer(StepParticipant, Generic[BucketT]):
@@ -104,6 +137,11 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
     loop over the step ends. Gradients that come after their bucket was launched are reduced on their own. A
     bucket for which no worker has a gradient is not reduced.
 
+    As in torch, gradients add up until the optimizer has stepped: those of passes over different steps, and
+    what backward passes outside the loop over a step have left in ``.grad``. A further pass over the same
+    step replaces those of that step. Other than in torch, gradients from before the optimizer's last step, or
+    the last commit, are not added to.
+
     Args:
         name: of this reducer's all-reduces, other than that of any other reducer.
         parameters: gives the optimizer's parameters; asked at every step, since they may change.
@@ -111,6 +149,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
 
     Attributes:
         steps: of the optimizer since the last pass; the same on every worker.
+        description: gives what must be the same on every worker.
     """
 
     def __init__(
@@ -122,6 +161,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         self._name = name
         self._parameters = parameters
         self._bucket_bytes = bucket_bytes
+        self.description: Callable[[], Description] = dict
         self._current: Layout[BucketT] = Layout([], [])
         self._spare: Layout[BucketT] = Layout([], [])
         self._hooks: dict[torch.nn.Parameter, Any] = {}
@@ -129,10 +169,21 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         self.must_be_stepped = False
         self.steps = 0
         self._was_left = False
-        self._kept: dict[torch.nn.Parameter, torch.Tensor | None] = {}
+        self._present: dict[torch.nn.Parameter, torch.Tensor] = {}
+        """The gradients that were there when the pass began."""
+        self._base: dict[torch.nn.Parameter, torch.Tensor] = {}
+        """Those of them that the pass, and further ones over the same step, add to."""
+        self._base_unreduced = False
+        self._fresh = False
+        """Gradients have come since the optimizer's last step and the last commit."""
+        self._after_other = False
+        self._expired: dict[BucketT, int] = {}
+        """The versions of buckets with gradients of passes that have been stepped on."""
+        self._added_to_expired = False
         self._reduced = False
         self._unreduced = False
         self._weight: float | None = None
+        self._divisor: float | None = None
         self._scaled: bool | None = None
         self._last = self._launching = False
         self._repeated = False
@@ -146,8 +197,13 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         self._in_pass = self.must_be_stepped = self._was_left = False
         self._reduced = self._unreduced = self._last = self._launching = False
         self._weight = None
-        self._kept = {}
+        self._fresh = self._added_to_expired = self._base_unreduced = False
+        self._present, self._base, self._expired = {}, {}, {}
         self.steps = 0
+
+    @override
+    def describe(self) -> Description:
+        return self.description()
 
     def has(self, parameter: torch.nn.Parameter) -> bool:
         """Whether its optimizer has this parameter."""
@@ -160,16 +216,45 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
     # The loop over a step.
 
     @override
-    def begin_pass(self, micro_batches: int, again: bool = False) -> None:
-        self._kept = {parameter: parameter.grad for parameter in self._trainable} if again else {}
-        self._layout()
+    def begin_pass(self, micro_batches: int, again: bool = False, after_other: bool = False) -> None:
+        parameters = self._own_trainable()
+        found = parameters if self._current.is_of(parameters) else {*self._trainable, *parameters}
+        self._present = {p: p.grad for p in found if p.grad is not None}
+        self._unreduced = self._unreduced and bool(self._present)
+        self._after_other = after_other and self._fresh
+        if again:
+            self._base = {p: gradient for p, gradient in self._base.items() if p in self._present}
+        else:
+            self._base = self._to_be_added_to()
+            self._unreduced = self._base_unreduced = self._unreduced and bool(self._base)
+            self._present = self._base
+        self._added_to_expired, self._expired = False, {}
+        self._layout(parameters)
         for bucket in self._buckets:
             bucket.begin()
         for parameter in self._trainable:
             parameter.grad = None
-        self._repeated = self._was_left = self._unreduced = self.must_be_stepped = False
-        self._reduced = self._reduced and again
+        self._repeated = self._was_left = self.must_be_stepped = False
+        self._reduced = self._reduced and (again or bool(self._base))
         self._in_pass = True
+
+    def _to_be_added_to(self) -> dict[torch.nn.Parameter, torch.Tensor]:
+        """The gradients that a pass over another step adds to; buckets are about to be written to.
+
+        Raises:
+            GradientError: a backward pass outside the loop over a step has added to gradients that the
+                optimizer has stepped on.
+        """
+        if not self._fresh or not self._present:
+            return {}
+        self._refuse_expired()
+        if self._scaled and not all(bool(each.isfinite().all()) for each in self._present.values()):
+            return {}  # a gradient scaler has left the optimizer's step out
+        views = {p: bucket.views[index] for p, (bucket, index) in self._bucket_of.items()}
+        return {
+            p: gradient.clone() if gradient is views.get(p) else gradient
+            for p, gradient in self._present.items()
+        }
 
     @override
     def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
@@ -183,11 +268,15 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
 
     @override
     def abandon_pass(self) -> None:
-        self._in_pass, self._was_left, self._kept = False, True, {}
+        self._in_pass, self._was_left = False, True
+        self._fresh = self._unreduced = self._base_unreduced = False
+        self._present, self._base = {}, {}
 
     @override
     def report(self) -> Report:
-        """How many gradients each trainable parameter had, which buckets got some late, and `steps`.
+        """How many gradients each trainable parameter had, which buckets got some late, and two numbers.
+
+        These are whether there are gradients from outside the loop over a step, and `steps`.
 
         Raises:
             GradientError: the loop has put gradients into ``.grad`` by itself.
@@ -201,25 +290,39 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         located = [self._bucket_of[parameter] for parameter in self._trainable]
         late = [bucket.late is not None for bucket in self._buckets]
         addends = [bucket.addends[index] for bucket, index in located]
-        return np.array([*addends, *late, self.steps], dtype=np.int32)
+        return np.array([*addends, *late, self._unreduced, self.steps], dtype=np.int32)
 
     @override
-    def finish_pass(self, reports: Report) -> None:
+    def finish_pass(self, reports: Report, divisor: float | None = None) -> None:
         """Reduce.
 
         Raises:
-            GradientError: the optimizer has not stepped on every worker since the last pass.
+            GradientError: the optimizer has not stepped on every worker since the last pass; only some have
+                gradients from outside the loop over a step; or the pass has gradients for a step whose
+                earlier ones have been added to another step's.
         """
         header.check_steps(reports[:, -1].tolist())
-        self.steps = 0
-        addends, late = np.split(reports[:, :-1].sum(axis=0), [len(self._trainable)])
+        header.check_outside(reports[:, -2].tolist())
+        self.steps, self._divisor = 0, divisor
+        addends, late = np.split(reports[:, :-2].sum(axis=0), [len(self._trainable)])
+        if self._after_other and addends.any():
+            raise GradientError(
+                "another pass over a step after one over another loader's step: its gradients would replace "
+                "the step's earlier ones, which the other's have been added to; call optimizer.step() or "
+                "optimizer.zero_grad() before it, or end the passes over one step before the next"
+            )
         self._reduce(addends, late)
         if any(len(bucket.waiting_for) < len(bucket.parameters) for bucket in self._buckets):
             self._overlapping = not self._repeated
-        if not addends.any():
-            for parameter, gradient in self._kept.items():
+        if addends.any():
+            self._unreduced = self._base_unreduced
+            for parameter, gradient in self._base.items():
+                parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
+            self._fresh = True
+        else:
+            for parameter, gradient in self._present.items():
                 parameter.grad = gradient
-        self._in_pass, self._reduced, self._kept = False, True, {}
+        self._in_pass, self._reduced, self._present = False, True, {}
         self.must_be_stepped = bool(addends.any()) and self._scaled is False  # a scaler may leave a step out
 
     # The optimizer.
@@ -233,7 +336,8 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         how many workers there are.
 
         Raises:
-            GradientError: inside the loop over a step's micro-batches, or after one that was left early.
+            GradientError: inside the loop over a step's micro-batches, or after one that was left early; or
+                gradients that were stepped on have been added to outside of it.
         """
         if self._in_pass:
             raise GradientError(
@@ -246,13 +350,31 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
                 "break for instance: there are no gradients of the whole batch; let that loop run to its end"
             )
         if self._unreduced:
+            self._refuse_expired()
             self._average_gradients()
         self._reduced = self._unreduced = self.must_be_stepped = False
         self.steps += 1
 
+    def expire(self) -> None:
+        """The gradients that are there have been used: what comes next takes their place."""
+        self._fresh, self._base, self._base_unreduced = False, {}, False
+        self._expired = {
+            bucket: bucket.flat._version
+            for bucket in self._buckets
+            if bucket.touched and not bucket.flat.is_inference()
+        }
+
+    def _refuse_expired(self) -> None:
+        if self._added_to_expired and any(p.grad is not None and p.grad.any() for p in self._trainable):
+            raise GradientError(
+                "loss.backward() outside the loop over a step's micro-batches has added to gradients that "
+                "optimizer.step() has used already; call optimizer.zero_grad() before it"
+            )
+
     def _average_gradients(self) -> None:
         """Average over the workers. A collective."""
-        self._layout()
+        with ordinary_tensors():
+            self._layout(self._own_trainable())
         missing: Report = np.array([parameter.grad is None for parameter in self._trainable], dtype=np.int32)
         for bucket in self._buckets:
             for parameter, view in zip(bucket.parameters, bucket.views, strict=True):
@@ -263,7 +385,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
                 parameter.grad = view
         compared = self._buckets if self._reduced and hvd.size() > 1 else []
         prints = np.array([fingerprint(bucket.flat) for bucket in compared], dtype=np.int64).view(np.int32)
-        absent, found = agreement.exchange([missing, prints]).reports
+        absent, found = agreement.exchange([missing, prints], describe=describe).reports
         differ = (found != found[0]).any()
         if differ:
             self._note_difference()
@@ -306,10 +428,13 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
 
     def _accumulated(self, parameter: torch.nn.Parameter) -> None:
         """Autograd has finished the gradient of `parameter`."""
-        if not self._in_pass:
-            self._unreduced = True
-            return
         gradient = parameter.grad
+        if not self._in_pass:
+            self._unreduced = self._fresh = True
+            if self._expired and parameter in self._bucket_of:
+                bucket, index = self._bucket_of[parameter]
+                self._note_addition(bucket, gradient is bucket.views[index])
+            return
         if gradient is None or parameter not in self._bucket_of:
             return
         if self._weight is None:
@@ -324,6 +449,15 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         parameter.grad = None
         if self._last:
             self._arrived(bucket, index)
+
+    def _note_addition(self, bucket: BucketT, in_place: bool) -> None:
+        """Note whether a gradient was added to one that was stepped on; `zero_grad` writes, too."""
+        if in_place and bucket in self._expired:
+            self._expired[bucket] += 1
+            if bucket.flat._version == self._expired[bucket]:
+                self._added_to_expired = True
+            else:
+                del self._expired[bucket]
 
     def _arrived(self, bucket: BucketT, index: int) -> None:
         """The last micro-batch has added to the bucket."""
@@ -346,10 +480,12 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
     def _bucket_of(self) -> dict[torch.nn.Parameter, tuple[BucketT, int]]:
         return self._current.bucket_of
 
-    def _layout(self) -> None:
-        """Put the trainable parameters into buckets, anew when they are others than last time."""
+    def _own_trainable(self) -> list[torch.nn.Parameter]:
         later = self._of_later_reducers()
-        parameters = [p for p in self._parameters() if p.requires_grad and p not in later]
+        return [p for p in self._parameters() if p.requires_grad and p not in later]
+
+    def _layout(self, parameters: list[torch.nn.Parameter]) -> None:
+        """Put the trainable parameters into buckets, anew when they are others than last time."""
         if self._current.is_of(parameters):
             return
         self._hook_all()
@@ -360,6 +496,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         if self._spare.is_of(parameters):
             self._current = self._spare
         else:
+            _check_types(parameters)
             groups = cut(parameters, self._bucket_bytes)
             names = (f"edt.{self._name}.bucket.{number}" for number in itertools.count())
             self._current = Layout(parameters, [self._new_bucket(next(names), group) for group in groups])

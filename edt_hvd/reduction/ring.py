@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import torch
+from typing_extensions import override
 
 from edt_hvd.reduction.bucket import Bucket
 from edt_hvd.reduction.reducer import BucketReducer
@@ -25,3 +26,8 @@ class RingReducer(BucketReducer[RingBucket]):
 
     def _new_bucket(self, name: str, parameters: Sequence[torch.nn.Parameter]) -> RingBucket:
         return RingBucket(name, parameters)
+
+    @override
+    def _read(self, bucket: RingBucket) -> None:
+        if self._divisor is not None:
+            bucket.flat.div_(self._divisor)

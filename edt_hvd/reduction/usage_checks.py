@@ -7,6 +7,7 @@ the others, which show in what they do anyway.
 
 import dis
 import functools
+import inspect
 import itertools
 import warnings
 from collections.abc import Callable, Iterator
@@ -109,6 +110,26 @@ def refuse_unpacking(caller: FrameType) -> None:
         raise TypeError(
             "a step is assigned to several names, as a batch would be; the loader gives steps, and a step "
             "micro-batches: for step in state.loader: for inputs, targets in step: ..."
+        )
+
+
+def check_counting(caller: FrameType) -> None:
+    """Look for a count of the steps that a generator between it and the loader keeps from being corrected.
+
+    Warns:
+        UserWarning: `caller` is such a generator, of tqdm for instance, and its caller enumerates it.
+    """
+    counting = caller.f_back if caller.f_code.co_flags & inspect.CO_GENERATOR else None
+    if counting is None or "enumerate" not in counting.f_code.co_names:
+        return
+    instructions = dis.get_instructions(counting.f_code)
+    following = next((each for each in instructions if each.offset > counting.f_lasti), None)
+    if following is not None and following.opname == "UNPACK_SEQUENCE":
+        warnings.warn(
+            "enumerate() around another iterator over the loader, tqdm for instance, counts from 0 where the "
+            "loop begins in the middle of an epoch, after a resize; use step.index for the number, or "
+            "enumerate the loader itself: tqdm(enumerate(state.loader))",
+            stacklevel=4,
         )
 
 

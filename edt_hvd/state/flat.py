@@ -62,7 +62,7 @@ class FlatTree:
         for offset, tensor in self._tensors:
             first, last = max(start, offset), min(stop, offset + tensor.nbytes)
             if first < last:
-                own = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+                own = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
                 into[first - start : last - start].copy_(own[first - offset : last - offset])
 
     def _refer_to(self, leaf: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from edt_hvd.reduction.grad_modes import version_of
 from edt_hvd.state.snapshot import copied, tensor_bytes
 
 ROLLBACK_POINT_BYTES = 2**20
@@ -72,7 +73,7 @@ class RollbackPoint:
             counted: see the class.
         """
         left_out = {
-            (name, key): LeftOut(small[name][key].detach(), small[name][key]._version)
+            (name, key): LeftOut(small[name][key].detach(), version_of(small[name][key]))
             for name, key in large
             if key in small[name]
         }
@@ -110,7 +111,7 @@ class RollbackPoint:
         tree = dict(self.tree)
         for (name, key), then in self.left_out.items():
             now, copy = small[name].get(key), full.get(name, {}).get(key) if full else None
-            if now is None or now._version != then.version:
+            if now is None or version_of(now) != then.version:
                 return None
             if not ((name, key) in self.counted and then.is_at(now)):
                 if copy is None or not _same_bits(now, copy):

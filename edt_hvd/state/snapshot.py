@@ -127,6 +127,6 @@ def _copy_leaf(leaf: Any, into: Any) -> Any:
     if fits and (not leaf.is_cuda or into.is_pinned()):
         target = into
     else:
-        target = torch.empty(leaf.shape, dtype=leaf.dtype, pin_memory=leaf.is_cuda)
+        target = torch.empty(leaf.shape, dtype=leaf.dtype, device="cpu", pin_memory=leaf.is_cuda)
     with torch.no_grad():
         return target.copy_(leaf, non_blocking=leaf.is_cuda)

@@ -5,6 +5,7 @@ from typing import Any, Protocol, TypeGuard
 
 import torch
 
+from edt_hvd.reduction.grad_modes import overwrite
 from edt_hvd.state.module_walk import (
     buffers_of,
     parameters_of,
@@ -85,9 +86,8 @@ def load_buffers(module: torch.nn.Module, saved: dict[str, torch.Tensor]) -> Non
     Raises:
         KeyError: one is missing.
     """
-    with torch.no_grad():
-        for key, buffer in buffers_of(module, persistent=True).items():
-            buffer.copy_(saved[key])
+    for key, buffer in buffers_of(module, persistent=True).items():
+        overwrite(buffer, saved[key])
 
 
 def load_optimizer(optimizer: torch.optim.Optimizer, saved: Mapping[str, Any]) -> None:
@@ -123,11 +123,10 @@ class Caches:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Load those that the module has in the same form."""
-        with torch.no_grad():
-            for name, own in buffers_of(self._module, persistent=False).items():
-                saved = state.get(name)
-                if saved is not None and (saved.shape, saved.dtype) == (own.shape, own.dtype):
-                    own.copy_(saved)
+        for name, own in buffers_of(self._module, persistent=False).items():
+            saved = state.get(name)
+            if saved is not None and (saved.shape, saved.dtype) == (own.shape, own.dtype):
+                overwrite(own, saved)
 
 
 class Trainable:

@@ -21,6 +21,7 @@ from edt_hvd.data.loader import ElasticDataLoader
 from edt_hvd.errors import StateError
 from edt_hvd.observing import Values
 from edt_hvd.reduction import agreement, buffers, reducer
+from edt_hvd.reduction.grad_modes import ordinary_tensors
 from edt_hvd.reporting import ResizeReport, end_progress, send_progress
 from edt_hvd.state import structure
 from edt_hvd.state.checkpoint import checkpoints
@@ -137,9 +138,13 @@ class TorchState(State):  # type: ignore[misc]
             self.check_host_updates()
 
     def _begin_epoch(self) -> None:
-        """Make up for what the commit after an epoch's last step has put off, if all loaders go on."""
+        """Make up for what the commit after an epoch's last step has put off, if all loaders go on.
+
+        In the middle of another loader's step, that is left to the next commit.
+        """
         values = self._values()
-        if not any(loader.is_ending for loader in of_type(values, ElasticDataLoader)):
+        loaders = of_type(values, ElasticDataLoader)
+        if not any(loader.is_ending or loader.is_in_step for loader in loaders):
             found = self._check_structure(values)
             self._committed_at = now = time.monotonic()
             self._make_rollback_point(values, found, now)
@@ -150,12 +155,13 @@ class TorchState(State):  # type: ignore[misc]
 
         A rollback never crosses a change of the structure: that takes a full copy.
         """
-        has_changed = self._note_structure(values, found)
-        self._rollback.note_commit(values)
-        if has_changed or self._rollback.snapshots.is_due(now, self.progress):
-            self._save_and_offer(now)
-        else:
-            self._rollback.advance(values)
+        with ordinary_tensors():  # the loop over the next epoch may be a validation in inference mode
+            has_changed = self._note_structure(values, found)
+            self._rollback.note_commit(values)
+            if has_changed or self._rollback.snapshots.is_due(now, self.progress):
+                self._save_and_offer(now)
+            else:
+                self._rollback.advance(values)
 
     def _check_structure(self, values: Values) -> structure.Fingerprint:
         """Check that the objects are made of what they were at first, unless there is `prepare`."""
@@ -178,9 +184,9 @@ class TorchState(State):  # type: ignore[misc]
 
     def _watch(self, values: Values) -> None:
         """Follow the modules' buffers, and the steps of the optimizers."""
-        for value in values.values():
+        for name, value in values.items():
             if isinstance(value, torch.nn.Module):
-                buffers.track(value)
+                buffers.track(value, name)
             elif isinstance(value, torch.optim.Optimizer) and value not in self._watched:
                 self._watched.add(value)
                 if is_watchable(value):

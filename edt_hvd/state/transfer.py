@@ -131,11 +131,15 @@ def _exchange(found: Plan, skeleton: bytes, own: FlatTree | None) -> torch.Tenso
     """All bytes of the state, on a receiver."""
     rank, size = hvd.rank(), hvd.size()
     receives = rank in found.receivers
-    state = torch.empty(found.size if receives else 0, dtype=torch.uint8)
+    state = torch.empty(found.size if receives else 0, dtype=torch.uint8, device="cpu")
     sums = np.zeros(1, dtype=_SUMS)
     for number in range(found.rounds):
         part = found.chunk(rank, number)
-        piece = torch.empty(0, dtype=torch.uint8) if own is None else _bytes(found, part, skeleton, own)
+        piece = (
+            torch.empty(0, dtype=torch.uint8, device="cpu")
+            if own is None
+            else _bytes(found, part, skeleton, own)
+        )
         sums["sent"] += _checksum(piece, part.start)
         chunks = [found.chunk(sender, number) for sender in range(size)]
         received = _send(found, piece, chunks)
@@ -158,10 +162,12 @@ def _send(found: Plan, piece: torch.Tensor, chunks: Sequence[range]) -> torch.Te
     rank = hvd.rank()
     if found.senders == (0,):
         if rank != 0:  # also who holds a state without tensors, of which it has nothing to send
-            piece = torch.empty(len(chunks[0]), dtype=torch.uint8)
+            piece = torch.empty(len(chunks[0]), dtype=torch.uint8, device="cpu")
         hvd.broadcast_(piece, root_rank=0, name="edt.state")
         return piece
-    wants = torch.tensor([other in found.receivers for other in range(len(chunks))], dtype=torch.int32)
+    wants = torch.tensor(
+        [other in found.receivers for other in range(len(chunks))], dtype=torch.int32, device="cpu"
+    )
     copies = piece.repeat(len(found.receivers))
     received: torch.Tensor = hvd.alltoall(copies, wants * len(piece), name="edt.state")[0]
     return received
@@ -174,7 +180,7 @@ def _checksum(piece: torch.Tensor, start: int) -> np.int64:
 
 
 def _bytes(found: Plan, part: range, skeleton: bytes, own: FlatTree) -> torch.Tensor:
-    piece = torch.empty(len(part), dtype=torch.uint8)
+    piece = torch.empty(len(part), dtype=torch.uint8, device="cpu")
     head = max(0, min(found.skeleton, part.stop) - part.start)
     if head:
         piece[:head] = torch.frombuffer(

@@ -65,11 +65,6 @@ class ElasticWorld(ABC):
         """The largest number of workers that the job may have."""
 
     @property
-    def knows_max_size(self) -> bool:
-        """Whether `max_size` is more than a guess."""
-        return True
-
-    @property
     @abstractmethod
     def slot(self) -> int:
         """This worker's number on its host."""

@@ -21,7 +21,6 @@ class FixedWorld:
     """A world that is complete when its processes start: under plain python, mpirun or horovodrun."""
 
     generation = 0
-    knows_max_size = True
     launcher: EventSink | None = None
 
     def start(self) -> None:

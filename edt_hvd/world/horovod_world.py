@@ -95,17 +95,12 @@ class HorovodWorld(ElasticWorld):
         Raises:
             ValueError: the variable is no positive whole number.
         """
-        if not self.knows_max_size:
+        if "EDT_MAX_NP" not in self._environ:
             return int(hvd.size())
         value = self._environ["EDT_MAX_NP"]
         if not value.isdecimal() or int(value) < 1:
             raise ValueError(f"EDT_MAX_NP={value!r}: expected the job's largest number of workers, 1 or more")
         return int(value)
-
-    @property
-    def knows_max_size(self) -> bool:
-        """Whether ``EDT_MAX_NP`` is set."""
-        return "EDT_MAX_NP" in self._environ
 
     @property
     @override

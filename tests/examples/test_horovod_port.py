@@ -38,3 +38,5 @@ def test_trains(run_example, script, prefix):
     accuracies = [float(accuracy) for accuracy in re.findall(r"training accuracy (\d\.\d+)", result.stdout)]
     assert len(accuracies) == 3
     assert accuracies[-1] > 0.9
+    is_warned_of = "no checkpoints are written of a horovod.torch.elastic.state.TorchState" in result.stderr
+    assert is_warned_of == (prefix is EDT_LAUNCH)

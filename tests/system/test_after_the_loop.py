@@ -60,7 +60,8 @@ def test_a_penalty_that_is_the_same_on_every_worker_stays_so_bit_by_bit(tmp_path
     assert (set(together), is_warned_of) == (set(alone), False)
 
 
-STEPPING = """
+UNLIKE = """
+import sys
 import torch
 import edt_hvd
 
@@ -75,21 +76,28 @@ def train(state):
     for step in state.loader:
         for inputs in step:
             step.backward(model(inputs).square().mean())
-        if edt_hvd.is_coordinator():
+        if edt_hvd.is_coordinator() or sys.argv[1] == "return":
             optimizer.step()
         state.commit()
+        if edt_hvd.is_coordinator() and step.index == 2:
+            return
 
 train(state)
 """
 
 
-def test_an_optimizer_that_steps_on_one_worker_only_is_refused(job: ElasticJob) -> None:
-    script = job.folder / "stepping.py"
-    script.write_text(STEPPING)
-    job.allocate(2)
-    job.start(script)
+UNLIKE_ENDS = {
+    "step": "calls of optimizer.step() since the last pass over a step: 1 on rank 0, 0 on rank 1, 0 on",
+    "return": "EarlyReturnError: train() has not ended alike on all workers: on rank 0 it had returned after "
+    "3 commits; on rank 1, 2 it was still training after 3 commits. Decide",
+}
+
+
+@pytest.mark.parametrize("deed", UNLIKE_ENDS)
+def test_what_one_worker_does_alone_ends_all(job: ElasticJob, deed: str) -> None:
+    script = job.folder / "unlike.py"
+    script.write_text(UNLIKE)
+    job.allocate(3)
+    job.start(script, deed)
     assert job.end() == 1
-    words = (
-        "GradientError: calls of optimizer.step() since the last pass over a step: 1 on rank 0, 0 on rank 1;"
-    )
-    assert words in job.stdout + job.stderr
+    assert UNLIKE_ENDS[deed] in job.stdout + job.stderr

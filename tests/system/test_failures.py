@@ -109,7 +109,7 @@ def test_a_second_ctrl_c_leaves_no_shared_memory(job: ElasticJob) -> None:
     assert not [lock for lock in locks if lock.exists()]
 
 
-@pytest.mark.parametrize("victim", [full("edt-launch"), full("agent")])
+@pytest.mark.parametrize("victim", ["edt-launch", full("agent")])
 def test_nobody_outlives_a_killed_launcher(job: ElasticJob, victim: str) -> None:
     start(job, "endless", "--max-restarts", "0")
     assert job.process is not None

@@ -1,6 +1,7 @@
 """`edt verify` on real jobs: scripts that keep their bits, and scripts that do not."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -78,6 +79,15 @@ def test_what_newcomers_lack_is_state_outside_the_state(folder):
     assert (verdict["difference"]["step"], verdict["difference"]["rank"]) == (3, 1)
     assert verdict["cause"] == "state outside TorchState, or dependence on the rank"
     assert "loader (ElasticDataLoader)" in verdict["advice"]
+
+
+def test_workers_whose_datasets_differ_are_told_so(folder):
+    result = verify("--np", 2, "--steps", 3, VERIFIED, "split")
+    assert result.returncode == 3
+    told = " ".join(result.stderr.split())
+    assert re.search(
+        r"datasets are not the same: .*dataset\[\d+\] is float32\[3\] of .* on rank 0 and ", told
+    )
 
 
 @pytest.mark.full

@@ -1,64 +1,67 @@
-import zipfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import collect_wheels
 import horovod_wheel
-from horovod_wheel import ROOT, Torch
+from packages import ROOT
 
-TORCH = Torch("2.13.0+cpu", None, "/base", ())
+TORCH = "2.13.0+cpu"
+WHEEL = "horovod-0.28.1-cp311-cp311-linux_x86_64.whl"
 PATCHES = sorted((ROOT / "native" / "horovod").glob("*.patch"))
 
 
 @pytest.fixture
-def wheel(tmp_path: Path) -> Path:
-    path = tmp_path / "a build's output" / "horovod-0.28.1-cp311-cp311-linux_x86_64.whl"
-    path.parent.mkdir()
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("horovod/__init__.py", "version = 1\n" * 100)
-    return path
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Give the names of the wheels that are built; a wheel that holds ``rubbish`` cannot be installed."""
+    builds: list[str] = []
+
+    def succeeds(*command: str | Path) -> bool:
+        if command[0] == "cmake":
+            wheel = tmp_path / "a build's output" / "wheels" / WHEEL
+            wheel.parent.mkdir(parents=True, exist_ok=True)
+            wheel.write_text("good")
+            builds.append(wheel.name)
+        return command[0] != "uv" or Path(command[-1]).read_text() == "good"
+
+    monkeypatch.setattr(horovod_wheel, "BUILD", tmp_path / "a build's output")
+    monkeypatch.setattr(horovod_wheel, "succeeds", succeeds)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user's cache"))
+    return builds
 
 
-def test_a_kept_wheel_is_found_and_replaced_and_leaves_nothing_beside(tmp_path: Path, wheel: Path) -> None:
-    entry = tmp_path / "user's cache" / "key"
-    assert horovod_wheel.find(entry) is None
-    for _ in range(2):
-        horovod_wheel.keep(wheel, entry)
-        kept = horovod_wheel.find(entry)
-        assert kept is not None
-        assert kept.read_bytes() == wheel.read_bytes()
-    assert [path.name for path in entry.parent.iterdir()] == ["key"]
+@pytest.mark.parametrize("cached", [None, "rubbish"])
+def test_a_wheel_that_is_not_there_or_does_not_install_is_built_and_kept(
+    built: list[str], cached: str | None
+) -> None:
+    entry = horovod_wheel.cache_entry(TORCH, None)
+    if cached:
+        entry.mkdir(parents=True)
+        (entry / WHEEL).write_text(cached)
+    assert horovod_wheel.install(TORCH, None) == f"kept in {entry}"
+    assert horovod_wheel.install(TORCH, None) == f"reused {entry / WHEEL}"
+    assert built == [WHEEL]
+    assert [path.name for path in entry.iterdir()] == [WHEEL]
 
 
-@pytest.mark.parametrize("damage", ["cut", "flipped", "gone"])
-def test_a_damaged_wheel_is_as_good_as_absent(tmp_path: Path, wheel: Path, damage: str) -> None:
-    horovod_wheel.keep(wheel, tmp_path / "key")
-    kept = tmp_path / "key" / wheel.name
-    content = kept.read_bytes()
-    if damage == "gone":
-        kept.unlink()
-    else:
-        kept.write_bytes(content[:-1] if damage == "cut" else content.replace(b"version", b"versiom", 1))
-    assert horovod_wheel.find(tmp_path / "key") is None
+def test_a_cache_that_cannot_be_written_is_reported(built: list[str]) -> None:
+    entry = horovod_wheel.cache_entry(TORCH, None)
+    entry.parent.mkdir(parents=True)
+    entry.write_text("no directory")
+    assert "could not be kept for the next time" in horovod_wheel.install(TORCH, None)
+    assert built
 
 
 def test_each_torch_and_each_cuda_has_a_wheel_of_its_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(horovod_wheel, "cuda_wanted", lambda: True)
-    torches = [
-        TORCH,
-        replace(TORCH, version="2.13.0+cu130"),
-        replace(TORCH, cuda="13.0"),
-        replace(TORCH, cuda="12.8"),
-    ]
-    entries = {horovod_wheel.cache_entry(torch, {"XDG_CACHE_HOME": str(tmp_path)}) for torch in torches}
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    torches = [(TORCH, None), ("2.13.0+cu130", None), (TORCH, "13.0"), (TORCH, "12.8")]
+    entries = {horovod_wheel.cache_entry(*torch) for torch in torches}
     assert len(entries) == 4
     assert {entry.parent for entry in entries} == {tmp_path / "edt" / "wheels"}
-    home = horovod_wheel.cache_entry(TORCH, {"XDG_CACHE_HOME": "relative"}).parent
-    assert home == Path.home() / ".cache" / "edt" / "wheels"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert horovod_wheel.cache_entry(TORCH, None).parent == Path.home() / ".cache" / "edt" / "wheels"
 
 
 @pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.name[:4])

@@ -1,52 +1,69 @@
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-import horovod_wheel
+import packages
 import set_up
-from horovod_wheel import Log, SetUpError, Torch
-
-TORCH = Torch("2.13.0+cpu", None, "/base", ("numpy", "torch"))
+from packages import ROOT
+from started import gone
+from steps import SetUpError, run
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Log:
-    return Log(tmp_path / "log's place" / "step.log")
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "log's place" / "step.log"
 
 
-def test_a_failed_command_is_reported_with_its_last_lines(log: Log) -> None:
+def test_a_failed_command_is_reported_with_its_last_lines(log: Path) -> None:
     says = "print('early'); print('cc1plus: error: out of memory'); [print(n) for n in range(50)]"
     with pytest.raises(SetUpError) as caught:
-        log.run(sys.executable, "-c", f"{says}; raise SystemExit(3)", env=set_up.environment())
+        run(log, sys.executable, "-c", f"{says}; raise SystemExit(3)")
     lines = str(caught.value).splitlines()
     assert {"  | cc1plus: error: out of memory", "  | 49"} <= set(lines)
     assert "  | early" not in lines
-    assert lines[-1] == f"exit code 3; the whole log: {log.path}"
+    assert lines[-1] == f"exit code 3; the whole log: {log}"
 
 
-def test_a_command_that_is_not_there_is_reported(log: Log) -> None:
+def test_a_command_that_is_not_there_is_reported(log: Path) -> None:
     with pytest.raises(SetUpError, match="cannot run /nonexistent/cmake: No such file or directory"):
-        log.run("/nonexistent/cmake", env={})
+        run(log, "/nonexistent/cmake")
+
+
+def test_a_terminated_set_up_leaves_no_process_behind(log: Path) -> None:
+    code = (
+        "import pathlib, sys; from steps import run, run_steps\n"
+        "log, *command = sys.argv[1:]\n"
+        "sys.exit(run_steps('set-up', lambda: run(pathlib.Path(log), *command)))"
+    )
+    child = "import subprocess as s; p = s.Popen(['sleep', '99'], process_group=0); print(p.pid); p.wait()"
+    command = [sys.executable, "-c", code, log, sys.executable, "-u", "-c", child]
+    steps = subprocess.Popen(command, cwd=ROOT / "tools")
+    while not (log.exists() and log.read_text()):
+        time.sleep(0.01)
+    steps.terminate()
+    assert steps.wait() == 130
+    while not gone(int(log.read_text())):
+        time.sleep(0.01)
 
 
 def test_settings_of_pip_reach_uv_and_stray_variables_reach_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    for stray in ("PYTHONPATH", "MAKEFLAGS", "PIP_TARGET", "CMAKE_GENERATOR"):
-        monkeypatch.setenv(stray, "--stray")
-    monkeypatch.setenv("PIP_INDEX_URL", "https://index.invalid/simple")
-    for name in set_up.UV_NAMES.values():
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("SSL_CERT_FILE", "/own.pem")
-    variables = set_up.environment()
-    assert variables["PIP_INDEX_URL"] == "https://index.invalid/simple"
-    assert "--stray" not in variables.values()
+    stray = dict.fromkeys(["PYTHONPATH", "MAKEFLAGS", "PIP_TARGET", "CMAKE_GENERATOR"], "--stray")
+    index = {"PIP_INDEX_URL": "https://index.invalid/simple"}
+    monkeypatch.setattr(os, "environ", {**stray, **index, "SSL_CERT_FILE": "/own.pem"})
+    packages.adjust_environment(Path("/venv"))
+    assert os.environ["PIP_INDEX_URL"] == "https://index.invalid/simple"
+    assert "--stray" not in os.environ.values()
     listing = (
         ":env:.index-url='https://index.invalid/simple'\n"
         "global.extra-index-url='https://a.invalid/simple\\nhttps://b.invalid/simple'\n"
         "install.find-links='/one /two'\nglobal.cert='/etc/ca.pem'\nglobal.timeout='60'\n"
     )
-    assert set_up.uv_settings(listing) == {
+    assert packages.uv_settings(listing) == {
         "UV_DEFAULT_INDEX": "https://index.invalid/simple",
         "UV_INDEX": "https://a.invalid/simple https://b.invalid/simple",
         "UV_FIND_LINKS": "/one,/two",
@@ -65,10 +82,10 @@ def test_a_change_of_what_the_environment_depends_on_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     monkeypatch.setattr(set_up, "ROOT", tmp_path)
-    for name in set_up.INPUTS:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).mkdir() if name == "native" else (tmp_path / name).touch()
-    kernel = tmp_path / "native" / "kernel.cpp"
+    for setting in set_up.SETTINGS:
+        monkeypatch.setenv(setting, "")
+    kernel = tmp_path / "native" / "kernels" / "kernel.cpp"
+    kernel.parent.mkdir(parents=True)
     kernel.write_text("1")
     first = set_up.digest()
     assert set_up.digest() == first
@@ -79,45 +96,22 @@ def test_a_change_of_what_the_environment_depends_on_is_noticed(
     assert set_up.digest() != first
 
 
+def test_all_that_the_environment_depends_on_is_there() -> None:
+    assert all(list(ROOT.glob(pattern)) for pattern in set_up.INPUTS)
+
+
 def test_a_torch_is_kept_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    found: list[Torch | None] = [TORCH, None]
-    monkeypatch.setattr(set_up, "find_torch", lambda *_: found.pop(0))
     monkeypatch.setenv("EDT_TORCH", "present")
-    assert set_up.kept_torch("/base/python") is TORCH
-    with pytest.raises(SetUpError, match="/base/python has no torch: install one there, or name a version"):
-        set_up.kept_torch("/base/python")
-    monkeypatch.setenv("EDT_TORCH", "2.8.0")
-    assert set_up.kept_torch("/base/python") is None
+    monkeypatch.setitem(sys.modules, "torch", torch := ModuleType("torch"))
+    assert set_up.kept_torch() is torch
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(SetUpError, match=r"python.* has no torch: install one there, or name a version"):
+        set_up.kept_torch()
+    for version in ("", "2.8.0"):
+        monkeypatch.setenv("EDT_TORCH", version)
+        assert set_up.kept_torch() is None
 
 
 def test_what_a_kept_torch_needs_is_found_with_it() -> None:
-    torch = horovod_wheel.find_torch(sys.executable, set_up.environment())
-    assert torch is not None
-    assert {"torch", "sympy", "numpy"} <= set(torch.closure)
-
-
-def test_a_cached_wheel_that_does_not_install_is_built_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: Log
-) -> None:
-    """The archive is whole, but was built wrongly, or for another machine."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    good, rubbish = (tmp_path / f"horovod-0.28.1-{name}.whl" for name in ("good", "rubbish"))
-    for wheel in (good, rubbish):
-        subprocess.run([sys.executable, "-m", "zipfile", "-c", wheel, __file__], check=True)
-    monkeypatch.setattr(horovod_wheel, "build", lambda *_arguments: good)
-    monkeypatch.setattr(Log, "run", lambda *_arguments, **_keywords: None)
-    installed: list[str] = []
-
-    class FakeInstaller(set_up.Installer):
-        def __init__(self) -> None: ...
-
-        def __call__(self, _log: Log, *arguments: str | Path, command: str = "install") -> None:
-            installed.append(Path(arguments[-1]).name)
-            if installed[-1] == rubbish.name:
-                raise SetUpError("not a wheel")
-
-    entry = horovod_wheel.cache_entry(TORCH, {"XDG_CACHE_HOME": str(tmp_path / "cache")})
-    horovod_wheel.keep(rubbish, entry)
-    assert set_up.install_horovod(log, FakeInstaller(), TORCH) == f"kept in {entry}"
-    assert set_up.install_horovod(log, FakeInstaller(), TORCH) == f"reused {entry / good.name}"
-    assert installed == [rubbish.name, good.name, good.name]
+    assert {"torch", "sympy", "mpmath"} <= set_up.dependencies(["torch"], set())
+    assert set_up.dependencies(["not-there[extra]>=1", "NumPy"], set()) == {"numpy"}

@@ -110,7 +110,6 @@ def test_loader(dataset: Any, config: TrainConfig, collate: Any) -> edt_hvd.Elas
         config.batch_size,
         seed=config.seed,
         shuffle=False,
-        persistent_workers=False,
         **loading(config, collate),
     )
 

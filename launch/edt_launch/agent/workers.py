@@ -11,7 +11,8 @@ ENDED      its process is gone, its output is not at end  `OutputEnded`, a time 
 A worker is forgotten once `Exited` has been sent. The launcher hears of its end only after everything that
 it has printed; a process that it has left behind and that keeps its output open delays that
 by `LEFTOVER_GRACE` at most. When the launcher is gone, all workers are killed, and the agent ends with the
-last of them.
+last of them. It looks for their processes then, because the warm server, which is killed with them, may have
+reaped a worker that it can no longer report.
 """
 
 import signal
@@ -30,6 +31,9 @@ LEFTOVER_GRACE = 2.0
 
 STATUS_TIMEOUT = 5.0
 """Seconds after the end of a worker's lifeline in which its parent has to say how it ended."""
+
+CLOSING_LOOK_INTERVAL = 0.2
+"""Seconds between two looks whether the workers of a launcher that is gone still run."""
 
 NOT_FOUND = 127
 """Exit code of a worker whose command cannot be run, as a shell has it."""
@@ -168,7 +172,7 @@ def step(now: float, state: State, event: Event) -> _Step:
         case Start(worker):
             return _start(now, state, worker)
         case Closed():
-            return _close(replace(state, is_closing=True, can_fork=False))
+            return _close(now, replace(state, is_closing=True, can_fork=False))
         case Tick(living):
             return _tick(now, state, living)
     process = state.processes.get(event.worker)
@@ -234,9 +238,12 @@ def _forget(state: State, worker: int) -> _Step:
     return replace(state, processes=others), [Do(Verb.FORGET, worker), Exited(worker, exit_code)]
 
 
-def _close(state: State) -> _Step:
+def _close(now: float, state: State) -> _Step:
     """Kill every worker; the agent ends with the last one."""
     killed = {worker: replace(process, is_killed=True) for worker, process in state.processes.items()}
+    for worker, process in killed.items():
+        if process.phase is Phase.RUNNING:
+            killed[worker] = replace(process, is_silent=True, since=now)
     verbs = (Verb.KILL, Verb.CLOSE_LIFELINE)
     return replace(state, processes=killed), [Do(verb, worker) for worker in killed for verb in verbs]
 
@@ -285,4 +292,5 @@ def _deadline(state: State, process: Process) -> float:
         case Phase.ENDED:
             return process.since + LEFTOVER_GRACE
         case Phase.RUNNING:
-            return process.since + STATUS_TIMEOUT if process.is_silent else inf
+            timeout = CLOSING_LOOK_INTERVAL if state.is_closing else STATUS_TIMEOUT
+            return process.since + timeout if process.is_silent else inf

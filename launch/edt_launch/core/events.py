@@ -63,7 +63,7 @@ class Ended(Event):
 
     Attributes:
         exit_code: of `edt-launch`.
-        message: how the job ended; empty after success.
+        message: how the job ended; after success empty, unless no worker came to train in some slots.
     """
 
     exit_code: Number

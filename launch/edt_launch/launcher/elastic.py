@@ -7,6 +7,7 @@ import shlex
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from edt_launch.agent.processes import number
 from edt_launch.agent.protocol import Setup
@@ -29,7 +30,7 @@ from edt_launch.launcher.job_monitor import JobMonitor
 from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.program import Job, Workers
 from edt_launch.launcher.run import TICK, LeftBehind, Run, Tick
-from edt_launch.launcher.run_summary import describe
+from edt_launch.launcher.run_summary import describe, how_it_ended
 from edt_launch.launcher.termination import Ending, Listen, Step, signal_name
 from edt_launch.launcher.view.output import KEPT_LINES, Line
 from edt_launch.membership import members
@@ -260,7 +261,7 @@ class Elastic:
             return Outcome(ExitCode.LEFT, f"edt-launch: all workers have left; {how}")
         logs, run, status = self._monitor.logs, self._monitor.run, self._monitor.status
         if status.exit_code == 0:
-            return Outcome(ExitCode.SUCCESS)
+            return Outcome(ExitCode.SUCCESS, self._failing_slots())
         log = self._plan.paths.own_log
         if not run.has_started and not self._restarts:
             reason = status.reason or "it was not wanted any more"
@@ -269,11 +270,25 @@ class Elastic:
         first = run.failures.first(logs.last_lines)
         if first is None:
             return Outcome(ExitCode.JOB_FAILED, f"{head}\nlog: {log}")
-        path = self._plan.paths.rank_log(self._monitor.ranks.label(first.worker))
         lines = logs.last_lines(first.worker, KEPT_LINES)
-        text = describe(first, logs.last_lines(first.worker), path, cause_of(lines))
+        text = describe(first, logs.last_lines(first.worker), self._log_of(first), cause_of(lines))
         advice = "" if run.has_been_ready else self._workers.advice(lines)
         return Outcome(ExitCode.JOB_FAILED, "\n".join(filter(None, [head, advice, text])))
+
+    def _failing_slots(self) -> str:
+        """What is to be said of slots in which no worker came to train; empty if there are none."""
+        failing = self._monitor.run.failing_slots
+        if failing.last is None or not failing.counts:
+            return ""
+        lines = self._monitor.logs.last_lines(failing.last.worker, KEPT_LINES)
+        why = cause_of(lines) or how_it_ended(failing.last)
+        return (
+            "edt-launch: the job succeeded on fewer workers than allocated: they failed before they trained "
+            f"in {failing.text}; the last: {why}; log: {self._log_of(failing.last)}"
+        )
+
+    def _log_of(self, failure: events.Failed) -> Path:
+        return self._plan.paths.rank_log(self._monitor.ranks.label(failure.worker))
 
 
 def _after(restarts: int) -> str:

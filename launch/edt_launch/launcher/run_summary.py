@@ -6,6 +6,7 @@ from pathlib import Path
 
 from edt_launch.core import events
 from edt_launch.launcher.cause import Cause
+from edt_launch.launcher.failing_slots import FailingSlots
 
 STOPPED = ("SIGTERM", "SIGINT", "SIGHUP")
 """Signals by which a worker is told to stop; one that died of them was not the first to fail."""
@@ -56,6 +57,7 @@ class RunSummary:
     next_worker: int = 0
     """A serial number that no worker of the job has had."""
     failures: Failures = field(default_factory=Failures)
+    failing_slots: FailingSlots = field(default_factory=FailingSlots)
     is_fatal: bool = False
     """Whether the last failure ended the run."""
     has_started: bool = False
@@ -75,7 +77,9 @@ class RunSummary:
 
     def observe(self, event: events.Event) -> "RunSummary":
         """The run after one more event."""
-        after = replace(self, failures=self.failures.observe(event))
+        after = replace(
+            self, failures=self.failures.observe(event), failing_slots=self.failing_slots.observe(event)
+        )
         match event:
             case events.Started(worker):
                 return replace(after, has_started=True, next_worker=max(self.next_worker, worker + 1))

@@ -7,9 +7,12 @@ from typing import Any
 from edt_launch.allocator import reasons
 from edt_launch.allocator.model import Binding, Reason
 from edt_launch.service.database import mapping
-from edt_launch.service.database.records import JobRecord
+from edt_launch.service.database.records import SUSPENDED, JobRecord
 from edt_launch.service.series import number
 from edt_launch.service.states import State, Wanted
+
+SHOWN_DEVICES = 4
+"""Devices that a line names."""
 
 
 def explain(job: JobRecord, start: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -30,8 +33,20 @@ def _explain(job: JobRecord) -> dict[str, Any]:
     # What has happened since the last decision, a pause say, is in the job's own reason.
     own = [] if job.reason == stored.text else [f"{job.id} is {job.state}: {job.reason}"]
     told = reasons.explain(mapping.job(job, protected=0.0), reason)
-    remark = [job.remark] if job.remark else []
-    return _answer(job, reason, reason.text, reason.change, lines=[*own, *told, *remark])
+    remarks = [remark for remark in (job.remark, _lost_workers(job)) if remark]
+    return _answer(job, reason, reason.text, reason.change, lines=[*own, *told, *remarks])
+
+
+def _lost_workers(job: JobRecord) -> str:
+    """Which of its devices have no worker because the last one failed there; empty if there are none."""
+    devices = [f"{host}:{device}" for host, device, _ in job.notes.get(SUSPENDED, ())]
+    if not devices or job.state is not State.RUNNING:
+        return ""
+    more = f" and {len(devices) - SHOWN_DEVICES} more" if len(devices) > SHOWN_DEVICES else ""
+    return (
+        f"It has no worker on {', '.join(devices[:SHOWN_DEVICES])}{more}, where the last one failed; one is "
+        f"started again after a while. Its output: edt logs {job.id}"
+    )
 
 
 def reason_of(why: Mapping[str, Any], job: JobRecord) -> Reason:

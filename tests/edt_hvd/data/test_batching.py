@@ -80,15 +80,16 @@ def test_a_step_outside_the_epoch_is_refused(step: int) -> None:
 
 @example(3, 5)
 @given(st.integers(1, 300), worlds)
-def test_the_default_micro_batch_is_a_workers_part_or_the_largest_that_leaves_nobody_idle(
+def test_the_default_micro_batch_is_an_eighth_or_the_largest_that_leaves_nobody_idle(
     effective: int, workers: int
 ) -> None:
-    size = choose_micro_batch_size(effective, None, workers)[0]
-    part = -(-effective // workers)
-    if workers <= effective:
-        assert size <= part
-        assert -(-effective // size) >= workers
-        assert size == part or -(-effective // (size + 1)) < workers
+    size, warning = choose_micro_batch_size(effective, None, workers)
+    eighth = -(-effective // 8)
+    if -(-effective // eighth) >= workers:
+        assert (size, warning) == (eighth, None)
+    elif workers <= effective:
+        assert f"the default micro_batch_size={eighth} cuts" in str(warning)
+        assert -(-effective // size) >= workers > -(-effective // (size + 1))
     else:
         assert size == 1
 

@@ -34,11 +34,13 @@ def with_processes(test: Callable[..., None]) -> Callable[..., None]:
     return marked
 
 
-class Processes(Numbers):
-    """Sample i is the number i with the process that loaded it."""
+class Told(Numbers):
+    """Sample i is the number i, the process that loaded it, and what the dataset was told last."""
 
-    def __getitem__(self, index: int) -> tuple[int, int]:  # type: ignore[override]
-        return index, os.getpid()
+    value = 0
+
+    def __getitem__(self, index: int) -> tuple[int, int, int]:  # type: ignore[override]
+        return index, os.getpid(), self.value
 
 
 # Which samples a step has.
@@ -140,6 +142,7 @@ resizes = st.lists(
 )
 
 
+@pytest.mark.filterwarnings("ignore:a step of .* samples has:UserWarning")
 @fewer(1 / 4)
 @given(st.integers(1, 70), st.integers(1, 25), st.data(), st.integers(1, 6), resizes)
 def test_every_resize_schedule_uses_every_sample_once_in_the_same_steps(
@@ -185,6 +188,7 @@ def test_a_world_that_changes_inside_a_step_is_refused(place: Place) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*no DistributedOptimizer has one:UserWarning")
+@pytest.mark.filterwarnings("ignore:a step of .* samples has:UserWarning")
 @fewer(1 / 5)
 @given(st.integers(1, 40), st.integers(1, 20), st.data(), st.integers(1, 5))
 def test_the_workers_gradients_sum_to_the_single_process_gradient(
@@ -287,7 +291,7 @@ class Failing:
     def __init__(self) -> None:
         self.failures = [OSError("a worker is gone")]
 
-    def _go_on(self, *_: object, again: bool = False) -> None:
+    def _go_on(self, *_: object) -> None:
         """Nothing is kept of it."""
 
     begin_pass = after_micro_batch = abandon_pass = reset = _go_on
@@ -295,7 +299,7 @@ class Failing:
     def report(self) -> Any:
         return np.array([7], dtype=np.int32)
 
-    def finish_pass(self, reports: object) -> None:
+    def finish_pass(self, reports: object, divisor: float | None) -> None:
         for failure in self.failures:
             raise failure
 
@@ -309,6 +313,34 @@ def test_a_failed_reduction_leaves_the_position(place: Place) -> None:
     assert loader.position == 0
     failing.failures.clear()
     assert batches_of(loader) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+def counted_by_way_of_a_generator(loader: ElasticDataLoader) -> int | None:
+    for i, step in enumerate(each for each in loader):
+        list(step)
+        return i
+    return None
+
+
+def test_a_loop_that_begins_in_mid_epoch_is_enumerated_from_there(place: Place) -> None:
+    loader = numbers_loader(20, 4, shuffle=False)
+    for i, step in enumerate(loader):
+        assert i == step.index
+        list(step)
+        if i == 1:
+            break
+    for i, step in enumerate(iter(loader), start=10):
+        assert i == 10 + step.index
+        list(step)
+        if step.index == 3:
+            break
+    assert [(i, list(chain(*step))) for i, step in enumerate(loader)] == [(4, [16, 17, 18, 19])]
+    assert [(i, list(step))[0] for i, step in enumerate(loader)] == [0, 1, 2, 3, 4]
+    with pytest.warns(UserWarning, match="use step.index") as caught:
+        assert counted_by_way_of_a_generator(loader) == 0
+    assert caught[0].filename == __file__
+    for step in (each for each in loader):
+        list(step)
 
 
 # Saving and loading.
@@ -390,16 +422,50 @@ def test_the_coordinator_warns_of_a_smaller_micro_batch(place: Place) -> None:
 
 
 def test_a_newcomer_takes_over_the_chosen_micro_batch(place: Place) -> None:
-    place.max_size = 2
+    place.max_size = 12
     loader = numbers_loader(100, 32, None)
-    next(iter(loader))
-    place.max_size = 4
+    with pytest.warns(UserWarning, match="default micro_batch_size=4 cuts .*size=2 is used"):
+        next(iter(loader))
+    place.max_size = 20
     newcomer = numbers_loader(100, 32, None)
     newcomer.load_state_dict(loader.state_dict())
-    assert newcomer.micro_batch_size == 16
+    assert newcomer.micro_batch_size == 2
+    place.max_size = 8
     asking_for_another = numbers_loader(100, 32, 4)
     asking_for_another.load_state_dict(loader.state_dict())
     assert asking_for_another.micro_batch_size == 4
+
+
+@pytest.mark.parametrize("sizes", [{"effective": 16}, {"batch_sampler": [range(16)]}], ids=len)
+def test_the_default_micro_batch_does_not_depend_on_the_number_of_workers(
+    place: Place, sizes: dict[str, Any]
+) -> None:
+    def cut() -> list[int]:
+        options = {"effective_batch_size": 16} if "effective" in sizes else sizes
+        loader = ElasticDataLoader(Numbers(16), collate_fn=len, **options)
+        return [len(each) for each in next(iter(loader))._batch.slots]
+
+    for place.max_size in (1, 3, 8):
+        assert cut() == [2] * 8
+    place.max_size = 9
+    with pytest.warns(UserWarning, match="default micro_batch_size=2 cuts|cut for the 9 workers"):
+        assert cut() == [1] * 16
+
+
+def test_the_coordinator_says_once_in_a_world_that_workers_have_nothing_to_do(place: Place) -> None:
+    place.size = 5
+    loader = numbers_loader(18, 8, 2)
+    with pytest.warns(UserWarning, match="has 4 micro-batches, .* the 5 workers, so 1 .*size=1, or"):
+        next(iter(loader))
+    batches_of(loader)  # the last step is short
+    next(iter(loader))
+    place.membership, place.rank = 1, 2
+    next(iter(loader))
+    place.rank = 0
+    with pytest.warns(UserWarning, match="pass micro_batch_size=1, or limit the job to 4 workers"):
+        next(iter(loader))
+    place.size, place.membership = 3, 2
+    next(iter(loader))
 
 
 # What can be loaded.
@@ -424,44 +490,48 @@ def test_datasets_without_a_length_are_refused() -> None:
 
 
 @with_processes
-@pytest.mark.parametrize("persistent", [None, False])
-def test_processes_and_their_prefetch_survive_resizes_and_left_loops(
-    place: Place, persistent: bool | None
+@pytest.mark.parametrize("options", [{"persistent_workers": True}, {}], ids=len)
+def test_a_prefetch_is_of_its_world_and_processes_know_what_the_dataset_was_told_before_the_loop(
+    place: Place, options: dict[str, bool]
 ) -> None:
-    loader = ElasticDataLoader(
-        Processes(40), 8, 1, num_workers=2, prefetch_factor=3, persistent_workers=persistent, collate_fn=list
-    )
+    told = Told(40)
+    loader = ElasticDataLoader(told, 8, 1, num_workers=2, prefetch_factor=3, collate_fn=list, **options)
     expected = numbers_loader(40, 8)
-    processes = Counter[int]()
+    processes, known = Counter[int](), set[tuple[int, int]]()
 
-    def samples_of(step: Step) -> list[int]:
-        pairs = list(chain(*step))
-        processes.update(pid for _, pid in pairs)
-        return [index for index, _ in pairs]
+    def samples_of(step: Step, turn: int) -> list[int]:
+        found = list(chain(*step))
+        processes.update(pid for _, pid, _ in found)
+        known.update((turn, seen) for _, _, seen in found)
+        return [index for index, *_ in found]
 
-    for _ in range(2):
+    for epoch in range(2):
         whole = batches_of(expected)
         place.rank, place.size = 0, 1
+        told.value = turn = 10 * epoch
         for step in loader:  # left with the next steps' samples prefetched
-            assert samples_of(step) == whole[0]
+            assert samples_of(step, turn) == whole[0]
             break
         for step in loader:  # left in the middle of a step
             next(iter(step))
             break
         place.rank, place.size, place.membership = 1, 2, place.membership + 1
+        told.value = turn = 10 * epoch + 1
         loop = iter(loader)
-        assert samples_of(next(loop)) == whole[1][4:]
+        assert samples_of(next(loop), turn) == whole[1][4:]
         place.rank, place.size, place.membership = 0, 3, place.membership + 1
-        assert samples_of(next(loop)) == whole[2][:2]
-        assert [samples_of(step) for step in loader] == [whole[3][:2], whole[4][:2]]
+        assert samples_of(next(loop), turn) == whole[2][:2]
+        told.value = turn = 10 * epoch + 2
+        assert [samples_of(step, turn) for step in loader] == [whole[3][:2], whole[4][:2]]
         place.rank, place.size = 0, 1
     assert os.getpid() not in processes
-    assert (len(processes) == 2) == (persistent is None)
+    assert (len(processes) == 2) == bool(options)
+    assert options or all(turn == seen for turn, seen in known)
 
 
 @with_processes
 def test_processes_of_a_loader_that_is_gone_end_without_the_garbage_collector(place: Place) -> None:
-    loader = ElasticDataLoader(Processes(40), 8, 1, num_workers=2, collate_fn=list)
+    loader = ElasticDataLoader(Told(40), 8, 1, num_workers=2, collate_fn=list)
     for step in loader:
         list(step)
         break

@@ -142,6 +142,7 @@ def test_a_sampler_with_a_state_begins_the_epoch_from_it(place: Place) -> None:
 # Batch samplers.
 
 
+@pytest.mark.filterwarnings("ignore:a step of .* samples has:UserWarning")
 @fewer(1 / 4)
 @given(
     st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=9), max_size=8),

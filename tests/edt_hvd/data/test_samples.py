@@ -8,6 +8,7 @@ import torch
 from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset, get_worker_info
 
 import edt_hvd
+from crew import together
 from edt_hvd.world import world
 
 pytestmark = [
@@ -50,6 +51,57 @@ def drawn() -> dict[int, Drawn]:
     return by_sample(loader_of(Augmented(14)))
 
 
+class Own(Dataset[float]):
+    """Draws from a generator of its own: three of four samples, half of the time."""
+
+    def __init__(self, seed: int) -> None:
+        self.draws = random.Random(seed)
+
+    def __len__(self) -> int:
+        return 14
+
+    def __getitem__(self, index: int) -> float:
+        return float(index) + (index % 4 > 0 and self.draws.random() < 0.5)
+
+
+@pytest.mark.parametrize(
+    "datasets, expected",
+    [
+        ([list(range(14)), list(range(14))], None),
+        ([Augmented(14), Augmented(14)], None),
+        ([Own(1), Own(2)], None),
+        (
+            [torch.arange(14).split(1), torch.arange(14).flip(0).split(1)],
+            r"dataset\[0\] is int64\[1\] of 0 \(\w+\) on rank 0 and int64\[1\] of 13 \(\w+\) on rank 1",
+        ),
+        (
+            [[[i, 7] for i in range(14)], [[i, 7 + i // 5] for i in range(14)]],
+            r"\[5\] is \(5, 7\) .*\(5, 8\)",
+        ),
+    ],
+)
+def test_some_samples_are_compared_first_in_a_world(datasets: list[Any], expected: str | None) -> None:
+    fetched = []
+
+    def work(rank: int) -> Any:
+        loader = loader_of(datasets[rank], shuffle=False)
+        for at in (loader._position(), loader._position()._replace(step=1)):
+            batch = loader._source.batch(at)
+            assert batch is not None
+            compare = loader._source.comparison(at)
+            fetched.append(list(loader._source.load(at, batch)))
+            if compare is not None:
+                compare()
+        return compare
+
+    if expected is not None:
+        with pytest.raises(RuntimeError, match=expected):
+            together(2, work)
+        return
+    assert together(2, work) == [None, None]
+    assert sum(map(len, fetched)) == 6
+
+
 def test_every_sample_draws_numbers_of_its_own(drawn: dict[int, Drawn]) -> None:
     assert sorted(drawn) == list(range(14))
     assert all(len(set(numbers)) == 14 for numbers in zip(*drawn.values(), strict=True))
@@ -68,6 +120,16 @@ def test_a_sample_draws_other_numbers_in_another_epoch_or_with_another_seed(draw
     by_sample(loader)
     second, other = by_sample(loader), by_sample(loader_of(Augmented(14), seed=1))
     assert all(len({drawn[i], second[i], other[i]}) == 3 for i in drawn)
+
+
+def test_repeats_of_a_sample_draw_numbers_of_their_own() -> None:
+    """Repeated augmentation and oversampling: several views of a sample, collated apart, too."""
+    loader = loader_of(Augmented(4), 2, sampler=[0, 1, 1, 1, 2, 1, 1, 3])
+    drawn = [sample for step in loader for micro_batch in step for sample in micro_batch]
+    assert [index for index, _ in drawn] == [0, 1, 1, 1, 2, 1, 1, 3]
+    assert len({numbers for _, numbers in drawn}) == 8
+    collated = edt_hvd.ElasticDataLoader([0, 0, 0], 3, 1, shuffle=False, collate_fn=lambda _: [draw()])
+    assert len({numbers for step in collated for each in step for numbers in each}) == 3
 
 
 @pytest.fixture

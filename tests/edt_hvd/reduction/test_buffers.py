@@ -2,9 +2,11 @@
 
 import copy
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import horovod.torch as hvd
 import numpy as np
 import pytest
 import torch
@@ -152,8 +154,13 @@ def test_buffers_are_bitwise_the_same_for_every_division(micro_batches: int, dat
 
 
 @pytest.mark.parametrize(
-    "dtype", [torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.int32, torch.bool]
+    "dtype",
+    [
+        *(torch.float16, torch.bfloat16, torch.float64, torch.float8_e4m3fn, torch.complex64),
+        *(torch.complex128, torch.int64, torch.int32, torch.bool, torch.uint8),
+    ],
 )
+@pytest.mark.filterwarnings("ignore:micro-batches have changed the integer")
 def test_buffers_of_every_type_keep_it(dtype: torch.dtype) -> None:
     module = Counting(value=torch.zeros(3).to(dtype), counter=torch.tensor(2**40))
     mean = following(module)
@@ -165,11 +172,24 @@ def test_buffers_of_every_type_keep_it(dtype: torch.dtype) -> None:
     for _ in range(2):
         run(mean, module, [1, 1, 1], body)
     assert module.value.dtype == dtype
-    assert module.value.tolist() == [1, 1, 1]
+    assert module.value.to(torch.complex64).tolist() == [1, 1, 1]
     assert module.counter == 2**40 + 2
 
 
+def test_complex_buffers_end_with_the_mean_of_their_micro_batches() -> None:
+    module = Counting(value=torch.zeros(1, dtype=torch.complex64), turned=torch.ones(1) * (1 + 2j))
+    module.turned = module.turned.conj()
+
+    def body(module: Any, data: complex) -> None:
+        module.value += data
+        module.turned.mul_(1j)
+
+    run(following(module), module, [4 + 1j, 2 - 3j], body)
+    assert (module.value.tolist(), module.turned.tolist()) == ([3 - 1j], [2 + 1j])
+
+
 @pytest.mark.parametrize("start", [2**53, 2**60 + 1, -(2**62) - 1, 2**62 + 1])
+@pytest.mark.filterwarnings("ignore:micro-batches have changed the integer")
 def test_integers_beyond_those_of_float64_stay_exact(start: int) -> None:
     module = Counting(value=torch.tensor([start, 5]))
     mean = following(module)
@@ -181,6 +201,29 @@ def test_integers_beyond_those_of_float64_stay_exact(start: int) -> None:
     assert module.value.tolist() == [start + 1, 6]
     run(mean, module, [-7, 0, 2**50 + 1], body)
     assert module.value.tolist() == [start + 1 + (2**50 - 6) // 3, 6 + (2**50 - 6) // 3]
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_an_integer_that_micro_batches_change_is_named_once(
+    rank: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hvd, "rank", lambda: rank)
+    module = Counting(position=torch.zeros(1, dtype=torch.long), seen=torch.tensor(False))
+    model = nn.ModuleList([module, nn.BatchNorm1d(4)])
+    mean = following(model)
+
+    def body(model: Any, data: torch.Tensor) -> None:
+        model[0].position[0] += len(data)
+        model[0].seen.fill_(True)
+        model[1](data)
+
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        for step in range(3):
+            run(mean, model, inputs(2, step), body)
+    expected = ["integer buffer position of a Counting"] if rank == 0 else []
+    assert len(found) == len(expected)
+    assert all(text in str(each.message) for text, each in zip(expected, found, strict=True))
 
 
 # What a buffer may go through.

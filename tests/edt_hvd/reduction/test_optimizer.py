@@ -60,6 +60,59 @@ def test_gradients_after_a_step_are_those_of_the_whole_batch(options: dict[str, 
     optimizer.step()
 
 
+@every_reduction
+@pytest.mark.parametrize("scale", [1, 1e12])
+@pytest.mark.parametrize("scaler", [None, torch.amp.GradScaler("cpu", init_scale=1024.0)], ids=["", "scaled"])
+def test_losses_that_are_means_over_tokens_are_weighted_by_them(
+    options: dict[str, Any], scale: float, scaler: torch.amp.GradScaler | None
+) -> None:
+    weight = nn.Parameter(torch.ones(1))
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0), **options)
+    tokens = [[1.0], [2.0, 3.0], [], [4.0, 5.0, 6.0]]
+    for step in edt_hvd.ElasticDataLoader(
+        tokens, 4, 1, shuffle=False, collate_fn=lambda s: torch.tensor(s[0])
+    ):
+        for found in step:  # the mean over nothing is nan
+            step.backward((weight * found).mean(), weight=len(found) * scale, scaler=scaler)
+        assert step.loss == 3.5
+        if scaler is not None:
+            scaler.unscale_(optimizer)
+        assert weight.grad is not None
+        assert weight.grad.item() == pytest.approx(3.5, rel=1e-6)
+        optimizer.step()
+        for found in step:
+            step.backward((weight * found).sum() * math.nan, weight=0)
+        assert math.isnan(step.loss)
+    assert weight.item() == pytest.approx(-2.5)
+
+
+def test_weights_that_mean_nothing_are_refused() -> None:
+    parameter = nn.Parameter(torch.ones(1))
+    loss = (parameter * 2).sum()
+    steps = iter(edt_hvd.ElasticDataLoader([torch.ones(1)] * 8, 4, 2))
+    for _ in (step := next(steps)):
+        with pytest.raises(
+            RuntimeError, match=r"weight=1\.0\) without a DistributedOptimizer, which divides"
+        ):
+            step.backward(loss, weight=1)
+    edt_hvd.DistributedOptimizer(optimizer := torch.optim.SGD([parameter], lr=1.0))
+    weights: list[float | None] = [3, None]
+
+    def mix(step: edt_hvd.Step) -> None:
+        for _ in step:
+            for wrong in (-1, math.nan, math.inf):
+                with pytest.raises(ValueError, match=rf"weight={float(wrong)}\): give the number of items"):
+                    step.backward(loss, weight=wrong)
+            step.backward((parameter * 2).sum(), weight=weights[0])
+            with pytest.raises(GradientError, match=r"micro-batch, with (no )?weight.* and (no )?weight"):
+                step.backward(loss, weight=weights[1])
+            weights.reverse()
+
+    with pytest.raises(GradientError, match="a weight for some micro-batches of a step and none for others"):
+        mix(next(steps))
+    del optimizer
+
+
 def test_the_optimizer_stays_itself() -> None:
     model = net()
     plain = torch.optim.AdamW(model.parameters())
@@ -153,6 +206,7 @@ def test_a_part_of_a_gradient_that_comes_after_the_launch_is_reduced_too(kind: i
     weight = nn.Parameter(torch.zeros(1))
     own = reducers(weight)[kind]
     for repeats in (1, 2):
+        own.expire()
         own.begin_pass(micro_batches=1)
         own.before_backward(1.0, last=True, scaled=False)
         run_in_parts(weight, repeats)
@@ -160,6 +214,86 @@ def test_a_part_of_a_gradient_that_comes_after_the_launch_is_reduced_too(kind: i
         own.finish_pass(own.report()[None])
         assert weight.grad is not None
         assert weight.grad.item() == repeats
+
+
+def test_a_default_device_and_type_of_the_script_are_left_to_it() -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))
+    state = edt_hvd.TorchState(optimizer=optimizer)
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.device("meta"):
+            state.sync()
+            for step in edt_hvd.ElasticDataLoader([1.0, 3.0], 2, 1, collate_fn=lambda found: found[0]):
+                for value in step:
+                    step.backward((weight * value).sum())
+                optimizer.step()
+                state.commit()
+            assert edt_hvd.average(step.loss) == 0
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert (weight.item(), weight.grad is not None and weight.grad.dtype) == (-2, torch.float32)
+
+
+class Spectral(nn.Module):
+    """Complex parameters among real ones, and tables made when they are first needed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.turns = nn.Parameter(torch.ones(6, dtype=torch.complex64) * (1 + 1j))
+        self.norm = nn.BatchNorm1d(6)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        if not hasattr(self, "table"):
+            self.register_buffer("table", torch.ones(6), persistent=False)
+        turned = torch.fft.fft(inputs + self.table) * self.turns
+        return self.norm(turned.real) + turned.imag  # type: ignore[no-any-return]
+
+
+@every_reduction
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad])
+def test_complex_parameters_train_as_in_torch_also_after_a_validation(
+    options: dict[str, Any], mode: Any
+) -> None:
+    torch.manual_seed(0)
+    model, plain = Spectral(), Spectral()
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.AdamW(model.parameters()), model, **options)
+    other = torch.optim.AdamW(plain.parameters())
+    loader = edt_hvd.ElasticDataLoader([x for x, _ in data(12)], 4, 2, shuffle=False)
+    state = edt_hvd.TorchState(model=model, optimizer=optimizer)
+    state.sync()
+    model.eval()
+    with mode():
+        for step in edt_hvd.ElasticDataLoader([x for x, _ in data(4)], 4, 2):
+            for inputs in step:
+                model(inputs)
+    model.train()
+    for step in loader:
+        for inputs in step:
+            step.backward(model(inputs).square().mean())
+        nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        optimizer.step()
+        state.commit()
+    state.restore()
+    for inputs in torch.stack([x for x, _ in data(12)]).split(4):
+        for part in inputs.split(2):
+            (plain(part).square().mean() / 2).backward()
+        nn.utils.clip_grad_norm_(plain.parameters(), 0.1)
+        other.step()
+        other.zero_grad()
+    torch.testing.assert_close(model.turns, plain.turns)
+    assert model.turns.grad is not None
+
+
+@every_reduction
+def test_gradients_of_a_type_that_cannot_be_summed_are_refused(options: dict[str, Any]) -> None:
+    weight = nn.Parameter(torch.zeros(2, dtype=torch.float8_e4m3fn))
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=0.1), **options)
+    with pytest.raises(
+        GradientError, match=r"float8_e4m3fn and shape \[2\] is trainable.*convert it in the f"
+    ):
+        list(next(iter(edt_hvd.ElasticDataLoader([torch.ones(1)] * 4, 4, 2))))
+    del optimizer
 
 
 def test_an_optimizer_is_distributed_once_and_with_a_known_reduction() -> None:
@@ -275,7 +409,7 @@ def test_what_was_trained_earlier_is_not_followed_any_more() -> None:
         optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)
         model.friend = [optimizer]  # a cycle, such as scripts make
         optimizer.friend = model  # type: ignore[attr-defined]
-        for step in edt_hvd.ElasticDataLoader([torch.ones(1)] * 2, 2):
+        for step in edt_hvd.ElasticDataLoader([torch.ones(1)] * 2, 2, 2):
             for inputs in step:
                 step.backward(model(inputs[:, None]).mean())
             optimizer.step()

@@ -56,15 +56,16 @@ def test_a_first_sync_that_failed_is_tried_again_with_the_same_checkpoints(
             state.sync()
 
 
-def test_what_a_newcomer_has_received_is_its_first_full_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_newcomer_has_received_is_its_first_full_copy() -> None:
     old = make_state()
     train_step(old)
     old.commit()
     old.save()
     assert old._rollback.snapshots.last is not None
     newcomer = make_state()
-    Transfer(monkeypatch, copied(old._tree()) | {"progress": 1, "refusal": None})
-    newcomer.sync()
+    with pytest.MonkeyPatch.context() as patch:
+        Transfer(patch, copied(old._tree()) | {"progress": 1, "refusal": None})
+        newcomer.sync()
     before = picture(newcomer)
     train_step(newcomer)  # a worker was lost before the commit
     newcomer.restore()

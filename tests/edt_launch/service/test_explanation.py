@@ -43,3 +43,10 @@ def test_a_job_whose_files_cannot_be_read_says_so_whatever_is_wanted() -> None:
     for wanted in Wanted:
         found = explain(record(wanted=wanted, notes={"trouble": trouble}))
         assert found["text"] == f"jann is running and is left as it is until they can be read: {trouble}"
+
+
+def test_devices_whose_workers_keep_failing_are_named() -> None:
+    notes = {"suspended": [["node1", "3", 1000.0]]}
+    found = explain(record(notes=notes))["lines"][-1]
+    assert found.startswith("It has no worker on node1:3, where the last one failed;")
+    assert found != explain(record(notes=notes, state=State.STARTING))["lines"][-1]

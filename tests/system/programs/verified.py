@@ -1,6 +1,6 @@
 """A small training whose sums are exact in float32: its bits agree whatever the order, unless FLAW spoils it.
 
-verified.py {none,operator,outside} [--steps N]
+verified.py {none,operator,outside,split} [--steps N]
 """
 
 import argparse
@@ -8,14 +8,14 @@ import os
 
 import torch
 from torch import nn
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, random_split
 
 import edt_hvd
 
 SAMPLES, BATCH, MICRO = 64, 8, 2
 
 parser = argparse.ArgumentParser()
-parser.add_argument("flaw", choices=["none", "operator", "outside"])
+parser.add_argument("flaw", choices=["none", "operator", "outside", "split"])
 parser.add_argument("--steps", type=int, default=100)
 options = parser.parse_args()
 
@@ -46,7 +46,8 @@ for parameter in model.parameters():
     nn.init.constant_(parameter, 0.5)
 optimizer = torch.optim.SGD(model.parameters(), lr=2**-6)
 optimizer = edt_hvd.DistributedOptimizer(optimizer, model)
-loader = edt_hvd.ElasticDataLoader(Points(), BATCH, micro_batch_size=MICRO)
+dataset = Points() if options.flaw != "split" else random_split(Points(), [0.75, 0.25])[0]
+loader = edt_hvd.ElasticDataLoader(dataset, BATCH, micro_batch_size=MICRO)
 state = edt_hvd.TorchState(model=model, optimizer=optimizer, loader=loader)
 last_gradients: list[torch.Tensor] = []
 
