@@ -9,6 +9,7 @@ from torch import nn
 
 import edt_hvd
 from edt_hvd.state import structure
+from states import expose
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -157,6 +158,7 @@ def test_prepare_may_replace_objects_and_make_new_ones() -> None:
 def test_a_rollback_takes_back_a_change_that_is_not_committed_and_keeps_one_that_is() -> None:
     program = Program()
     state = program.state(prepare=lambda _: None)
+    expose(state)
     program.train(state)
     state._rollback.snapshots.taken(0.0, 1e9)  # too costly to be taken again
     for is_stepped in (False, True):
