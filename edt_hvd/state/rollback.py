@@ -35,10 +35,10 @@ was no memory, or it was the first time that a collective was called there - has
 the others or, if none of them has one, all go on from the newest checkpoint. Without one the job ends with an
 error. No worker goes on from what it has then.
 
-When a new world is formed, nobody takes a snapshot in the pause: until the next step the rollback point is
+When a new world is formed, survivors take no snapshot in the pause: until the next step the rollback point is
 enough. If a worker is lost between that step and its commit, each worker goes back to its last snapshot: a
-survivor to one from before the change, a newcomer to the state that it received. All then go on from the
-latest of them. Only the first worker of a job, which receives nothing, takes a snapshot when it begins.
+survivor to one from before the change, a newcomer to the one that it took of the state that it received. All
+then go on from the latest of them.
 """
 
 import time
@@ -191,27 +191,22 @@ class Rollback:
         last = self.snapshots.last
         return self.point.completed(self._kinds.small_tree(values), last.tree if last is not None else None)
 
-    def adopt(self, values: Values, tree: dict[str, Any], commits: int) -> None:
-        """Keep a tree that these values have been loaded from as the last snapshot."""
-        self._copied = values
-        self.snapshots.adopt(tree, commits, time.monotonic())
-
-    def protect(
-        self,
-        values: Values,
-        received: dict[str, Any] | None,
-        commits: int,
-        may_end: Callable[[], bool] = lambda: True,
-    ) -> None:
+    def protect(self, values: Values, is_new: bool, commits: int, needs_copy: Callable[[], bool]) -> None:
         """Take the copies that a rollback needs, now that all workers have the same state.
 
         Until the next step changes the parameters, a rollback point is enough. If a rollback after it may
-        need a full copy, every worker must have one; a received state serves as one.
+        need a full copy, every worker must have one.
+
+        Args:
+            values: of the state.
+            is_new: whether this worker has received or restored it, so that an earlier copy is another's.
+            commits: that it is of.
+            needs_copy: whether a full copy may be needed; called when there is a rollback point.
         """
-        self.take_point(values, is_full_copy=received is not None)
-        if not self.needs_copy(may_end):
+        if is_new:
             self.snapshots.drop()
-        elif received is not None:
-            self.adopt(values, received, commits)
+        self.take_point(values, is_full_copy=is_new)
+        if not needs_copy():
+            self.snapshots.drop()
         elif self.snapshots.last is None:
             self.take_snapshot(values, commits)

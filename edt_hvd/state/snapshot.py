@@ -27,8 +27,6 @@ class Snapshot:
 
     tree: dict[str, Any]
     commits: int
-    is_reusable: bool = True
-    """Whether each of its tensors has memory of its own, which another copy may be written into."""
 
 
 class Snapshots:
@@ -70,11 +68,11 @@ class Snapshots:
             False if the copy does not fit into the memory that is available. Nothing has changed then.
         """
         into = self._spare if self._acquired is self.last else self.last
-        is_first = into is None or not into.is_reusable
+        is_first = into is None
         if is_first and not self._fits(tensor_bytes(tree)):
             return False
         self._spare, self._is_first = None, is_first
-        self.last = Snapshot(_host_copy(tree, into.tree if into and into.is_reusable else None), commits)
+        self.last = Snapshot(_host_copy(tree, None if into is None else into.tree), commits)
         return True
 
     def _fits(self, size: int) -> bool:
@@ -103,15 +101,6 @@ class Snapshots:
         usual = tensor_bytes(self.last.tree) / COPY_RATE
         self._taken_at, self._seconds = now, min(now - started, usual) if self._is_first else now - started
 
-    def adopt(self, tree: dict[str, Any], commits: int, now: float) -> None:
-        """Keep a tree in host memory that nobody else uses, such as a received one, as the last copy.
-
-        Its tensors may be views of one memory, as received ones are. `torch.save` refuses those, so the next
-        copy gets memory of its own, and only such a copy may be acquired.
-        """
-        self.last = Snapshot(tree, commits, is_reusable=False)
-        self._taken_at, self._seconds = now, tensor_bytes(tree) / COPY_RATE
-
     def lend(self, tree: dict[str, Any], commits: int) -> None:
         """Have a state itself acquired in place of a copy, by a writer that training waits for."""
         self.last, self._is_lent = Snapshot(tree, commits), True
@@ -119,7 +108,6 @@ class Snapshots:
     def acquire(self) -> Snapshot:
         """The last copy, left as it is until `release`. One can be acquired at a time."""
         assert self.last is not None
-        assert self.last.is_reusable
         assert self._acquired is None
         self._acquired = self.last
         return self.last

@@ -275,12 +275,14 @@ class TorchState(State):  # type: ignore[misc]
         for observer in observing.observers():
             observer.syncing()
         received = self._receive(None if self._has_synced and not self._is_lost else self._begin())
+        is_new = received is not None or not self._has_synced or self._is_lost
         if received is not None:
             self._take_over(received)
         self._agree()
         self._has_synced, self._is_lost = True, False
         values = self._values()
-        self._rollback.protect(values, received, self.progress, lambda: _may_end(values))
+        del received  # it takes much memory
+        self._rollback.protect(values, is_new, self.progress, lambda: self._needs_copy(values))
         for observer in observing.observers():
             observer.synced(self, self.progress, self._values())
 
@@ -319,7 +321,7 @@ class TorchState(State):  # type: ignore[misc]
             ) from error
 
     def _load_entirely(self, tree: Mapping[str, Any]) -> None:
-        """Load a full tree of another process, after `prepare`.
+        """Load a full tree of another process, after `prepare`; its tensors may become those of objects.
 
         Raises:
             StateError: it does not fit, or an object refuses its state.
@@ -330,7 +332,7 @@ class TorchState(State):  # type: ignore[misc]
         before = misfits(values, tree)
         expected = values.keys() | companions_of(values).keys()
         try:
-            self._load({name: saved for name, saved in tree.items() if name in expected})
+            self._load({name: saved for name, saved in tree.items() if name in expected}, owned=True)
         except StateError as error:
             raise StateError(before or str(error)) from error
         after = misfits(values, tree)  # some modules take another form when they load
@@ -451,11 +453,7 @@ class TorchState(State):  # type: ignore[misc]
         self._load_entirely(content.state)
         random_state.restore(dict(content.random))
         self._progress, self._restored = content.commits, True
-        values = self._values()
-        expected = values.keys() | companions_of(values).keys()
-        known = {name: saved for name, saved in content.state.items() if name in expected}
         self._rollback.exposure = Exposure(*content.about.get("exposure", ()))
-        self._rollback.adopt(values, known, content.commits)
 
     def _about(self) -> dict[str, Any]:
         loaders = of_type(self._values(), ElasticDataLoader)
@@ -474,9 +472,9 @@ class TorchState(State):  # type: ignore[misc]
     def _tree(self) -> dict[str, Any]:
         return full_tree(self._values())
 
-    def _load(self, tree: Mapping[str, Any]) -> None:
+    def _load(self, tree: Mapping[str, Any], owned: bool = False) -> None:
         values = self._values()
-        self._set(values, load(values, tree))
+        self._set(values, load(values, tree, owned))
 
     def _set(self, values: Values, plain: Mapping[str, Any]) -> None:
         """Have the state consist of these objects, the plain ones with other contents."""

@@ -149,7 +149,7 @@ def test_prepare_may_replace_objects_and_make_new_ones() -> None:
     joining._take_over(state._tree())
     assert joining.scheduler.last_epoch == 1
     assert newcomer.optimizer.param_groups[0]["lr"] == 0.05
-    joining._rollback.protect(joining._values(), None, 1)
+    joining._rollback.protect(joining._values(), True, 1, lambda: True)
     joining.scheduler.step()
     joining.restore()
     assert joining.scheduler.last_epoch == 1
