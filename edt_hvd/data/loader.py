@@ -235,6 +235,14 @@ class ElasticDataLoader:
         step = self._current
         return step is not None and step.finished and self._batch() is None
 
+    @property
+    def may_end(self) -> bool:
+        """Whether the next step may be the last of its epoch: it is, or that is not known before."""
+        try:
+            return self._step + 1 >= len(self)
+        except TypeError:
+            return True
+
     def fixed_state(self) -> dict[str, Any]:
         """What must stay as it is for a position to mean the same."""
         return self._source.fixed_state()

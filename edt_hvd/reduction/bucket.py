@@ -36,7 +36,7 @@ class Bucket(ABC):
         self.parameters = parameters
         self.sizes = [as_real(p.detach()).numel() for p in parameters]
         self.offsets = list(itertools.accumulate(self.sizes, initial=0))
-        self.flat = torch.zeros(sum(self.sizes), dtype=first.dtype, device=first.device)
+        self.flat = self._memory(sum(self.sizes), first.dtype, first.device)
         self.parts: Sequence[torch.Tensor] = self.flat.split(self.sizes)  # type: ignore[no-untyped-call]
         self.views = [_shaped(part, p) for p, part in zip(parameters, self.parts, strict=True)]
         self.addends = [0] * len(parameters)
@@ -44,6 +44,10 @@ class Bucket(ABC):
         self.launched = self.touched = False
         self.late: torch.Tensor | None = None
         self.handles: list[Any] = []
+
+    def _memory(self, size: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+        """What becomes `flat`."""
+        return torch.zeros(size, dtype=dtype, device=device)
 
     def begin(self) -> None:
         """A new step begins."""
@@ -80,6 +84,7 @@ class Bucket(ABC):
         self._reduce(late, f"{self.name}.late")
         self.synchronize()
         self.total.add_(late)
+        self.late = None
 
     def _reduce(self, flat: torch.Tensor, name: str) -> None:
         if hvd.size() > 1:

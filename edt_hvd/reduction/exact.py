@@ -28,12 +28,24 @@ _INTEGERS: dict[IntegerBits, torch.dtype] = {32: torch.int32, 64: torch.int64}
 
 
 class ExactBucket(Bucket):
-    """Adds up gradients as integers, each parameter's on a grid of its own."""
+    """Adds up gradients as integers, each parameter's on a grid of its own.
+
+    The gradients take the place of the integers that they are read from, from the beginning of the bucket on,
+    if they need no more memory. They are there until the first addend of the next pass comes to the bucket.
+    """
 
     def __init__(self, parameters: Sequence[torch.nn.Parameter], bits: IntegerBits) -> None:
+        self._bits: IntegerBits = bits
         super().__init__(parameters)
-        self._total = torch.zeros(self.flat.numel(), dtype=_INTEGERS[bits], device=self.flat.device)
         self.sums = [FixedPointSum(part) for part in self._total.split(self.sizes)]  # type: ignore[no-untyped-call]
+
+    @override
+    def _memory(self, size: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+        integers = _INTEGERS[self._bits]
+        self._total = torch.zeros(size, dtype=integers, device=device)
+        if dtype.itemsize > integers.itemsize:
+            return super()._memory(size, dtype, device)
+        return self._total.view(dtype)[:size]
 
     @property
     def total(self) -> torch.Tensor:
@@ -52,7 +64,7 @@ class ExactBucket(Bucket):
                 self._reduce(part, f"{self.name}.{index}.outside.{number}")
 
     def read(self, divisor: float | None) -> None:
-        """Turn the sums, divided, into gradients."""
+        """Turn the sums, divided, into gradients, from the first: none overwrites integers still needed."""
         for each, part in zip(self.sums, self.parts, strict=True):
             each.read(part, divisor)
 

@@ -8,7 +8,7 @@ order and grouping the addends come.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import torch
 
@@ -18,8 +18,14 @@ from edt_hvd.reduction.grid import Grid, exponent_of
 NOTHING = -(2**15)
 """Stands for the exponent of addends that are all zero."""
 
-_PART = 2**20
-"""Elements that are divided at a time, which takes eight bytes of memory for each."""
+PIECE = 2**15
+"""Elements that are taken at a time where float64 temporaries are needed; these fit into a CPU's cache."""
+
+READ_PIECE = 2**19
+"""Elements that are read at a time into the memory of the integers; enough for several threads."""
+
+DEVICE_PIECE = 2**24
+"""The same on a GPU, where each piece costs the start of several kernels."""
 
 
 class FixedPointSum:
@@ -76,16 +82,22 @@ class FixedPointSum:
         factor = math.ldexp(weight, self.grid.scale)
         largest *= factor
         if not largest < 2.0**self.grid.limit:
-            largest = self._add_outside(values.double() * factor)
+            largest = max(
+                self._add_outside(values[piece].double() * factor, piece) for piece in self._pieces(PIECE)
+            )
         exponent = exponent_of(largest)
         self.exponent = max(self.exponent, NOTHING if exponent is None else exponent)
 
-    def _add_outside(self, scaled: torch.Tensor) -> float:
-        """Add what lies outside the limit; returns the largest finite size."""
+    def _pieces(self, size: int) -> Iterator[slice]:
+        """Parts of the tensor, from its beginning; of `size` elements on a CPU."""
+        size = size if self.total.is_cpu else DEVICE_PIECE
+        return (slice(start, start + size) for start in range(0, self.total.numel(), size))
+
+    def _add_outside(self, scaled: torch.Tensor, piece: slice) -> float:
+        """Add what of a piece of an addend lies outside the limit; returns the largest finite size."""
         finite = scaled.isfinite()
         if not finite.all():
-            special = torch.where(finite, 0.0, scaled).float()
-            self.special = special if self.special is None else self.special + special
+            self.specials()[piece] += torch.where(finite, 0.0, scaled).float()
         sizes = torch.where(finite, scaled, 0.0).abs()
         largest = float(sizes.max())
         rest = torch.where(sizes >= 2.0**self.grid.limit, scaled, 0.0)
@@ -93,7 +105,7 @@ class FixedPointSum:
             unit = 2.0 ** self.grid.level_unit(level)
             digit = (rest / unit).trunc()
             rest -= digit * unit
-            self.level(level).add_(digit.long())
+            self.level(level)[piece] += digit.long()
         return largest
 
     def level(self, number: int) -> torch.Tensor:
@@ -111,28 +123,48 @@ class FixedPointSum:
     def read(self, out: torch.Tensor, divisor: float | None = None) -> None:
         """Write the sum into `out`, rounded once from float64; inf and nan where the addends had any.
 
-        With a divisor, the sum in float64 is divided by it.
+        With a divisor, the sum in float64 is divided by it. This ends the sum: what lay outside the limit is
+        dropped.
+
+        Args:
+            out: may be in the memory of `total`, beginning with it or before it, if its elements are no
+                larger. `total` is used up then.
         """
-        if not self._levels and self.special is None and divisor is not None:
-            unit = math.ldexp(1.0, -self.grid.scale)
-            for part, into in zip(self.total.split(_PART), out.split(_PART), strict=True):  # type: ignore[no-untyped-call]
-                value = part.double().mul_(unit).div_(divisor)
-                into.copy_(value if out.dtype == torch.float64 else value.float())
+        scale = math.ldexp(1.0, -self.grid.scale)
+        is_plain = not self._levels and self.special is None and divisor is None
+        if not _overlap(out, self.total):
+            pieces: Iterable[slice] = [slice(None)] if is_plain else self._pieces(PIECE)
+            for piece in pieces:
+                self._read_piece(piece, scale, divisor, out[piece])
+        else:
+            for piece in self._pieces(READ_PIECE if is_plain else PIECE):
+                found = torch.empty_like(out[piece])
+                self._read_piece(piece, scale, divisor, found)
+                out[piece] = found  # over integers that have been read, since none of its elements is larger
+        self._levels, self.special = {}, None
+
+    def _read_piece(self, piece: slice, scale: float, divisor: float | None, out: torch.Tensor) -> None:
+        if not self._levels and self.special is None and divisor is None:
+            _to_float(self.total[piece], scale, out)
             return
-        if not self._levels and self.special is None:
-            _to_float(self.total, math.ldexp(1.0, -self.grid.scale), out)
-            return
-        scale = self.grid.scale
-        value = torch.zeros_like(self.total, dtype=torch.float64)
+        value = torch.zeros_like(out, dtype=torch.float64)
         for level in sorted(self._levels, reverse=True):
-            value += self._levels[level].double() * math.ldexp(1.0, self.grid.level_unit(level) - scale)
-        value += self.total.double() * math.ldexp(1.0, -scale)
+            unit = math.ldexp(1.0, self.grid.level_unit(level) - self.grid.scale)
+            value += self._levels[level][piece].double() * unit
+        value += self.total[piece].double() * scale
         if divisor is not None:
             value /= divisor
         if self.special is not None:
-            value = torch.where(self.special == 0, value, self.special.double())
+            special = self.special[piece]
+            value = torch.where(special == 0, value, special.double())
             value.masked_fill_(value.isnan(), math.nan)  # a nan's other bits depend on the order
         out.copy_(value if out.dtype == torch.float64 else value.float())
+
+
+def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two contiguous tensors share memory."""
+    first, second = one.data_ptr(), other.data_ptr()
+    return first < second + other.nbytes and second < first + one.nbytes
 
 
 def _to_float(total: torch.Tensor, scale: float, out: torch.Tensor) -> None:

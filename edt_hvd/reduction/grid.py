@@ -38,7 +38,13 @@ FIRST_PASSES: Final = 8
 LEVEL_BITS: Final = 40
 """Bits of a float64 that each further integer takes; 2**22 of them can be added."""
 
-_FIRST_SCALE: Final = 29  # without history, addends below 2**-29 are inside the limit
+FIRST_SCALE: Final[dict[IntegerBits, int]] = {64: 4, 32: 29}
+"""Without history, addends below ``2**-FIRST_SCALE`` are inside the limit.
+
+Most gradients are, with 64 bits, so that a first step is like the others. 32 would round them off too much:
+they go into further integers.
+"""
+
 _MAX_SCALE: Final = 900  # 2**900 times any gradient but the most absurd is a float64
 
 
@@ -76,7 +82,7 @@ def limit_for(bits: IntegerBits, addends: int) -> int:
 def place(exponent: int | None, bits: IntegerBits, addends: int) -> Grid:
     """The grid for a tensor whose addends have lately been below ``2**exponent``; None: unknown."""
     limit = limit_for(bits, addends)
-    scale = limit + _FIRST_SCALE if exponent is None else limit - HEADROOM[bits] - exponent
+    scale = limit + FIRST_SCALE[bits] if exponent is None else limit - HEADROOM[bits] - exponent
     return Grid(max(-_MAX_SCALE, min(scale, _MAX_SCALE)), limit)
 
 

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from edt_hvd.errors import GradientError
-from edt_hvd.world import stages
+from edt_hvd.world import stages, waits
 
 Report = NDArray[np.int32]
 
@@ -174,6 +174,7 @@ def gather(row: NDArray[np.void], name: str) -> NDArray[np.void]:
     Raises:
         WorkersReturned: The elastic function has returned on some workers.
     """
+    waits.note()
     if hvd.size() == 1:
         return row
     table = np.zeros((hvd.size(), 1 + row.nbytes // 8), dtype=np.int64)

@@ -2,6 +2,7 @@
 
 import pickle
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,10 @@ import torch
 from torch.utils import _pytree as pytree
 
 ALIGNMENT = 64
-"""Bytes at whose multiples tensors begin, so that they can be used where they lie."""
+"""Bytes at whose multiples tensors begin."""
+
+OWN_PIECE = 2**20
+"""Bytes from which on a tensor is in pieces of its own, which can be sent from where it is."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,35 @@ class FlatTree:
                 own = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
                 into[first - start : last - start].copy_(own[first - offset : last - offset])
 
+    def fill(self, piece: torch.Tensor, start: int) -> None:
+        """Copy bytes from `start` on into the tensors; the counterpart of `write`."""
+        stop = start + piece.numel()
+        for offset, tensor in self._tensors:
+            first, last = max(start, offset), min(stop, offset + tensor.nbytes)
+            if first < last:
+                own = tensor.view(-1).view(torch.uint8)
+                own[first - offset : last - offset].copy_(piece[first - start : last - start])
+
+    def pieces(self, size: int) -> Iterator[tuple[range, torch.Tensor | None]]:
+        """All bytes in parts of `size`, a multiple of `ALIGNMENT`, at most; the same for equal layouts.
+
+        Beside each the memory where it lies, as bytes; None for several small tensors, or where a tensor is
+        on a GPU or not contiguous.
+        """
+        done = 0
+        for offset, tensor in self._tensors:
+            if tensor.nbytes < OWN_PIECE:
+                continue
+            yield from ((part, None) for part in _cut(range(done, offset), size))
+            memory = None
+            if tensor.is_cpu and tensor.is_contiguous():
+                memory = tensor.detach().view(-1).view(torch.uint8)
+            for part in _cut(range(tensor.nbytes), size):
+                found = None if memory is None else memory[part.start : part.stop]
+                yield range(offset + part.start, offset + part.stop), found
+            done = offset + _aligned(tensor.nbytes)
+        yield from ((part, None) for part in _cut(range(done, self.size), size))
+
     def _refer_to(self, leaf: Any) -> Any:
         if not isinstance(leaf, torch.Tensor) or leaf.layout != torch.strided or leaf.is_quantized:
             return leaf
@@ -74,22 +107,23 @@ class FlatTree:
         return TensorRef(tuple(leaf.shape), leaf.dtype, offset)
 
 
+def _cut(whole: range, size: int) -> Iterator[range]:
+    return (whole[start : start + size] for start in range(0, len(whole), size))
+
+
 def _aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def read(skeleton: torch.Tensor, tensors: torch.Tensor) -> Any:
-    """The tree that a `FlatTree` was made of.
+def empty(skeleton: bytes) -> Any:
+    """A tree like the one that a skeleton is of, its tensors in host memory and not yet filled.
 
-    Args:
-        skeleton: uint8, what `FlatTree.skeleton` gave.
-        tensors: uint8, in host memory, aligned; the tree's tensors are views of it.
+    It has the same layout.
     """
 
     def find(leaf: Any) -> Any:
         if not isinstance(leaf, TensorRef):
             return leaf
-        count = torch.Size(leaf.shape).numel() * leaf.dtype.itemsize
-        return tensors[leaf.offset : leaf.offset + count].view(leaf.dtype).view(leaf.shape)
+        return torch.empty(leaf.shape, dtype=leaf.dtype, device="cpu")
 
-    return pytree.tree_map(find, pickle.loads(skeleton.numpy().tobytes()))
+    return pytree.tree_map(find, pickle.loads(skeleton))

@@ -12,10 +12,33 @@
 A further pass over a step, as of sharpness-aware minimization, may begin with other parameters than the
 commit's, and torch does not count writes through ``.data``: from then on, too, only a snapshot counts.
 
-When a new world is formed, nobody takes a snapshot in the pause: until the next step the rollback point is
+**When a snapshot is needed.** A worker notices a loss only where it waits for others, in a collective. If no
+collective is called between the first change of the parameters after a commit and the next commit, no worker
+can notice one there: whoever has finished the reduction of a step runs on through ``optimizer.step()`` to the
+commit, and fails, if at all, in a collective after it. So wherever a worker notices a loss, its parameters
+are those of its last commit. Others may be one commit behind, since no reduction ends without a contribution
+of every worker; they receive the state from those that are ahead. No full copy is looked at in any of this,
+and none is taken (see `exposure`). Snapshots are taken
+
+- until the script has shown, by a first step, that it calls no collective in between;
+- once it has called one there, has passed over a step again or has changed parameters otherwise than by an
+  optimizer of the state;
+- before the last step of an epoch, until the next epoch begins: scripts validate there, with collectives.
+  This ends when an epoch has ended without any;
+- always, where what is small does not fit into a rollback point, or large tensors are left out of it: it
+  takes a full copy to tell whether those are the commit's;
+- for checkpoints.
+
+They are dropped when they are not needed any more. They are not taken, with a warning, where they would not
+fit into the memory that is available. A worker that has to go back to a snapshot and has none - because there
+was no memory, or it was the first time that a collective was called there - has no state: it receives that of
+the others or, if none of them has one, all go on from the newest checkpoint. Without one the job ends with an
+error. No worker goes on from what it has then.
+
+When a new world is formed, survivors take no snapshot in the pause: until the next step the rollback point is
 enough. If a worker is lost between that step and its commit, each worker goes back to its last snapshot: a
-survivor to one from before the change, a newcomer to the state that it received. All then go on from the
-latest of them. Only the first worker of a job, which receives nothing, takes a snapshot when it begins.
+survivor to one from before the change, a newcomer to the one that it took of the state that it received. All
+then go on from the latest of them.
 """
 
 import time
@@ -25,9 +48,11 @@ from typing import Any
 
 from edt_hvd.observing import Values
 from edt_hvd.reduction import usage_checks
+from edt_hvd.state.exposure import Exposure
 from edt_hvd.state.rollback_point import RollbackPoint, large_of
 from edt_hvd.state.snapshot import Snapshots
 from edt_hvd.state.tree import ModuleKinds, full_tree, load, load_small, modules_of
+from edt_hvd.world import waits
 
 
 class Rollback:
@@ -36,11 +61,16 @@ class Rollback:
     Attributes:
         snapshots: holds the last full copy.
         point: the last commit's; None if there was none yet, or if what is small does not fit into it.
+        exposure: what has been seen of collectives between steps and commits.
     """
 
     def __init__(self) -> None:
         self.snapshots = Snapshots()
         self.point: RollbackPoint | None = None
+        self.exposure = Exposure()
+        self._waits: int | None = None
+        """How many there had been before the first step after the last commit; None until then."""
+        waits.watch()
         self._kinds = ModuleKinds()
         self._stepped = False
         self._passes = 0
@@ -60,25 +90,62 @@ class Rollback:
 
         return note_step
 
+    def before_step_hook(self) -> Callable[..., None]:
+        """The same for what comes before a step, but after collectives that it begins with."""
+        reference = weakref.ref(self)
+
+        def note_waits(*_: Any) -> None:
+            rollback = reference()
+            if rollback is not None and rollback._waits is None:
+                rollback._waits = waits.count()
+
+        return note_waits
+
     def note_commit(self, values: Values) -> None:
         """The parameters are now those of a commit."""
-        self._stepped = False
+        self._stepped, self._waits = False, None
         self._passes = usage_checks.further_passes()
         self._committed = values
         self._versions = self._kinds.parameter_versions(values)
+
+    def end_stretch(self, is_end: bool) -> None:
+        """A commit is made: note whether a loss could have been noticed since the parameters changed.
+
+        Args:
+            is_end: whether it belongs to the end of an epoch.
+        """
+        values = self._committed
+        if self._stepped:
+            exposed = waits.count() > (self._waits or 0) or usage_checks.further_passes() > self._passes
+            self.exposure.note(exposed, is_end)
+        elif values and self._versions != self._kinds.parameter_versions(values):
+            self.exposure.note(True, is_end)  # when they were changed is not known
+
+    def needs_copy(self, may_end: Callable[[], bool]) -> bool:
+        """Whether a rollback after the next step, which `may_end` an epoch, may need a full copy."""
+        is_whole = self.point is not None and not self.point.left_out
+        return not is_whole or self.exposure.needs_copy(may_end)
 
     def advance(self, values: Values) -> None:
         """Move the rollback point, if there is one, to the commit that was made."""
         if self.point is not None:
             self.point = self.point.next(self._kinds.small_tree(values))
 
-    def take_snapshot(self, values: Values, commits: int) -> None:
-        """Take a full copy, into the buffers of an earlier one, and a rollback point."""
+    def take_snapshot(self, values: Values, commits: int) -> bool:
+        """Take a full copy, into the buffers of an earlier one, and a rollback point.
+
+        Returns:
+            Whether there was memory for it.
+        """
         started = time.monotonic()
-        self.take_point(values, is_full_copy=True)
-        self._copied = values
-        self.snapshots.take(full_tree(values), commits)
-        self.snapshots.taken(started, time.monotonic())
+        tree = full_tree(values)
+        taken = self.snapshots.take(tree, commits)
+        # Without a copy, what is left out of the point is still compared with the last one.
+        self.take_point(values, is_full_copy=taken)
+        if taken:
+            self._copied = values
+            self.snapshots.taken(started, time.monotonic())
+        return taken
 
     def take_point(self, values: Values, is_full_copy: bool) -> None:
         """Take a rollback point, if what is small fits into one.
@@ -124,19 +191,22 @@ class Rollback:
         last = self.snapshots.last
         return self.point.completed(self._kinds.small_tree(values), last.tree if last is not None else None)
 
-    def adopt(self, values: Values, tree: dict[str, Any], commits: int) -> None:
-        """Keep a tree that these values have been loaded from as the last snapshot."""
-        self._copied = values
-        self.snapshots.adopt(tree, commits, time.monotonic())
-
-    def protect(self, values: Values, received: dict[str, Any] | None, commits: int) -> None:
+    def protect(self, values: Values, is_new: bool, commits: int, needs_copy: Callable[[], bool]) -> None:
         """Take the copies that a rollback needs, now that all workers have the same state.
 
-        Until the next step changes the parameters, a rollback point is enough. After it a rollback needs a
-        full copy, of which every worker must have one; a received state serves as one.
+        Until the next step changes the parameters, a rollback point is enough. If a rollback after it may
+        need a full copy, every worker must have one.
+
+        Args:
+            values: of the state.
+            is_new: whether this worker has received or restored it, so that an earlier copy is another's.
+            commits: that it is of.
+            needs_copy: whether a full copy may be needed; called when there is a rollback point.
         """
-        self.take_point(values, is_full_copy=received is not None)
-        if received is not None:
-            self.adopt(values, received, commits)
+        if is_new:
+            self.snapshots.drop()
+        self.take_point(values, is_full_copy=is_new)
+        if not needs_copy():
+            self.snapshots.drop()
         elif self.snapshots.last is None:
             self.take_snapshot(values, commits)

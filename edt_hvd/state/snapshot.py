@@ -1,17 +1,24 @@
 """Full copies of a state in host memory, in buffers that are reused."""
 
 import copy
+import time
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
+from edt_hvd.state import host_memory
+
 SNAPSHOT_SHARE = 0.005
 """The part of the training time that full snapshots may take."""
 
 COPY_RATE = 4e9
 """Bytes a second that are assumed before a copy is measured; the first one has to get its memory, too."""
+
+RETRY = 10.0
+"""Seconds after which memory is looked for again where there was not enough."""
 
 
 @dataclass(frozen=True)
@@ -20,8 +27,6 @@ class Snapshot:
 
     tree: dict[str, Any]
     commits: int
-    is_reusable: bool = True
-    """Whether each of its tensors has memory of its own, which another copy may be written into."""
 
 
 class Snapshots:
@@ -37,6 +42,8 @@ class Snapshots:
         self._acquired: Snapshot | None = None
         self._spare: Snapshot | None = None
         self._is_first = True
+        self._has_warned = self._is_lent = False
+        self._refused_at = float("-inf")
         self._taken_at = float("-inf")
         self._seconds = 0.0
 
@@ -46,18 +53,47 @@ class Snapshots:
         The cost of the last one has to allow it. And workers should copy at the same commits, since all wait
         for each of them: so a copy waits for a multiple of the power of two below the commits since the last.
         """
+        if now < self._refused_at + RETRY:
+            return False
         if self.last is None:
             return True
         between = max(commits - self.last.commits, 1)
         is_common = commits % (1 << (between.bit_length() - 1)) == 0
         return is_common and now - self._taken_at >= self._seconds / SNAPSHOT_SHARE
 
-    def take(self, tree: dict[str, Any], commits: int) -> None:
-        """Copy `tree`, the state after so many commits; call `taken` with its times."""
+    def take(self, tree: dict[str, Any], commits: int) -> bool:
+        """Copy `tree`, the state after so many commits; call `taken` with its times.
+
+        Returns:
+            False if the copy does not fit into the memory that is available. Nothing has changed then.
+        """
         into = self._spare if self._acquired is self.last else self.last
-        self._spare = None
-        self._is_first = into is None or not into.is_reusable
-        self.last = Snapshot(_host_copy(tree, into.tree if into and into.is_reusable else None), commits)
+        is_first = into is None
+        if is_first and not self._fits(tensor_bytes(tree)):
+            return False
+        self._spare, self._is_first = None, is_first
+        self.last = Snapshot(_host_copy(tree, None if into is None else into.tree), commits)
+        return True
+
+    def _fits(self, size: int) -> bool:
+        """Whether there is memory for a copy of that size; says so once where there is not."""
+        available = host_memory.available()
+        if size <= available:
+            return True
+        if not self._has_warned:
+            warnings.warn(
+                f"no full copy of the state is taken in memory: it takes {size / 1e9:.2f} GB, and "
+                f"{available / 1e9:.2f} GB are available. If a worker is lost after optimizer.step() and "
+                "before state.commit(), training goes back to the last copy or checkpoint. Give each worker "
+                "more memory, or call no collectives between the two (see docs/memory.md)",
+                stacklevel=2,
+            )
+        self._has_warned, self._refused_at = True, time.monotonic()
+        return False
+
+    def drop(self) -> None:
+        """Free the last copy, which is not needed; one that is acquired stays until it is released."""
+        self.last, self._spare = None, None
 
     def taken(self, started: float, now: float) -> None:
         """A copy was begun at `started` and done `now`."""
@@ -65,26 +101,22 @@ class Snapshots:
         usual = tensor_bytes(self.last.tree) / COPY_RATE
         self._taken_at, self._seconds = now, min(now - started, usual) if self._is_first else now - started
 
-    def adopt(self, tree: dict[str, Any], commits: int, now: float) -> None:
-        """Keep a tree in host memory that nobody else uses, such as a received one, as the last copy.
-
-        Its tensors may be views of one memory, as received ones are. `torch.save` refuses those, so the next
-        copy gets memory of its own, and only such a copy may be acquired.
-        """
-        self.last = Snapshot(tree, commits, is_reusable=False)
-        self._taken_at, self._seconds = now, tensor_bytes(tree) / COPY_RATE
+    def lend(self, tree: dict[str, Any], commits: int) -> None:
+        """Have a state itself acquired in place of a copy, by a writer that training waits for."""
+        self.last, self._is_lent = Snapshot(tree, commits), True
 
     def acquire(self) -> Snapshot:
         """The last copy, left as it is until `release`. One can be acquired at a time."""
         assert self.last is not None
-        assert self.last.is_reusable
         assert self._acquired is None
         self._acquired = self.last
         return self.last
 
     def release(self) -> None:
         """The acquired copy may be overwritten again."""
-        if self._acquired is not self.last:
+        if self._is_lent:
+            self.last, self._is_lent = None, False
+        if self._acquired is not self.last and self.last is not None:
             self._spare = self._acquired
         self._acquired = None
 

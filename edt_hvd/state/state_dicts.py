@@ -1,6 +1,5 @@
 """The states of torch's objects as trees of plain containers and tensors, and back, bit by bit."""
 
-from collections.abc import Mapping
 from typing import Any, Protocol, TypeGuard
 
 import torch
@@ -90,12 +89,17 @@ def load_buffers(module: torch.nn.Module, saved: dict[str, torch.Tensor]) -> Non
         overwrite(buffer, saved[key])
 
 
-def load_optimizer(optimizer: torch.optim.Optimizer, saved: Mapping[str, Any]) -> None:
+def load_optimizer(optimizer: torch.optim.Optimizer, saved: dict[str, Any], owned: bool = False) -> None:
     """Load a state without torch's conversion to the parameters' types, which would change its bits.
 
     A state of another layout than torch's is the optimizer's own affair.
+
+    Args:
+        optimizer: the optimizer.
+        saved: its state.
+        owned: nobody else uses it, so that its tensors become the optimizer's where they are on its device.
     """
-    optimizer.load_state_dict(copied(saved))
+    optimizer.load_state_dict(saved if owned else copied(saved))
     if not {"state", "param_groups"} <= saved.keys():
         return
     for group, saved_group in zip(optimizer.param_groups, saved["param_groups"], strict=True):
@@ -104,7 +108,7 @@ def load_optimizer(optimizer: torch.optim.Optimizer, saved: Mapping[str, Any]) -
             for name, value in saved["state"].get(number, {}).items():
                 loaded = own.get(name)
                 if isinstance(value, torch.Tensor) and isinstance(loaded, torch.Tensor):
-                    own[name] = value.detach().to(loaded.device, copy=True)
+                    own[name] = value.detach().to(loaded.device, copy=not owned)
 
 
 class Caches:

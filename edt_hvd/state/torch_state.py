@@ -4,6 +4,7 @@
 newcomers.
 """
 
+import dataclasses
 import time
 import weakref
 from collections.abc import Callable, Mapping
@@ -27,6 +28,7 @@ from edt_hvd.state import structure
 from edt_hvd.state.checkpoint import checkpoints
 from edt_hvd.state.checkpoint.checkpoints import Checkpoints
 from edt_hvd.state.checkpoint.storage import Content
+from edt_hvd.state.exposure import Exposure
 from edt_hvd.state.fitting import check_contents, check_kinds, check_names, check_unchanged, misfits
 from edt_hvd.state.plain_values import refilled
 from edt_hvd.state.rollback import Rollback
@@ -78,6 +80,9 @@ class TorchState(State):  # type: ignore[misc]
         self._resize_report: ResizeReport | None = None
         self._survives = False
         self._has_synced = False
+        self._is_lost = False
+        self._is_at_end = False
+        """The last commit was that of an epoch's last step, and no rollback point has been made since."""
         self._rollback = Rollback()
         self._checkpoints: Checkpoints | None = None
         self._prepare = prepare
@@ -131,6 +136,7 @@ class TorchState(State):  # type: ignore[misc]
             loader.put_off(self._begin_epoch if loader in ending else None)
         if not ending:
             self._make_rollback_point(values, found, now)
+        self._is_at_end = bool(ending)
         self.report_progress(now)
         for observer in observing.observers():
             observer.committed(self, self.progress, values)
@@ -153,15 +159,29 @@ class TorchState(State):  # type: ignore[misc]
     def _make_rollback_point(self, values: Values, found: structure.Fingerprint, now: float) -> None:
         """Make the present state, of that structure, what the workers go back to after a loss.
 
-        A rollback never crosses a change of the structure: that takes a full copy.
+        A rollback never crosses a change of the structure: that takes another rollback point, and a full copy
+        if there is one.
         """
         with ordinary_tensors():  # the loop over the next epoch may be a validation in inference mode
+            self._rollback.end_stretch(self._is_at_end)
+            self._is_at_end = False
             has_changed = self._note_structure(values, found)
-            self._rollback.note_commit(values)
-            if has_changed or self._rollback.snapshots.is_due(now, self.progress):
+            if has_changed:
+                self._rollback.take_point(values, is_full_copy=False)
+            else:
+                self._rollback.note_commit(values)
+            if not self._needs_copy(values):
+                self._rollback.snapshots.drop()
+                self._rollback.advance(values)
+            elif has_changed or self._rollback.snapshots.is_due(now, self.progress):
                 self._save_and_offer(now)
             else:
                 self._rollback.advance(values)
+
+    def _needs_copy(self, values: Values) -> bool:
+        """Whether the next rollback may need a full copy, or the next checkpoint does."""
+        writes = self._checkpoints is not None and hvd.rank() == 0
+        return writes or self._rollback.needs_copy(lambda: _may_end(values))
 
     def _check_structure(self, values: Values) -> structure.Fingerprint:
         """Check that the objects are made of what they were at first, unless there is `prepare`."""
@@ -190,6 +210,7 @@ class TorchState(State):  # type: ignore[misc]
             elif isinstance(value, torch.optim.Optimizer) and value not in self._watched:
                 self._watched.add(value)
                 if is_watchable(value):
+                    value.register_step_pre_hook(self._rollback.before_step_hook())
                     value.register_step_post_hook(self._rollback.step_hook())
 
     def check_host_updates(self) -> None:
@@ -217,15 +238,24 @@ class TorchState(State):  # type: ignore[misc]
 
     def save(self) -> None:
         """Take a full snapshot into host memory, reusing the buffers of the last one."""
-        self._rollback.take_snapshot(self._values(), self.progress)
+        self._take_snapshot()
+
+    def _take_snapshot(self) -> bool:
+        return self._rollback.take_snapshot(self._values(), self.progress)
 
     def restore(self) -> None:
-        """Go back to the last commit, or to the last full snapshot if parameters have changed since."""
+        """Go back to the last commit, or to the last full snapshot if parameters have changed since.
+
+        If there is neither, this worker has no state until it receives one.
+        """
         if self._held is not None and structure.fingerprint(self._values()) != self._fingerprint:
             self._held.put_back()
         found = self._rollback.go_back()
         if found is None:
+            self._is_lost, self._progress = self._has_synced, 0
+            self._rollback.exposure = Exposure()
             return
+        self._is_at_end = False
         values, plain, commits = found
         self._set(values, plain)
         self._progress = self._progress if commits is None else commits
@@ -247,12 +277,15 @@ class TorchState(State):  # type: ignore[misc]
         _check_loop(world.current())
         for observer in observing.observers():
             observer.syncing()
-        received = self._receive(None if self._has_synced else self._begin())
+        received = self._receive(None if self._has_synced and not self._is_lost else self._begin())
+        is_new = received is not None or not self._has_synced or self._is_lost
         if received is not None:
             self._take_over(received)
         self._agree()
-        self._has_synced = True
-        self._rollback.protect(self._values(), received, self.progress)
+        self._has_synced, self._is_lost = True, False
+        values = self._values()
+        del received  # it takes much memory
+        self._rollback.protect(values, is_new, self.progress, lambda: self._needs_copy(values))
         for observer in observing.observers():
             observer.synced(self, self.progress, self._values())
 
@@ -262,6 +295,8 @@ class TorchState(State):  # type: ignore[misc]
         check_contents(values)
         self._note_structure(values, self._check_structure(values))
         refusal = self._restore_checkpoint()
+        if self._is_lost:
+            return refusal or (_LOST if self._progress == 0 and hvd.rank() == 0 else None)
         if refusal is None and hvd.rank() == 0 and not self._restored:
             try:
                 self._call_prepare(values)
@@ -289,7 +324,7 @@ class TorchState(State):  # type: ignore[misc]
             ) from error
 
     def _load_entirely(self, tree: Mapping[str, Any]) -> None:
-        """Load a full tree of another process, after `prepare`.
+        """Load a full tree of another process, after `prepare`; its tensors may become those of objects.
 
         Raises:
             StateError: it does not fit, or an object refuses its state.
@@ -300,7 +335,7 @@ class TorchState(State):  # type: ignore[misc]
         before = misfits(values, tree)
         expected = values.keys() | companions_of(values).keys()
         try:
-            self._load({name: saved for name, saved in tree.items() if name in expected})
+            self._load({name: saved for name, saved in tree.items() if name in expected}, owned=True)
         except StateError as error:
             raise StateError(before or str(error)) from error
         after = misfits(values, tree)  # some modules take another form when they load
@@ -334,12 +369,14 @@ class TorchState(State):  # type: ignore[misc]
         holds, self._survives = self._survives, False
         received = None
         if hvd.size() > 1:
-            extra = {"progress": self.progress, "refusal": refusal}
+            seen = dataclasses.astuple(self._rollback.exposure)
+            extra = {"progress": self.progress, "refusal": refusal, "exposure": seen}
             tree = self._tree() | extra if holds or hvd.rank() == 0 else None
             with stages.waiting_for_others():
                 received = broadcast_state(tree, self.progress, holds)
         if received is not None:
             self._progress, refusal = received.pop("progress"), received.pop("refusal")
+            self._rollback.exposure = Exposure(*received.pop("exposure"))
         if refusal is not None:
             raise StateError(refusal)
         return received
@@ -355,7 +392,7 @@ class TorchState(State):  # type: ignore[misc]
 
     def on_reset(self) -> None:
         """A new world was formed: this worker's state is one of the training under way."""
-        self._survives = self._has_synced
+        self._survives = self._has_synced and not self._is_lost
         super().on_reset()
 
     def finish(self) -> None:
@@ -386,12 +423,16 @@ class TorchState(State):  # type: ignore[misc]
         """Take a full snapshot, which is also written to disk if it is time."""
         if self._checkpoints is None or hvd.rank() != 0:
             self.save()
-        else:
-            self._checkpoints.collect()
-            self._checkpoints.offer(now, self._saved(), self._about())
+            return
+        self._checkpoints.collect()
+        if self._take_snapshot():
+            self._checkpoints.offer(now, self._rollback.snapshots, self._about())
 
     def _saved(self) -> Snapshots:
-        self.save()
+        """A full copy of the present state; where there is no memory for one, the state itself."""
+        if self._take_snapshot():
+            return self._rollback.snapshots
+        self._rollback.snapshots.lend(self._tree(), self.progress)
         return self._rollback.snapshots
 
     def _restore_checkpoint(self) -> str | None:
@@ -415,15 +456,12 @@ class TorchState(State):  # type: ignore[misc]
         self._load_entirely(content.state)
         random_state.restore(dict(content.random))
         self._progress, self._restored = content.commits, True
-        values = self._values()
-        expected = values.keys() | companions_of(values).keys()
-        known = {name: saved for name, saved in content.state.items() if name in expected}
-        self._rollback.adopt(values, known, content.commits)
+        self._rollback.exposure = Exposure(*content.about.get("exposure", ()))
 
     def _about(self) -> dict[str, Any]:
         loaders = of_type(self._values(), ElasticDataLoader)
         position = {"epoch": loaders[0].epoch, "step": loaders[0].position} if loaders else {}
-        return {"steps": self._steps(), **position}
+        return {"steps": self._steps(), **position, "exposure": dataclasses.astuple(self._rollback.exposure)}
 
     def _steps(self) -> int:
         loaders = of_type(self._values(), ElasticDataLoader)
@@ -437,9 +475,9 @@ class TorchState(State):  # type: ignore[misc]
     def _tree(self) -> dict[str, Any]:
         return full_tree(self._values())
 
-    def _load(self, tree: Mapping[str, Any]) -> None:
+    def _load(self, tree: Mapping[str, Any], owned: bool = False) -> None:
         values = self._values()
-        self._set(values, load(values, tree))
+        self._set(values, load(values, tree, owned))
 
     def _set(self, values: Values, plain: Mapping[str, Any]) -> None:
         """Have the state consist of these objects, the plain ones with other contents."""
@@ -447,8 +485,20 @@ class TorchState(State):  # type: ignore[misc]
             setattr(self, name, refilled(value, plain[name]) if name in plain else value)
 
 
+_LOST = (
+    "a worker was lost between optimizer.step() and state.commit(), and no worker has a copy of the state: "
+    "there was no memory for one, or it was the first time that a collective was called there. Nor is there "
+    "a checkpoint to go back to. Start the job again, with a folder for checkpoints (--output-dir or "
+    "EDT_CHECKPOINT_DIR), or call no collectives there (see docs/memory.md)"
+)
+
 _OWN = frozenset(dir(TorchState)) | {"prepare"}
 """Names that a script must not set."""
+
+
+def _may_end(values: Values) -> bool:
+    """Whether the next step may be the last of an epoch."""
+    return any(loader.may_end for loader in of_type(values, ElasticDataLoader))
 
 
 def _check_loop(current: world.World) -> None:

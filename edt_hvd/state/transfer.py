@@ -5,8 +5,9 @@ state. Every worker with a state of the same progress and form has the same byte
 its part, to the others. Where rank 0 alone has it, it is broadcast.
 
 The state travels in pieces: Gloo and MPI count the elements of a call in 32 bits, each piece is a heartbeat,
-and a loss ends the transfer within one piece. At the end a checksum of what was sent is compared with one of
-what has arrived.
+and a loss ends the transfer within one piece. Nobody has a second copy of the whole: a broadcast goes from
+the memory of large tensors to that of the receivers' new ones, which the objects are then loaded from. At the
+end a checksum of what was sent is compared with one of what has arrived.
 """
 
 from collections.abc import Sequence
@@ -123,16 +124,114 @@ def broadcast_state(tree: Any, progress: int, holds: bool) -> Any:
     found = plan(gather(row, "edt.holders"))
     if not found.receivers:
         return None
-    state = _exchange(found, skeleton, own)
-    return None if state is None else flat.read(state[: found.skeleton], state[found.skeleton :])
+    return _exchange(found, skeleton, own)
 
 
-def _exchange(found: Plan, skeleton: bytes, own: FlatTree | None) -> torch.Tensor | None:
-    """All bytes of the state, on a receiver."""
-    rank, size = hvd.rank(), hvd.size()
-    receives = rank in found.receivers
-    state = torch.empty(found.size if receives else 0, dtype=torch.uint8, device="cpu")
+def _exchange(found: Plan, skeleton: bytes, own: FlatTree | None) -> Any:
+    """The whole tree, on a receiver.
+
+    Raises:
+        StateError: Other bytes have arrived than were sent.
+    """
+    receives = hvd.rank() in found.receivers
     sums = np.zeros(1, dtype=_SUMS)
+    incoming = _Incoming(found.skeleton) if receives else None
+    if found.senders == (0,):
+        _broadcast(found, skeleton, own, incoming, sums)
+    else:
+        _distribute(found, skeleton, own, incoming, sums)
+    rows = gather(sums, "edt.state.sums")
+    if incoming is None:
+        return None
+    if sums["received"] != rows["sent"].sum():
+        raise StateError(
+            f"the state of {found.size} bytes has arrived damaged; the network of this host is at fault"
+        )
+    return incoming.tree
+
+
+class _Incoming:
+    """What has arrived of a state. Its tensors are made when the skeleton is there."""
+
+    def __init__(self, skeleton_size: int) -> None:
+        self.tree: Any = None
+        self.flat: FlatTree | None = None
+        self._size = skeleton_size
+        self._skeleton = bytearray()
+        self._early: list[tuple[torch.Tensor, int]] = []
+
+    def put(self, piece: torch.Tensor, start: int) -> None:
+        """Take bytes of the state from `start` on; those of the skeleton come in order."""
+        if self.flat is None:
+            head = max(0, min(self._size - start, len(piece)))
+            self._skeleton += piece[:head].numpy().tobytes()
+            self._early.append((piece[head:], start + head))
+            if len(self._skeleton) < self._size:
+                return
+            self.tree = flat.empty(bytes(self._skeleton))
+            self.flat = FlatTree(self.tree)
+            for early, at in self._early:
+                self.flat.fill(early, at - self._size)
+            self._early.clear()
+            return
+        self.flat.fill(piece, start - self._size)
+
+
+def _broadcast(
+    found: Plan, skeleton: bytes, own: FlatTree | None, incoming: _Incoming | None, sums: NDArray[np.void]
+) -> None:
+    """Send the state from rank 0 to all others. What can be done while a piece is under way is done then."""
+    is_root = hvd.rank() == 0
+    for start in range(0, found.skeleton, MAX_CALL_BYTES):
+        size = min(MAX_CALL_BYTES, found.skeleton - start)
+        piece = torch.empty(size, dtype=torch.uint8, device="cpu")
+        if is_root:
+            piece.copy_(torch.frombuffer(bytearray(skeleton[start : start + size]), dtype=torch.uint8))
+            sums["sent"] += _checksum(piece, start)
+        hvd.broadcast_(piece, root_rank=0, name="edt.state.skeleton")
+        if incoming is not None:
+            sums["received"] += _checksum(piece, start)
+            incoming.put(piece, start)
+    mine = own if incoming is None else incoming.flat
+    assert mine is not None
+    arrived: tuple[torch.Tensor, range, bool] | None = None
+    for part, memory in mine.pieces(CHUNK):
+        # Who only takes part must not be written to: it has the same state, and uses it.
+        direct = memory if is_root or incoming is not None else None
+        piece = torch.empty(len(part), dtype=torch.uint8, device="cpu") if direct is None else direct
+        if is_root and direct is None:
+            mine.write(piece, part.start)
+        handle = hvd.broadcast_async_(piece, root_rank=0, name="edt.state")
+        if is_root:
+            sums["sent"] += _checksum(piece, found.skeleton + part.start)
+        if arrived is not None:
+            _take(*arrived, found, mine, sums)
+        hvd.synchronize(handle)
+        arrived = None if incoming is None else (piece, part, direct is None)
+        stages.heartbeat()
+    if arrived is not None:
+        _take(*arrived, found, mine, sums)
+
+
+def _take(
+    piece: torch.Tensor,
+    part: range,
+    is_spare: bool,
+    found: Plan,
+    into: FlatTree,
+    sums: NDArray[np.void],
+) -> None:
+    """Check a piece that has arrived; copy it to where it belongs, unless it is there."""
+    sums["received"] += _checksum(piece, found.skeleton + part.start)
+    if is_spare:
+        into.fill(piece, part.start)
+
+
+def _distribute(
+    found: Plan, skeleton: bytes, own: FlatTree | None, incoming: _Incoming | None, sums: NDArray[np.void]
+) -> None:
+    """Send the state from all that have it, each its part, to the others."""
+    rank, size = hvd.rank(), hvd.size()
     for number in range(found.rounds):
         part = found.chunk(rank, number)
         piece = (
@@ -143,28 +242,17 @@ def _exchange(found: Plan, skeleton: bytes, own: FlatTree | None) -> torch.Tenso
         sums["sent"] += _checksum(piece, part.start)
         chunks = [found.chunk(sender, number) for sender in range(size)]
         received = _send(found, piece, chunks)
-        if receives:
-            _put(state, received, chunks)
-            sums["received"] += sum(
-                _checksum(state[chunk.start : chunk.stop], chunk.start) for chunk in chunks
-            )
+        if incoming is not None:
+            lengths = [len(chunk) for chunk in chunks]
+            parts = received.split(lengths)  # type: ignore[no-untyped-call]
+            for chunk, arrived in zip(chunks, parts, strict=True):
+                sums["received"] += _checksum(arrived, chunk.start)
+                incoming.put(arrived, chunk.start)
         stages.heartbeat()
-    rows = gather(sums, "edt.state.sums")
-    if receives and sums["received"] != rows["sent"].sum():
-        raise StateError(
-            f"the state of {found.size} bytes has arrived damaged; the network of this host is at fault"
-        )
-    return state if receives else None
 
 
 def _send(found: Plan, piece: torch.Tensor, chunks: Sequence[range]) -> torch.Tensor:
     """Give this worker's piece to all receivers; return what a receiver gets, in the order of the senders."""
-    rank = hvd.rank()
-    if found.senders == (0,):
-        if rank != 0:  # also who holds a state without tensors, of which it has nothing to send
-            piece = torch.empty(len(chunks[0]), dtype=torch.uint8, device="cpu")
-        hvd.broadcast_(piece, root_rank=0, name="edt.state")
-        return piece
     wants = torch.tensor(
         [other in found.receivers for other in range(len(chunks))], dtype=torch.int32, device="cpu"
     )
@@ -175,8 +263,12 @@ def _send(found: Plan, piece: torch.Tensor, chunks: Sequence[range]) -> torch.Te
 
 def _checksum(piece: torch.Tensor, start: int) -> np.int64:
     """A checksum of bytes of the state, by where they begin, modulo 2**64; as fast as memory."""
+    whole = len(piece) // 8 * 8
+    data = piece.numpy()
+    words, rest = data[:whole].view(np.int64), data[whole:]  # where they lie need not be a multiple of eight
     with np.errstate(over="ignore"):
-        return np.int64(piece.view(torch.int64).sum().item()) * np.int64(start // ALIGNMENT * 2 + 1)
+        total = words.sum(dtype=np.int64) + np.int64(int.from_bytes(rest.tobytes(), "little"))
+        return np.int64(total * np.int64(start // ALIGNMENT * 2 + 1))
 
 
 def _bytes(found: Plan, part: range, skeleton: bytes, own: FlatTree) -> torch.Tensor:
@@ -188,10 +280,3 @@ def _bytes(found: Plan, part: range, skeleton: bytes, own: FlatTree) -> torch.Te
         )
     own.write(piece[head:], max(0, part.start - found.skeleton))
     return piece
-
-
-def _put(state: torch.Tensor, received: torch.Tensor, chunks: Sequence[range]) -> None:
-    position = 0
-    for chunk in chunks:
-        state[chunk.start : chunk.stop] = received[position : position + len(chunk)]
-        position += len(chunk)

@@ -132,8 +132,13 @@ class ModuleKinds:
         return [p._version for name in values if name in self.stepped for p in parameters_of(values[name])]
 
 
-def load(values: Values, tree: Mapping[str, Any]) -> dict[str, Any]:
+def load(values: Values, tree: Mapping[str, Any], owned: bool = False) -> dict[str, Any]:
     """Load a full tree into the objects.
+
+    Args:
+        values: the objects.
+        tree: theirs.
+        owned: nobody else uses the tree, so that optimizers may keep tensors of it.
 
     Returns:
         The plain values of the tree, copied.
@@ -141,15 +146,15 @@ def load(values: Values, tree: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         StateError: an object refuses its state.
     """
-    return _load(values, tree, ModuleKinds())
+    return _load(values, tree, ModuleKinds(), owned)
 
 
 def load_small(values: Values, tree: Mapping[str, Any], kinds: ModuleKinds) -> dict[str, Any]:
     """Load a small tree, that of these kinds, into the objects; else as `load`."""
-    return _load(values, tree, kinds)
+    return _load(values, tree, kinds, owned=False)
 
 
-def _load(values: Values, tree: Mapping[str, Any], kinds: ModuleKinds) -> dict[str, Any]:
+def _load(values: Values, tree: Mapping[str, Any], kinds: ModuleKinds, owned: bool) -> dict[str, Any]:
     buffers.invalidate()
     objects = dict(values) | companions_of(values)
     plain: dict[str, Any] = {}
@@ -160,7 +165,7 @@ def _load(values: Values, tree: Mapping[str, Any], kinds: ModuleKinds) -> dict[s
             plain[name] = copied(saved)
             continue
         try:
-            _load_object(objects[name], saved, name in kinds.stepped, name in kinds.optimizers)
+            _load_object(objects[name], saved, name in kinds.stepped, name in kinds.optimizers, owned)
         except HorovodInternalError:
             raise
         except Exception as error:
@@ -168,13 +173,13 @@ def _load(values: Values, tree: Mapping[str, Any], kinds: ModuleKinds) -> dict[s
     return plain
 
 
-def _load_object(value: Any, saved: Any, buffers_alone: bool, options_alone: bool) -> None:
+def _load_object(value: Any, saved: Any, buffers_alone: bool, options_alone: bool, owned: bool) -> None:
     if isinstance(value, torch.nn.Module):
         (load_buffers if buffers_alone else load_module)(value, saved)
     elif options_alone:
         for group, saved_options in zip(value.param_groups, saved, strict=True):
             group.update(copied(saved_options))
     elif isinstance(value, torch.optim.Optimizer):
-        load_optimizer(value, saved)
+        load_optimizer(value, saved, owned)
     else:
         value.load_state_dict(copied(saved))

@@ -36,7 +36,13 @@ def make_state(**values: Any) -> edt_hvd.TorchState:
         **values,
     )
     state.sync()
+    expose(state)
     return state
+
+
+def expose(state: edt_hvd.TorchState) -> None:
+    """Have full copies taken, as where collectives are called between a step and its commit."""
+    state._rollback.exposure.note(True, is_end=False)
 
 
 def train_step(state: edt_hvd.TorchState) -> None:

@@ -102,6 +102,8 @@ class Checkpoints:
         Raises:
             StateError: the newest whole one cannot be read, or does not fit: `load` raises it.
         """
+        self._writer.wait()
+        self.collect()
         paths = self._found()
         for path in paths:
             try:

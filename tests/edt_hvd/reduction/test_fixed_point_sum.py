@@ -9,6 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edt_hvd.reduction import fixed_point_sum
 from edt_hvd.reduction.fixed_point_sum import FixedPointSum
 from edt_hvd.reduction.grid import Grid, IntegerBits, place
 from examples import fewer
@@ -68,6 +69,29 @@ def test_the_sum_is_within_half_a_unit_an_addend_of_the_exact_one(
         # Half a unit for each rounding to the grid; 2**-53 for each product, and twice for reading the sum.
         bound = Fraction(len(column), 2) / Fraction(2) ** at.scale + 3 * sizes / 2**53
         assert abs(Fraction(float(out[index])) - exact) <= bound
+
+
+@fewer(1 / 2)
+@given(sums(), st.integers(1, 3), st.integers(0, 3))
+def test_pieces_read_into_the_memory_of_the_integers_have_the_same_bits(
+    case: tuple[list[Addend], Grid, IntegerBits], piece: int, before: int
+) -> None:
+    addends, at, bits = case
+    length, dtype = addends[0][0].numel(), addends[0][0].dtype
+    whole = read(sum_of(addends, at, bits, length), dtype)
+    memory = torch.zeros(before + length, dtype=INTEGERS[bits])
+    fits = dtype.itemsize <= memory.itemsize
+    out = (memory.view(dtype)[before : before + length]) if fits else torch.empty(length, dtype=dtype)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("PIECE", "READ_PIECE"):
+            patch.setattr(fixed_point_sum, name, piece)
+        found = FixedPointSum(memory[before:])
+        found.begin(at)
+        for values, weight in addends:
+            found.add(values, weight)
+        found.read(out)
+    integers = {2: torch.int16, 4: torch.int32, 8: torch.int64}[dtype.itemsize]
+    assert out.view(integers).tolist() == whole.view(integers).tolist()
 
 
 @pytest.mark.parametrize("bits", [32, 64])

@@ -1,5 +1,7 @@
 """Trees of tensors and plain values as bytes."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -34,13 +36,28 @@ def whole(tree: FlatTree) -> torch.Tensor:
     return found
 
 
-def skeleton(tree: FlatTree) -> torch.Tensor:
-    return torch.frombuffer(bytearray(tree.skeleton()), dtype=torch.uint8)
+def sent(tree: FlatTree, size: int = 64) -> Any:
+    """What another worker makes of it, received in pieces."""
+    found = flat.empty(tree.skeleton())
+    into = FlatTree(found)
+    assert (into.layout, into.size) == (tree.layout, tree.size)
+    for (part, source), (other, target) in zip(tree.pieces(size), into.pieces(size), strict=True):
+        assert part == other
+        piece = torch.zeros(len(part), dtype=torch.uint8)
+        tree.write(piece, part.start)
+        assert source is None or torch.equal(source, piece)
+        if target is None:
+            into.fill(piece, part.start)
+        else:
+            target.copy_(piece)
+    return found
 
 
-def test_a_tree_comes_back_bit_by_bit() -> None:
+@pytest.mark.parametrize("own_piece", [flat.OWN_PIECE, 1, 20])
+def test_a_tree_comes_back_bit_by_bit(monkeypatch: pytest.MonkeyPatch, own_piece: int) -> None:
+    monkeypatch.setattr(flat, "OWN_PIECE", own_piece)
     tree = everything()
-    back = flat.read(skeleton(FlatTree(tree)), whole(FlatTree(tree)))
+    back = sent(FlatTree(tree))
     assert back["plain"] == tree["plain"]
     assert list(back) == list(tree)
     for name in ("count", "mask", "complex", "empty", "transposed", "special"):
@@ -70,4 +87,4 @@ def test_sparse_tensors_travel_with_the_plain_values() -> None:
     sparse = torch.eye(3).to_sparse()
     tree = FlatTree({"sparse": sparse})
     assert tree.size == 0
-    assert torch.equal(flat.read(skeleton(tree), whole(tree))["sparse"].to_dense(), torch.eye(3))
+    assert torch.equal(sent(tree)["sparse"].to_dense(), torch.eye(3))

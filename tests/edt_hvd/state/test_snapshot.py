@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from edt_hvd.state.snapshot import COPY_RATE, SNAPSHOT_SHARE, Snapshots
+from edt_hvd.state.snapshot import SNAPSHOT_SHARE, Snapshots
 
 
 def tree(value: float) -> dict[str, Any]:
@@ -40,21 +40,6 @@ def test_workers_copy_at_the_same_commits_although_it_costs_them_differently() -
     assert [due_at(0, allowed) for allowed in (1, 3, 130, 200, 256, 300)] == [1, 4, 256, 256, 256, 512]
     assert {due_at(512, allowed) for allowed in range(130, 257)} == {768}
     assert {due_at(first, 200) for first in (512, 540, 567)} == {768}
-
-
-def test_what_was_adopted_counts_as_if_it_had_been_copied() -> None:
-    snapshots = Snapshots()
-    snapshots.adopt({"weight": torch.zeros(2500)}, 7, now=100.0)
-    cost = 10_000 / COPY_RATE
-    assert not snapshots.is_due(100 + 0.9 * cost / SNAPSHOT_SHARE, 8)
-    assert snapshots.is_due(100 + 1.1 * cost / SNAPSHOT_SHARE, 8)
-    assert snapshots.last is not None
-    assert snapshots.last.commits == 7
-    first = address(snapshots)
-    snapshots.take({"weight": torch.ones(2500)}, 8)
-    assert address(snapshots) != first
-    snapshots.taken(started=200.0, now=300.0)  # it has had to get its memory
-    assert snapshots.is_due(300 + 1.1 * cost / SNAPSHOT_SHARE, 9)
 
 
 def test_a_lent_copy_stays_as_it_is_in_two_sets_of_buffers() -> None:

@@ -9,6 +9,7 @@ from torch import nn
 import edt_hvd
 from edt_hvd.state.snapshot import copied
 from edt_hvd.state.state_dicts import is_plain
+from states import expose
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -93,6 +94,7 @@ def test_optimizers_with_a_layout_of_their_own_are_loaded_through_it(make: Any) 
     )
     state.sync()
     newcomer.sync()
+    expose(state)
 
     def step(model: nn.Module, each: Any) -> None:
         model(torch.ones(1, 2)).sum().backward()

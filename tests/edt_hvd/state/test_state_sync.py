@@ -40,7 +40,7 @@ class Transfer:
 
 def test_a_checkpoint_that_does_not_fit_ends_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     state = edt_hvd.TorchState(epoch=0)
-    Transfer(monkeypatch, {"epoch": 0, "progress": 0, "refusal": "it does not fit"})
+    Transfer(monkeypatch, {"epoch": 0, "progress": 0, "refusal": "it does not fit", "exposure": (None, None)})
     with pytest.raises(edt_hvd.StateError, match="it does not fit"):
         state.sync()
 
@@ -64,7 +64,7 @@ def test_what_a_newcomer_has_received_is_its_first_full_copy() -> None:
     assert old._rollback.snapshots.last is not None
     newcomer = make_state()
     with pytest.MonkeyPatch.context() as patch:
-        Transfer(patch, copied(old._tree()) | {"progress": 1, "refusal": None})
+        Transfer(patch, copied(old._tree()) | {"progress": 1, "refusal": None, "exposure": (True, None)})
         newcomer.sync()
     before = picture(newcomer)
     train_step(newcomer)  # a worker was lost before the commit

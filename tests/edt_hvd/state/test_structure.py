@@ -9,6 +9,7 @@ from torch import nn
 
 import edt_hvd
 from edt_hvd.state import structure
+from states import expose
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -148,7 +149,7 @@ def test_prepare_may_replace_objects_and_make_new_ones() -> None:
     joining._take_over(state._tree())
     assert joining.scheduler.last_epoch == 1
     assert newcomer.optimizer.param_groups[0]["lr"] == 0.05
-    joining._rollback.protect(joining._values(), None, 1)
+    joining._rollback.protect(joining._values(), True, 1, lambda: True)
     joining.scheduler.step()
     joining.restore()
     assert joining.scheduler.last_epoch == 1
@@ -157,6 +158,7 @@ def test_prepare_may_replace_objects_and_make_new_ones() -> None:
 def test_a_rollback_takes_back_a_change_that_is_not_committed_and_keeps_one_that_is() -> None:
     program = Program()
     state = program.state(prepare=lambda _: None)
+    expose(state)
     program.train(state)
     state._rollback.snapshots.taken(0.0, 1e9)  # too costly to be taken again
     for is_stepped in (False, True):

@@ -1,6 +1,7 @@
 """Who sends which part of the state to whom. That it arrives is shown by the resizes of real jobs."""
 
 from itertools import pairwise
+from typing import Any
 
 import horovod.torch as hvd
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edt_hvd.errors import StateError
-from edt_hvd.state import transfer
+from edt_hvd.state import flat, transfer
 from edt_hvd.state.flat import FlatTree
 from edt_hvd.state.transfer import _ROW, CHUNK, MAX_CALL_BYTES, Plan, _exchange, plan
 
@@ -84,30 +85,44 @@ def test_no_call_sends_more_than_32_bits_can_count(workers: int) -> None:
     assert found.rounds * found.chunk_size >= size
 
 
-def test_bytes_that_were_lost_on_the_way_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("own_piece", [64, 2**20])
+def test_bytes_that_were_lost_on_the_way_are_noticed(monkeypatch: pytest.MonkeyPatch, own_piece: int) -> None:
     """As of a broadcast whose count did not fit: a part arrives, the rest stays as it was."""
-    sent = FlatTree({"weight": torch.arange(64.0)})
-    skeleton = sent.skeleton()
-    found = plan(table((1, 0, 0, sent.size), NEW))
-    whole = torch.cat(
-        [torch.frombuffer(bytearray(skeleton), dtype=torch.uint8), torch.empty(sent.size, dtype=torch.uint8)]
-    )
-    sent.write(whole[len(skeleton) :], 0)
-    found = Plan((range(len(whole)), range(0)), (1,), len(skeleton))
+    monkeypatch.setattr(flat, "OWN_PIECE", own_piece)
+    monkeypatch.setattr(transfer, "CHUNK", 128)
+    sent = FlatTree({"weight": torch.arange(64.0), "bias": torch.ones(3)})
+    skeleton = torch.frombuffer(bytearray(sent.skeleton()), dtype=torch.uint8)
+    found = plan(np.array([(1, 0, 0, len(skeleton), sent.size), (0, 0, 0, 0, 0)], dtype=_ROW))
+    pieces: list[torch.Tensor] = []
+    for part, _ in sent.pieces(128):
+        pieces.append(torch.zeros(len(part), dtype=torch.uint8))
+        sent.write(pieces[-1], part.start)
+    starts = [len(skeleton) + part.start for part, _ in sent.pieces(128)]
+    total = np.array(list(map(transfer._checksum, [skeleton, *pieces], [0, *starts]))).sum()
     monkeypatch.setattr(hvd, "rank", lambda: 1)
     monkeypatch.setattr(hvd, "size", lambda: 2)
-    total = transfer._checksum(whole, 0)
 
     def gather(row: np.ndarray, _name: str) -> np.ndarray:
         others = np.zeros(2, dtype=row.dtype)
         others["sent"] = total, row["sent"][0]
         return others
 
+    def arrive(share: float) -> Any:
+        left = iter(pieces)
+
+        def broadcast(piece: torch.Tensor, **_: Any) -> None:
+            count = int(share * len(piece))
+            piece.zero_()[:count].copy_(next(left)[:count])
+
+        return broadcast
+
     monkeypatch.setattr(transfer, "gather", gather)
-    monkeypatch.setattr(hvd, "broadcast_", lambda piece, **_: piece.copy_(whole))
+    monkeypatch.setattr(hvd, "broadcast_", lambda piece, **_: piece.copy_(skeleton))
+    monkeypatch.setattr(hvd, "synchronize", lambda _: None)
+    monkeypatch.setattr(hvd, "broadcast_async_", arrive(1))
     received = _exchange(found, b"", None)
-    assert received is not None
-    assert torch.equal(received, whole)
-    monkeypatch.setattr(hvd, "broadcast_", lambda piece, **_: piece.zero_()[:128].copy_(whole[:128]))
+    assert torch.equal(received["weight"], torch.arange(64.0))
+    assert torch.equal(received["bias"], torch.ones(3))
+    monkeypatch.setattr(hvd, "broadcast_async_", arrive(0.5))
     with pytest.raises(StateError, match="arrived damaged"):
         _exchange(found, b"", None)

@@ -11,11 +11,9 @@ import pytest
 import torch
 
 from edt_hvd.errors import StateError
-from edt_hvd.state import flat
 from edt_hvd.state.checkpoint import checkpoints
 from edt_hvd.state.checkpoint.checkpoints import Checkpoints, Settings, for_next_state
 from edt_hvd.state.checkpoint.storage import Content
-from edt_hvd.state.flat import FlatTree
 from edt_hvd.state.snapshot import Snapshots
 from edt_messages.messages import Message, type_of
 from edt_messages.records import content
@@ -178,32 +176,6 @@ def test_the_end_of_training_is_on_disk_once(make: Callable[..., Checkpoints], r
     assert [content["last"] for _, content in reported] == [False]
     checkpoints.finish(2, lambda: copy_of(2), {"steps": 2, "last": True})
     assert [(content["step"], content["last"]) for _, content in reported] == [(1, False), (2, True)]
-
-
-def received(tree: dict[str, Any]) -> dict[str, Any]:
-    """The tree as another worker gets it: views of one memory."""
-    sent = FlatTree(tree)
-    tensors = torch.zeros(sent.size, dtype=torch.uint8)
-    sent.write(tensors, 0)
-    found: dict[str, Any] = flat.read(
-        torch.frombuffer(bytearray(sent.skeleton()), dtype=torch.uint8), tensors
-    )
-    return found
-
-
-def test_a_worker_that_has_received_its_state_writes_checkpoints(make: Callable[..., Checkpoints]) -> None:
-    tree = {"weight": torch.ones(4), "half": torch.ones(3, dtype=torch.bfloat16), "count": torch.tensor(5)}
-    snapshots = Snapshots()
-    snapshots.adopt(received(tree), 1, now=0.0)
-    snapshots.take(received(tree), 2)
-    checkpoints = make(0.0)
-    checkpoints.offer(1e6, snapshots, {"steps": 2})
-    checkpoints._writer.wait()
-    checkpoints.collect()
-    loaded: list[Content] = []
-    make().restore(loaded.append)
-    assert [content.commits for content in loaded] == [2]
-    torch.testing.assert_close(loaded[0].state, tree, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize(
