@@ -91,8 +91,8 @@ def test_losses_that_are_means_over_tokens_are_weighted_by_them(
     assert weight.item() == pytest.approx(-2.5)
 
 
-def test_weights_that_mean_nothing_are_refused() -> None:
-    gc.collect()  # what earlier tests have left
+def test_weights_that_mean_nothing_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reducer, "_registered", [])
     parameter = nn.Parameter(torch.ones(1))
     loss = (parameter * 2).sum()
     steps = iter(edt_hvd.ElasticDataLoader([torch.ones(1)] * 8, 4, 2))
@@ -432,8 +432,8 @@ def test_reducers_go_with_their_optimizers() -> None:
         gc.enable()
 
 
-def test_an_optimizer_that_replaces_another_reduces_under_its_names() -> None:
-    gc.collect()  # what earlier tests have left
+def test_an_optimizer_that_replaces_another_reduces_under_its_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reducer, "_registered", [])
     weight = nn.Parameter(torch.ones(1))
     for _ in range(2):  # a newcomer makes the second alone
         optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=0.1))
