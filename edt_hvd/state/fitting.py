@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from itertools import chain
 from typing import Any
 
 import torch
 from torch.nn.modules.module import _EXTRA_STATE_KEY_SUFFIX
+from torch.utils import _pytree as pytree
 
 from edt_hvd.errors import StateError
 from edt_hvd.state.plain_values import trained_parts
-from edt_hvd.state.state_dicts import Caches, full_state, is_stateful
+from edt_hvd.state.state_dicts import Caches, full_state, groups_of, is_stateful
 from edt_hvd.state.structure import SUFFIX, Parts, differences, form_of, structure_of
 
 SHOWN = 4
@@ -96,6 +98,50 @@ def check_contents(values: Mapping[str, Any]) -> None:
                     "take its place, which the rest of the script does not know. Give it a name of its own "
                     "in the TorchState (several modules: an nn.ModuleList), or keep it out of it"
                 )
+
+
+def check_coverage(values: Mapping[str, Any]) -> None:
+    """Check that all that the optimizers of a state train is in the ``state_dict`` of some value of it.
+
+    Raises:
+        StateError: something is not: workers that join would train on with what their script has made.
+    """
+    optimizers = {name: value for name, value in values.items() if groups_of(value)}
+    held = set(chain.from_iterable(map(_held, (v for name, v in values.items() if name not in optimizers))))
+    labels = {
+        id(parameter): f"{name}.{key}"
+        for name, value in values.items()
+        if isinstance(value, torch.nn.Module)
+        for key, parameter in value.named_parameters(remove_duplicate=False)
+    }
+    missing = [
+        labels.get(id(parameter), f"parameter {index} of group {number} of {name}, {form_of(parameter)}")
+        for name, optimizer in optimizers.items()
+        for number, group in enumerate(groups_of(optimizer))
+        for index, parameter in enumerate(group["params"])
+        if parameter.requires_grad and held.isdisjoint((id(parameter), _memory(parameter)))
+    ]
+    if missing:
+        raise StateError(
+            f"the optimizers of the state train what no value of it has in its state_dict: {_listed(missing)}"
+            "; put the modules that have these parameters into the TorchState, with all that is trained in "
+            "their state_dict, or workers that join do not get them"
+        )
+
+
+def _held(value: Any) -> Iterator[Any]:
+    """What the state of a value holds: parameters by ``id``, tensors by where they are."""
+    if isinstance(value, torch.Tensor):
+        yield id(value)
+    elif is_stateful(value):
+        saved = value.state_dict()
+        if isinstance(value, torch.nn.Module):
+            yield from (id(each) for key, each in value.named_parameters() if key in saved)
+        yield from (_memory(leaf) for leaf in pytree.tree_leaves(saved) if isinstance(leaf, torch.Tensor))
+
+
+def _memory(tensor: torch.Tensor) -> Any:
+    return tensor.device, tensor.data_ptr() if tensor.layout == torch.strided and tensor.numel() else None
 
 
 def check_unchanged(then: Mapping[str, Parts], now: Mapping[str, Parts]) -> None:

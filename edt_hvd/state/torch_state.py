@@ -6,9 +6,10 @@ newcomers.
 
 import dataclasses
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Mapping
-from types import MappingProxyType, SimpleNamespace
+from types import MappingProxyType
 from typing import Any
 
 import horovod.torch as hvd
@@ -29,7 +30,14 @@ from edt_hvd.state.checkpoint import checkpoints
 from edt_hvd.state.checkpoint.checkpoints import Checkpoints
 from edt_hvd.state.checkpoint.storage import Content
 from edt_hvd.state.exposure import Exposure
-from edt_hvd.state.fitting import check_contents, check_kinds, check_names, check_unchanged, misfits
+from edt_hvd.state.fitting import (
+    check_contents,
+    check_coverage,
+    check_kinds,
+    check_names,
+    check_unchanged,
+    misfits,
+)
 from edt_hvd.state.plain_values import refilled
 from edt_hvd.state.rollback import Rollback
 from edt_hvd.state.snapshot import Snapshots, copied
@@ -100,6 +108,12 @@ class TorchState(State):  # type: ignore[misc]
 
     def __setattr__(self, name: str, value: Any) -> None:
         check_names({name}, _OWN)
+        if not name.startswith("_") and name not in self._names and name not in vars(self):
+            warnings.warn(
+                f"state.{name} is no value of the state: workers that join and checkpoints do not get it; "
+                f"name it when it is made: TorchState(..., {name}=None), say",
+                stacklevel=2,
+            )
         super().__setattr__(name, value)
 
     # What a training loop calls.
@@ -293,6 +307,7 @@ class TorchState(State):  # type: ignore[misc]
         """Go on from the newest checkpoint, if there is one, on rank 0; a reason why that is impossible."""
         values = self._values()
         check_contents(values)
+        check_coverage(values)
         self._note_structure(values, self._check_structure(values))
         refusal = self._restore_checkpoint()
         if self._is_lost:
@@ -349,7 +364,7 @@ class TorchState(State):  # type: ignore[misc]
         plain = (name for name in self._names if name in tree and f"{name}{structure.SUFFIX}" not in tree)
         values = {name: copied(tree[name]) for name in plain if not is_stateful(tree[name])}
         try:
-            self._prepare(SimpleNamespace(**values))
+            self._prepare(_Prepared(self, values))
         except Exception as error:
             raise StateError(
                 f"the function passed as prepare= failed: {type(error).__name__}: {error}"
@@ -483,6 +498,20 @@ class TorchState(State):  # type: ignore[misc]
         """Have the state consist of these objects, the plain ones with other contents."""
         for name, value in values.items():
             setattr(self, name, refilled(value, plain[name]) if name in plain else value)
+
+
+class _Prepared:
+    """What `prepare` is called with: the state, with the plain values that are about to be loaded."""
+
+    def __init__(self, state: TorchState, values: Mapping[str, Any]) -> None:
+        vars(self).update(values, _state=state)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(vars(self)["_state"], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(vars(self)["_state"], name, value)
+        vars(self)[name] = value
 
 
 _LOST = (

@@ -213,7 +213,7 @@ def test_a_part_of_a_gradient_that_comes_after_the_launch_is_reduced_too(kind: i
 
 def test_a_default_device_and_type_of_the_script_are_left_to_it() -> None:
     weight, optimizer = single()
-    state = edt_hvd.TorchState(optimizer=optimizer)
+    state = edt_hvd.TorchState(model=nn.ParameterList([weight]), optimizer=optimizer)
     torch.set_default_dtype(torch.float64)
     try:
         with torch.device("meta"):

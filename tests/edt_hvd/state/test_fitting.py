@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+import edt_hvd
 from edt_hvd.errors import StateError
 from edt_hvd.state.fitting import check_fit
 from edt_hvd.state.state_dicts import full_state
@@ -66,3 +67,25 @@ def test_buffers_outside_the_state_dict_may_be_made_later_or_larger(sizes: dict[
 
 def test_checkpoints_that_have_them_among_the_others_fit() -> None:
     check_fit({"model": cached(cache=5)}, {"model": full_state(cached()) | {"cache": torch.zeros(4)}})
+
+
+class Adapter(nn.Module):
+    """Its own state has the head alone, as those of programs that save what they adapt."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = nn.Linear(2, 2), nn.Linear(2, 1)
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        return {k: v for k, v in super().state_dict(*args, **kwargs).items() if "head" in k}
+
+
+def test_what_the_optimizers_train_has_to_be_in_the_state() -> None:
+    model, loss = Adapter(), nn.Linear(1, 1)
+    optimizer = torch.optim.SGD([*model.parameters(), *loss.parameters()], lr=0.1)
+    with pytest.raises(
+        StateError, match=r"model\.body\.weight; model\.body\.bias; parameter 4 of group 0 of"
+    ):
+        edt_hvd.TorchState(model=model, optimizer=optimizer).sync()
+    model.body.requires_grad_(False)
+    edt_hvd.TorchState(model=model, loss=loss, optimizer=optimizer).sync()

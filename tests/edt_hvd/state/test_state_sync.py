@@ -22,7 +22,7 @@ def test_a_scaler_works_on_a_worker_that_has_scaled_no_loss() -> None:
     weight = nn.Parameter(torch.zeros(1))
     optimizer = torch.optim.SGD([weight], lr=1.0)
     scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
-    edt_hvd.TorchState(optimizer=optimizer, scaler=scaler).sync()
+    edt_hvd.TorchState(model=nn.ParameterList([weight]), optimizer=optimizer, scaler=scaler).sync()
     weight.grad = torch.full((1,), 8.0)
     scaler.step(optimizer)
     scaler.update()

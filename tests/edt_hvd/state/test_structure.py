@@ -120,7 +120,7 @@ def test_newcomers_make_the_change_in_prepare_and_fail_alone_without(
     joining._has_synced, joining._prepare = False, prepare
     before = newcomer.model[0].weight.sum().item()
     joining._take_over(tree)
-    assert seen == [(3, False, before)]
+    assert seen == [(3, True, before)]
     assert torch.equal(newcomer.model[0].weight, old.model[0].weight)
     assert structure.structure_of(joining._values()) == structure.structure_of(state._values())
     label = said.partition(" was ")[0]
@@ -138,7 +138,7 @@ def test_prepare_may_replace_objects_and_make_new_ones() -> None:
 
     def prepare(values: Any) -> None:
         if values.epoch:
-            joining.scheduler = scheduled(newcomer)
+            values.scheduler = scheduled(newcomer)
 
     state = program.state(scheduler=None, prepare=lambda _: None)
     joining = newcomer.state(scheduler=None, prepare=prepare)
