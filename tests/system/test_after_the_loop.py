@@ -48,6 +48,7 @@ import torch
 import edt_hvd
 
 edt_hvd.init()
+torch.manual_seed(0)
 model = torch.nn.Linear(8, 1)
 optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)
 loader = edt_hvd.ElasticDataLoader(torch.randn(96, 8), 12, 2)
