@@ -71,8 +71,3 @@ def test_each_change_of_horovod_says_why_and_where_it_was_reported(patch: Path) 
     assert subject
     assert reason
     assert "\nUpstream: " in message
-
-
-def test_the_patches_are_numbered_without_a_gap() -> None:
-    assert [int(patch.name[:4]) for patch in PATCHES] == list(range(1, len(PATCHES) + 1))
-    assert len(PATCHES) > 0

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edt_hvd.errors import GradientError
 from edt_hvd.reduction import header
-from edt_hvd.reduction.header import Loss, exact_sum, exchange, rounded
+from edt_hvd.reduction.header import Loss, check_steps, exact_sum, exchange, rounded
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False)))
@@ -44,3 +45,9 @@ def test_one_worker_that_wants_to_stop_is_enough(monkeypatch: pytest.MonkeyPatch
     found = exchange(True, [Loss(1.0)], 1, [np.array([1, 2, 3], dtype=np.int32)])
     assert (found.stop_wanted, found.loss) == (True, 3.0)
     assert found.reports[0].tolist() == [[9, 9, 9], [1, 2, 3]]
+
+
+def test_an_optimizer_has_to_step_on_every_worker() -> None:
+    check_steps([1, 1, 1])
+    with pytest.raises(GradientError, match="1 on rank 0, 0 on rank 1, 2 on rank 3; every worker has to"):
+        check_steps([1, 0, 1, 2])

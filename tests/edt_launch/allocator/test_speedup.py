@@ -1,12 +1,18 @@
 from itertools import pairwise, product
-from math import log
+from math import inf, log
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edt_launch.allocator.model import Job
-from edt_launch.allocator.speedup import best_division, hull, speed
+from edt_launch.allocator.speedup import best_division, gain, hull, speed
 from edt_launch.allocator.work import next_usable
+
+
+def test_nothing_is_no_measurement_and_every_gain_on_it_is_infinite():
+    assert gain(Job("j", "", 1, 9, 0.0), 0, 1) == inf
+    assert hull([(0, 1.0), (2, 0.0)]) == hull([])
+
 
 POINTS = st.lists(
     st.tuples(st.integers(1, 8), st.floats(0.1, 8)), max_size=4, unique_by=lambda point: point[0]
