@@ -6,9 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-import edt_hvd
 from edt_hvd.errors import StateError
-from edt_hvd.state.fitting import check_fit
+from edt_hvd.state.fitting import check_coverage, check_fit
 from edt_hvd.state.state_dicts import full_state
 
 MODEL = nn.Linear(2, 3)
@@ -86,6 +85,6 @@ def test_what_the_optimizers_train_has_to_be_in_the_state() -> None:
     with pytest.raises(
         StateError, match=r"model\.body\.weight; model\.body\.bias; parameter 4 of group 0 of"
     ):
-        edt_hvd.TorchState(model=model, optimizer=optimizer).sync()
+        check_coverage({"model": model, "optimizer": optimizer})
     model.body.requires_grad_(False)
-    edt_hvd.TorchState(model=model, loss=loss, optimizer=optimizer).sync()
+    check_coverage({"model": model, "loss": loss, "optimizer": optimizer})
