@@ -10,7 +10,7 @@ from torch.nn.modules.module import _EXTRA_STATE_KEY_SUFFIX
 from torch.utils import _pytree as pytree
 
 from edt_hvd.errors import StateError
-from edt_hvd.state.plain_values import trained_parts
+from edt_hvd.state.plain_values import foreign_parts, is_shareable
 from edt_hvd.state.state_dicts import Caches, full_state, groups_of, is_stateful
 from edt_hvd.state.structure import SUFFIX, Parts, differences, form_of, structure_of
 
@@ -85,14 +85,21 @@ def check_names(names: AbstractSet[str], reserved: AbstractSet[str]) -> None:
 
 
 def check_contents(values: Mapping[str, Any]) -> None:
-    """Check that plain values contain nothing that is trained, or has a state of its own.
+    """Check that plain values contain nothing trained, nothing with a state of its own, and no other value.
 
     Raises:
         StateError: one does. Copies of it would take its place after a resize.
     """
+    others = {id(value): name for name, value in values.items() if is_shareable(value)}
     for name, value in values.items():
         if not is_stateful(value):
-            for label, part in trained_parts(value, f"state.{name}"):
+            for label, part in foreign_parts(value, f"state.{name}", others.keys()):
+                if id(part) in others and not is_stateful(part):
+                    raise StateError(
+                        f"{label} is state.{others[id(part)]}: after a resize they would be two objects, "
+                        "which the script takes for one. Keep one of the two values out of the state, or the "
+                        "reference out of the object"
+                    )
                 raise StateError(
                     f"{label} is a {type(part).__name__}, inside a plain value: after a resize a copy would "
                     "take its place, which the rest of the script does not know. Give it a name of its own "

@@ -49,26 +49,36 @@ def refilled(own: Any, new: Any) -> Any:
     return own
 
 
-def trained_parts(value: Any, label: str, seen: set[int] | None = None) -> Iterator[tuple[str, Any]]:
-    """What a plain value contains that is saved in another way, and would be lost in a copy.
+def is_shareable(value: Any) -> bool:
+    """Whether it has contents of its own, which whoever else refers to it sees change."""
+    containers = (list, dict, set, deque, bytearray, np.ndarray, torch.Tensor)
+    return isinstance(value, containers) or _is_plain_object(value)
+
+
+def foreign_parts(
+    value: Any, label: str, others: AbstractSet[int], seen: set[int] | None = None
+) -> Iterator[tuple[str, Any]]:
+    """What a plain value contains that is saved in another way or place, and would be lost in a copy.
 
     Args:
         value: the plain value.
         label: what messages call it.
+        others: ids of values of the state.
         seen: ids of what was looked at.
 
     Yields:
-        Objects with ``state_dict``, and tensors that are trained: what each is called, and itself.
+        Objects with ``state_dict``, tensors that are trained, and `others`: what each is called, and itself.
     """
     seen = set() if seen is None else seen
     for name, part in _parts(value):
         if id(part) in seen:
             continue
         seen.add(id(part))
-        if is_stateful(part) or (isinstance(part, torch.Tensor) and part.is_leaf and part.requires_grad):
+        is_trained = isinstance(part, torch.Tensor) and part.is_leaf and part.requires_grad
+        if is_stateful(part) or is_trained or id(part) in others:
             yield f"{label}{name}", part
         else:
-            yield from trained_parts(part, f"{label}{name}", seen)
+            yield from foreign_parts(part, f"{label}{name}", others, seen)
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:

@@ -1,5 +1,6 @@
 """The states of torch's objects as trees of plain containers and tensors, and back, bit by bit."""
 
+import warnings
 from typing import Any, Protocol, TypeGuard
 
 import torch
@@ -115,7 +116,7 @@ class Caches:
     """A module's buffers that are not in its ``state_dict``, such as masks and tables.
 
     It may make them when it first needs them, and in another size whenever it needs more. So one that is
-    missing, or has another form, is no error: the module's own stays.
+    missing, or has another form, is no error: the module's own stays. A warning names one of another form.
     """
 
     def __init__(self, module: torch.nn.Module) -> None:
@@ -129,8 +130,17 @@ class Caches:
         """Load those that the module has in the same form."""
         for name, own in buffers_of(self._module, persistent=False).items():
             saved = state.get(name)
-            if saved is not None and (saved.shape, saved.dtype) == (own.shape, own.dtype):
+            if saved is None:
+                continue
+            if (saved.shape, saved.dtype) == (own.shape, own.dtype):
                 overwrite(own, saved)
+            else:
+                warnings.warn(
+                    f"buffer {name}, which is not persistent, has shape {list(saved.shape)} in the state and "
+                    f"{list(own.shape)} here, and stays as it is here; if training depends on what is in it, "
+                    "register it as persistent and set its shape in prepare=",
+                    stacklevel=2,
+                )
 
 
 class Trainable:

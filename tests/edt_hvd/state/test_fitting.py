@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from edt_hvd.errors import StateError
-from edt_hvd.state.fitting import check_coverage, check_fit
+from edt_hvd.state.fitting import check_contents, check_coverage, check_fit
 from edt_hvd.state.state_dicts import full_state
 
 MODEL = nn.Linear(2, 3)
@@ -88,3 +88,13 @@ def test_what_the_optimizers_train_has_to_be_in_the_state() -> None:
         check_coverage({"model": model, "optimizer": optimizer})
     model.body.requires_grad_(False)
     check_coverage({"model": model, "loss": loss, "optimizer": optimizer})
+
+
+def test_a_plain_value_may_not_refer_to_another() -> None:
+    history = [0.5]
+    for holder in ({"of": [history]}, (1, history)):
+        with pytest.raises(
+            StateError, match=r"state\.stopper.* is state\.history: after a resize they would be"
+        ):
+            check_contents({"history": history, "stopper": holder})
+    check_contents({"history": history, "stopper": {"of": [list(history)]}, "same": 1, "number": 1})
