@@ -10,7 +10,7 @@ to SIGKILL. Workers compute on one thread.
 
 - `pause`: from the last step at the old size to the first one at the new size.
 - `transfer`: the phase of that name, beside a bare broadcast of as many bytes by the same two workers, in
-  pieces as large, and a bare copy within one worker's memory.
+  pieces as large and to memory as new, and a bare copy within one worker's memory.
 - `peak`: the most memory that a worker has had (VmHWM), less what it had when it had imported everything,
   beside the ordinary loop's. `by part` is what stays from step to step; the rest is activations and
   temporaries.
