@@ -189,7 +189,9 @@ def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description="What a large model costs to resize, in time and memory.")
     parser.add_argument("--parameters", type=float, default=200e6, help="of the model, about")
-    parser.add_argument("--reductions", nargs="+", choices=["ring", "exact"], default=["ring", "exact"])
+    parser.add_argument(
+        "--reductions", nargs="+", choices=["ring", "exact", "exact32"], default=["ring", "exact"]
+    )
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--steps", type=int, default=6, help="at each size")
     parser.add_argument("--checkpoints", action="store_true", help="have checkpoints written")

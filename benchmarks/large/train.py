@@ -187,7 +187,12 @@ if args.plain:
     raise SystemExit
 
 edt_hvd.init()
-optimizer = edt_hvd.DistributedOptimizer(optimizer, model, reduction=args.reduction)
+kinds: dict[str, dict[str, Any]] = {
+    "ring": {"reduction": "ring"},
+    "exact": {"reduction": "exact"},
+    "exact32": {"reduction": "exact", "integer_bits": 32},
+}
+optimizer = edt_hvd.DistributedOptimizer(optimizer, model, **kinds[args.reduction])
 loader = edt_hvd.ElasticDataLoader(dataset, MICRO_BATCHES * SAMPLES, SAMPLES)
 state = edt_hvd.TorchState(model=model, optimizer=optimizer, loader=loader)
 
