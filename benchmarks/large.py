@@ -10,7 +10,7 @@ to SIGKILL. Workers compute on one thread.
 
 - `pause`: from the last step at the old size to the first one at the new size.
 - `transfer`: the phase of that name, beside a bare broadcast of as many bytes by the same two workers, in
-  pieces as large, and a bare copy within one worker's memory.
+  pieces as large and to memory as new, and a bare copy within one worker's memory.
 - `peak`: the most memory that a worker has had (VmHWM), less what it had when it had imported everything,
   beside the ordinary loop's. `by part` is what stays from step to step; the rest is activations and
   temporaries.
@@ -189,7 +189,9 @@ def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description="What a large model costs to resize, in time and memory.")
     parser.add_argument("--parameters", type=float, default=200e6, help="of the model, about")
-    parser.add_argument("--reductions", nargs="+", choices=["ring", "exact"], default=["ring", "exact"])
+    parser.add_argument(
+        "--reductions", nargs="+", choices=["ring", "exact", "exact32"], default=["ring", "exact"]
+    )
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--steps", type=int, default=6, help="at each size")
     parser.add_argument("--checkpoints", action="store_true", help="have checkpoints written")

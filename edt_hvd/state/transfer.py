@@ -10,10 +10,11 @@ the memory of large tensors to that of the receivers' new ones, which the object
 end a checksum of what was sent is compared with one of what has arrived.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import horovod.torch as hvd
 import numpy as np
@@ -28,6 +29,9 @@ from edt_hvd.world import stages
 
 CHUNK = 2**25
 """Bytes that one worker sends to another at a time, at most."""
+
+AHEAD = 8
+"""Pieces that are under way at a time: the workers agree on the next ones while one travels."""
 
 MAX_CALL_BYTES = 2**28
 """Bytes that one worker sends or receives in a call, at most."""
@@ -180,7 +184,7 @@ class _Incoming:
 def _broadcast(
     found: Plan, skeleton: bytes, own: FlatTree | None, incoming: _Incoming | None, sums: NDArray[np.void]
 ) -> None:
-    """Send the state from rank 0 to all others. What can be done while a piece is under way is done then."""
+    """Send the state from rank 0 to all others, several pieces under way at a time."""
     is_root = hvd.rank() == 0
     for start in range(0, found.skeleton, MAX_CALL_BYTES):
         size = min(MAX_CALL_BYTES, found.skeleton - start)
@@ -194,37 +198,42 @@ def _broadcast(
             incoming.put(piece, start)
     mine = own if incoming is None else incoming.flat
     assert mine is not None
-    arrived: tuple[torch.Tensor, range, bool] | None = None
-    for part, memory in mine.pieces(CHUNK):
+    under_way: deque[_Piece] = deque()
+    for number, (part, memory) in enumerate(mine.pieces(CHUNK)):
         # Who only takes part must not be written to: it has the same state, and uses it.
         direct = memory if is_root or incoming is not None else None
-        piece = torch.empty(len(part), dtype=torch.uint8, device="cpu") if direct is None else direct
+        data = torch.empty(len(part), dtype=torch.uint8, device="cpu") if direct is None else direct
         if is_root and direct is None:
-            mine.write(piece, part.start)
-        handle = hvd.broadcast_async_(piece, root_rank=0, name="edt.state")
+            mine.write(data, part.start)
+        handle = hvd.broadcast_async_(data, root_rank=0, name=f"edt.state.{number % AHEAD}")
         if is_root:
-            sums["sent"] += _checksum(piece, found.skeleton + part.start)
-        if arrived is not None:
-            _take(*arrived, found, mine, sums)
-        hvd.synchronize(handle)
-        arrived = None if incoming is None else (piece, part, direct is None)
-        stages.heartbeat()
-    if arrived is not None:
-        _take(*arrived, found, mine, sums)
+            sums["sent"] += _checksum(data, found.skeleton + part.start)
+        under_way.append(_Piece(handle, data, part, direct is None))
+        if len(under_way) == AHEAD:
+            _finish(under_way.popleft(), found, incoming, sums)
+    while under_way:
+        _finish(under_way.popleft(), found, incoming, sums)
 
 
-def _take(
-    piece: torch.Tensor,
-    part: range,
-    is_spare: bool,
-    found: Plan,
-    into: FlatTree,
-    sums: NDArray[np.void],
-) -> None:
-    """Check a piece that has arrived; copy it to where it belongs, unless it is there."""
-    sums["received"] += _checksum(piece, found.skeleton + part.start)
-    if is_spare:
-        into.fill(piece, part.start)
+class _Piece(NamedTuple):
+    """A piece that is under way, and whether it is to be copied to its place."""
+
+    handle: Any
+    data: torch.Tensor
+    part: range
+    is_spare: bool
+
+
+def _finish(piece: _Piece, found: Plan, incoming: _Incoming | None, sums: NDArray[np.void]) -> None:
+    """Wait for a piece; a receiver checks it, and copies it to where it belongs, unless it is there."""
+    hvd.synchronize(piece.handle)
+    stages.heartbeat()
+    if incoming is None:
+        return
+    assert incoming.flat is not None
+    sums["received"] += _checksum(piece.data, found.skeleton + piece.part.start)
+    if piece.is_spare:
+        incoming.flat.fill(piece.data, piece.part.start)
 
 
 def _distribute(

@@ -90,6 +90,7 @@ def test_bytes_that_were_lost_on_the_way_are_noticed(monkeypatch: pytest.MonkeyP
     """As of a broadcast whose count did not fit: a part arrives, the rest stays as it was."""
     monkeypatch.setattr(flat, "OWN_PIECE", own_piece)
     monkeypatch.setattr(transfer, "CHUNK", 128)
+    monkeypatch.setattr(transfer, "AHEAD", 2)
     sent = FlatTree({"weight": torch.arange(64.0), "bias": torch.ones(3)})
     skeleton = torch.frombuffer(bytearray(sent.skeleton()), dtype=torch.uint8)
     found = plan(np.array([(1, 0, 0, len(skeleton), sent.size), (0, 0, 0, 0, 0)], dtype=_ROW))
