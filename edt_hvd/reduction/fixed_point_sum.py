@@ -19,10 +19,7 @@ NOTHING = -(2**15)
 """Stands for the exponent of addends that are all zero."""
 
 PIECE = 2**15
-"""Elements that are taken at a time where float64 temporaries are needed; these fit into a CPU's cache."""
-
-READ_PIECE = 2**19
-"""Elements that are read at a time into the memory of the integers; enough for several threads."""
+"""Elements that are taken at a time where temporaries are needed; these fit into a CPU's cache."""
 
 DEVICE_PIECE = 2**24
 """The same on a GPU, where each piece costs the start of several kernels."""
@@ -83,14 +80,14 @@ class FixedPointSum:
         largest *= factor
         if not largest < 2.0**self.grid.limit:
             largest = max(
-                self._add_outside(values[piece].double() * factor, piece) for piece in self._pieces(PIECE)
+                self._add_outside(values[piece].double() * factor, piece) for piece in self._pieces()
             )
         exponent = exponent_of(largest)
         self.exponent = max(self.exponent, NOTHING if exponent is None else exponent)
 
-    def _pieces(self, size: int) -> Iterator[slice]:
-        """Parts of the tensor, from its beginning; of `size` elements on a CPU."""
-        size = size if self.total.is_cpu else DEVICE_PIECE
+    def _pieces(self) -> Iterator[slice]:
+        """Parts of the tensor, from its beginning."""
+        size = PIECE if self.total.is_cpu else DEVICE_PIECE
         return (slice(start, start + size) for start in range(0, self.total.numel(), size))
 
     def _add_outside(self, scaled: torch.Tensor, piece: slice) -> float:
@@ -132,15 +129,22 @@ class FixedPointSum:
         """
         scale = math.ldexp(1.0, -self.grid.scale)
         is_plain = not self._levels and self.special is None and divisor is None
-        if not _overlap(out, self.total):
-            pieces: Iterable[slice] = [slice(None)] if is_plain else self._pieces(PIECE)
-            for piece in pieces:
+        start, count = 0, self.total.numel()
+        spare: torch.Tensor | None = None
+        while start < count:
+            free = _ahead_of(out, self.total, start)
+            size = PIECE if self.total.is_cpu else DEVICE_PIECE
+            if free > start:
+                size = free - start if is_plain else min(size, free - start)
+            piece = slice(start, min(start + size, count))
+            if free > start:
                 self._read_piece(piece, scale, divisor, out[piece])
-        else:
-            for piece in self._pieces(READ_PIECE if is_plain else PIECE):
-                found = torch.empty_like(out[piece])
+            else:  # it overwrites integers of this piece
+                spare = torch.empty_like(out[piece]) if spare is None else spare
+                found = spare[: piece.stop - start]
                 self._read_piece(piece, scale, divisor, found)
-                out[piece] = found  # over integers that have been read, since none of its elements is larger
+                out[piece] = found
+            start = piece.stop
         self._levels, self.special = {}, None
 
     def _read_piece(self, piece: slice, scale: float, divisor: float | None, out: torch.Tensor) -> None:
@@ -161,10 +165,12 @@ class FixedPointSum:
         out.copy_(value if out.dtype == torch.float64 else value.float())
 
 
-def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two contiguous tensors share memory."""
-    first, second = one.data_ptr(), other.data_ptr()
-    return first < second + other.nbytes and second < first + one.nbytes
+def _ahead_of(out: torch.Tensor, total: torch.Tensor, start: int) -> int:
+    """The element of `out` up to which it overwrites nothing of `total` from element `start` on."""
+    distance = total.data_ptr() - out.data_ptr()
+    if distance < 0 or distance >= total.nbytes + out.nbytes:  # elsewhere
+        return out.numel()
+    return min((distance + start * total.element_size()) // out.element_size(), out.numel())
 
 
 def _to_float(total: torch.Tensor, scale: float, out: torch.Tensor) -> None:
