@@ -39,6 +39,7 @@ def call_to_common_end(
     result: list[R] = []
     with contextlib.suppress(WorkersReturned):
         result.append(function(state, *args, **kwargs))
+        state.note_return()  # a worker may be lost while this one waits for the others
     _check_end(function.__name__, state.progress, has_returned=bool(result))
     return result[0]
 

@@ -7,6 +7,7 @@ import psutil
 _GROUPS = Path("/sys/fs/cgroup")
 _V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 _V2 = ("memory.max", "memory.current", "inactive_file")
+"""Files of a control group's limit and usage, and the row of its statistics for pages that it could drop."""
 
 
 def available(groups: Path = _GROUPS, own: Path = Path("/proc/self/cgroup")) -> int:
@@ -30,12 +31,7 @@ def _left_in(groups: Path, own: Path) -> list[int]:
         _, controllers, path = line.split(":", 2)
         if controllers and "memory" not in controllers.split(","):
             continue
-        names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-        root, names = (
-            (groups / "memory", names)
-            if controllers
-            else (groups, ("memory.max", "memory.current", "inactive_file"))
-        )
+        root, names = (groups / "memory", _V1) if controllers else (groups, _V2)
         folder = root / path.lstrip("/")
         for each in (folder, *folder.parents):
             if not each.is_relative_to(root):

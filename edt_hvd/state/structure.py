@@ -11,13 +11,13 @@ import torch
 
 from edt_hvd.data.loader import ElasticDataLoader
 from edt_hvd.observing import Values
+from edt_hvd.reduction import comparison
 from edt_hvd.state import module_walk
 from edt_hvd.state.state_dicts import groups_of, is_stateful
 
 SUFFIX = ".structure"
 """Follows a value's name, in a saved tree."""
 
-MISSING = "missing"
 Fingerprint = list[Any]
 
 Parts = dict[str, str]
@@ -27,9 +27,9 @@ Parts = dict[str, str]
 def form_of(value: Any) -> str:
     """The dtype and shape of a tensor, for messages; the type of anything else."""
     if value is None:
-        return MISSING
+        return comparison.MISSING
     if isinstance(value, torch.Tensor):
-        return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+        return comparison.form_of(value)
     return f"a {type(value).__name__}"
 
 
@@ -60,7 +60,7 @@ def differences(there: Mapping[str, Parts], here: Mapping[str, Parts]) -> Iterat
             yield name, forms[0], forms[1]
             continue
         for part in (*theirs, *(part for part in ours if part not in theirs)):
-            before, after = theirs.get(part, MISSING), ours.get(part, MISSING)
+            before, after = theirs.get(part, comparison.MISSING), ours.get(part, comparison.MISSING)
             if before != after:
                 yield part, before, after
 

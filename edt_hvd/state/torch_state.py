@@ -198,12 +198,18 @@ class TorchState(State):  # type: ignore[misc]
         return writes or self._rollback.needs_copy(lambda: _may_end(values))
 
     def _check_structure(self, values: Values) -> structure.Fingerprint:
-        """Check that the objects are made of what they were at first, unless there is `prepare`."""
+        """Check that the objects are made of what they were at first, unless there is `prepare`.
+
+        However they have changed, all that is trained has to be among them.
+        """
         found = structure.fingerprint(values)
-        if self._prepare is None and found != self._fingerprint:
+        if found == self._fingerprint:
+            return found
+        if self._prepare is None:
             check_kinds(values, self._stateful)
             if self._structure is not None:
                 check_unchanged(self._structure, structure.structure_of(values))
+        check_coverage(values)
         return found
 
     def _note_structure(self, values: Values, found: structure.Fingerprint) -> bool:
@@ -307,7 +313,6 @@ class TorchState(State):  # type: ignore[misc]
         """Go on from the newest checkpoint, if there is one, on rank 0; a reason why that is impossible."""
         values = self._values()
         check_contents(values)
-        check_coverage(values)
         self._note_structure(values, self._check_structure(values))
         refusal = self._restore_checkpoint()
         if self._is_lost:
@@ -409,6 +414,15 @@ class TorchState(State):  # type: ignore[misc]
         """A new world was formed: this worker's state is one of the training under way."""
         self._survives = self._has_synced and not self._is_lost
         super().on_reset()
+
+    def note_return(self) -> None:
+        """The elastic function has returned: what it has left is what a rollback goes back to from now on.
+
+        The commit of the last step has put off its rollback point to the next epoch, which does not come.
+        """
+        self._is_at_end = False
+        with ordinary_tensors():
+            self._rollback.take_point(self._values(), is_full_copy=False)
 
     def finish(self) -> None:
         """Training has ended: have the coordinator write a checkpoint of the last state, and wait for it."""

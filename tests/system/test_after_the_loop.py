@@ -84,3 +84,43 @@ def test_what_one_worker_does_alone_ends_all(job: ElasticJob, deed: str) -> None
     job.start(script, deed)
     assert job.end() == 1
     assert UNLIKE_ENDS[deed] in job.stdout + job.stderr
+
+
+TAIL = """
+import os
+import signal
+import sys
+import torch
+import edt_hvd
+
+edt_hvd.init()
+torch.manual_seed(0)
+model = torch.nn.Linear(8, 1)
+optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)
+loader = edt_hvd.ElasticDataLoader(torch.randn(24, 8), 12, 2)
+state = edt_hvd.TorchState(model=model, optimizer=optimizer, loader=loader, epoch=0)
+
+@edt_hvd.elastic
+def train(state):
+    while state.epoch < 3:
+        for step in state.loader:
+            for inputs in step:
+                step.backward(model(inputs).square().mean())
+            optimizer.step()
+            state.commit()
+        state.epoch += 1
+    if edt_hvd.size() == 3 and edt_hvd.is_coordinator():
+        os.kill(os.getpid(), signal.SIGKILL)
+
+train(state)
+print("ended with", edt_hvd.size(), "after", state.progress, flush=True)
+"""
+
+
+def test_a_worker_that_is_lost_while_others_have_returned_costs_no_step(job: ElasticJob) -> None:
+    script = job.folder / "tail.py"
+    script.write_text(TAIL)
+    job.allocate(3)
+    job.start(script, options=("--max-restarts", "0"))
+    assert job.end() == 0
+    assert job.stdout.count("ended with 2 after 6") == 2

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 import edt_hvd
+from edt_hvd.returning import call_to_common_end
 from edt_hvd.state import host_memory
 from edt_hvd.state.checkpoint import checkpoints
 from states import assert_same, change_values, make_state, picture, train_step
@@ -183,3 +184,13 @@ def test_the_available_memory_is_that_of_the_control_groups(
         (path.parent / "memory.stat").write_text("anon 1\ninactive_file 50\n")
     found = host_memory.available(tmp_path, tmp_path / "own")
     assert found == left if left is not None else found > 1000
+
+
+def test_a_worker_that_is_lost_after_the_return_costs_nothing() -> None:
+    program = Program()
+    call_to_common_end(lambda state: program.copies(epochs=2), program.state)
+    assert not program.has_copy
+    weight = program.model.weight.detach().clone()
+    program.state.restore()
+    assert torch.equal(program.model.weight, weight)
+    assert program.state.progress == 8
