@@ -95,15 +95,13 @@ class Agent:
             print(f"edt agent: the launcher has sent {error}", file=sys.stderr, flush=True)
             data = b""
         if not data:
-            self._selector.unregister(self._reading)
-            self._close_server(kill=True)  # then its workers are our children
             self._take(workers.Closed())
 
     def _obey(self, order: protocol.Order) -> None:
         match order:
             case protocol.Setup():
                 self._set_up(order)
-            case protocol.Start() | protocol.Kill():
+            case protocol.Start() | protocol.Kill() | protocol.Renew():
                 self._take(order)
             case protocol.Reserve():
                 self._send(protocol.Reserved(reserve_port()))
@@ -126,7 +124,9 @@ class Agent:
         if program is not None and (program.module or os.path.isfile(script)):
             self._program = program
             self._start_server()
-        self._state = workers.State(can_fork=self._server is not None)
+        now = time.monotonic()
+        lease = None if setup.lease is None else workers.Lease(setup.lease, renewed_at=now, heartbeat_at=now)
+        self._state = workers.State(self._server is not None, lease)
 
     @property
     def _directory(self) -> str | None:
@@ -166,6 +166,12 @@ class Agent:
             self._write()
             time.sleep(0.01 if self._unsent else 0)
 
+    def _stop_hearing(self) -> None:
+        """Take no more orders: the launcher is gone, or counts as such."""
+        if self._reading in self._selector.get_map():
+            self._selector.unregister(self._reading)
+            self._close_server(kill=True)  # then its workers are our children
+
     # Decisions.
 
     def _take(self, event: workers.Event) -> None:
@@ -173,6 +179,8 @@ class Agent:
             self._workers[event.worker] = worker = Worker({**self._environment, **event.environment})
             self._printing.begin(event.worker, worker.reading)
         self._state, actions = workers.step(time.monotonic(), self._state, event)
+        if self._state.is_closing:
+            self._stop_hearing()
         for action in actions:
             if isinstance(action, Do):
                 self._carry_out(action)

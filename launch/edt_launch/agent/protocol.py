@@ -1,7 +1,10 @@
 """The messages between the launcher and an agent: JSON objects, one a line, one stream in each direction.
 
 The launcher sends `Setup` first, once. The end of its stream means: kill whatever is still there, and end.
-The agent sends `Hello` first, and `Swept` last.
+The agent sends `Hello` first, and `Swept` last. An agent with a lease sends a `Heartbeat` every second, which
+the launcher answers with `Renew`; when none has been answered for the length of the lease, the agent acts as
+if the stream had ended. The lease counts from when a heartbeat was sent, so that an answer which was under
+way for long extends it by as much less.
 
 Bytes travel as text with surrogate escapes, so that they arrive as they were. Standard library only: every
 host starts an agent, and workers wait for it.
@@ -15,7 +18,7 @@ from typing import Any, Generic, TypeVar, get_args, get_origin
 
 from edt_launch.core.lines import LineSplitter
 
-VERSION = 2
+VERSION = 3
 """Of these messages; launcher and agent must have the same."""
 
 MAX_LINE = 2**26
@@ -23,6 +26,14 @@ MAX_LINE = 2**26
 
 WINDOW = 2**20
 """Bytes of output that an agent sends before it waits for `Taken`."""
+
+HEARTBEAT_INTERVAL = 1.0
+"""Seconds between two heartbeats of an agent that has a lease."""
+
+LEASE = 15.0
+"""Seconds for which the agent of another host may go on without an answer to a heartbeat. Whoever has heard
+nothing of it for twice as long knows that its workers are gone.
+"""
 
 
 class ProtocolError(ValueError):
@@ -44,6 +55,8 @@ class Setup:
     """Whether the agent's own variables are passed on, too, behind the others."""
     sweeps: bool = False
     """Whether processes that an earlier agent of the job has left on the host are killed first."""
+    lease: float | None = None
+    """Seconds for which the agent may run without an answer to a heartbeat; None: until its input ends."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +87,13 @@ class Taken:
 
 
 @dataclass(frozen=True)
+class Renew:
+    """The lease begins anew, at the time `sent_at` of the heartbeat that this answers."""
+
+    sent_at: float
+
+
+@dataclass(frozen=True)
 class Hello:
     """An agent runs."""
 
@@ -86,6 +106,20 @@ class Reserved:
     """The port that the agent was asked to reserve."""
 
     port: int
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """The agent runs at this time, in seconds by a monotonic clock of its own; sent while it has a lease."""
+
+    sent_at: float
+
+
+@dataclass(frozen=True)
+class LeaseExpired:
+    """The launcher has not been heard for so many seconds: all workers are killed, and the agent ends."""
+
+    after: float
 
 
 @dataclass(frozen=True)
@@ -133,10 +167,10 @@ class Swept:
     count: int
 
 
-Order = Setup | Start | Kill | Reserve | Taken
+Order = Setup | Start | Kill | Reserve | Renew | Taken
 """Messages to an agent."""
 
-Report = Hello | Reserved | Warm | Started | Output | Exited | Swept
+Report = Hello | Reserved | Heartbeat | LeaseExpired | Warm | Started | Output | Exited | Swept
 """Messages from an agent."""
 
 _M = TypeVar("_M", bound=Order | Report)

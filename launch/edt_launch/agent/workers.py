@@ -10,8 +10,8 @@ ENDED      its process is gone, its output is not at end  `OutputEnded`, a time 
 
 A worker is forgotten once `Exited` has been sent. The launcher hears of its end only after everything that
 it has printed; a process that it has left behind and that keeps its output open delays that
-by `LEFTOVER_GRACE` at most. When the launcher is gone, all workers are killed, and the agent ends with the
-last of them. It looks for their processes then, because the warm server, which is killed with them, may have
+by `LEFTOVER_GRACE` at most. When the launcher is gone, or the agent's lease has ended, all workers are killed,
+and the agent ends with the last of them. It looks for their processes then, because the warm server, which is killed with them, may have
 reaped a worker that it can no longer report.
 """
 
@@ -21,7 +21,17 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from math import inf
 
-from edt_launch.agent.protocol import Exited, Kill, Report, Start, Started
+from edt_launch.agent.protocol import (
+    HEARTBEAT_INTERVAL,
+    Exited,
+    Heartbeat,
+    Kill,
+    LeaseExpired,
+    Renew,
+    Report,
+    Start,
+    Started,
+)
 
 REQUEST_TIMEOUT = 120.0
 """Seconds without an answer after which a warm server counts as stopped. Its imports come before."""
@@ -118,7 +128,7 @@ class Tick:
 
 
 _WorkerEvent = Kill | Running | Refused | LifelineEnded | Gone | OutputEnded
-Event = _WorkerEvent | Start | Closed | Tick
+Event = _WorkerEvent | Start | Renew | Closed | Tick
 
 
 class Verb(Enum):
@@ -148,10 +158,27 @@ _Step = tuple["State", list[Action]]
 
 
 @dataclass(frozen=True)
+class Lease:
+    """For how long an agent may go on without its launcher."""
+
+    duration: float
+    renewed_at: float
+    heartbeat_at: float
+    """When the next heartbeat is due."""
+
+    @property
+    def expires_at(self) -> float:
+        """When it ends, unless it is renewed."""
+        return self.renewed_at + self.duration
+
+
+@dataclass(frozen=True)
 class State:
     """The workers of an agent."""
 
     can_fork: bool
+    lease: Lease | None = None
+    """None if only the end of its input ends the agent."""
     processes: Mapping[int, Process] = field(default_factory=dict)
     """Of the workers that have not been forgotten."""
     is_closing: bool = False
@@ -166,9 +193,22 @@ class State:
 def step(now: float, state: State, event: Event) -> _Step:
     """The next state and what to do, given what happened.
 
-    An event of a worker that is forgotten, or too late for its phase, changes nothing.
+    An event of a worker that is forgotten, or too late for its phase, changes nothing. A lease that has ended
+    comes before the event: after a time in which the whole host stood still, an answer may be waiting.
     """
+    actions: list[Action] = []
+    if state.lease is not None and now >= state.lease.expires_at and not state.is_closing:
+        state, actions = _step(now, state, Closed())
+        actions.insert(0, LeaseExpired(state.lease.duration))
+    state, more = _step(now, state, event)
+    return state, actions + more
+
+
+def _step(now: float, state: State, event: Event) -> _Step:
     match event:
+        case Renew(sent_at):
+            lease = state.lease
+            return (state if lease is None else replace(state, lease=replace(lease, renewed_at=min(sent_at, now)))), []
         case Start(worker):
             return _start(now, state, worker)
         case Closed():
@@ -250,6 +290,9 @@ def _close(now: float, state: State) -> _Step:
 
 def _tick(now: float, state: State, living: frozenset[int]) -> _Step:
     actions: list[Action] = []
+    if state.lease is not None and now >= state.lease.heartbeat_at and not state.is_closing:
+        state = replace(state, lease=replace(state.lease, heartbeat_at=now + HEARTBEAT_INTERVAL))
+        actions.append(Heartbeat(now))
     for worker, process in state.processes.items():
         if now < _deadline(state, process):
             continue
@@ -281,8 +324,11 @@ def silent(state: State) -> dict[int, int]:
 
 def deadline(state: State) -> float | None:
     """When a `Tick` is due at the latest, by the same clock; None if none is."""
-    due = min((_deadline(state, process) for process in state.processes.values()), default=inf)
-    return None if due == inf else due
+    due = [_deadline(state, process) for process in state.processes.values()]
+    if state.lease is not None and not state.is_closing:
+        due += (state.lease.heartbeat_at, state.lease.expires_at)
+    first = min(due, default=inf)
+    return None if first == inf else first
 
 
 def _deadline(state: State, process: Process) -> float:

@@ -38,7 +38,10 @@ ANSWER_TIMEOUT = 300.0
 END_TIMEOUT = 10.0
 """Seconds that an agent has to end once it has closed its output."""
 
-TICK = 1.0
+SILENCE_LIMIT = 3 * protocol.HEARTBEAT_INTERVAL
+"""Seconds without a byte from the agent of another host after which that host counts as lost."""
+
+TICK = 0.5
 """Seconds between two looks whether an agent is late. A longer one, as when this process was stopped together
 with its agents, counts for as much."""
 
@@ -55,11 +58,13 @@ class Lost:
     """An agent has ended, or the way to it, by a signal if the exit code is negative.
 
     `explanation` is what to tell about its workers, line by line. `has_connected`: it had said hello before.
+    `gone_after`: seconds from now after which its workers are gone in any case; None if nobody can tell.
     """
 
     exit_code: int
     explanation: tuple[str, ...] = ()
     has_connected: bool = True
+    gone_after: float | None = None
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ class Agents:
 
     What differs from host to host is filled in in `setup`. `connector` starts the agents of remote hosts.
     `notify` is told of everything that happens, in the thread of the agents. An agent that does not answer
-    for `timeout` seconds is killed.
+    for `timeout` seconds is killed. One on another host has a lease, and is given up after `SILENCE_LIMIT`.
     """
 
     _group: asyncio.TaskGroup
@@ -147,6 +152,7 @@ class Agents:
                 log=str(self._logs / f"warm.{host}.log"),
                 inherits=is_remote,
                 sweeps=self._setup.sweeps or host in self._known,
+                lease=protocol.LEASE if is_remote else None,
             )
             words = self._connector.command(host) if is_remote else AGENT
             self._known.add(host)
@@ -254,6 +260,7 @@ class Agents:
     async def _hear(self, host: str, link: "_Link", reports: asyncio.StreamReader) -> None:
         reader: protocol.Reader[protocol.Report] = protocol.Reader(protocol.Report)
         while data := await reports.read(CHUNK):
+            link.silence = 0.0
             try:
                 for report in reader.feed(data):
                     self._take(host, link, report)
@@ -262,11 +269,16 @@ class Agents:
                 return
 
     async def _watch(self, host: str, link: "_Link") -> None:
-        """Kill an agent that does not answer: it is stopped, or its host is."""
+        """Give up an agent that does not answer: it is stopped, or its host is, or the way to it is cut."""
+        tick = min(TICK, self._timeout)
         while True:
-            await asyncio.sleep(min(TICK, self._timeout))
-            if (late := link.later(min(TICK, self._timeout), self._timeout)) is not None:
+            await asyncio.sleep(tick)
+            if (late := link.later(tick, self._timeout)) is not None:
                 self._refuse(host, link, f"the agent has not {late} for {self._timeout:g} s, and is killed")
+                return
+            if self._is_remote(host) and link.silence > SILENCE_LIMIT:
+                why = f"nothing has come from {host} for {SILENCE_LIMIT:g} s: the host or the way to it is down"
+                self._refuse(host, link, why)
                 return
 
     async def _listen(self, host: str, link: "_Link", errors: asyncio.StreamReader) -> None:
@@ -290,6 +302,9 @@ class Agents:
                 self._refuse(host, link, reason)
                 return
             link.greet()
+        elif isinstance(report, protocol.Heartbeat):
+            link.write(protocol.Renew(report.sent_at))
+            return
         elif isinstance(report, protocol.Reserved):
             link.reserved(report.port)
         elif isinstance(report, protocol.Started | protocol.Exited):
@@ -306,9 +321,8 @@ class Agents:
         hint = self._connector.explain(host, [*link.last_words]) if is_remote else None
         what = f"{self._connector.name} to {host}" if is_remote else "the agent of this host"
         how = f"was killed by signal {-exit_code}" if exit_code < 0 else f"ended with exit code {exit_code}"
-        return Lost(
-            exit_code, (*link.last_words, f"edt-launch: {hint or f'{what} {how}'}"), link.has_connected
-        )
+        explanation = (*link.last_words, f"edt-launch: {hint or f'{what} {how}'}")
+        return Lost(exit_code, explanation, link.has_connected, 2 * protocol.LEASE if is_remote else None)
 
 
 class _Link:
@@ -340,7 +354,9 @@ class _Link:
         """What is to be sent after the hello."""
         self.unanswered: dict[int, float] = {}
         """Workers that are to be started, and for how many seconds."""
-        self._silence = 0.0
+        self.silence = 0.0
+        """Seconds since anything has come from the agent, once it has said hello."""
+        self._waited = 0.0
         """Seconds without a hello, or without the port that it is to reserve."""
         self._port: int | None = None
         self._meeting: list[tuple[_Link, protocol.Start]] = []
@@ -398,8 +414,9 @@ class _Link:
 
     def later(self, seconds: float, limit: float) -> str | None:
         """So many seconds have passed; what the agent should have done by now, if its time is over."""
-        self._silence = self._silence + seconds if self._meeting or not self.has_connected else 0.0
-        if self._silence > limit:
+        self.silence = self.silence + seconds if self.has_connected else 0.0
+        self._waited = self._waited + seconds if self._meeting or not self.has_connected else 0.0
+        if self._waited > limit:
             return "reserved a port" if self.has_connected else "said hello"
         for worker in self.unanswered:
             self.unanswered[worker] += seconds

@@ -5,14 +5,14 @@ import queue
 import sched
 import secrets
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import asdict, dataclass, field
 
 import psutil
 
 from edt_launch.agent import processes
 from edt_launch.agent.protocol import Exited as ProcessEnded
-from edt_launch.agent.protocol import Hello, Started, Warm
+from edt_launch.agent.protocol import LEASE, Hello, Started, Warm
 from edt_launch.core import events
 from edt_launch.core.errors import StartError
 from edt_launch.core.event_log import stamped
@@ -99,6 +99,8 @@ class Driver:
         """Workers whose processes may be there still, those of earlier runs included."""
         self._to_end: set[int] = set()
         self._timers = sched.scheduler()
+        elsewhere = {key for key, at in self.given_up.items() if not agents.is_here(at.slot.host)}
+        self._timers.enter(2 * LEASE, 0, self._release, (elsewhere,))
 
     def put(self, event: protocol.Event) -> None:
         """Something has happened; may be called from any thread."""
@@ -211,6 +213,14 @@ class Driver:
             exit_code = KILLED if is_here else HOST_LOST
             is_gone = is_here and not any(map(processes.is_alive, left[worker]))
             self._end(now, worker, exit_code, is_gone=is_gone or not lost.has_connected)
+        given_up = self.given_up.keys() & set(workers)
+        if lost.gone_after is not None and given_up:
+            self._timers.enter(lost.gone_after, 0, self._release, (given_up,))
+
+    def _release(self, workers: Set[int]) -> None:
+        """The lease of their agent has ended, and it has killed them."""
+        for worker in workers & self.given_up.keys():
+            self._report(events.Released(*self.given_up.pop(worker).where))
 
     # What the workers say.
 

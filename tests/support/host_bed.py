@@ -1,0 +1,181 @@
+"""Several hosts on one machine: network namespaces, each with a real sshd and its own host name.
+
+What is cut off is cut as a cable would be: nothing is refused, nothing is answered. No packet leaves the
+namespaces.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import psutil
+
+NEEDED = ("ip", "sshd", "ssh-keygen", "unshare")
+
+SUBNET = "10.77.0"
+
+CONFIGURATION = """
+HostKey {folder}/host_key
+AuthorizedKeysFile {folder}/user_key.pub
+PidFile none
+UsePAM no
+StrictModes no
+PermitRootLogin yes
+AcceptEnv *
+MaxStartups 100
+"""
+
+CLIENT = """
+Host *
+  IdentityFile {folder}/user_key
+  UserKnownHostsFile {folder}/known_hosts
+"""
+
+
+def missing() -> str | None:
+    """Why there can be no such hosts here; None if there can."""
+    if os.geteuid() != 0:
+        return "network namespaces need root"
+    absent = [name for name in NEEDED if shutil.which(name) is None]
+    if absent:
+        return f"no {', '.join(absent)} for hosts in network namespaces"
+    name = f"edt-{uuid.uuid4().hex[:6]}"
+    if subprocess.run(["ip", "netns", "add", name], capture_output=True).returncode:
+        return "network namespaces cannot be made here"
+    subprocess.run(["ip", "netns", "del", name], check=True)
+    return None
+
+
+class HostBed:
+    """Hosts `h0`, `h1`, ... that reach each other over one switch. Commands run on `h0`."""
+
+    def __init__(self, folder: Path, count: int) -> None:
+        self.folder = folder
+        self.names = [f"h{number}" for number in range(count)]
+        self._mark = uuid.uuid4().hex[:6]
+        self._servers: list[subprocess.Popen[bytes]] = []
+        self._etc: list[Path] = []
+
+    def _namespace(self, host: str) -> str:
+        return f"edt{self._mark}{host}"
+
+    def address(self, host: str) -> str:
+        return f"{SUBNET}.{1 + self.names.index(host)}"
+
+    def open(self) -> None:
+        for key in ("host_key", "user_key"):
+            _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / key)
+        (self.folder / "sshd_config").write_text(CONFIGURATION.format(folder=self.folder))
+        (self.folder / "ssh_config").write_text(CLIENT.format(folder=self.folder))
+        ssh = self.folder / "bin" / "ssh"
+        ssh.parent.mkdir()
+        ssh.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {self.folder}/ssh_config "$@"\n')
+        ssh.chmod(0o755)
+        Path("/run/sshd").mkdir(exist_ok=True)
+        switch = self._namespace("sw")
+        _run("ip", "netns", "add", switch)
+        _run("ip", "-n", switch, "link", "add", "br0", "type", "bridge")
+        _run("ip", "-n", switch, "link", "set", "br0", "up")
+        for host in self.names:
+            self._plug_in(host, switch)
+            self._servers.append(
+                subprocess.Popen(
+                    self.on(host, ["/usr/sbin/sshd", "-D", "-e", "-f", str(self.folder / "sshd_config")]),
+                    stderr=(self.folder / f"sshd.{host}.log").open("wb"),
+                )
+            )
+
+    def _plug_in(self, host: str, switch: str) -> None:
+        name = self._namespace(host)
+        etc = Path("/etc/netns") / name
+        etc.mkdir(parents=True)
+        self._etc.append(etc)
+        lines = ["127.0.0.1 localhost", *(f"{self.address(each)} {each}" for each in self.names)]
+        (etc / "hosts").write_text("\n".join(lines) + "\n")
+        _run("ip", "netns", "add", name)
+        _run("ip", "-n", switch, "link", "add", host, "type", "veth", "peer", "name", "eth0", "netns", name)
+        _run("ip", "-n", switch, "link", "set", host, "master", "br0", "up")
+        _run("ip", "-n", name, "link", "set", "lo", "up")
+        _run("ip", "-n", name, "link", "set", "eth0", "up")
+        _run("ip", "-n", name, "address", "add", f"{self.address(host)}/24", "dev", "eth0")
+
+    def on(self, host: str, command: Sequence[str]) -> list[str]:
+        """The command line that runs a command on a host."""
+        inside = ["ip", "netns", "exec", self._namespace(host)]
+        return ["unshare", "--uts", "sh", "-c", f'hostname {host}; exec "$@"', "sh", *inside, *command]
+
+    def variables(self) -> Mapping[str, str]:
+        """Variables with which `ssh` leads from one of these hosts to another."""
+        return {**os.environ, "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}"}
+
+    def processes(self, host: str) -> list[psutil.Process]:
+        """What runs on a host, the server that lets others in excepted."""
+        listed = _run("ip", "netns", "pids", self._namespace(host)).split()
+        servers = {server.pid for server in self._servers}
+        return [psutil.Process(pid) for pid in map(int, listed) if pid not in servers and psutil.pid_exists(pid)]
+
+    def unplug(self, host: str) -> None:
+        """Pull the host's cable."""
+        _run("ip", "-n", self._namespace("sw"), "link", "set", host, "nomaster")
+
+    def plug(self, host: str) -> None:
+        """Put the cable back."""
+        _run("ip", "-n", self._namespace("sw"), "link", "set", host, "master", "br0")
+
+    def part(self, one: str, other: str) -> None:
+        """Let two hosts reach all others, but not each other."""
+        for here, there in ((one, other), (other, one)):
+            _run("ip", "-n", self._namespace(here), "route", "add", "blackhole", f"{self.address(there)}/32")
+
+    def freeze(self, host: str, is_frozen: bool = True) -> None:
+        """Stop everything on a host, or let it go on."""
+        for process in self.processes(host):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGSTOP if is_frozen else signal.SIGCONT)
+
+    def power_off(self, host: str) -> None:
+        """End everything on a host without a word to anybody."""
+        self.unplug(host)
+        for process in self.processes(host):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+
+    def close(self) -> None:
+        for server in self._servers:
+            server.kill()
+            server.wait()
+        for host in [*self.names, "sw"]:
+            name = self._namespace(host)
+            deadline = time.monotonic() + 10
+            while (left := _run("ip", "netns", "pids", name).split()) and time.monotonic() < deadline:
+                for pid in left:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(int(pid), signal.SIGKILL)
+                time.sleep(0.05)
+            _run("ip", "netns", "del", name)
+        for etc in self._etc:
+            shutil.rmtree(etc)
+
+
+@contextlib.contextmanager
+def hosts(folder: Path, count: int) -> Iterator[HostBed]:
+    """So many hosts, gone at the end with everything on them."""
+    bed = HostBed(folder, count)
+    try:
+        bed.open()
+        yield bed
+    finally:
+        bed.close()
+
+
+def _run(*words: object) -> str:
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(map(str, words))}: {done.stderr.strip()}")
+    return done.stdout
