@@ -22,7 +22,10 @@ from edt_hvd.world.stages import Stage
 from edt_messages.messages import Assign
 
 ATTEMPTS = 10
-"""How often forming a world is tried before the worker gives up."""
+"""How often forming a world is tried before the worker gives up; that takes 16 seconds at least."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+"""Seconds before the third attempt, and before later ones, each twice as long as the one before."""
 
 
 class ElasticWorld(ABC):
@@ -104,10 +107,11 @@ class ElasticWorld(ABC):
             SystemExit: with code 0, when this worker is not needed any more.
             HorovodInternalError: no world could be formed in `ATTEMPTS` attempts.
         """
-        for _ in range(ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             stages.enter(Stage.FORMING)
             hvd.shutdown()
             stages.enter(Stage.OUTSIDE)
+            time.sleep(_pause_before(attempt))
             for observer in observing.observers():
                 observer.at_rendezvous(self.generation)
             assignment = self._wait_for_assignment(progress)
@@ -181,6 +185,11 @@ def abort_collectives() -> None:
     process. The function comes with the build of Horovod (patches in ``native/horovod``).
     """
     _horovods_abort()()
+
+
+def _pause_before(attempt: int) -> float:
+    """Seconds that attempts, counted from 0, are put off; the second one comes at once, as after a loss."""
+    return 0.0 if attempt < 2 else min(FIRST_PAUSE * 2 ** (attempt - 2), LONGEST_PAUSE)
 
 
 def _horovods_abort() -> Callable[[], object]:

@@ -46,7 +46,7 @@ def missing() -> str | None:
     if absent:
         return f"no {', '.join(absent)} for hosts in network namespaces"
     name = f"edt-{uuid.uuid4().hex[:6]}"
-    if subprocess.run(["ip", "netns", "add", name], capture_output=True).returncode:
+    if subprocess.run(["ip", "netns", "add", name], capture_output=True, check=False).returncode:
         return "network namespaces cannot be made here"
     subprocess.run(["ip", "netns", "del", name], check=True)
     return None
@@ -84,12 +84,9 @@ class HostBed:
         _run("ip", "-n", switch, "link", "set", "br0", "up")
         for host in self.names:
             self._plug_in(host, switch)
-            self._servers.append(
-                subprocess.Popen(
-                    self.on(host, ["/usr/sbin/sshd", "-D", "-e", "-f", str(self.folder / "sshd_config")]),
-                    stderr=(self.folder / f"sshd.{host}.log").open("wb"),
-                )
-            )
+            server = [shutil.which("sshd") or "sshd", "-D", "-e", "-f", str(self.folder / "sshd_config")]
+            with (self.folder / f"sshd.{host}.log").open("wb") as log:
+                self._servers.append(subprocess.Popen(self.on(host, server), stderr=log))
 
     def _plug_in(self, host: str, switch: str) -> None:
         name = self._namespace(host)
@@ -118,7 +115,9 @@ class HostBed:
         """What runs on a host, the server that lets others in excepted."""
         listed = _run("ip", "netns", "pids", self._namespace(host)).split()
         servers = {server.pid for server in self._servers}
-        return [psutil.Process(pid) for pid in map(int, listed) if pid not in servers and psutil.pid_exists(pid)]
+        return [
+            psutil.Process(pid) for pid in map(int, listed) if pid not in servers and psutil.pid_exists(pid)
+        ]
 
     def unplug(self, host: str) -> None:
         """Pull the host's cable."""
@@ -175,7 +174,7 @@ def hosts(folder: Path, count: int) -> Iterator[HostBed]:
 
 
 def _run(*words: object) -> str:
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(map(str, words))}: {done.stderr.strip()}")
     return done.stdout

@@ -6,6 +6,10 @@ ADVICE = (
     (("not full",), "tests marked full were left out; to run them: make test-all"),
     (("chromium",), "tests of the pages were skipped: Chromium is missing; apt-get install chromium"),
     (("postgresql",), "tests on PostgreSQL were skipped: no server is installed; apt-get install postgresql"),
+    (
+        ("network namespaces",),
+        "tests of several hosts were skipped: as root, apt-get install iproute2 openssh-server",
+    ),
     (("gpu", "cuda"), "tests on a GPU were skipped; where there is one: make gpu-check"),
 )
 """Words in the reason of a skip, or in the marks asked for, and what they mean."""

@@ -71,8 +71,10 @@ class ElasticJob:
         beside.write_text(text)
         beside.rename(self.allocation)
 
-    def start(self, script: Path, *args: object, options: tuple[str, ...] = ()) -> "ElasticJob":
-        command = [sys.executable, "-m", "edt_launch.launcher.command", *self.sizes, *options]
+    def start(
+        self, script: Path, *args: object, options: tuple[str, ...] = (), prefix: Iterable[str] = ()
+    ) -> "ElasticJob":
+        command = [*prefix, sys.executable, "-m", "edt_launch.launcher.command", *self.sizes, *options]
         if self.allocation.exists():
             command += ["--allocation", str(self.allocation)]
         command += ["--output-dir", str(self.out), str(script), *map(str, args)]

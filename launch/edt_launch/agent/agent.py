@@ -16,6 +16,7 @@ import time
 from edt_launch.agent import forkable, protocol, subreaper, workers
 from edt_launch.agent.ports import reserve_port
 from edt_launch.agent.printing import Printing
+from edt_launch.agent.probing import Prober
 from edt_launch.agent.warm import CHUNK, WarmServer, open_log
 from edt_launch.agent.worker import Worker
 from edt_launch.agent.workers import Do, Verb
@@ -48,6 +49,7 @@ class Agent:
         """Warm servers that have ended before they could fork."""
         self._selector = selectors.DefaultSelector()
         self._printing = Printing(self._selector, self._send, self._take)
+        self._prober = Prober(self._selector, self._send)
 
     def run(self) -> None:
         """Serve until the launcher is gone, and every worker with it."""
@@ -63,13 +65,15 @@ class Agent:
 
     def _turn(self) -> None:
         due = workers.deadline(self._state)
-        timeout = None if due is None else max(0.0, due - time.monotonic())
+        first = min((at for at in (due, self._prober.deadline) if at is not None), default=None)
+        timeout = None if first is None else max(0.0, first - time.monotonic())
         for key, mask in self._selector.select(timeout):
             if mask & selectors.EVENT_READ and not self._state.is_over:
                 key.data()
         self._reap()
         if due is not None and time.monotonic() >= due:
             self._tick()
+        self._prober.tick()
         self._send_rest()
 
     def _tick(self) -> None:
@@ -105,6 +109,10 @@ class Agent:
                 self._take(order)
             case protocol.Reserve():
                 self._send(protocol.Reserved(reserve_port()))
+            case protocol.Listen():
+                self._send(protocol.Listening(self._prober.listen()))
+            case protocol.Probe():
+                self._prober.begin(order)
             case protocol.Taken(size):
                 self._printing.taken(size)
 

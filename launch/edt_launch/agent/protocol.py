@@ -94,6 +94,19 @@ class Renew:
 
 
 @dataclass(frozen=True)
+class Listen:
+    """Accept connections of other agents, so that they can find out whether they reach this host."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Find out which hosts can be reached, at these addresses ("192.0.2.1:5000", say)."""
+
+    number: int
+    addresses: dict[str, str]
+
+
+@dataclass(frozen=True)
 class Hello:
     """An agent runs."""
 
@@ -106,6 +119,21 @@ class Reserved:
     """The port that the agent was asked to reserve."""
 
     port: int
+
+
+@dataclass(frozen=True)
+class Listening:
+    """The port at which the agent accepts connections."""
+
+    port: int
+
+
+@dataclass(frozen=True)
+class Probed:
+    """Of the hosts of the probe of this number, these could be reached."""
+
+    number: int
+    reached: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -167,10 +195,22 @@ class Swept:
     count: int
 
 
-Order = Setup | Start | Kill | Reserve | Renew | Taken
+Order = Setup | Start | Kill | Reserve | Listen | Probe | Renew | Taken
 """Messages to an agent."""
 
-Report = Hello | Reserved | Heartbeat | LeaseExpired | Warm | Started | Output | Exited | Swept
+Report = (
+    Hello
+    | Reserved
+    | Listening
+    | Probed
+    | Heartbeat
+    | LeaseExpired
+    | Warm
+    | Started
+    | Output
+    | Exited
+    | Swept
+)
 """Messages from an agent."""
 
 _M = TypeVar("_M", bound=Order | Report)

@@ -10,9 +10,9 @@ ENDED      its process is gone, its output is not at end  `OutputEnded`, a time 
 
 A worker is forgotten once `Exited` has been sent. The launcher hears of its end only after everything that
 it has printed; a process that it has left behind and that keeps its output open delays that
-by `LEFTOVER_GRACE` at most. When the launcher is gone, or the agent's lease has ended, all workers are killed,
-and the agent ends with the last of them. It looks for their processes then, because the warm server, which is killed with them, may have
-reaped a worker that it can no longer report.
+by `LEFTOVER_GRACE` at most. When the launcher is gone, or the agent's lease has ended, all workers are
+killed, and the agent ends with the last of them. It looks for their processes then, because the warm server,
+which is killed with them, may have reaped a worker that it can no longer report.
 """
 
 import signal
@@ -197,9 +197,10 @@ def step(now: float, state: State, event: Event) -> _Step:
     comes before the event: after a time in which the whole host stood still, an answer may be waiting.
     """
     actions: list[Action] = []
-    if state.lease is not None and now >= state.lease.expires_at and not state.is_closing:
+    lease = state.lease
+    if lease is not None and now >= lease.expires_at and not state.is_closing:
         state, actions = _step(now, state, Closed())
-        actions.insert(0, LeaseExpired(state.lease.duration))
+        actions.insert(0, LeaseExpired(lease.duration))
     state, more = _step(now, state, event)
     return state, actions + more
 
@@ -207,8 +208,8 @@ def step(now: float, state: State, event: Event) -> _Step:
 def _step(now: float, state: State, event: Event) -> _Step:
     match event:
         case Renew(sent_at):
-            lease = state.lease
-            return (state if lease is None else replace(state, lease=replace(lease, renewed_at=min(sent_at, now)))), []
+            renewed = replace(state.lease, renewed_at=min(sent_at, now)) if state.lease is not None else None
+            return replace(state, lease=renewed), []
         case Start(worker):
             return _start(now, state, worker)
         case Closed():

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
+from edt_launch.agent.protocol import LEASE
 from edt_launch.cluster.allocation import DEVICE, HOST
 from edt_launch.core import events
 from edt_launch.core.events import Event
@@ -23,9 +24,8 @@ MOST = 2**20
 MOST_LOSSES = 10**6
 """Failures of workers that are counted."""
 
-LOST_GRACE = 60.0
-"""Seconds after the end of a launcher for which a worker keeps its device that nobody can say anything about:
-twice the time that it has for ending itself.
+LOST_GRACE = 2 * LEASE
+"""Seconds after the end of a launcher for which a worker keeps its device that nobody can say anything about.
 """
 
 MAX_LOST = 4096

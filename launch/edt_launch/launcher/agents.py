@@ -112,6 +112,8 @@ class Agents:
         """Hosts that have had an agent."""
         self._lock = threading.Lock()
         """The loop runs as long as there is a link, or none has asked for the end."""
+        self._probe: tuple[int, dict[str, str]] = (0, {})
+        """The number of the latest probe, and the addresses of its hosts until all of them listen."""
         self._is_closing = False
         self._closed = asyncio.Event()
         self._loop = asyncio.new_event_loop()
@@ -188,6 +190,13 @@ class Agents:
         """So many more bytes of output have been dealt with."""
         self._send(host, protocol.Taken(size))
 
+    def probe(self, number: int, addresses: Mapping[str, str]) -> None:
+        """Have the agents of these hosts find out which of the others they reach; each reports `Probed`.
+
+        `addresses` are those of the hosts; one without an agent is left out.
+        """
+        self._loop.call_soon_threadsafe(self._begin_probe, number, dict(addresses))
+
     def close(self) -> None:
         """Have every agent end everything that its workers have left, and itself."""
         with self._lock:
@@ -239,6 +248,24 @@ class Agents:
         for link in self._links.values():
             link.hang_up()
 
+    def _begin_probe(self, number: int, addresses: dict[str, str]) -> None:
+        self._probe = number, {host: address for host, address in addresses.items() if host in self._links}
+        for host in self._probe[1]:
+            if self._links[host].listening_at is None:
+                self._links[host].put(protocol.Listen())
+        self._send_probe()
+
+    def _send_probe(self) -> None:
+        """Send the probe that is to be made, if all its agents listen."""
+        number, addresses = self._probe
+        links = {host: self._links[host] for host in addresses if host in self._links}
+        if len(links) < len(addresses) or any(link.listening_at is None for link in links.values()):
+            return
+        self._probe = number, {}
+        at = {host: f"{address}:{links[host].listening_at}" for host, address in addresses.items()}
+        for host, link in links.items():
+            link.put(protocol.Probe(number, {other: at[other] for other in at if other != host}))
+
     async def _serve(self, host: str, link: "_Link", setup: protocol.Setup) -> None:
         reports, errors = asyncio.StreamReader(), asyncio.StreamReader()
         async with link.opened(reports, errors):
@@ -277,8 +304,8 @@ class Agents:
                 self._refuse(host, link, f"the agent has not {late} for {self._timeout:g} s, and is killed")
                 return
             if self._is_remote(host) and link.silence > SILENCE_LIMIT:
-                why = f"nothing has come from {host} for {SILENCE_LIMIT:g} s: the host or the way to it is down"
-                self._refuse(host, link, why)
+                silent = f"nothing has come from {host} for {SILENCE_LIMIT:g} s"
+                self._refuse(host, link, f"{silent}: the host or the way to it is down")
                 return
 
     async def _listen(self, host: str, link: "_Link", errors: asyncio.StreamReader) -> None:
@@ -307,6 +334,10 @@ class Agents:
             return
         elif isinstance(report, protocol.Reserved):
             link.reserved(report.port)
+        elif isinstance(report, protocol.Listening):
+            link.listening_at = report.port
+            self._send_probe()
+            return
         elif isinstance(report, protocol.Started | protocol.Exited):
             link.unanswered.pop(report.worker, None)
         self._notify(HostEvent(host, report))
@@ -356,6 +387,8 @@ class _Link:
         """Workers that are to be started, and for how many seconds."""
         self.silence = 0.0
         """Seconds since anything has come from the agent, once it has said hello."""
+        self.listening_at: int | None = None
+        """The port at which it accepts connections of other agents; None if it does not yet."""
         self._waited = 0.0
         """Seconds without a hello, or without the port that it is to reserve."""
         self._port: int | None = None

@@ -5,18 +5,18 @@ import queue
 import sched
 import secrets
 import time
-from collections.abc import Callable, Collection, Mapping, Set
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field
 
 import psutil
 
 from edt_launch.agent import processes
+from edt_launch.agent.protocol import LEASE, Hello, Probed, Started, Warm
 from edt_launch.agent.protocol import Exited as ProcessEnded
-from edt_launch.agent.protocol import LEASE, Hello, Started, Warm
 from edt_launch.core import events
 from edt_launch.core.errors import StartError
 from edt_launch.core.event_log import stamped
-from edt_launch.launcher import watchdog
+from edt_launch.launcher import reachability, watchdog
 from edt_launch.launcher.agents import Agents, HostEvent, Lost
 from edt_launch.launcher.connectors.connector import HOST_LOST
 from edt_launch.launcher.control import ControlServer
@@ -25,7 +25,7 @@ from edt_launch.membership import protocol
 from edt_launch.membership.intake import KILLED
 from edt_launch.membership.members import Limits, Membership
 from edt_launch.membership.protocol import Worker
-from edt_launch.membership.step import step
+from edt_launch.membership.step import FORMED_ANEW, step
 from edt_launch.worlds.world import World
 from edt_messages import messages
 from edt_messages.messages import Message
@@ -52,7 +52,8 @@ PAUSED = "the job was told to pause"
 class Settings:
     """What a driver goes by. Workers without a device of their own have `visible_devices`; None for none.
 
-    `given_up` are workers of earlier runs whose processes may be there still.
+    `given_up` are workers of earlier runs whose processes may be there still. `address_of` knows the address
+    of another host.
     """
 
     limits: Limits
@@ -63,6 +64,7 @@ class Settings:
     hang_timeout: float | None = None
     visible_devices: str | None = None
     given_up: Mapping[int, Worker] = field(default_factory=dict)
+    address_of: Callable[[str], str | None] = lambda host: None
 
 
 _Queued = protocol.Event | watchdog.Heartbeat | HostEvent
@@ -91,6 +93,9 @@ class Driver:
         self._token = secrets.token_hex(16)
         self._server = ControlServer(settings.address, self._token, self._receive)
         self._watch = watchdog.Watch(settings.hang_timeout)
+        self._probing = reachability.Probing()
+        self._could_not_form = False
+        """Whether workers that are all there had to form a world anew, since the last probe."""
         self._world = settings.world
         self._hosts: dict[int, str] = {}
         """Where the workers run whose end has not been reported."""
@@ -99,7 +104,7 @@ class Driver:
         """Workers whose processes may be there still, those of earlier runs included."""
         self._to_end: set[int] = set()
         self._timers = sched.scheduler()
-        elsewhere = {key for key, at in self.given_up.items() if not agents.is_here(at.slot.host)}
+        elsewhere = frozenset(key for key, at in self.given_up.items() if not agents.is_here(at.slot.host))
         self._timers.enter(2 * LEASE, 0, self._release, (elsewhere,))
 
     def put(self, event: protocol.Event) -> None:
@@ -108,7 +113,7 @@ class Driver:
 
     def notify(self, event: HostEvent) -> None:
         """Something has happened on a host; may be called from any thread."""
-        if isinstance(event.happening, Hello | Warm | Started | ProcessEnded | Lost):
+        if isinstance(event.happening, Hello | Probed | Warm | Started | ProcessEnded | Lost):
             self._events.put(event)
 
     def run(self) -> None:
@@ -138,6 +143,21 @@ class Driver:
                 self._take(now, event)
         for worker, reason in watchdog.overdue(now, self._watch, self._state.workers.values()):
             self._take(now, protocol.Hung(worker, reason))
+        self._probe(now)
+
+    def _probe(self, now: float) -> None:
+        """Have the agents find out which hosts reach each other, if there is doubt."""
+        workers = self._state.workers.values()
+        hosts = reachability.hosts_in_doubt(now, self._probing, self._watch, workers, self._could_not_form)
+        addresses = {host: self._address_of(host) for host in hosts}
+        if hosts:
+            self._could_not_form = False
+            known = {host: address for host, address in addresses.items() if address is not None}
+            self._probing = reachability.begin(now, self._probing, known)
+            self._agents.probe(self._probing.number, known)
+
+    def _address_of(self, host: str) -> str | None:
+        return self._settings.address if self._agents.is_here(host) else self._settings.address_of(host)
 
     def _take(self, now: float, event: protocol.Event) -> None:
         match event:
@@ -166,6 +186,10 @@ class Driver:
                 gone = [key for key, worker in self.given_up.items() if worker.slot.host == event.host]
                 for worker in gone:
                     self._report(events.Released(*self.given_up.pop(worker).where))
+            case Probed(probe, reached):
+                self._probing = reachability.answered(self._probing, probe, event.host, reached)
+                if self._probing.is_complete:
+                    self._leave_out(now)
             case Warm() as warm:
                 self._report(events.WarmServer(event.host, **asdict(warm)))
             case Started(worker, pid):
@@ -213,11 +237,18 @@ class Driver:
             exit_code = KILLED if is_here else HOST_LOST
             is_gone = is_here and not any(map(processes.is_alive, left[worker]))
             self._end(now, worker, exit_code, is_gone=is_gone or not lost.has_connected)
-        given_up = self.given_up.keys() & set(workers)
+        given_up = frozenset(worker for worker in workers if worker in self.given_up)
         if lost.gone_after is not None and given_up:
             self._timers.enter(lost.gone_after, 0, self._release, (given_up,))
 
-    def _release(self, workers: Set[int]) -> None:
+    def _leave_out(self, now: float) -> None:
+        """Treat the workers of hosts that do not reach the others as workers that hang."""
+        workers = self._state.workers.values()
+        for host, reason in reachability.left_out(self._probing.answers, workers).items():
+            for worker in [worker for worker in workers if worker.slot.host == host]:
+                self._take(now, protocol.Hung(worker.id, f"rank {worker.rank} is left out: {reason}"))
+
+    def _release(self, workers: frozenset[int]) -> None:
         """The lease of their agent has ended, and it has killed them."""
         for worker in workers & self.given_up.keys():
             self._report(events.Released(*self.given_up.pop(worker).where))
@@ -334,6 +365,7 @@ class Driver:
     def _assign(self, action: protocol.Assign) -> None:
         port = self._world.open(action.generation, action.assignments)
         ranks = {at.worker: at.rank for at in action.assignments}
+        self._could_not_form |= action.reason == FORMED_ANEW
         self._report(events.World(action.generation, len(ranks), action.previous_size, ranks, action.reason))
         for at in action.assignments:
             place = {name: value for name, value in vars(at).items() if name != "worker"}

@@ -52,6 +52,9 @@ LEAVE_TIMEOUT = 30.0
 SAVE_TIMEOUT = 600.0
 """The same for one that saves the state, which nobody else has."""
 
+FORMED_ANEW = "formed anew"
+"""Why there is a world of as many workers as before: one was replaced, or it could not be formed."""
+
 GROWTH_INTERVAL = 1.0
 """Seconds that a world has for itself before it is stopped only to become larger."""
 
@@ -250,7 +253,7 @@ def _assign(turn: Turn, target: list[Worker]) -> None:
 def _reason(previous: int, size: int) -> str:
     if not previous:
         return "first world"
-    return "grown" if size > previous else "shrunk" if size < previous else "formed anew"
+    return "grown" if size > previous else "shrunk" if size < previous else FORMED_ANEW
 
 
 # The end.

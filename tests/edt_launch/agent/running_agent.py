@@ -13,10 +13,13 @@ import uuid
 
 from edt_launch.agent.protocol import (
     Exited,
+    Heartbeat,
     Hello,
     Kill,
+    LeaseExpired,
     Output,
     Reader,
+    Renew,
     Report,
     Setup,
     Start,
@@ -53,6 +56,7 @@ class RunningAgent:
         self.pids = {}
         self.warm = []
         self.swept = None
+        self.renews = True
         self._acknowledges = acknowledges
         ours, theirs = socket.socketpair()
         self._socket = ours
@@ -87,6 +91,8 @@ class RunningAgent:
                         self.send(Taken(len(data)))
             case Started(worker, pid):
                 self.pids[worker] = pid
+            case LeaseExpired():
+                self.renews = False
             case Exited(worker, code):
                 self.exits[worker] = code
             case Warm():
@@ -136,6 +142,8 @@ class RunningAgent:
         with contextlib.suppress(OSError):
             while data := self._socket.recv(2**16):
                 for report in reader.feed(data):
+                    if isinstance(report, Heartbeat) and self.renews:
+                        self.send(Renew(report.sent_at))
                     self.reports.put(report)
 
 

@@ -249,17 +249,20 @@ def test_a_killed_worker_leaves_nothing(warm, forked, cold):
     "how, forks",
     [
         *(full("closed", True), full("hung up", True), ("killed", True)),
-        *(("closed", False), ("hung up", False), ("killed", False)),
+        *(("closed", False), ("hung up", False), ("killed", False), ("silent", True)),
     ],
 )
 def test_workers_end_with_their_launcher_and_with_their_agent(cold, light, how, forks):
-    agent = light(FAMILY) if forks else cold(FAMILY)
+    lease = 3.0 if how == "silent" else None
+    agent = light(FAMILY, lease=lease) if forks else cold(FAMILY, lease=lease)
     agent.start()
     *pids, far = [int(word) for word in agent.line().split()]
     servers = [told.pid for told in agent.warm]
     if how == "killed":
         agent.process.kill()
         psutil.Process(far).kill()  # the launcher finds it by its job
+    elif how == "silent":
+        agent.renews = False
     else:
         agent.hang_up() if how == "hung up" else agent.close()
     until(lambda: all(map(gone, [*pids, far, *servers])))

@@ -4,7 +4,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from edt_launch.agent.protocol import Exited, Kill, Start, Started
+from edt_launch.agent.protocol import (
+    HEARTBEAT_INTERVAL,
+    Exited,
+    Heartbeat,
+    Kill,
+    LeaseExpired,
+    Renew,
+    Start,
+    Started,
+)
 from edt_launch.agent.workers import (
     LEFTOVER_GRACE,
     REQUEST_TIMEOUT,
@@ -12,6 +21,7 @@ from edt_launch.agent.workers import (
     Closed,
     Do,
     Gone,
+    Lease,
     LifelineEnded,
     OutputEnded,
     Refused,
@@ -105,6 +115,29 @@ def test_one_that_closes_what_it_does_not_know_lives_on():
     assert step(20, state, Gone(1, 0))[1] == [Do(Verb.CLOSE_LIFELINE, 1)]
 
 
+LEASED = State(can_fork=True, lease=Lease(15.0, renewed_at=0.0, heartbeat_at=0.0))
+
+
+def test_a_lease_is_renewed_from_the_heartbeat_that_was_answered():
+    state, actions = step(0.0, LEASED, Tick())
+    assert actions == [Heartbeat(0.0)]
+    assert deadline(state) == HEARTBEAT_INTERVAL
+    state, actions = step(14.0, state, Renew(10.0))  # an answer that was under way for long
+    assert actions == []
+    state, actions = step(14.0, state, Tick())
+    assert actions == [Heartbeat(14.0)]
+    state, actions = step(24.9, state, START)
+    assert actions == [Do(Verb.FORK, 1)]
+    assert not state.is_closing
+
+
+def test_when_its_lease_has_ended_all_workers_are_killed_whatever_else_comes():
+    state, _ = step(0.0, LEASED, START)
+    state, actions = step(15.0, state, Renew(14.0))  # it waited while the whole host stood still
+    assert actions == [LeaseExpired(15.0), Do(Verb.KILL, 1), Do(Verb.CLOSE_LIFELINE, 1)]
+    assert step(15.0, state, Start(2, {}))[1] == []
+
+
 events = st.one_of(
     st.builds(Start, st.integers(0, 2), st.just({})),
     *(st.builds(kind, st.integers(0, 2)) for kind in (Kill, Refused, OutputEnded)),
@@ -112,18 +145,22 @@ events = st.one_of(
     st.builds(LifelineEnded, st.integers(0, 2), st.none() | st.integers(0, 255)),
     st.builds(Gone, st.integers(0, 2), st.integers(-64, 255)),
     st.builds(Tick, st.frozensets(st.integers(0, 2))),
+    st.builds(Renew, st.floats(0, 200)),
     st.just(Closed()),
 )
 
 
-@example(True, [(0.0, START), (0.0, FORKED)])
-@given(st.booleans(), st.lists(st.tuples(st.floats(0, 200), events), max_size=30))
-def test_whatever_happens_every_worker_ends_once_and_the_agent_ends(can_fork, happened):
-    state, now, started, exits = State(can_fork), 0.0, 0, 0
+@example(True, False, [(0.0, START), (0.0, FORKED)])
+@given(st.booleans(), st.booleans(), st.lists(st.tuples(st.floats(0, 200), events), max_size=30))
+def test_whatever_happens_every_worker_ends_once_and_the_agent_ends(can_fork, is_leased, happened):
+    state = State(can_fork, Lease(15.0, 0.0, 0.0) if is_leased else None)
+    now, started, exits = 0.0, 0, 0
     rest = [(0.0, Closed()), *[(REQUEST_TIMEOUT, Tick())] * 2]  # nobody needs to tell of their ends
     for seconds, event in [*happened, *rest]:
         now += seconds
-        is_new = isinstance(event, Start) and event.worker not in state.processes and not state.is_closing
+        has_lease = state.lease is None or now < state.lease.expires_at
+        is_open = has_lease and not state.is_closing
+        is_new = isinstance(event, Start) and event.worker not in state.processes and is_open
         state, actions = step(now, state, event)
         started += is_new
         exits += sum(isinstance(a, Exited) for a in actions)

@@ -14,7 +14,8 @@ from typing import Any
 import psutil
 import pytest
 
-from edt_launch.agent.protocol import Exited, Hello, Output, Setup, Started, Swept
+from edt_launch.agent import protocol
+from edt_launch.agent.protocol import VERSION, Exited, Hello, Output, Probed, Setup, Started, Swept
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher import agents
 from edt_launch.launcher.agents import Agents, AllEnded, Lost
@@ -137,6 +138,37 @@ def test_workers_elsewhere_over_ssh(hearing: Hearing, fake_ssh: Callable[[str], 
     assert hearing.until(AllEnded)
 
 
+def test_a_host_that_is_silent_is_lost(
+    hearing: Hearing, fake_ssh: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agents, "SILENCE_LIMIT", 0.1)
+    fake_ssh('for last; do :; done; exec sh -c "$last"')
+    hearing.agents.open("far")
+    os.kill(hearing.until(Hello)[1].pid, signal.SIGSTOP)
+    lost = hearing.until(Lost)[1]
+    assert lost.explanation[0] == (
+        "edt-launch: nothing has come from far for 0.1 s: the host or the way to it is down"
+    )
+    assert lost.gone_after == 2 * protocol.LEASE
+
+
+def test_agents_find_out_which_of_them_they_reach(hearing: Hearing, fake_ssh: Callable[[str], None]) -> None:
+    fake_ssh('for last; do :; done; exec sh -c "$last"')
+    addresses = {"here": "127.0.0.1", "far": "127.0.0.1", "far off": "127.0.0.1"}
+    for number, host in enumerate(addresses):
+        hearing.agents.start(host, number, {"EDT_WORKER": "0"})
+    for _ in addresses:
+        hearing.until(Started)
+    hearing.agents.probe(1, addresses)
+    found = dict(hearing.until(Probed) for _ in addresses)
+    assert {host: {*answer.reached} for host, answer in found.items()} == {
+        host: addresses.keys() - {host} for host in addresses
+    }
+    hearing.agents.probe(2, {**addresses, "far": "192.0.2.1"})
+    found = dict(hearing.until(Probed) for _ in addresses)
+    assert found["here"] == Probed(2, ("far off",))
+
+
 @pytest.mark.parametrize("host", ["here", "far"])
 def test_what_a_run_of_the_job_before_has_left_on_a_host_is_killed(
     host: str, tmp_path: Path, fake_ssh: Callable[[str], None]
@@ -204,7 +236,7 @@ def test_who_speaks_another_language_is_no_agent(
     [
         ("exec sleep 60", "the agent has not said hello for 0.3 s"),
         (
-            'read -r x; echo \'{"kind": "hello", "version": 2, "pid": 1}\'; exec sleep 60',
+            f'read -r x; echo \'{{"kind": "hello", "version": {VERSION}, "pid": 1}}\'; exec sleep 60',
             "started worker 7 for",
         ),
         ("exec >&-; sleep 60", "was killed by signal 9"),  # ends nothing but its output

@@ -10,6 +10,9 @@ from typing import ClassVar, Self
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.connectors.connector import AGENT, Connector
 
+CONNECT_TIMEOUT = 10
+"""Seconds that a host has to answer at all; the slot is tried again later."""
+
 ALIVE_INTERVAL = 5
 """Seconds after which ssh asks a silent host whether it is there."""
 
@@ -49,6 +52,7 @@ class Ssh(Connector):
         options = {
             "BatchMode": "yes",
             "StrictHostKeyChecking": "accept-new",
+            "ConnectTimeout": str(CONNECT_TIMEOUT),
             "ServerAliveInterval": str(ALIVE_INTERVAL),
             "ServerAliveCountMax": str(ALIVE_COUNT),
         }

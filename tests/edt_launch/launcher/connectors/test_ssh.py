@@ -12,6 +12,7 @@ def test_the_command_line() -> None:
     words = Ssh(2222, Path("/my keys/id")).command("node1")
     assert words == [
         *("ssh", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=accept-new"),
+        *("-o", "ConnectTimeout=10"),
         *("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"),
         *("-p", "2222", "-i", "/my keys/id", "node1", f"exec {sys.executable} -P -m edt_launch.agent"),
     ]

@@ -1,0 +1,65 @@
+"""Jobs over several hosts whose network and power fail: network namespaces, real ssh."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+import host_bed
+from harness import SLOW, TRACED, ElasticJob, Undisturbed
+from host_bed import HostBed
+from tiers import full
+
+THREE = ("-H", "h1:1,h2:1,h3:1")
+
+
+@pytest.fixture
+def bed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HostBed]:
+    missing = host_bed.missing()
+    if missing is not None:
+        pytest.skip(missing)
+    with host_bed.hosts(tmp_path, 4) as hosts:
+        monkeypatch.setenv("PATH", hosts.variables()["PATH"])
+        yield hosts
+
+
+def back(job: ElasticJob) -> None:
+    """The host's worker is a member of the world again."""
+    job.until_size(3)
+    job.until_more_steps(5)
+
+
+@pytest.mark.parametrize(
+    "fault, mend, reason",
+    [
+        (lambda bed: bed.unplug("h2"), lambda bed: bed.plug("h2"), "nothing has come from h2 for 3 s"),
+        full(lambda bed: bed.power_off("h2"), None, "nothing has come from h2 for 3 s"),
+        full(lambda bed: bed.freeze("h2"), lambda bed: bed.freeze("h2", False), "nothing has come from h2"),
+        full(lambda bed: bed.part("h2", "h3"), None, "h3 and h2 do not reach each other"),
+    ],
+    ids=["unplugged", "powered off", "frozen", "parted from a peer"],
+)
+def test_a_host_that_fails_costs_its_workers_and_nothing_else(
+    bed: HostBed,
+    job: ElasticJob,
+    undisturbed: Undisturbed,
+    fault: Callable[[HostBed], None],
+    mend: Callable[[HostBed], None] | None,
+    reason: str,
+) -> None:
+    job.start(TRACED, job.results, *SLOW, options=THREE, prefix=bed.on("h0", []))
+    job.until_size(3)
+    job.until_more_steps(5)
+    fault(bed)
+    job.until_size(2)
+    job.until_more_steps(5)
+    if mend is not None:
+        mend(bed)
+        back(job)
+    assert job.end() == 0, job.stderr
+    assert reason in job.stderr
+    undisturbed.check(job, repeated=len(job.events("world")))
+    assert job.survivors() == []
+    left = [process for host in bed.names for process in bed.processes(host)]
+    assert psutil.wait_procs(left, timeout=60)[1] == []
