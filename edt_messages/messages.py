@@ -209,7 +209,10 @@ class Stop(Message):
 @_codec.message("assign")
 @dataclass(frozen=True)
 class Assign(Message):
-    """The worker's place in the world of `generation`, in Horovod's terms; the members meet at `port`."""
+    """The worker's place in the world of `generation`, in Horovod's terms.
+
+    The members meet at `port` of `address`, an IPv4 address; if that is empty, of the one that they know.
+    """
 
     rank: Number
     size: Number
@@ -220,6 +223,7 @@ class Assign(Message):
     host: str
     generation: Serial
     port: Number
+    address: str = ""
 
 
 @_codec.message("leave")

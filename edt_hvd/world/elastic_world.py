@@ -3,6 +3,7 @@
 This is what all elastic worlds have in common. Their assignments come from the subclasses.
 """
 
+import ipaddress
 import os
 import threading
 import time
@@ -18,6 +19,7 @@ from edt_hvd.errors import HorovodBuildError
 from edt_hvd.world import fast_exit, stages
 from edt_hvd.world.control import EventSink
 from edt_hvd.world.fixed_world import horovod_init
+from edt_hvd.world.interfaces import interface_towards
 from edt_hvd.world.stages import Stage
 from edt_messages.messages import Assign
 
@@ -210,6 +212,11 @@ def _initialize(assignment: Assign) -> bool:
     for name in ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size"):
         os.environ[f"HOROVOD_{name.upper()}"] = str(getattr(assignment, name))
     os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"] = str(assignment.port)
+    if assignment.address:
+        os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"] = assignment.address
+        os.environ["HOROVOD_GLOO_IFACE"] = interface = interface_towards(assignment.address)
+        if not ipaddress.ip_address(assignment.address).is_loopback:  # else NCCL could never leave it
+            os.environ.setdefault("NCCL_SOCKET_IFNAME", interface)
     try:
         horovod_init()
     except ValueError:  # Horovod's way to say that its background thread could not start

@@ -228,7 +228,7 @@ class HorovodWorld(ElasticWorld):
     def _assignment(self, answer: Iterable[str]) -> Assign:
         numbers = dict(zip(_NAMES, map(int, answer), strict=True))
         host, generation = self._environ["HOROVOD_HOSTNAME"], self.generation + 1
-        return Assign(**numbers, host=host, generation=generation, port=self._driver.port)
+        return Assign(**numbers, host=host, generation=generation, port=self._driver.port, address="")
 
     def _leave(self) -> NoReturn:
         if self._has_failed and self._has_state:  # who comes next may not have the state

@@ -24,6 +24,7 @@ PLACE = {
     "host": "node1",
     "generation": 3,
     "port": 4711,
+    "address": "192.0.2.1",
 }
 PROGRESS = {"type": "progress", "step": 1, "epoch": 0, "size": 1}
 LINES: list[tuple[Message, dict[str, Any]]] = [

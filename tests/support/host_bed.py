@@ -89,6 +89,7 @@ class HostBed:
                 self._servers.append(subprocess.Popen(self.on(host, server), stderr=log))
 
     def _plug_in(self, host: str, switch: str) -> None:
+        card = f"card{self.names.index(host)}"  # another name on each host
         name = self._namespace(host)
         etc = Path("/etc/netns") / name
         etc.mkdir(parents=True)
@@ -96,11 +97,11 @@ class HostBed:
         lines = ["127.0.0.1 localhost", *(f"{self.address(each)} {each}" for each in self.names)]
         (etc / "hosts").write_text("\n".join(lines) + "\n")
         _run("ip", "netns", "add", name)
-        _run("ip", "-n", switch, "link", "add", host, "type", "veth", "peer", "name", "eth0", "netns", name)
+        _run("ip", "-n", switch, "link", "add", host, "type", "veth", "peer", "name", card, "netns", name)
         _run("ip", "-n", switch, "link", "set", host, "master", "br0", "up")
         _run("ip", "-n", name, "link", "set", "lo", "up")
-        _run("ip", "-n", name, "link", "set", "eth0", "up")
-        _run("ip", "-n", name, "address", "add", f"{self.address(host)}/24", "dev", "eth0")
+        _run("ip", "-n", name, "link", "set", card, "up")
+        _run("ip", "-n", name, "address", "add", f"{self.address(host)}/24", "dev", card)
 
     def on(self, host: str, command: Sequence[str]) -> list[str]:
         """The command line that runs a command on a host."""

@@ -16,9 +16,9 @@ class SimulatedWorld:
     def variables(self, worker: Worker) -> dict[str, str]:
         return {"SIMULATED_WORKER": str(worker.id)}
 
-    def open(self, generation: int, assignments: Sequence[Assignment]) -> int:
+    def open(self, generation: int, assignments: Sequence[Assignment]) -> tuple[str, int]:
         self.generations[generation] = tuple(assignments)
-        return 1000 + generation
+        return "127.0.0.1", 1000 + generation
 
     def abort(self) -> None:
         self.aborted += 1

@@ -63,3 +63,17 @@ def test_a_host_that_fails_costs_its_workers_and_nothing_else(
     assert job.survivors() == []
     left = [process for host in bed.names for process in bed.processes(host)]
     assert psutil.wait_procs(left, timeout=60)[1] == []
+
+
+@pytest.mark.full
+def test_a_job_that_starts_on_one_host_goes_on_on_others_whose_cards_have_other_names(
+    bed: HostBed, job: ElasticJob, undisturbed: Undisturbed
+) -> None:
+    job.allocate(1, "h0")
+    job.start(TRACED, job.results, *SLOW, prefix=bed.on("h0", []))
+    for size, hosts in enumerate(["h0:1", "h0:1\nh1:1", "h0:1\nh1:1\nh2:1", "h1:1\nh2:1"], 1):
+        job.write_allocation(f"# edt allocation v1 generation={10 + size}\n{hosts}\n")
+        job.until_size(size if size < 4 else 2)
+        job.until_more_steps(3)
+    assert job.end() == 0, job.stderr
+    undisturbed.check(job)

@@ -9,6 +9,8 @@ import psutil
 
 from edt_launch.core.errors import StartError, UsageError
 
+LOOPBACK = "127.0.0.1"
+
 ASK_AGAIN = 10.0
 """Seconds after which a host that was not found is looked up again."""
 
@@ -57,9 +59,10 @@ class HostChecker:
         clock: gives seconds.
         known: this machine's interfaces, else those there are.
         route: finds our address on the way to an address.
+        interface: of this machine, over which the workers talk; None to go by where they run.
 
-    Attributes:
-        interface: over which the workers talk; None until it is chosen, when every known host will do.
+    Raises:
+        UsageError: there is no such interface.
     """
 
     def __init__(
@@ -68,9 +71,13 @@ class HostChecker:
         clock: Callable[[], float] = time.monotonic,
         known: Interfaces | None = None,
         route: Resolve = source_address,
+        interface: str | None = None,
     ) -> None:
-        self.interface: str | None = None
         self._known = interfaces() if known is None else known
+        if interface is not None and interface not in self._known:
+            problem = f"not here or without IPv4 address; there are {', '.join(self._known)}"
+            raise UsageError(f"--network-interface {interface}: {problem}")
+        self._interface = interface
         self._resolve = resolve
         self._route = route
         self._clock = clock
@@ -79,7 +86,7 @@ class HostChecker:
 
     def __call__(self, host: str) -> str | None:
         """What is wrong with the host, in words; None if workers can run on it."""
-        address, interface = self.address(host), self.interface
+        address, interface = self.address(host), self._interface
         if address is None:
             return f"unknown host {host!r}: no address is known for it"
         if interface is not None and self._is_loopback(interface) and not self._is_local(address):
@@ -108,42 +115,40 @@ class HostChecker:
         address = self.address(host)
         return address is not None and not self._is_local(address)
 
-    def address_on(self, interface: str) -> str:
-        """This machine's address on one of its interfaces."""
-        return self._known[interface][0]
+    def fix_interface(self, interface: str) -> None:
+        """Have the workers talk over this interface from now on, wherever they run."""
+        self._interface = interface
 
-    def choose(self, named: str | None, hosts: Iterable[str]) -> str:
-        """Choose the interface over which workers on `hosts` talk.
+    def address_towards(self, hosts: Iterable[str]) -> str:
+        """This machine's address for workers on all of `hosts`.
 
-        It is the one `named`; else loopback while every host is this machine, else the one that leads to the
-        first host that is not.
+        On the interface that was named; else that of the loopback while every host is this machine, else the
+        one on the way to the first host that is not.
 
         Raises:
-            UsageError: there is no interface `named`.
-            StartError: none leads to the first remote host.
+            StartError: no way leads to that host.
         """
-        self.interface = self._named(named) if named is not None else self._leading_to(hosts)
-        return self.interface
-
-    def _named(self, name: str) -> str:
-        if name not in self._known:
-            problem = f"not here or without IPv4 address; there are {', '.join(self._known)}"
-            raise UsageError(f"--network-interface {name}: {problem}")
-        return name
-
-    def _leading_to(self, hosts: Iterable[str]) -> str:
+        if self._interface is not None:
+            return self._known[self._interface][0]
         remote = next(filter(self.is_remote, hosts), None)
         if remote is None:
-            return next(filter(self._is_loopback, self._known), "lo")
-        address = self.address(remote) or ""
-        source = self._route(address)
-        for name, ours in self._known.items():
-            if source in ours:
-                return name
-        raise StartError(
-            f"no network interface leads to {remote} ({address}): name one of {', '.join(self._known)} "
-            "with --network-interface"
-        )
+            return next((self._known[name][0] for name in self._known if self._is_loopback(name)), LOOPBACK)
+        source = self._route(self.address(remote) or "")
+        if source is None:
+            raise StartError(
+                f"no network interface leads to {remote} ({self.address(remote)}): name one of "
+                f"{', '.join(self._known)} with --network-interface"
+            )
+        return source
+
+    def interface_towards(self, hosts: Iterable[str]) -> str:
+        """The interface of `address_towards`.
+
+        Raises:
+            StartError: there is none.
+        """
+        address = self.address_towards(hosts)
+        return next((name for name, ours in self._known.items() if address in ours), "lo")
 
     def _is_loopback(self, interface: str) -> bool:
         addresses = self._known.get(interface, ())

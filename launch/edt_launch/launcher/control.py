@@ -29,6 +29,34 @@ MAX_STRANGERS = 128
 """Connections without a hello at a time; the oldest is closed for a further one."""
 
 
+class ControlServers:
+    """Servers for the same workers on several addresses of this machine, each opened when it is needed."""
+
+    def __init__(self, token: str, receive: Callable[[int, Message], None]) -> None:
+        self._token = token
+        self._receive = receive
+        self._servers: dict[str, ControlServer] = {}
+
+    def at(self, address: str) -> str:
+        """`ip:port` that workers connect to, on this address."""
+        if address not in self._servers:
+            self._servers[address] = ControlServer(address, self._token, self._receive)
+        return self._servers[address].address
+
+    def send(self, worker: int, message: Message) -> bool:
+        """Send to a worker; False when it is not connected (any more)."""
+        return any(server.send(worker, message) for server in self._servers.values())
+
+    def has_unread(self, worker: int) -> bool:
+        """Whether `receive` is still to hear what a worker that has ended has sent, or that it is gone."""
+        return any(server.has_unread(worker) for server in self._servers.values())
+
+    def close(self) -> None:
+        """Accept no more connections."""
+        for server in self._servers.values():
+            server.close()
+
+
 class ControlServer(socketserver.ThreadingTCPServer):
     """Accepts workers, hands their messages to `receive(worker, message)`, and sends to them.
 

@@ -5,7 +5,7 @@ import queue
 import sched
 import secrets
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
 import psutil
@@ -19,7 +19,7 @@ from edt_launch.core.event_log import stamped
 from edt_launch.launcher import reachability, watchdog
 from edt_launch.launcher.agents import Agents, HostEvent, Lost
 from edt_launch.launcher.connectors.connector import HOST_LOST
-from edt_launch.launcher.control import ControlServer
+from edt_launch.launcher.control import ControlServers
 from edt_launch.launcher.program import Workers
 from edt_launch.membership import protocol
 from edt_launch.membership.intake import KILLED
@@ -53,13 +53,13 @@ class Settings:
     """What a driver goes by. Workers without a device of their own have `visible_devices`; None for none.
 
     `given_up` are workers of earlier runs whose processes may be there still. `address_of` knows the address
-    of another host.
+    of another host, `address_towards` that of this machine for workers on given hosts.
     """
 
     limits: Limits
     workers: Workers
     world: World
-    address: str
+    address_towards: Callable[[Iterable[str]], str]
     first_worker: int = 0
     hang_timeout: float | None = None
     visible_devices: str | None = None
@@ -91,7 +91,7 @@ class Driver:
         self._events: queue.SimpleQueue[_Queued] = queue.SimpleQueue()
         self._state = Membership(settings.limits, next_id=settings.first_worker)
         self._token = secrets.token_hex(16)
-        self._server = ControlServer(settings.address, self._token, self._receive)
+        self._server = ControlServers(self._token, self._receive)
         self._watch = watchdog.Watch(settings.hang_timeout)
         self._probing = reachability.Probing()
         self._could_not_form = False
@@ -149,15 +149,14 @@ class Driver:
         """Have the agents find out which hosts reach each other, if there is doubt."""
         workers = self._state.workers.values()
         hosts = reachability.hosts_in_doubt(now, self._probing, self._watch, workers, self._could_not_form)
-        addresses = {host: self._address_of(host) for host in hosts}
         if hosts:
             self._could_not_form = False
+            here = self._settings.address_towards(hosts)
+            there = self._settings.address_of
+            addresses = {host: here if self._agents.is_here(host) else there(host) for host in hosts}
             known = {host: address for host, address in addresses.items() if address is not None}
             self._probing = reachability.begin(now, self._probing, known)
             self._agents.probe(self._probing.number, known)
-
-    def _address_of(self, host: str) -> str | None:
-        return self._settings.address if self._agents.is_here(host) else self._settings.address_of(host)
 
     def _take(self, now: float, event: protocol.Event) -> None:
         match event:
@@ -316,7 +315,7 @@ class Driver:
         settings, slot = self._settings, worker.slot
         variables = {
             **self._world.variables(worker),
-            "EDT_COORDINATOR": self._server.address,
+            "EDT_COORDINATOR": self._server.at(settings.address_towards([slot.host])),
             "EDT_TOKEN": self._token,
             "EDT_WORKER": str(worker.id),
             "EDT_SLOT": str(slot.index),
@@ -327,7 +326,8 @@ class Driver:
             variables |= {"EDT_DEVICE": slot.device, "CUDA_VISIBLE_DEVICES": slot.device}
         elif settings.visible_devices is not None:
             variables["CUDA_VISIBLE_DEVICES"] = settings.visible_devices
-        return variables | settings.workers.variables_of(worker, self._state.desired, settings.address)
+        address = settings.address_towards(slot.host for slot in self._state.desired)
+        return variables | settings.workers.variables_of(worker, self._state.desired, address)
 
     def _terminate(self, worker: int, at_once: bool) -> None:
         """Ask a connected worker to end itself, which is quick, and make sure of it after a grace."""
@@ -363,13 +363,13 @@ class Driver:
         return (known if is_ours else set()) | marked
 
     def _assign(self, action: protocol.Assign) -> None:
-        port = self._world.open(action.generation, action.assignments)
+        address, port = self._world.open(action.generation, action.assignments)
         ranks = {at.worker: at.rank for at in action.assignments}
         self._could_not_form |= action.reason == FORMED_ANEW
         self._report(events.World(action.generation, len(ranks), action.previous_size, ranks, action.reason))
         for at in action.assignments:
             place = {name: value for name, value in vars(at).items() if name != "worker"}
-            assign = messages.Assign(**place, generation=action.generation, port=port)
+            assign = messages.Assign(**place, generation=action.generation, port=port, address=address)
             self._server.send(at.worker, assign)
 
     def _cut(self, workers: tuple[int, ...], generation: int) -> None:

@@ -61,7 +61,7 @@ class Supervision:
 @contextlib.contextmanager
 def supervised(job: Job) -> Iterator[Supervision]:
     """Look after a job; in the end its view shows the last of it, and its logs are complete."""
-    hosts = HostChecker()
+    hosts = HostChecker(interface=job.plan.options.network_interface)
     with (
         contextlib.closing(JobMonitor(job.plan, job.view, job.log)) as monitor,
         contextlib.closing(Allocations(job.plan, monitor.note, hosts)) as allocations,
@@ -175,13 +175,13 @@ class Elastic:
         plan, monitor = self._plan, self._monitor
         assert self._allocations.current is not None
         named = [host.host for host in self._allocations.current.hosts if host.slots]
-        interface = self._hosts.choose(plan.options.network_interface, named)
+        interface = self._hosts.interface_towards(named)
         connector = choose(plan.options, os.environ)
         self.ending = Ending()
         monitor.begin_run()
         with (
             watching(plan.follow) as watch,
-            Run(*self._how(interface), plan.paths.log, self._hosts, connector, watch) as run,
+            Run(*self._how(), plan.paths.log, self._hosts, connector, watch) as run,
         ):
             monitor.note(stamped(events.Launched(tuple(self._workers.command), os.getpid(), interface)))
             self._applied = self._allocations.current
@@ -201,13 +201,12 @@ class Elastic:
             self._given_up.clear()
             self._given_up.update(run.given_up)
 
-    def _how(self, interface: str) -> tuple[Setup, Settings]:
+    def _how(self) -> tuple[Setup, Settings]:
         """What the workers have in common, and what the driver goes by."""
         plan, options, workers = self._plan, self._plan.options, self._workers
         variables = workers.environment(environment(os.environ, plan))
         # What each worker has a value of its own for must not be among those of all.
         visible_devices = variables.pop("CUDA_VISIBLE_DEVICES", None)
-        address = self._hosts.address_on(interface)
         limits = members.Limits(
             1 if workers.is_gang else plan.limits.min_np,
             plan.limits.max_np,
@@ -224,8 +223,8 @@ class Elastic:
         settings = Settings(
             limits,
             workers,
-            GlooWorld(address, interface),
-            address,
+            GlooWorld(self._hosts.address_towards),
+            self._hosts.address_towards,
             first_worker=self._monitor.run.next_worker,
             hang_timeout=options.hang_timeout,
             visible_devices=visible_devices,

@@ -1,7 +1,7 @@
 """Horovod's worlds over Gloo: the members of a generation meet at a store of its own."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from edt_launch.membership.protocol import Assignment, Worker
@@ -14,16 +14,15 @@ KEPT = 2
 
 
 class GlooWorld:
-    """Serves a store for each generation, on an interface of this machine."""
+    """Serves a store for each generation; `address_towards` is this machine's for workers on given hosts."""
 
-    def __init__(self, address: str, interface: str) -> None:
-        self._address = address
-        self._interface = interface
+    def __init__(self, address_towards: Callable[[Iterable[str]], str]) -> None:
+        self._address_towards = address_towards
         self._token = secrets.token_hex(16)
         self._stores: list[Rendezvous] = []
 
     def variables(self, worker: Worker) -> dict[str, str]:
-        """What Horovod looks for; the real rank and port come with an assignment."""
+        """What Horovod looks for; the real rank, address and port come with an assignment."""
         # What takes time to import is there when the workers come, and does not hold them up.
         from horovod.runner.common.util.hosts import SlotInfo
         from horovod.runner.gloo_run import create_run_env_vars, create_slot_env_vars
@@ -31,12 +30,14 @@ class GlooWorld:
         import edt_launch.worlds.gloo_store  # noqa: F401
 
         slot = SlotInfo(worker.slot.host, worker.id, worker.slot.index, 0, 1, 1, 1)
-        run = create_run_env_vars(self._address, [self._interface], 0, elastic=True)
+        run = create_run_env_vars(self._address_towards([worker.slot.host]), [""], 0, elastic=True)
+        for name in ("HOROVOD_GLOO_IFACE", "NCCL_SOCKET_IFNAME"):  # by the address of each world
+            del run[name]
         token = {"HOROVOD_RENDEZVOUS_TOKEN": self._token}
         return {name: str(value) for name, value in {**create_slot_env_vars(slot), **run, **token}.items()}
 
-    def open(self, generation: int, assignments: Sequence[Assignment]) -> int:
-        """Serve a store; returns its port."""
+    def open(self, generation: int, assignments: Sequence[Assignment]) -> tuple[str, int]:
+        """Serve a store; returns its address and port."""
         from edt_launch.worlds.gloo_store import Rendezvous
 
         # Where Horovod looks its rank up, besides the variables that the worker sets.
@@ -46,11 +47,12 @@ class GlooWorld:
             ).encode()
             for at in assignments
         }
-        store = Rendezvous(self._address, self._token, ranks)
+        address = self._address_towards(at.host for at in assignments)
+        store = Rendezvous(address, self._token, ranks)
         self._stores.append(store)
         while len(self._stores) > KEPT:
             self._stores.pop(0).close()
-        return store.port
+        return address, store.port
 
     def abort(self) -> None:
         """Have all that ask the newest store, or wait at it, stop."""

@@ -12,8 +12,8 @@ class World(Protocol):
     def variables(self, worker: Worker) -> dict[str, str]:
         """What a worker that is to be started finds in its environment; its rank is not known yet."""
 
-    def open(self, generation: int, assignments: Sequence[Assignment]) -> int:
-        """Let a generation form, larger than the last one; returns the port where its members meet."""
+    def open(self, generation: int, assignments: Sequence[Assignment]) -> tuple[str, int]:
+        """Let a generation form, larger than the last one; returns the address and port where it meets."""
 
     def abort(self) -> None:
         """The newest generation will not form: its members are not to wait for one another."""

@@ -1,9 +1,9 @@
-"""Which hosts are this machine, and the choice of the interface."""
+"""Which hosts are this machine, and where workers on others reach it."""
 
 import pytest
 
 from edt_launch.cluster.network import HostChecker, interfaces, resolve, source_address
-from edt_launch.core.errors import StartError
+from edt_launch.core.errors import StartError, UsageError
 
 KNOWN = {"lo": ("127.0.0.1",), "eth0": ("10.0.0.5",), "ib0": ("192.168.7.5", "192.168.8.5")}
 ADDRESSES = {"localhost": "127.0.0.1", "me": "10.0.0.5", "node2": "192.168.8.9", "far": "8.8.8.8"}
@@ -13,21 +13,36 @@ def route(address):
     return "192.168.8.5" if address.startswith("192.168.8.") else None
 
 
-def choose(named, *hosts):
-    return HostChecker(ADDRESSES.get, known=KNOWN, route=route).choose(named, hosts)
+def checker(interface=None):
+    return HostChecker(ADDRESSES.get, known=KNOWN, route=route, interface=interface)
 
 
-def test_loopback_while_every_host_is_this_machine():
-    assert choose(None, "localhost", "me") == "lo"
+@pytest.mark.parametrize(
+    "named, hosts, address, interface",
+    [
+        (None, ["localhost", "me"], "127.0.0.1", "lo"),  # every host is this machine
+        (None, ["localhost", "node2", "far"], "192.168.8.5", "ib0"),  # on the way to the first that is not
+        ("eth0", ["localhost"], "10.0.0.5", "eth0"),
+    ],
+)
+def test_workers_reach_this_machine_on_the_interface_that_leads_to_them(named, hosts, address, interface):
+    assert checker(named).address_towards(hosts) == address
+    assert checker(named).interface_towards(hosts) == interface
 
 
-def test_the_interface_that_leads_to_the_first_remote_host():
-    assert choose(None, "localhost", "node2", "far") == "ib0"
+def test_the_way_follows_the_hosts_unless_it_is_fixed():
+    one = checker()
+    assert one.interface_towards(["me"]) == "lo"
+    assert one.interface_towards(["me", "node2"]) == "ib0"
+    one.fix_interface("lo")
+    assert one.interface_towards(["me", "node2"]) == "lo"
 
 
-def test_says_when_there_is_no_way():
+def test_says_when_there_is_no_way_or_no_such_interface():
     with pytest.raises(StartError, match=r"far \(8\.8\.8\.8\).*--network-interface"):
-        choose(None, "far")
+        checker().address_towards(["far"])
+    with pytest.raises(UsageError, match=r"eth7: not here .* lo, eth0, ib0"):
+        checker("eth7")
 
 
 @pytest.mark.parametrize(
@@ -41,15 +56,13 @@ def test_says_when_there_is_no_way():
     ],
 )
 def test_says_what_is_wrong_with_a_host(interface, host, problem):
-    checker = HostChecker(ADDRESSES.get, known=KNOWN)
-    checker.interface = interface
-    found = checker(host)
+    found = checker(interface)(host)
     assert found is None if problem is None else problem in found
 
 
 def test_of_this_very_machine():
     known = interfaces()
-    loopback = HostChecker().choose(None, ["localhost"])
+    loopback = HostChecker().interface_towards(["localhost"])
     assert "127.0.0.1" in known[loopback]
     assert source_address("127.0.0.1") == "127.0.0.1"
     assert resolve("127.0.0.1") == "127.0.0.1"

@@ -63,7 +63,7 @@ class Running:
         self.told: list[tuple[int, str]] = []
         limits = Limits(1, 2, ready_timeout=40.0)
         self.driver = Driver(
-            Settings(limits, Workers(["x"]), self.world, "127.0.0.1", **settings),
+            Settings(limits, Workers(["x"]), self.world, lambda hosts: "127.0.0.1", **settings),
             self.agents,  # type: ignore[arg-type]
             lambda event: self.events.append(write(event)),
             lambda worker, text: self.told.append((worker, text)),
@@ -87,7 +87,7 @@ class Running:
         return [(event["event"], event["worker"]) for event in self.events if event["event"] in kinds]
 
     def connect(self, number: int) -> Launcher:
-        worker = Launcher(self.driver._server.address, self.driver._token, number)
+        worker = Launcher(self.driver._server.at("127.0.0.1"), self.driver._token, number)
         worker._end_orphan = lambda: None  # type: ignore[method-assign]  # this process is the test
         worker.connect()
         return worker
@@ -146,8 +146,9 @@ def test_what_workers_say_becomes_events(running: Running, worker: Launcher) -> 
 
 
 def test_what_a_worker_has_sent_counts_before_its_end(running: Running) -> None:
-    server, heard, may_go_on = running.driver._server, threading.Event(), threading.Event()
-    receive = server._receive
+    running.driver._server.at("127.0.0.1")
+    (server,) = running.driver._server._servers.values()
+    heard, may_go_on, receive = threading.Event(), threading.Event(), server._receive
 
     def receive_late(worker: int, message: Message) -> None:
         heard.set()

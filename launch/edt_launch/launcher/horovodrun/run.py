@@ -52,7 +52,7 @@ class Horovodrun:
         self._view = job.view
         self._log = job.log
         self._take_signals = job.listen
-        self._hosts = HostChecker()
+        self._hosts = HostChecker(interface=job.plan.options.network_interface)
         self._allocations = Allocations(job.plan, self._note_allocation, self._hosts)
         self._ending = Ending()
         self._observed = Observed()
@@ -93,7 +93,8 @@ class Horovodrun:
         """Run horovodrun to its end; returns its exit code, negative for a signal."""
         plan = self._plan
         named = [host.host for host in first.hosts if host.slots]
-        interface = self._hosts.choose(plan.options.network_interface, named)
+        interface = self._hosts.interface_towards(named)
+        self._hosts.fix_interface(interface)
         words = command(self._program, plan, first, interface)
         if plan.options.verbose:
             self._view.message(shlex.join(words))
