@@ -53,10 +53,17 @@ def missing() -> str | None:
 
 
 class HostBed:
-    """Hosts `h0`, `h1`, ... that reach each other over one switch. Commands run on `h0`."""
+    """Hosts `h0`, `h1`, ... that reach each other over one switch.
 
-    def __init__(self, folder: Path, count: int) -> None:
+    Args:
+        folder: for keys and logs.
+        count: of hosts.
+        card: the name of their network cards; None for another one on each host.
+    """
+
+    def __init__(self, folder: Path, count: int, card: str | None = None) -> None:
         self.folder = folder
+        self._card = card
         self.names = [f"h{number}" for number in range(count)]
         self._mark = uuid.uuid4().hex[:6]
         self._servers: list[subprocess.Popen[bytes]] = []
@@ -66,9 +73,11 @@ class HostBed:
         return f"edt{self._mark}{host}"
 
     def address(self, host: str) -> str:
+        """The IPv4 address of a host."""
         return f"{SUBNET}.{1 + self.names.index(host)}"
 
     def open(self) -> None:
+        """Make the hosts, and start their servers."""
         for key in ("host_key", "user_key"):
             _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / key)
         (self.folder / "sshd_config").write_text(CONFIGURATION.format(folder=self.folder))
@@ -89,7 +98,7 @@ class HostBed:
                 self._servers.append(subprocess.Popen(self.on(host, server), stderr=log))
 
     def _plug_in(self, host: str, switch: str) -> None:
-        card = f"card{self.names.index(host)}"  # another name on each host
+        card = self._card or f"card{self.names.index(host)}"
         name = self._namespace(host)
         etc = Path("/etc/netns") / name
         etc.mkdir(parents=True)
@@ -139,6 +148,14 @@ class HostBed:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGSTOP if is_frozen else signal.SIGCONT)
 
+    def host_of(self, pid: int) -> str | None:
+        """The host on which a process runs; None if it is gone."""
+        return next((host for host in self.names if any(p.pid == pid for p in self.processes(host))), None)
+
+    def kill(self, pid: int) -> None:
+        """Kill a process."""
+        os.kill(pid, signal.SIGKILL)
+
     def power_off(self, host: str) -> None:
         """End everything on a host without a word to anybody."""
         self.unplug(host)
@@ -147,6 +164,7 @@ class HostBed:
                 process.kill()
 
     def close(self) -> None:
+        """Remove the hosts with everything that runs on them."""
         for server in self._servers:
             server.kill()
             server.wait()
@@ -164,9 +182,9 @@ class HostBed:
 
 
 @contextlib.contextmanager
-def hosts(folder: Path, count: int) -> Iterator[HostBed]:
+def hosts(folder: Path, count: int, card: str | None = None) -> Iterator[HostBed]:
     """So many hosts, gone at the end with everything on them."""
-    bed = HostBed(folder, count)
+    bed = HostBed(folder, count, card)
     try:
         bed.open()
         yield bed
