@@ -12,10 +12,11 @@ long each stage has taken at most so far. Two rules follow from that:
 - A collective that does not end. When all members of the world have been in it for long, and none has been
   lost meanwhile, the one of the highest rank hangs: the others go on after its loss.
 
-A stage lasts from when its worker became a member of the present world, at the earliest. A worker that waits
-in a collective for one that is not there yet, or at the rendezvous, never hangs by itself. When the clock has jumped (this process or the
-machine was stopped) the silence before does not count, and nobody is judged until the heartbeats that have
-come meanwhile are taken in. A stage's seconds leave out those in which the worker was stopped.
+A stage lasts from when its worker became a member of the present world, at the earliest. A worker that
+waits in a collective for one that is not there yet, or at the rendezvous, never hangs by itself. When the
+clock has jumped (this process or the machine was stopped) the silence before does not count, and nobody is
+judged until the heartbeats that have come meanwhile are taken in. A stage's seconds leave out those in
+which the worker was stopped.
 """
 
 from collections.abc import Iterable, Mapping
