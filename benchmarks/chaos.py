@@ -1,11 +1,15 @@
 """A job in exact reduction under a long random script of allocation changes and faults, and what came of it.
 
+Faults happen to ranks at points of the training (``--faults``), and to processes at any moment, from outside
+(``--strikes``): a worker, the agent or the warm server is killed or stopped for a while.
+
 The same training is then run undisturbed, in one process. The script follows from the seed; whom it hits at
 what moment does not, because that depends on how fast the machine is. The exit code is 1 if a promise is
 broken.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -13,6 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -91,6 +96,33 @@ KINDS: dict[str, Draw] = {
 }
 
 
+ROLES: dict[str, Callable[[str, bool], bool]] = {
+    "worker": lambda line, is_worker: is_worker,
+    "agent": lambda line, is_worker: "edt_launch.agent" in line and not is_worker,
+    "warm server": lambda line, is_worker: "warm server" in line and not is_worker,
+}
+"""What processes of a job are, by their command line and whether they have reported as workers."""
+
+STOPPED = 2.0
+"""Seconds after which a stopped process goes on, unless it was killed meanwhile."""
+
+
+@dataclass(frozen=True)
+class Strike:
+    """After so many changes, a random process of that role gets a signal."""
+
+    after: int
+    role: str
+    signal: signal.Signals
+
+
+def draw_strikes(chance: random.Random, count: int, changes: int) -> list[Strike]:
+    """Strikes in the order of their moments."""
+    kinds = (signal.SIGKILL, signal.SIGSTOP)
+    moments = sorted(chance.randint(1, changes) for _ in range(count))
+    return [Strike(moment, chance.choice(list(ROLES)), chance.choice(kinds)) for moment in moments]
+
+
 @dataclass(frozen=True)
 class Change:
     """So many seconds after the start, so many slots."""
@@ -145,11 +177,18 @@ class Run:
     """One job, in a folder of its own."""
 
     def __init__(
-        self, folder: Path, changes: list[Change], faults: list[str], args: argparse.Namespace
+        self,
+        folder: Path,
+        changes: list[Change],
+        faults: list[str],
+        strikes: list[Strike],
+        args: argparse.Namespace,
     ) -> None:
         self.folder = folder
         self.changes = changes
         self.faults = faults
+        self.strikes = list(strikes)
+        self.struck: list[str] = []
         self.args = args
         self.mark = uuid.uuid4().hex
         script = folder / "faults"
@@ -182,6 +221,7 @@ class Run:
                 raise NotResizedError(f"ended with {ended} after {len(self.changed_at)} changes")
             self.job.resize(change.slots)
             self.changed_at.append(time.time())
+            self._strike()
         wanted = self.changes[-1].slots
         wait_for(lambda: self.size() == wanted, self.args.limit, self.job, f"reach {wanted} workers at last")
         formed = self.job.events("world")[-1]["time"]
@@ -197,6 +237,24 @@ class Run:
             time.sleep(POLL)
         if ended != "exit 0":
             raise NotResizedError(f"ended with {ended}")
+
+    def _strike(self) -> None:
+        """Do what is due after the present number of changes."""
+        while self.strikes and self.strikes[0].after <= len(self.changed_at):
+            strike = self.strikes.pop(0)
+            workers = {line["pid"] for line in self.job.events("ready") if "pid" in line}
+            victims = [each for each in self._members() if _is(strike.role, each, workers)]
+            if not victims:
+                continue
+            victim = random.choice(victims)
+            self.struck.append(f"{strike.role} {strike.signal.name}")
+            with contextlib.suppress(psutil.NoSuchProcess):
+                victim.send_signal(strike.signal)
+            if strike.signal is signal.SIGSTOP:
+                threading.Timer(STOPPED, _go_on, [victim]).start()
+
+    def _members(self) -> list[psutil.Process]:
+        return [p for p in psutil.process_iter() if environment(p).get(MARK) == self.mark]
 
     def _let_it_train(self) -> float:
         """Wait until the job has trained since the last change, or `limit` seconds; how long that was.
@@ -225,8 +283,18 @@ class Run:
         return left + [f"/dev/shm/{name}" for name in memory]
 
     def _processes(self) -> list[str]:
-        mine = [p for p in psutil.process_iter() if environment(p).get(MARK) == self.mark]
-        return [f"process {p.pid} ({p.name()})" for p in mine if p.is_running()]
+        return [f"process {p.pid} ({p.name()})" for p in self._members() if p.is_running()]
+
+
+def _is(role: str, process: psutil.Process, workers: set[int]) -> bool:
+    with contextlib.suppress(psutil.Error):
+        return ROLES[role](" ".join(process.cmdline()), process.pid in workers)
+    return False
+
+
+def _go_on(process: psutil.Process) -> None:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process.resume()
 
 
 def count(run: Run, report: Report) -> None:
@@ -240,6 +308,8 @@ def count(run: Run, report: Report) -> None:
         "changes reached before the next one": str(reached(run.changes, run.changed_at, worlds)),
         "worlds formed": str(len(worlds)),
         "faults": f"{happened} of {len(run.faults)} found their victim",
+        "strikes": f"{len(run.struck)}: "
+        + ", ".join(f"{run.struck.count(each)} {each}" for each in sorted(set(run.struck))),
         "deaths survived": str(len(failed)),
         "restarts": str(len(run.job.events("restarting"))),
         "steps": f"{len(executions)}, {history.redone(executions)} of them begun again",
@@ -329,6 +399,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=None, help="of the script; default: a new one")
     parser.add_argument("--changes", type=int, default=1000, help="of the allocation")
     parser.add_argument("--faults", type=int, default=40)
+    parser.add_argument("--strikes", type=int, default=0, help="random signals to processes of the job")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="of faults")
     parser.add_argument(
         "--duration", type=float, default=240.0, help="seconds from the first change to the last"
@@ -338,8 +409,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--limit", type=float, default=120.0, help="seconds until a job counts as stuck")
     parser.add_argument("--logs", type=Path, help="new folder for all that the job writes, to be kept")
     args = parser.parse_args()
-    if args.changes < 1 or args.faults < 0:
-        parser.error("--changes must be at least 1, and --faults at least 0")
+    if args.changes < 1 or args.faults < 0 or args.strikes < 0:
+        parser.error("--changes must be at least 1, and --faults and --strikes at least 0")
     if args.logs is not None and args.logs.exists():
         parser.error(f"--logs: {args.logs} is there already; name a new folder")
     return args
@@ -352,6 +423,7 @@ def main() -> None:
     chance = random.Random(seed)
     changes = draw_changes(chance, args.changes, args.duration)
     faults = draw_faults(chance, args)
+    strikes = draw_strikes(chance, args.strikes, len(changes))
     print(f"seed {seed}: {len(changes)} changes in {args.duration:g} s, and these faults:", flush=True)
     print("".join(f"    {line}\n" for line in faults), flush=True)
     with tempfile.TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True) as name:
@@ -359,7 +431,7 @@ def main() -> None:
         if args.logs:
             folder = args.logs
             folder.mkdir(parents=True)
-        report = survey(Run(folder, changes, faults, args))
+        report = survey(Run(folder, changes, faults, strikes, args))
     width = max(map(len, report.figures))
     for what, figure in report.figures.items():
         print(f"{what:{width}}  {figure}")

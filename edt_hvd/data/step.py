@@ -226,20 +226,19 @@ class Step:
                 participant.after_micro_batch(micro_batch.weight)
 
     def _reduce(self) -> None:
+        found = _numbers(self._losses)
         if not self._participants:
-            self._loss = exact_sum([float(loss) for loss in self._losses])
+            self._loss = exact_sum(found)
             return
-        losses = [
-            Loss(float(loss), *weight) for loss, weight in zip(self._losses, self._weights, strict=True)
-        ]
+        losses = [Loss(loss, *weight) for loss, weight in zip(found, self._weights, strict=True)]
         reports = [self._checksum, *(participant.report() for participant in self._participants)]
         header = agreement.exchange(reports, losses, self._batch.most(world.size()), reducer.describe)
         self._check_order(header.reports[0][:, 0].tolist())
         if self._compare is not None:
             self._compare()
             self._compare = None
-        for participant, found in zip(self._participants, header.reports[1:], strict=True):
-            participant.finish_pass(found, header.weight or None)
+        for participant, rows in zip(self._participants, header.reports[1:], strict=True):
+            participant.finish_pass(rows, header.weight or None)
         self._loss, self._is_empty = header.loss, header.weight == 0
 
     def _check_order(self, checksums: Sequence[int]) -> None:
@@ -341,6 +340,14 @@ class Step:
                 f"the loss of {self} is known when the loop over it has ended; read it after that"
             )
         return self._loss
+
+
+def _numbers(losses: Sequence[torch.Tensor]) -> list[float]:
+    """The losses, with one question to their device; without a backward pass they are on the CPU."""
+    if len({loss.device for loss in losses}) != 1:
+        return [float(loss) for loss in losses]
+    found: list[float] = torch.stack(list(losses)).tolist()
+    return found
 
 
 def _checked_weight(weight: float | torch.Tensor, alone: bool) -> float:

@@ -14,6 +14,7 @@ that have changed without a count, and the others once a step. In the report of 
 on which are which: an uncounted change that is not the first step's must not depend on who has seen it.
 """
 
+import math
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +29,7 @@ from edt_hvd.errors import GradientError
 from edt_hvd.reduction import grid, reducer
 from edt_hvd.reduction.bits import as_real, bits_of
 from edt_hvd.reduction.comparison import Description, form_of
-from edt_hvd.reduction.fixed_point_sum import NOTHING, FixedPointSum, read_sizes
+from edt_hvd.reduction.fixed_point_sum import NOTHING, FixedPointSum, read_sizes, send_sizes
 from edt_hvd.reduction.grad_modes import overwrite, version_of
 from edt_hvd.reduction.header import Report
 from edt_hvd.reduction.participant import StepParticipant
@@ -38,6 +39,9 @@ _HEADROOM = 6
 
 _INTEGER_EXPONENT = 16
 """Changes of integers below two to this power need no further integers; larger ones are as exact."""
+
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+"""Whose largest sizes torch finds for many tensors at once."""
 
 _FIELDS = 4
 """Of a buffer's report: addends, exponent, whether there are inf or nan, and the following flags."""
@@ -92,22 +96,21 @@ class _Buffer:
             self.owner._buffers[self.name] = self.tensor
         self.version = version_of(self.tensor)
 
-    def sum_of_changes(self, addends: int) -> FixedPointSum:
-        """The sum, begun when it is first asked for."""
-        if self.changes is None:
-            total = torch.zeros(self.start.numel(), dtype=torch.int64, device=self.start.device)
-            self.changes = FixedPointSum(total)
-            exponent = self._exponent()
-            expected = None if exponent is None else exponent - grid.HEADROOM[64]
-            self.changes.begin(grid.place(expected, 64, addends))
-        return self.changes
+    def begin(self, exponent: int | None, addends: int) -> None:
+        """Begin the sum.
 
-    def _exponent(self) -> int | None:
-        """The power of two below which changes are expected to lie; None: unknown."""
+        Args:
+            exponent: the power of two below which the start's sizes are; None if they are all 0.
+            addends: changes in it, at most.
+        """
+        total = torch.zeros(self.start.numel(), dtype=torch.int64, device=self.start.device)
+        self.changes = FixedPointSum(total)
         if not self.start.is_floating_point():
-            return _INTEGER_EXPONENT
-        exponent = grid.exponent_of(float(self._base().abs().max())) if self.start.numel() else None
-        return None if exponent is None else exponent + _HEADROOM
+            exponent = _INTEGER_EXPONENT
+        elif exponent is not None:
+            exponent += _HEADROOM
+        expected = None if exponent is None else exponent - grid.HEADROOM[64]
+        self.changes.begin(grid.place(expected, 64, addends))
 
     def _base(self) -> torch.Tensor:
         """What changes are counted from: the start, or 0 where that is inf or nan."""
@@ -115,8 +118,15 @@ class _Buffer:
             return self.start.long()
         return self.start.double().nan_to_num(0.0, 0.0, 0.0)
 
-    def add_change(self, weight: float, addends: int) -> None:
-        """Add the change since the start, weighted; not of a cache that was dropped or got another shape."""
+    def largest(self) -> float:
+        """The size of the largest finite element of the start."""
+        return float(self._base().abs().max()) if self.start.numel() else 0.0
+
+    def add_change(self, weight: float) -> None:
+        """Add the change since the start, weighted; not of a cache that was dropped or got another shape.
+
+        The sum has begun.
+        """
         current = self.current
         if current is None:
             return
@@ -125,7 +135,8 @@ class _Buffer:
             return
         now = now.double() if now.is_floating_point() else now.long()
         change = (now - self._base()).double().reshape(-1)
-        self.sum_of_changes(addends).add(change, weight)
+        assert self.changes is not None
+        self.changes.add(change, weight)
 
     def finish(self, by_all: bool) -> None:
         """Take the summed changes over; `by_all`: every micro-batch made one."""
@@ -164,6 +175,28 @@ def _differing(buffers: Iterable[_Buffer]) -> list[_Buffer]:
         )
         if differs
     ]
+
+
+def _begin_sums(buffers: Iterable[_Buffer], addends: int) -> None:
+    """Begin the sums that have not begun, with one question to each device about the sizes of the starts."""
+    new = [buffer for buffer in buffers if buffer.changes is None]
+    alike = dict[tuple[torch.device, torch.dtype], list[_Buffer]]()
+    for buffer in new:
+        if buffer.start.dtype in _FLOATS and buffer.start.numel():
+            alike.setdefault((buffer.start.device, buffer.start.dtype), []).append(buffer)
+    by_device = dict[torch.device, tuple[list[_Buffer], list[torch.Tensor]]]()
+    for (device, _), found in alike.items():
+        asked, norms = by_device.setdefault(device, ([], []))
+        asked += found
+        norms += [norm.double() for norm in torch._foreach_norm([each.start for each in found], math.inf)]
+    sizes = dict[_Buffer, float]()
+    for asked, norms in by_device.values():
+        sizes |= zip(asked, torch.stack(norms).tolist(), strict=True)
+    for buffer in new:
+        size = sizes.get(buffer, 0.0)
+        if not math.isfinite(size) or (buffer not in sizes and buffer.start.is_floating_point()):
+            size = buffer.largest()
+        buffer.begin(grid.exponent_of(size), addends)
 
 
 def _below(module: torch.nn.Module, prefix: str) -> Iterator[tuple[str, torch.nn.Module]]:
@@ -273,9 +306,14 @@ class BufferMean(StepParticipant):
         self._add(sure + compared, weight)
 
     def _add(self, changed: list[_Buffer], weight: float) -> None:
+        self._read_sizes()  # those of the last micro-batch, while a GPU computes
+        _begin_sums(changed, self._micro_batches)
         for buffer in changed:
-            buffer.add_change(weight, self._micro_batches)
+            buffer.add_change(weight)
             buffer.restore()
+        send_sizes()
+
+    def _read_sizes(self) -> None:
         read_sizes(buffer.changes for buffer in self._buffers.values() if buffer.changes is not None)
 
     def _is_quiet(self, buffer: _Buffer) -> bool:
@@ -291,6 +329,7 @@ class BufferMean(StepParticipant):
             self._late = _differing(b for b in self._buffers.values() if self._is_quiet(b))
         if self._micro_batches == 1:
             self._add(self._late, 1.0)
+        self._read_sizes()
         rows = np.zeros((len(self._buffers), _FIELDS), dtype=np.int32)
         rows[:, 1] = NOTHING
         for row, buffer in zip(rows, self._buffers.values(), strict=True):
@@ -314,7 +353,8 @@ class BufferMean(StepParticipant):
         rows = rows[:, :, :3]
         found = zip(self._buffers.values(), rows.sum(axis=0)[:, 0], rows.max(axis=0), strict=True)
         changed = [(buffer, addends, row) for buffer, addends, row in found if addends]
-        sums = [buffer.sum_of_changes(self._micro_batches) for buffer, *_ in changed]
+        _begin_sums((buffer for buffer, *_ in changed), self._micro_batches)
+        sums = [buffer.changes for buffer, *_ in changed if buffer.changes is not None]
         self._reduce([each.total for each in sums], "total")
         outside: list[torch.Tensor] = []
         for each, (*_, (_, exponent, special)) in zip(sums, changed, strict=True):

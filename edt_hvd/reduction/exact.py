@@ -19,7 +19,7 @@ from typing_extensions import override
 from edt_hvd.errors import GradientError, NonFiniteGradientWarning, StateError
 from edt_hvd.reduction import grid
 from edt_hvd.reduction.bucket import Bucket
-from edt_hvd.reduction.fixed_point_sum import NOTHING, FixedPointSum, read_sizes
+from edt_hvd.reduction.fixed_point_sum import NOTHING, FixedPointSum, read_sizes, send_sizes
 from edt_hvd.reduction.grid import Grid, IntegerBits
 from edt_hvd.reduction.header import Report
 from edt_hvd.reduction.reducer import BucketReducer
@@ -144,13 +144,23 @@ class ExactReducer(BucketReducer[ExactBucket]):
         return grid.place(self._exponents.get(parameter), self._bits, addends)
 
     @override
+    def before_backward(self, weight: float, last: bool, scaled: bool) -> None:
+        """Take in the sizes of the last gradients while a GPU computes the next forward pass."""
+        super().before_backward(weight, last, scaled)
+        self._read_sizes()
+
+    @override
     def after_backward(self) -> None:
         super().after_backward()
+        send_sizes()
+
+    def _read_sizes(self) -> None:
         read_sizes(each for bucket in self._buckets for each in bucket.sums)
 
     @override
     def report(self) -> Report:
         """A checksum of the grids; exponents, and whether there are inf or nan, by parameter; the rest."""
+        self._read_sizes()
         sums = [each for _, each in self._sums()]
         grids = np.array([(each.grid.scale, each.grid.limit) for each in sums], dtype=np.int32)
         checksum = np.array([zlib.crc32(grids.tobytes())], dtype=np.uint32).view(np.int32)

@@ -25,6 +25,56 @@ DEVICE_PIECE = 2**24
 """The same on a GPU, where each piece costs the start of several kernels."""
 
 
+SLOTS = 1024
+"""Addends whose sizes a device puts into one tensor."""
+
+
+class _Sizes:
+    """The sizes of addends, which a device finds out, and its host reads all at once."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._found = torch.zeros(SLOTS, dtype=torch.float64, device=device)
+        self._sent: torch.Tensor | None = None
+        self._arrival: torch.cuda.Event | None = None
+        self._read: list[float] | None = None
+        self.used = 0
+
+    def slot(self, number: int) -> torch.Tensor:
+        """Where the device puts the size of that addend."""
+        return self._found.narrow(0, number, 1)
+
+    def send(self) -> None:
+        """Begin to copy the sizes to the host, without waiting; no further slot may be used."""
+        if self._sent is None:
+            self._sent = self._found.to("cpu", non_blocking=True)
+            if self._found.is_cuda:
+                self._arrival = torch.cuda.Event()  # type: ignore[no-untyped-call]
+                self._arrival.record(torch.cuda.current_stream(self._found.device))
+
+    def read(self) -> list[float]:
+        """The sizes. Waits for the work that was put on the device before `send`, and for no later work."""
+        if self._read is None:
+            self.send()
+            if self._arrival is not None:
+                self._arrival.synchronize()
+            assert self._sent is not None
+            self._read = self._sent.tolist()
+        return self._read
+
+
+_open: dict[tuple[torch.device, int], _Sizes] = {}
+"""Those of each device and stream that have free slots."""
+
+
+def _free_slot(device: torch.device) -> tuple[_Sizes, int]:
+    stream = torch.cuda.current_stream(device).cuda_stream if device.type == "cuda" else 0
+    sizes = _open.get((device, stream))
+    if sizes is None or sizes.used == SLOTS:
+        sizes = _open[device, stream] = _Sizes(device)
+    sizes.used += 1
+    return sizes, sizes.used - 1
+
+
 class FixedPointSum:
     """A sum of float tensors of one shape, bitwise the same for every order and grouping of the addends.
 
@@ -48,7 +98,7 @@ class FixedPointSum:
         self.exponent = NOTHING
         self.special: torch.Tensor | None = None
         self._levels: dict[int, torch.Tensor] = {}
-        self._unread: list[tuple[torch.Tensor, float, torch.Tensor]] = []
+        self._unread: list[tuple[torch.Tensor, float, _Sizes, int]] = []
 
     def add(self, values: torch.Tensor, weight: float, into: torch.Tensor | None = None) -> None:
         """Add ``weight * values``; a 1-D contiguous float tensor of the length of `total`.
@@ -58,19 +108,20 @@ class FixedPointSum:
             weight: positive.
             into: what is inside the limit is added to this tensor like `total`, for the owner to add to it.
 
-        On a GPU, asking how large the values are would wait for it; `read_sizes` does so for many at once,
-        which has to come before anything but the kernels looks at the sum, or `values` changes.
+        On a GPU, asking how large the values are would wait for it. `send_sizes` asks for many at once, and
+        `read_sizes` waits for the answer, which has to come before anything but the kernels looks at the sum,
+        or `values` changes. The values are kept until then.
         """
         self.addends += 1
         factor = math.ldexp(weight, self.grid.scale)
         limit = 2.0**self.grid.limit
         total = self.total if into is None else into
-        if values.is_cuda:
+        if _is_asynchronous(values):
             from edt_hvd.reduction import fixed_point_cuda
 
-            largest = torch.zeros(1, dtype=torch.float64, device=values.device)
-            fixed_point_cuda.accumulate(values, factor, total, limit, largest)
-            self._unread.append((values, weight, largest))
+            sizes, slot = _free_slot(values.device)
+            fixed_point_cuda.accumulate(values, factor, total, limit, sizes.slot(slot))
+            self._unread.append((values, weight, sizes, slot))
         else:
             self._note(values, weight, fixed_point.accumulate(values, factor, total, limit))
 
@@ -182,14 +233,23 @@ def _to_float(total: torch.Tensor, scale: float, out: torch.Tensor) -> None:
         fixed_point.to_float(total, scale, out)
 
 
+def _is_asynchronous(values: torch.Tensor) -> bool:
+    """Whether the device of the values works on by itself while they are added."""
+    return values.is_cuda
+
+
+def send_sizes() -> None:
+    """Ask each device for the sizes of all addends since the last time, without waiting."""
+    while _open:
+        _open.popitem()[1].send()
+
+
 def read_sizes(sums: Iterable[FixedPointSum]) -> None:
-    """Ask each GPU, once for all addends since the last time, how large they were."""
-    unread: dict[torch.device, list[tuple[FixedPointSum, torch.Tensor, float, torch.Tensor]]] = {}
-    for each in sums:
-        items, each._unread = each._unread, []
-        for values, weight, largest in items:
-            unread.setdefault(values.device, []).append((each, values, weight, largest))
-    for found in unread.values():
-        sizes = torch.cat([largest for *_, largest in found]).tolist()
-        for (each, values, weight, _), size in zip(found, sizes, strict=True):
-            each._note(values, weight, size)
+    """Take in how large the addends since the last time were."""
+    unread = [(each, each._unread) for each in sums if each._unread]
+    if unread:
+        send_sizes()
+    for each, items in unread:
+        each._unread = []
+        for values, weight, sizes, slot in items:
+            each._note(values, weight, sizes.read()[slot])

@@ -126,6 +126,14 @@ def _check_types(parameters: Iterable[torch.nn.Parameter]) -> None:
             )
 
 
+def _are_finite(gradients: Iterable[torch.Tensor]) -> bool:
+    """Whether all elements are, with one question to each device."""
+    by_device = dict[torch.device, list[torch.Tensor]]()
+    for each in gradients:
+        by_device.setdefault(each.device, []).append(each.isfinite().all())
+    return all(bool(torch.stack(found).all()) for found in by_device.values())
+
+
 class BucketReducer(StepParticipant, Generic[BucketT]):
     """Sums the gradients of one optimizer, bucket by bucket, overlapped with the last backward pass.
 
@@ -250,7 +258,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         if not self._fresh or not self._present:
             return {}
         self._refuse_expired()
-        if self._scaled and not all(bool(each.isfinite().all()) for each in self._present.values()):
+        if self._scaled and not _are_finite(self._present.values()):
             return {}  # a gradient scaler has left the optimizer's step out
         views = {p: bucket.views[index] for p, (bucket, index) in self._bucket_of.items()}
         return {

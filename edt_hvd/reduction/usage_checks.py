@@ -188,10 +188,10 @@ def _divisor(loss: torch.Tensor) -> float | None:
 def _wrap(function: Callable[..., Any]) -> None:
     """Have one of torch's clipping functions refuse to run inside the loop over a step.
 
-    The function's body is replaced, where torch's decorator keeps it: scripts may have imported it already.
+    The function's body is replaced where torch's decorator keeps it, because scripts may have imported the
+    function already. Where no decorator keeps it, those that import it from now on get the other one.
     """
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    inner = cells["func"].cell_contents
+    inner = inspect.unwrap(function)
 
     @functools.wraps(inner)
     def checked(parameters: Any, *args: Any, **kwargs: Any) -> Any:
@@ -204,4 +204,9 @@ def _wrap(function: Callable[..., Any]) -> None:
                 )
         return inner(parameters, *args, **kwargs)
 
-    cells["func"].cell_contents = checked
+    kept = [cell for cell in function.__closure__ or () if cell.cell_contents is inner]
+    for cell in kept:
+        cell.cell_contents = checked
+    for module in (clip_grad, torch.nn.utils) if not kept else ():
+        if getattr(module, function.__name__, None) is function:
+            setattr(module, function.__name__, checked)

@@ -15,7 +15,7 @@ from typing import Any
 import horovod.torch as hvd
 import torch
 from horovod.common.elastic import State
-from horovod.common.exceptions import HostsUpdatedInterrupt
+from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt
 
 from edt_hvd import observing
 from edt_hvd.data import random_state
@@ -133,6 +133,7 @@ class TorchState(State):  # type: ignore[misc]
 
         Raises:
             ResizeInterrupt: a new world is to be formed; `edt_hvd.elastic` handles it.
+            HorovodInternalError: a worker is lost; the same.
             RuntimeError: inside the loop over a step's micro-batches.
             StateError: without `prepare`: an object is made of other parts than when the function was first
                 entered, or a plain value was replaced by an object with `state_dict`, or such an object by a
@@ -234,9 +235,18 @@ class TorchState(State):  # type: ignore[misc]
                     value.register_step_post_hook(self._rollback.step_hook())
 
     def check_host_updates(self) -> None:
-        """Raise `ResizeInterrupt` when all workers have agreed on a change of the world."""
-        if isinstance(world.current(), FixedWorld):
+        """Leave the function when a new world is to be formed.
+
+        Raises:
+            ResizeInterrupt: all workers have agreed on a change of the world.
+            HorovodInternalError: the world has lost a member, which this worker's collectives may not have
+                shown yet, or the script has kept from the elastic function.
+        """
+        current = world.current()
+        if isinstance(current, FixedWorld):
             return
+        if current.is_broken:
+            raise HorovodInternalError("the world has lost a worker")
         if agreement.stop_agreed():
             raise ResizeInterrupt
         if not reducer.sends_headers():

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
-from horovod.common.exceptions import HorovodInternalError
 
 from edt_hvd.errors import StateError
 from edt_hvd.observing import Values
@@ -166,8 +165,6 @@ def _load(values: Values, tree: Mapping[str, Any], kinds: ModuleKinds, owned: bo
             continue
         try:
             _load_object(objects[name], saved, name in kinds.stepped, name in kinds.optimizers, owned)
-        except HorovodInternalError:
-            raise
         except Exception as error:
             raise StateError(f"its {name} cannot be loaded: {type(error).__name__}: {error}") from error
     return plain

@@ -143,6 +143,11 @@ class ElasticWorld(ABC):
         self.on_stop: Callable[[int], None] = lambda generation: None
 
     @property
+    def is_broken(self) -> bool:
+        """Whether the launcher has said that the world in force has lost a member."""
+        return self._broken_generation >= self.generation > 0
+
+    @property
     def stop_wanted(self) -> bool:
         """Whether a membership newer than the one in force has been announced."""
         return self.wanted_generation > self.generation
@@ -183,8 +188,9 @@ def abort_collectives() -> None:
 
     Horovod ends a world in which an operation has failed. But a loss does not show on every connection, such
     as one to a host without power: whoever waits there would notice only after Gloo's timeout of 30 seconds.
-    NCCL's communicators are not aborted; a kernel of theirs that waits for a lost worker ends with its
-    process. The function comes with the build of Horovod (patches in ``native/horovod``).
+    That ends Horovod's background loop, which aborts NCCL's communicators, so that kernels that wait for a
+    lost worker end, and their operations fail. All this comes with the build of Horovod (patches in
+    ``native/horovod``).
     """
     _horovods_abort()()
 
@@ -217,6 +223,7 @@ def _initialize(assignment: Assign) -> bool:
         os.environ["HOROVOD_GLOO_IFACE"] = interface = interface_towards(assignment.address)
         if not ipaddress.ip_address(assignment.address).is_loopback:  # else NCCL could never leave it
             os.environ.setdefault("NCCL_SOCKET_IFNAME", interface)
+    os.environ["EDT_ELASTIC_NCCL"] = "1"
     try:
         horovod_init()
     except ValueError:  # Horovod's way to say that its background thread could not start

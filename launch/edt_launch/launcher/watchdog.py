@@ -9,11 +9,14 @@ long each stage has taken at most so far. Two rules follow from that:
   far, while another one waits for it in a collective. Where nobody waits, it is given far more time, and
   outside any step all the time it wants. One that is killed for a stage counts among those before, so its
   successor has more time. One that uses neither processor nor disk meanwhile has less time.
+- A collective that does not end. When all members of the world have been in it for long, and none has been
+  lost meanwhile, the one of the highest rank hangs: the others go on after its loss.
 
-A stage lasts from when its worker became a member of the present world, at the earliest. A worker that waits
-in a collective, or at the rendezvous, never hangs by itself. When the clock has jumped (this process or the
-machine was stopped) the silence before does not count, and nobody is judged until the heartbeats that have
-come meanwhile are taken in. A stage's seconds leave out those in which the worker was stopped.
+A stage lasts from when its worker became a member of the present world, at the earliest. A worker that
+waits in a collective for one that is not there yet, or at the rendezvous, never hangs by itself. When the
+clock has jumped (this process or the machine was stopped) the silence before does not count, and nobody is
+judged until the heartbeats that have come meanwhile are taken in. A stage's seconds leave out those in
+which the worker was stopped.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,6 +42,9 @@ FLOORS = {
     OUTSIDE: 1800.0,
 }
 """Seconds that each stage may last at least, while others wait."""
+
+COLLECTIVE = 300.0
+"""Seconds that a collective may last at least after the last member has entered it."""
 
 SILENCE = 30.0
 """Seconds without a heartbeat that are nothing unusual: one long call may hold the interpreter's lock."""
@@ -124,6 +130,9 @@ class Watch:
     """Replaces all floors; 0 switches the detection off, None leaves them as they are."""
     heartbeats: Mapping[int, _Heard] = field(default_factory=dict)
     stages: Mapping[str, Times] = field(default_factory=dict)
+    members: frozenset[int] = frozenset()
+    """Those of the present world that have not left it or been lost."""
+    members_since: float = -inf
     ticked_at: float | None = None
     woken_at: float = -inf
     """When this process was found to have been stopped, the last time."""
@@ -156,7 +165,9 @@ def tick(now: float, watch: Watch, workers: Mapping[int, Worker]) -> Watch:
             heartbeats[key] = replace(known, at=now) if has_slept else known
     woken_at = now if has_slept else watch.woken_at
     stages = _learned(now, watch, workers.values())
-    return replace(watch, heartbeats=heartbeats, stages=stages, ticked_at=now, woken_at=woken_at)
+    watch = replace(watch, heartbeats=heartbeats, stages=stages, ticked_at=now, woken_at=woken_at)
+    members = frozenset(key for key, worker in workers.items() if worker.phase is Phase.ACTIVE)
+    return watch if members == watch.members else replace(watch, members=members, members_since=now)
 
 
 def _learned(now: float, watch: Watch, workers: Iterable[Worker]) -> Mapping[str, Times]:
@@ -193,7 +204,26 @@ def overdue(now: float, watch: Watch, workers: Iterable[Worker]) -> list[tuple[i
             reason = _lasting(now, watch, worker, is_waited_for=any(other != worker.id for other in waiting))
         if reason is not None:
             hanging.append((worker.id, f"rank {worker.rank} on {worker.slot.host} {reason}"))
+    if members and len(waiting) == len(members) and not hanging:
+        last = max(members, key=lambda worker: worker.rank)
+        if (reason := _unending(now, watch, members)) is not None:
+            hanging.append((last.id, f"rank {last.rank} on {last.slot.host} {reason}"))
     return hanging
+
+
+def _unending(now: float, watch: Watch, members: Iterable[Worker]) -> str | None:
+    """Why a collective that all members are in does not end any more."""
+    known = watch.stages.get(REDUCING, Times())
+    floor = COLLECTIVE if watch.timeout is None else max(watch.timeout, COLLECTIVE)
+    limit = max(floor, STAGE_FACTOR * known.longest)
+    seconds = min(watch.heartbeats[worker.id].seconds(now, worker.generation) for worker in members)
+    seconds = min(seconds, now - watch.members_since)
+    if seconds <= limit:
+        return None
+    return (
+        f"has been in a collective for {seconds:.1f} s with all other members of the world "
+        f"(longest so far {known.longest:.1f} s, limit {limit:.1f} s)"
+    )
 
 
 def _stage(watch: Watch, worker: int) -> str | None:

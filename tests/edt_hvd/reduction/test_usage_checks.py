@@ -1,15 +1,18 @@
 """Mistakes of a script that would train another model than it says."""
 
+import functools
 import warnings
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
-from torch.nn.utils import clip_grad_norm_, clip_grad_value_
+from torch.nn.utils import clip_grad, clip_grad_norm_, clip_grad_value_
 
 import edt_hvd
 from edt_hvd.errors import GradientError
+from edt_hvd.reduction import usage_checks
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -136,6 +139,39 @@ def test_clipping_in_the_loop_over_a_step_is_refused(model: nn.Linear, clip: Cal
         assert model.weight.grad is not None
         assert model.weight.grad.norm() <= 0.02
         optimizer.step()
+
+
+def bare(parameters: object, max_norm: float) -> float:
+    """Stand for a clipping function of another torch."""
+    return max_norm
+
+
+@functools.wraps(bare)
+def decorated(*args: Any) -> float:
+    """Keep the function under a name of its own."""
+    return bare(*args) if args else 0.0
+
+
+def kept_as(inner: Callable[..., float]) -> Callable[..., float]:
+    """Keep a function in a cell, as torch does, under another name."""
+
+    @functools.wraps(inner)
+    def wrapper(*args: Any) -> float:
+        return inner(*args)
+
+    return wrapper
+
+
+@pytest.mark.parametrize("clip", [bare, decorated, kept_as(bare)])
+def test_clipping_is_checked_however_torch_decorates_it(
+    clip: Callable[..., float], model: nn.Linear, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clip_grad, clip.__name__, clip, raising=False)
+    usage_checks._wrap(clip)
+    optimizer, found = edt_hvd.DistributedOptimizer(sgd(model), model), getattr(clip_grad, clip.__name__)
+    with usage_checks.in_loop(), pytest.raises(GradientError, match="inside the loop over a step"):
+        found(model.parameters(), 0.5)
+    assert found(optimizer.param_groups[0]["params"], 0.5) == 0.5
 
 
 # Losses that are divided.

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from horovod.common.exceptions import HorovodInternalError
 from torch import nn
 
 import edt_hvd
@@ -138,6 +139,22 @@ def test_another_loop_than_ours_is_refused_where_the_world_changes(monkeypatch: 
     monkeypatch.setattr("edt_hvd.state.torch_state.world.current", lambda: AssignedWorld(environ))
     with pytest.raises(RuntimeError, match=r"decorate the function with @edt_hvd\.elastic"):
         state.sync()
+
+
+def test_a_commit_in_a_world_that_has_lost_a_worker_counts_and_is_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A script may have kept the failure of a collective from the elastic function."""
+    environ = {"EDT_COORDINATOR": "127.0.0.1:1", "EDT_TOKEN": "t", "EDT_WORKER": "0", "EDT_MAX_NP": "64"}
+    state, here = make_state(), AssignedWorld(environ)
+    state.sync()
+    here.generation = 3
+    monkeypatch.setattr("edt_hvd.state.torch_state.world.current", lambda: here)
+    state.commit()
+    here._note_broken(3)
+    with pytest.raises(HorovodInternalError, match="lost a worker"):
+        state.commit()
+    assert state.progress == 2
 
 
 @pytest.mark.parametrize("name", ["progress", "commit", "committed_at", "_names", "on_reset"])

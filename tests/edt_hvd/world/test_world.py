@@ -1,11 +1,15 @@
 """A worker's place; how it changes is shown in tests/system."""
 
+import os
+
 import pytest
+from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt
 
 import edt_hvd
 from edt_hvd.errors import HorovodBuildError
 from edt_hvd.world import elastic_world, preemption, world
 from edt_hvd.world.assigned_world import AssignedWorld
+from edt_messages.messages import Assign
 
 
 @pytest.mark.usefixtures("alone")
@@ -61,3 +65,19 @@ def test_only_the_world_in_force_or_being_formed_is_aborted(
     here._forming = forming
     here._note_broken(generation)
     assert bool(aborted) == aborts
+    assert here.is_broken == (generation >= 2)
+
+
+def test_nccl_is_to_give_up_in_every_world_that_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str | None] = []
+    monkeypatch.setattr(
+        elastic_world, "horovod_init", lambda: seen.append(os.environ.get("EDT_ELASTIC_NCCL"))
+    )
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    assert elastic_world._initialize(Assign(0, 1, 0, 1, 0, 1, "here", 1, 0))
+    assert seen == ["1"]
+
+
+@pytest.mark.parametrize("kind", [HorovodInternalError, HostsUpdatedInterrupt])
+def test_handlers_of_errors_let_losses_and_resizes_through(kind: type[BaseException]) -> None:
+    assert not issubclass(kind, Exception)

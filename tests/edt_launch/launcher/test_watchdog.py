@@ -7,6 +7,7 @@ import pytest
 from edt_launch.launcher.watchdog import (
     AFTER_TRAINING,
     ALONE_IDLE_FACTOR,
+    COLLECTIVE,
     FLOORS,
     IDLE,
     OUTSIDE,
@@ -214,3 +215,31 @@ def test_the_wait_at_the_rendezvous_is_no_part_of_a_stage() -> None:
     crew.pass_time(0.5)
     crew.heartbeat(1, "reducing", 0.25)
     assert crew.overdue() == {}
+
+
+def test_a_collective_that_all_are_in_ends_with_the_loss_of_one() -> None:
+    crew = Crew()
+    crew.heartbeat(0, "reducing", COLLECTIVE + 5.0)
+    crew.heartbeat(1, "reducing", 5.0)  # it has just come
+    assert not crew.overdue()
+    crew.pass_time(COLLECTIVE)
+    crew.heartbeat(0, "reducing", 2 * COLLECTIVE)
+    crew.heartbeat(1, "reducing", COLLECTIVE + 5.0)
+    ((worker, reason),) = crew.overdue().items()
+    assert worker == 1
+    assert "rank 1 on a has been in a collective for 305.0 s with all other members" in reason
+    crew.kill(1)
+    crew.heartbeat(0, "reducing", 2 * COLLECTIVE)
+    assert not crew.overdue()  # it hears of the loss now
+    crew.pass_time(COLLECTIVE + 5.0)
+    crew.heartbeat(0, "reducing", 3 * COLLECTIVE)
+    assert list(crew.overdue()) == [0]
+
+
+def test_a_collective_may_last_as_long_as_others_have() -> None:
+    crew = Crew()
+    known = KNOWN | {"reducing": Times(5, COLLECTIVE)}
+    crew.pass_time(2 * COLLECTIVE)
+    for worker in (0, 1):
+        crew.heartbeat(worker, "reducing", 2 * COLLECTIVE, known)
+    assert not crew.overdue()
