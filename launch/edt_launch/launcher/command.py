@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from edt_launch.cluster.hosts import HostOptions
+from edt_launch.core import environments
 from edt_launch.core.command_line import taking
 from edt_launch.core.errors import EdtLaunchError, ExitCode
 from edt_launch.core.run_dir import RunDir
@@ -71,6 +72,7 @@ def launch(
 
 def main() -> None:
     """Run the command line."""
+    environments.adopt()
     try:
         app(prog_name="edt-launch")
     except Exception as error:  # noqa: BLE001 - the last resort: every other failure has its own exit code

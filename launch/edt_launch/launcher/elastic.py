@@ -218,7 +218,7 @@ class Elastic:
         )
         run = self._runs.begin()
         variables |= self._runs.variables(run)
-        directory = str(workers.directory or os.getcwd())
+        directory = variables["PWD"] = str(workers.directory or os.getcwd())
         is_warm = options.warm_start and not workers.is_gang
         setup = Setup(tuple(workers.command), variables, directory, is_warm, sweeps=run.number > 1)
         settings = Settings(
