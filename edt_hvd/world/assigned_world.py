@@ -25,7 +25,7 @@ class AssignedWorld(ElasticWorld):
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         super().__init__()
-        self.launcher = Launcher(environ["EDT_COORDINATOR"], environ["EDT_TOKEN"], int(environ["EDT_WORKER"]))
+        self.launcher = Launcher(environ["EDT_COORDINATOR"], environ["EDT_WORKER_TOKEN"], int(environ["EDT_WORKER"]))
         self._environ = environ
 
     @property

@@ -20,6 +20,7 @@ from typing import IO, Any, cast
 from edt_launch.cli.errors import MistakenError
 from edt_launch.cli.screen import bar, note, plural, size
 from edt_launch.cli.transport import Writer
+from edt_launch.core.text_files import read_text
 
 IGNORE_FILE = ".edtignore"
 DEFAULTS = (
@@ -167,9 +168,9 @@ def _ignored(folder: Path) -> Callable[[str], bool]:
 
     file = folder / IGNORE_FILE
     try:
-        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        lines = read_text(file).splitlines() if file.exists() else []
     except (OSError, UnicodeDecodeError) as error:
-        raise MistakenError(f"{file} cannot be read: {error}") from None
+        raise MistakenError(f"{file} cannot be read: {error}", "save it as UTF-8") from None
     try:
         return GitIgnoreSpec.from_lines([*DEFAULTS, *lines]).match_file
     except ValueError as error:

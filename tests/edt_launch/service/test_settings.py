@@ -44,5 +44,5 @@ def test_an_unknown_name_in_the_file_is_named(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "service.toml").write_text("prot = 1234\n")
     with pytest.raises(SettingsError, match=r"service\.toml: nothing is called 'prot'"):
         load(home=tmp_path)
-    (tmp_path / "service.toml").write_text("port = 1234\n")
+    (tmp_path / "service.toml").write_text("port = 1234\r\n", encoding="utf-8-sig")
     assert load(home=tmp_path).port == 1234

@@ -19,6 +19,7 @@ from edt_launch.cli.screen import duration, note, plural, terminal, visible
 from edt_launch.cli.service import Json, Service
 from edt_launch.cli.session import AsJson, answer, connect, print_json
 from edt_launch.cli.tables import changes_table
+from edt_launch.core.home_directory import expanded
 from edt_launch.core.scripts import script_name, script_of
 
 NEWEST = "newest"
@@ -132,7 +133,7 @@ def _source(service: Service, job: str, checkpoint: str | None) -> dict[str, str
 def collect(code: Path | None) -> Code:
     """The files of a folder, by default of the present one, unless that cannot be meant."""
     folder = Path.cwd() if code is None else code.absolute()
-    if code is None and folder in (Path.home(), Path("/")):
+    if code is None and folder in (expanded("~"), Path("/")):
         advice = "change to the folder of your script, or name one with --code"
         raise MistakenError(f"{folder} is not a folder of code", advice)
     return packing.collect(folder)
@@ -170,7 +171,8 @@ def environment(variables: Sequence[str], mine: Mapping[str, str]) -> dict[str, 
     for text in variables:
         name, equals, value = text.partition("=")
         if not name.isidentifier():
-            raise MistakenError(f"--env {text}: expected NAME=VALUE, or the NAME of one of your variables")
+            expected = "expected NAME=VALUE, or the NAME of one of your variables"
+            raise MistakenError(f"--env {name}: that is no name of a variable", expected)
         if not equals and name not in mine:
             raise MistakenError(f"--env {name}: there is no such variable here", f"give --env {name}=VALUE")
         found[name] = value if equals else mine[name]

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from edt_launch.cluster.allocation import HOST
+from edt_launch.core.masking import hides
 from edt_launch.service import names
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.errors import InvalidError, ServiceError, UnavailableError
@@ -129,7 +130,9 @@ def _told(error: Any) -> str:
             where = [str(part) for part in whole[-1:]]
     if own == error["msg"]:
         own = _expected(error)
-        if error["type"] != "json_invalid" and isinstance(error.get("input"), str | float | int):
+        is_secret = any(part == "environment" or hides(str(part)) for part in error["loc"])
+        is_short = isinstance(error.get("input"), str | float | int)
+        if error["type"] != "json_invalid" and is_short and not is_secret:
             own = f"{error['input']!r:.80}: {own}"
     elif where == ["spec"] or (where and own.startswith(f"{where[-1]}: ")):  # it names the field itself
         where.pop()
