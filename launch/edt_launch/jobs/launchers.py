@@ -57,6 +57,7 @@ class Launchers:
     Args:
         command: the command that is `edt-launch`, or behaves like it.
         horovodrun: whether Horovod's own driver is to run all jobs that name no framework.
+        max_log_size: bytes of each worker's log; None for no limit.
         clock: seconds, only forwards.
         sweeps: end what jobs have left.
     """
@@ -66,11 +67,13 @@ class Launchers:
         command: Sequence[str] = COMMAND,
         *,
         horovodrun: bool = False,
+        max_log_size: int | None = None,
         clock: Callable[[], float] = time.monotonic,
         sweeps: Sweeps | None = None,
     ) -> None:
         self._command = command
         self._horovodrun = horovodrun
+        self._max_log_size = max_log_size
         self._clock = clock
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._exit_codes: dict[str, int] = {}
@@ -163,7 +166,7 @@ class Launchers:
                 return False
             with open_file(paths.launcher_log, "ab") as log:
                 self._children[record.id] = subprocess.Popen(
-                    [*self._command, *_arguments(record, paths, self._horovodrun)],
+                    [*self._command, *_arguments(record, paths, self._horovodrun, self._max_log_size)],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
@@ -259,7 +262,7 @@ def environment(
     return own, {**passed, **record.environment, "PATH": os.pathsep.join(filter(None, its_path)), **here}
 
 
-def _arguments(record: JobRecord, paths: JobDir, horovodrun: bool) -> list[str]:
+def _arguments(record: JobRecord, paths: JobDir, horovodrun: bool, max_log_size: int | None) -> list[str]:
     options = RunOptions(
         min_np=record.min,
         max_np=record.max,
@@ -267,6 +270,7 @@ def _arguments(record: JobRecord, paths: JobDir, horovodrun: bool) -> list[str]:
         output_dir=paths.root,
         max_restarts=record.max_restarts,
         checkpoint_interval=record.checkpoint_interval,
+        max_log_size=max_log_size,
         view=ViewKind.PLAIN,
     )
     kind = kinds.named(record.framework or ("horovodrun" if horovodrun else "script"))

@@ -64,6 +64,7 @@ class Settings:
     hang_timeout: float | None = None
     visible_devices: str | None = None
     given_up: Mapping[int, Worker] = field(default_factory=dict)
+    max_log_size: int | None = None
 
 
 _Queued = protocol.Event | watchdog.Heartbeat | HostEvent

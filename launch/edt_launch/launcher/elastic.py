@@ -230,6 +230,7 @@ class Elastic:
             hang_timeout=options.hang_timeout,
             visible_devices=visible_devices,
             given_up=self._given_up,
+            max_log_size=options.max_log_size,
         )
         return setup, settings
 

@@ -99,6 +99,9 @@ class Settings(BaseSettings):
     max_upload: Annotated[Bytes, Field(description="Largest archive of code, as sent.")] = 512 * 2**20
     max_unpacked: Annotated[Bytes, Field(description="Largest code, unpacked.")] = 2 * 2**30
     max_files: Annotated[int, Field(ge=1, description="Most files and folders of a job's code.")] = 50_000
+    max_log_size: Annotated[
+        Bytes, Field(description="Largest log of a worker; more of its output is not kept.")
+    ] = 2**30
     max_body: Annotated[Bytes, Field(description="Largest body of any other request.")] = 2**20
 
     max_result: Annotated[Bytes, Field(description="Largest result or checkpoint that is sent.")] = 64 * 2**30
