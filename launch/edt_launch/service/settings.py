@@ -22,6 +22,7 @@ from typing_extensions import override
 from edt_launch.allocator.model import Options
 from edt_launch.core.text_files import decoded
 from edt_launch.service.database.engine import parse_url, sqlite_url
+from edt_launch.service.expectations import expected
 from edt_launch.service.home import Home, NoHomeDirectoryError, absolute
 
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -205,4 +206,4 @@ def _problem(problem: Any) -> str:
     if problem["type"] == "extra_forbidden":
         return f"{Home.default().settings.name}: nothing is called {name!r}; `edt serve --help` lists all"
     value = "(hidden)" if name == "database" else repr(problem["input"])
-    return f"{name}: {value}: {problem['msg']}"
+    return f"{name}: {value}: {expected(problem)}"

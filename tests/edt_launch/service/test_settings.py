@@ -26,9 +26,10 @@ def test_flag_before_environment_before_file(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     "flags, named",
     [
-        ({"port": 70000}, "port: 70000"),
+        ({"port": 70000}, "port: 70000: expected 65535 or less"),
         ({"slots": "x"}, "slots: 'x'"),
-        ({"database": "mysql://ann:secret@host/x"}, "database: (hidden)"),
+        ({"database": "mysql://ann:secret@host/x"}, "database: (hidden): database 'mysql' is"),
+        ({"database": "postgresql://ann:secret@host:port/x"}, "database: (hidden): the database's URL"),
         ({"tls_key": "/key"}, "tls_certificate and tls_key"),
     ],
 )

@@ -179,7 +179,7 @@ def compare(
     runs: Annotated[list[str] | None, Argument(metavar="[RUN...]", help="Ids of runs, or of jobs.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show runs beside each other: values, the best ones marked, GPU-hours, and what differs."""
+    """Show runs beside each other: values, the best ones marked, device-hours, and what differs."""
     service = connect()
     found = _found(service, experiment)
     query = {"run": _run_ids(service, str(found["id"]), runs)} if runs else {}

@@ -19,6 +19,7 @@ from edt_launch.core.masking import hides
 from edt_launch.service import names
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.errors import InvalidError, ServiceError, UnavailableError
+from edt_launch.service.expectations import expected
 from edt_launch.service.home import JOB_ID, SEARCH_ID
 from edt_launch.service.project_spec import EXPERIMENT_ID, RUN_ID
 
@@ -93,28 +94,13 @@ _WHOLE = re.compile(r"\^(?:\((.*)\)\?|(.*))\$")
 """A pattern of a whole text, which may be allowed to be empty."""
 
 
-_SAID: Mapping[str, str] = {
-    "missing": "is missing",
-    "int_parsing": "expected a whole number",
-    "int_from_float": "expected a whole number",
-    "float_parsing": "expected a number",
-    "bool_parsing": "expected true or false",
-    "too_short": "has {actual_length} items, and needs {min_length}",
-    "too_long": "has {actual_length} items, and may have {max_length}",
-    "string_pattern_mismatch": "not possible here",
-}
-"""What is said of kinds of errors, whose own messages are for programmers."""
-
-
 def _expected(error: Any) -> str:
     """What pydantic expects, in words."""
     whole = _WHOLE.fullmatch(error.get("ctx", {}).get("pattern", ""))
     words = _WORDS.get(whole[1] or whole[2]) if whole else None
     if words:
         return f"expected {words}"
-    if error["type"] in _SAID:
-        return _SAID[error["type"]].format(**error.get("ctx", {}))
-    return str(error["msg"]).replace("Input should be", "expected").replace("String should have", "expected")
+    return expected(error)
 
 
 def _told(error: Any) -> str:
