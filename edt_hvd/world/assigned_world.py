@@ -25,7 +25,8 @@ class AssignedWorld(ElasticWorld):
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         super().__init__()
-        self.launcher = Launcher(environ["EDT_COORDINATOR"], environ["EDT_TOKEN"], int(environ["EDT_WORKER"]))
+        token = environ["EDT_WORKER_TOKEN"]
+        self.launcher = Launcher(environ["EDT_COORDINATOR"], token, int(environ["EDT_WORKER"]))
         self._environ = environ
 
     @property

@@ -70,7 +70,7 @@ def test_what_is_there_is_edited(site: Site) -> None:
         site.check_access(page)
         most.fill("2")
         by_keyboard(page, "button", "Save")
-        page.get_by_text("1 GPU on 1 to 2 nodes, Elastic").wait_for()
+        page.get_by_text("1 device on 1 to 2 nodes, Elastic").wait_for()
         name = page.get_by_label("Name", exact=True)
         name.fill("second")
         with page.expect_navigation():

@@ -122,7 +122,7 @@ def _not_admitted(work: Work, index: int) -> tuple[Binding, str, str]:
 
 def _limit_of(node: Node) -> str:
     limit = int(node.limit)
-    return f"{node.name}'s limit of {limit}" if node.name else f"{limit} GPUs"
+    return f"{node.name}'s limit of {limit}" if node.name else f"{limit} devices"
 
 
 def _waits_its_turn(work: Work, index: int, need: int) -> tuple[Binding, str, str]:
@@ -148,7 +148,7 @@ def _waits_its_turn(work: Work, index: int, need: int) -> tuple[Binding, str, st
     if node.limit - beside < need:
         return (
             Binding.ADMISSION,
-            f"waits: it needs {need}, and {beside} of {int(node.limit)} GPUs are not lent by their owners",
+            f"waits: it needs {need}, and {beside} of {int(node.limit)} devices are not lent by their owners",
             "It starts when these lend what they are guaranteed, or with a lower minimum.",
         )
     left = bisect_left(range(need), 1, key=lambda count: room.lacking(index, count + 1) is not None)
@@ -227,7 +227,7 @@ def _gap_above(work: Work, index: int, size: int) -> tuple[int, int] | None:
 
 def _compared(best: Point, larger: Point) -> str:
     relation = "slower" if larger[1] < best[1] * (1 - UNCERTAINTY) else "no faster"
-    return f"{larger[0]} GPUs are {relation} than {best[0]} for this job"
+    return f"{larger[0]} devices are {relation} than {best[0]} for this job"
 
 
 def _by_speed(job: Job, size: int, least: int, most: int) -> tuple[Binding, str, str]:
@@ -239,7 +239,7 @@ def _by_speed(job: Job, size: int, least: int, most: int) -> tuple[Binding, str,
     if best < size == least:
         text = f"has its minimum of {size}: {_compared(*found)}"
     elif best < size:
-        text = f"has {size} to find out whether that is faster than {best}, as {larger} GPUs were not"
+        text = f"has {size} to find out whether that is faster than {best}, as {larger} devices were not"
     elif job.step_time is not None and other > 0:
         text += f", measured {job.step_time / other:.3g} s against {job.step_time / speed:.3g} s a step"
     return Binding.SPEED, text, f"A --min above {size} gives it more all the same."
@@ -270,7 +270,7 @@ def _by_share(work: Work, index: int, size: int) -> tuple[Binding, str, str]:
     if higher := _of_higher_tiers(work, index, path[-1]):
         return (
             Binding.TIER,
-            f"has {size}: {higher} of {int(path[-1].limit)} GPUs are for jobs of a higher priority",
+            f"has {size}: {higher} of {int(path[-1].limit)} devices are for jobs of a higher priority",
             "It grows when they need less, or with a higher priority.",
         )
     if size == work.low[index] and work.share[index] <= size + SLACK:

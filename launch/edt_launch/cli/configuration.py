@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from edt_launch.cli.errors import MistakenError, UnreachableError
+from edt_launch.core.home_directory import HOME_ADVICE, NO_HOME, expanded
+from edt_launch.core.text_files import read_text
 
 TOKEN = "token"
 """The file in a service's folder with its administrator's token; it stays when the service ends."""
@@ -35,15 +37,15 @@ class Configuration:
     certificate: str | None = None
 
 
-def home(environment: Mapping[str, str]) -> Path:
-    """The folder of a service on this machine."""
-    return Path(environment.get("EDT_HOME") or "~/.edt").expanduser()
+def home(environment: Mapping[str, str]) -> Path | None:
+    """The folder of a service on this machine; None if that is in a home directory, and the user has none."""
+    return expanded(environment.get("EDT_HOME") or "~/.edt")
 
 
-def config_file(environment: Mapping[str, str]) -> Path:
-    """The user's configuration file, there or not."""
-    base = environment.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path(base).expanduser() / "edt" / "config.toml"
+def config_file(environment: Mapping[str, str]) -> Path | None:
+    """The user's configuration file, there or not; None if the user has no home directory for it."""
+    base = expanded(environment.get("XDG_CONFIG_HOME") or "~/.config")
+    return base and base / "edt" / "config.toml"
 
 
 def find(environment: Mapping[str, str]) -> Configuration | None:
@@ -56,7 +58,7 @@ def find(environment: Mapping[str, str]) -> Configuration | None:
     if not known:
         return None
     if token := environment.get("EDT_TOKEN"):
-        return replace(known[0], token=token, token_source="EDT_TOKEN")
+        return replace(known[0], token=_checked_token(token, "EDT_TOKEN"), token_source="EDT_TOKEN")
     return known[0]
 
 
@@ -69,13 +71,15 @@ def load(environment: Mapping[str, str]) -> Configuration:
     """
     if configuration := find(environment):
         return configuration
-    folder = home(environment)
+    folder, file = home(environment), config_file(environment)
+    if folder is None:
+        raise MistakenError(f"no service is known: EDT_URL is not set, and {NO_HOME}", HOME_ADVICE)
     if (folder / TOKEN).exists():
         raise UnreachableError(
             f"the service of {folder} does not run", "start it with 'edt serve', or set EDT_URL and EDT_TOKEN"
         )
     raise MistakenError(
-        f"no service is known: EDT_URL is not set, {config_file(environment)} names none, and none "
+        f"no service is known: EDT_URL is not set, {file or 'no configuration file'} names none, and none "
         f"has been started in {folder}",
         "start one with 'edt serve', try 'edt up --demo', or set EDT_URL and EDT_TOKEN",
     )
@@ -86,22 +90,41 @@ def checked(url: str, source: str) -> str:
     from urllib.parse import urlsplit
 
     expected = "expected an address such as http://127.0.0.1:8766"
+    if "@" in url:
+        raise MistakenError(f"{source}: a password in an address is not used", "set EDT_TOKEN instead")
     try:
         parts = urlsplit(url.strip())
         parts.port  # noqa: B018 - it is parsed when it is asked for
     except ValueError as error:
         raise MistakenError(f"{source}: {url!r}: {error}", expected) from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+    try:
+        (parts.hostname or "").encode("idna")
+    except UnicodeError:
+        raise MistakenError(f"{source}: {url!r} has no valid host name", expected) from None
+    is_plain = parts.path.isascii() and url.strip().isprintable() and " " not in url.strip()
+    is_service = parts.scheme in ("http", "https") and parts.hostname and not parts.query + parts.fragment
+    if not (is_plain and is_service):
         raise MistakenError(f"{source}: {url!r} is no address of a service", expected)
-    if parts.username is not None:
-        raise MistakenError(f"{source}: a password in an address is not used", "set EDT_TOKEN instead")
     return url.strip().rstrip("/").removesuffix("/api/v1")
+
+
+def _checked_token(token: str, source: str) -> str:
+    """The token without white space around it; raises `MistakenError`, without its value, if it is none."""
+    token = token.strip()
+    if not (token.isascii() and token.isprintable() and " " not in token):
+        raise MistakenError(
+            f"{source} is no token: it has {len(token)} characters, some of which no token has",
+            "copy it again; a token is a word such as edt_...",
+        )
+    return token
 
 
 def _from_file(environment: Mapping[str, str]) -> Configuration | None:
     path = config_file(environment)
+    if path is None:
+        return None
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
@@ -118,14 +141,18 @@ def _from_file(environment: Mapping[str, str]) -> Configuration | None:
         raise MistakenError(f"{path}: nothing is called {unknown[0]!r}", "expected url and token")
     for name, value in table.items():
         if not isinstance(value, str):
-            raise MistakenError(f"{path}: {name} = {value!r} is no text", "put it in quotation marks")
+            raise MistakenError(f"{path}: {name} is no text", "put its value in quotation marks")
     if "url" not in table:
         return None
-    return Configuration(checked(table["url"], str(path)), table.get("token"), str(path), str(path))
+    token = table.get("token")
+    token = token and _checked_token(token, f"{path}: token")
+    return Configuration(checked(table["url"], str(path)), token, str(path), str(path))
 
 
 def _from_home(environment: Mapping[str, str]) -> Configuration | None:
     folder = home(environment)
+    if folder is None:
+        return None
     path = folder / "server.json"
     try:
         told = json.loads(path.read_text(encoding="utf-8"))

@@ -15,6 +15,7 @@ import errno
 import json
 import os
 import sys
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import ClassVar
 
@@ -22,6 +23,8 @@ import typer
 from typer.exceptions import TyperException
 
 from edt_launch.cli.screen import has_colours, paint, width
+from edt_launch.core import current_directory
+from edt_launch.core.masking import without_secrets
 
 
 class ExitCode(IntEnum):
@@ -115,13 +118,23 @@ def ended_by(error: Exception, as_json: bool) -> int:
         return ExitCode.INTERRUPTED
     if isinstance(error, OSError) and error.filename is None and error.errno in UNWRITABLE:
         return _unwritable(error)
+    if isinstance(error, FileNotFoundError) and current_directory.is_deleted():
+        return _tell(MistakenError(current_directory.DELETED, current_directory.ADVICE), as_json)
     import tempfile
     import traceback
 
+    details = without_secrets("".join(traceback.format_exception(error)), os.environ)
     with tempfile.NamedTemporaryFile("w", prefix="edt-", suffix=".txt", delete=False) as file:
-        traceback.print_exception(error, file=file)
-    text = f"a mistake in edt: {type(error).__name__}: {error}"
+        file.write(details)
+    text = f"a mistake in edt: {without_secrets(f'{type(error).__name__}: {error}', os.environ)}"
     return _tell(ClientError(text, f"please report it with {file.name}"), as_json)
+
+
+def check_arguments(words: Sequence[str]) -> None:
+    """Raise `MistakenError` unless all arguments are text: they are sent as JSON and in addresses."""
+    for number, word in enumerate(words, start=1):
+        if not word.isascii() and word != word.encode(errors="replace").decode():
+            raise MistakenError(f"argument {number} is no text in UTF-8", "give it as text")
 
 
 def _tell(error: ClientError, as_json: bool) -> int:

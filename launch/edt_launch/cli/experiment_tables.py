@@ -118,7 +118,7 @@ def runs_table(runs: Things, best: Mapping[str, str | None], limit: int, colours
         Column("STATE"): lambda run: state_cell(str(run.get("state"))),
         Column("SIZE", right=True, optional=True): lambda run: f"{run.get('size') or '-'}",
         Column("TIME", right=True, optional=True): lambda run: duration(run.get("seconds")),
-        Column("GPU-HOURS", right=True): lambda run: f"{run.get('hours') or 0:.2f}",
+        Column("DEVICE-HOURS", right=True): lambda run: f"{run.get('hours') or 0:.2f}",
         **{Column(visible(name), right=True): partial(_value, name, best[name]) for name in best},
     }
     return listing(columns, runs, limit, colours)

@@ -93,6 +93,10 @@ def main() -> None:
     try:
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="replace")  # a terminal without a character shows another one
+        if not all(map(str.isascii, words)):
+            from edt_launch.cli.errors import check_arguments
+
+            check_arguments(words)
         code = app(standalone_mode=False)
         sys.stdout.flush()
     except TyperException as error:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from edt_launch.cli.model import Host, Job, Share
-from edt_launch.cli.screen import bar, columns, cut, moment, number, paint, plural, visible
+from edt_launch.cli.screen import WIDEST, bar, columns, cut, moment, number, paint, plural, visible
 from edt_launch.cli.tables import in_order, jobs_table
 
 JOB_STYLES = (
@@ -54,7 +54,8 @@ def _head(seen: Seen, live: Sequence[Job], limit: int, colours: bool) -> str:
     left = f"edt  {seen.url}"
     right = f"{running} running, {len(live) - running} waiting  {moment(seen.now, seen.now)}"
     left = cut(left, max(limit - columns(right) - 2, 3))
-    gap = " " * max(limit - columns(left) - columns(right), 2)
+    room = limit if limit < WIDEST else 0  # nothing is aligned where there is no terminal
+    gap = " " * max(room - columns(left) - columns(right), 2)
     return paint(left, "bold", colours) + gap + right
 
 

@@ -20,13 +20,8 @@ from typing import IO, Any, cast
 from edt_launch.cli.errors import MistakenError
 from edt_launch.cli.screen import bar, note, plural, size
 from edt_launch.cli.transport import Writer
+from edt_launch.core.ignoring import IGNORE_FILE, IgnoreFileError, ignored, left_out_by_default
 
-IGNORE_FILE = ".edtignore"
-DEFAULTS = (
-    ".git/", ".hg/", ".svn/", ".venv/", "venv/", "__pycache__/", "*.py[co]", ".ipynb_checkpoints/",
-    ".mypy_cache/", ".pytest_cache/", ".ruff_cache/", ".hypothesis/", ".tox/", ".nox/", "node_modules/",
-    "*.egg-info/", ".DS_Store", ".idea/", ".vscode/", "runs/", "wandb/", "mlruns/", "lightning_logs/",
-)  # fmt: skip
 MANY = 20000  # files that are too many to be code
 
 
@@ -64,7 +59,10 @@ def collect(folder: Path) -> Code:
     """Find what belongs to the code in `folder`."""
     if not folder.is_dir():
         raise MistakenError(f"{folder} is not a folder", "name the folder of the code with --code")
-    is_ignored = _ignored(folder)
+    try:
+        is_ignored = ignored(folder)
+    except IgnoreFileError as error:
+        raise MistakenError(error.text, error.advice) from None
     entries: list[Entry] = []
     left_out: list[str] = []
     for path, status in _walk(folder, "", is_ignored):
@@ -81,6 +79,15 @@ def collect(folder: Path) -> Code:
                 f"change to the folder of the code, or name in {IGNORE_FILE} what is to stay out",
             )
     return Code(folder, tuple(entries), tuple(left_out))
+
+
+def how_to_send(code: Code, path: str) -> str:
+    """What to do to have a file of the code's folder sent that is not among its entries."""
+    if any(one == path or one.startswith(f"{path} -> ") for one in code.left_out):
+        return "it is a link to elsewhere: copy the file itself there"
+    if (name := left_out_by_default(path)) is not None:
+        return f"{name} is left out by default: take it in with a line !{name} in {IGNORE_FILE}"
+    return f"take it out of {IGNORE_FILE}"
 
 
 def write(code: Code, file: Writer, on_file: Callable[[Entry], None] = lambda entry: None) -> None:
@@ -160,20 +167,6 @@ def _stays_inside(folder: Path, path: str) -> bool:
         return False
     place = os.path.normpath(os.path.join(os.path.dirname(path), target))  # nothing is resolved
     return place != ".." and not place.startswith("../")
-
-
-def _ignored(folder: Path) -> Callable[[str], bool]:
-    from pathspec import GitIgnoreSpec
-
-    file = folder / IGNORE_FILE
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    except (OSError, UnicodeDecodeError) as error:
-        raise MistakenError(f"{file} cannot be read: {error}") from None
-    try:
-        return GitIgnoreSpec.from_lines([*DEFAULTS, *lines]).match_file
-    except ValueError as error:
-        raise MistakenError(f"{file}: {error}", "its syntax is that of .gitignore") from None
 
 
 class Submission:

@@ -167,10 +167,11 @@ def duration(seconds: float | None) -> str:
 
 
 def moment(at: float | None, now: float) -> str:
-    """A unix time as local time, with the date unless it is near."""
+    """A unix time as local time with the name of its zone, and with the date unless it is near."""
     if at is None:
         return "-"
-    return time.strftime("%H:%M:%S" if abs(now - at) < 43200 else "%Y-%m-%d %H:%M:%S", time.localtime(at))
+    date = "" if abs(now - at) < 43200 else "%Y-%m-%d "
+    return time.strftime(f"{date}%H:%M:%S %Z", time.localtime(at))
 
 
 def size(count: float) -> str:

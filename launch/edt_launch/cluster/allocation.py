@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edt_launch.core.errors import AllocationError
+from edt_launch.core.text_files import decoded
 
 HOST = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
 """A host name or IPv4 address."""
@@ -79,7 +80,7 @@ def read(path: Path) -> str:
         text = file.read(MAX_BYTES + 1)
     if len(text) > MAX_BYTES:
         raise AllocationError(None, f"more than {MAX_BYTES} bytes", "one line for each host")
-    return text.decode(errors="replace")
+    return decoded(text, "replace")
 
 
 def parse(text: str) -> Allocation:

@@ -14,8 +14,9 @@ from typing import ClassVar, Self
 from edt_launch.cluster.allocation import DEVICE, HOST, HostSlots
 from edt_launch.cluster.hosts import HostOptions, HostSource, leave_out
 from edt_launch.core.errors import HostsError, SourceError
+from edt_launch.core.text_files import decoded
 
-MAX_CHARACTERS = 2**24
+MAX_BYTES = 2**24
 """A larger file is no host file."""
 
 
@@ -62,12 +63,12 @@ class HostFile(HostSource):
             seen = (status.st_mtime_ns, status.st_size, status.st_ino)
             can_change = stat.S_ISREG(status.st_mode)  # what a pipe gives is gone when it has been read
             if self._read is None or (can_change and self._read[0] != seen):
-                with self.path.open(encoding="utf-8", errors="replace") as file:
-                    text = file.read(MAX_CHARACTERS + 1)
-                if len(text) > MAX_CHARACTERS:
-                    what = f"more than {MAX_CHARACTERS} characters"
+                with self.path.open("rb") as file:
+                    data = file.read(MAX_BYTES + 1)
+                if len(data) > MAX_BYTES:
+                    what = f"more than {MAX_BYTES} bytes"
                     raise SourceError(f"{self}: {what}: name a file with one host a line")
-                self._read = (seen, parse(text, str(self)))
+                self._read = (seen, parse(decoded(data, "replace"), str(self)))
         except OSError as error:
             raise SourceError(f"{self}: {error.strerror}") from None
         return self._read[1]

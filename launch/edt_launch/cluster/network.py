@@ -21,8 +21,17 @@ Interfaces = Mapping[str, tuple[str, ...]]
 """The IPv4 addresses of each network interface."""
 
 
+LOOPBACK = "127.0.0.1"
+
+
 def resolve(host: str) -> str | None:
-    """Ask the system's resolver, as Horovod does."""
+    """Ask the system's resolver, as Horovod does.
+
+    The machine's own name needs no resolver: it is often unknown there, or leads elsewhere (laptops, VPNs,
+    containers).
+    """
+    if host == socket.gethostname():
+        return LOOPBACK
     try:
         return socket.gethostbyname(host)
     except (OSError, UnicodeError):
@@ -47,6 +56,21 @@ def source_address(address: str) -> str | None:
             return None
         source: str = probe.getsockname()[0]
         return source
+
+
+def public_name() -> str:
+    """What other machines call this one: its name, or an address where the name does not lead here."""
+    name, every = (
+        socket.gethostname(),
+        [address for addresses in interfaces().values() for address in addresses],
+    )
+    try:
+        address = socket.gethostbyname(name)
+    except (OSError, UnicodeError):
+        address = ""
+    if address in every or address.startswith("127."):
+        return name
+    return next((one for one in every if not one.startswith("127.")), LOOPBACK)
 
 
 class HostChecker:

@@ -26,7 +26,7 @@ class ExitCode(IntEnum):
     """The exit codes of `edt-launch`."""
 
     SUCCESS = 0
-    """The training function has returned."""
+    """The training function has returned, or a program without one has ended well."""
     JOB_FAILED = 1
     """The job started and failed; the first failure is the last thing shown."""
     USAGE = 2

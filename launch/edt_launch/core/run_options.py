@@ -88,5 +88,13 @@ class RunOptions:
             "Else it is learned.",
         ),
     ] = None
+    max_log_size: Annotated[
+        int | None,
+        Option(
+            min=1,
+            metavar="BYTES",
+            help="Of each worker's log, after which no more of its output is kept and shown; else any.",
+        ),
+    ] = None
     view: Annotated[ViewKind, Option(help="Live on a terminal, or plain lines.")] = ViewKind.AUTO
     verbose: Annotated[bool, Option("--verbose", help="Show what edt-launch itself decides, too.")] = False

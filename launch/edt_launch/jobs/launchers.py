@@ -21,7 +21,7 @@ from typing import IO
 import psutil
 
 from edt_launch.agent import processes
-from edt_launch.core import plain_files, result_file
+from edt_launch.core import environments, plain_files, result_file
 from edt_launch.core.control_protocol import Pause, Request
 from edt_launch.core.plain_files import NoFileError, open_file
 from edt_launch.core.run_options import RunOptions, ViewKind
@@ -57,6 +57,7 @@ class Launchers:
     Args:
         command: the command that is `edt-launch`, or behaves like it.
         horovodrun: whether Horovod's own driver is to run all jobs that name no framework.
+        max_log_size: bytes of each worker's log; None for no limit.
         clock: seconds, only forwards.
         sweeps: end what jobs have left.
     """
@@ -66,11 +67,13 @@ class Launchers:
         command: Sequence[str] = COMMAND,
         *,
         horovodrun: bool = False,
+        max_log_size: int | None = None,
         clock: Callable[[], float] = time.monotonic,
         sweeps: Sweeps | None = None,
     ) -> None:
         self._command = command
         self._horovodrun = horovodrun
+        self._max_log_size = max_log_size
         self._clock = clock
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._exit_codes: dict[str, int] = {}
@@ -157,18 +160,19 @@ class Launchers:
             raise NotADirectoryError(f"{record.directory!r} is not inside the submitted code")
         for folder in paths.folders:
             folder.mkdir(parents=True, exist_ok=True)
-        with _locked(paths.launcher_lock) as lock:
+        own, job = environment(os.environ, record, paths)
+        with _locked(paths.launcher_lock) as lock, environments.handed_over(job) as handed:
             if lock is None:
                 return False
             with open_file(paths.launcher_log, "ab") as log:
                 self._children[record.id] = subprocess.Popen(
-                    [*self._command, *_arguments(record, paths, self._horovodrun)],
+                    [*self._command, *_arguments(record, paths, self._horovodrun, self._max_log_size)],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     cwd=code,
-                    env=environment(os.environ, record, paths),
-                    pass_fds=[lock.fileno()],
+                    env={**own, environments.HANDED_OVER: str(handed)},
+                    pass_fds=[lock.fileno(), handed],
                     start_new_session=True,
                 )
         return True
@@ -242,25 +246,23 @@ class Launchers:
         self._sweeps.again(job)
 
 
-def environment(inherited: Mapping[str, str], record: JobRecord, paths: JobDir) -> dict[str, str]:
-    """The environment of a job: ours without our settings and secrets, the user's, and where things are.
+def environment(
+    inherited: Mapping[str, str], record: JobRecord, paths: JobDir
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The environment of `edt-launch` and its agents, and that of the job's program.
 
-    The user's PATH comes before ours: what edt-launch runs itself must be found, too.
+    Both are ours without our settings and secrets, with where things are; the program's has the user's
+    variables, too. The user's PATH comes before ours.
     """
     passed = {name: value for name, value in inherited.items() if not name.startswith(OURS)}
-    own = passed.get("PATH", os.defpath)
-    folders = [record.environment.get("PATH"), str(Path(sys.executable).parent), own]
-    return {
-        **passed,
-        **record.environment,
-        "PATH": os.pathsep.join(filter(None, folders)),
-        "EDT_JOB_ID": record.id,
-        "EDT_JOB_NAME": record.name,
-        "EDT_MODEL_DIR": str(paths.train),
-    }
+    here = {"EDT_JOB_ID": record.id, "EDT_JOB_NAME": record.name, "EDT_MODEL_DIR": str(paths.train)}
+    path = [str(Path(sys.executable).parent), passed.get("PATH", os.defpath)]
+    its_path = [record.environment.get("PATH"), *path]
+    own = {**passed, "PATH": os.pathsep.join(path), **here}
+    return own, {**passed, **record.environment, "PATH": os.pathsep.join(filter(None, its_path)), **here}
 
 
-def _arguments(record: JobRecord, paths: JobDir, horovodrun: bool) -> list[str]:
+def _arguments(record: JobRecord, paths: JobDir, horovodrun: bool, max_log_size: int | None) -> list[str]:
     options = RunOptions(
         min_np=record.min,
         max_np=record.max,
@@ -268,6 +270,7 @@ def _arguments(record: JobRecord, paths: JobDir, horovodrun: bool) -> list[str]:
         output_dir=paths.root,
         max_restarts=record.max_restarts,
         checkpoint_interval=record.checkpoint_interval,
+        max_log_size=max_log_size,
         view=ViewKind.PLAIN,
     )
     kind = kinds.named(record.framework or ("horovodrun" if horovodrun else "script"))

@@ -171,7 +171,7 @@ def _gone(now: float, transition: Transition) -> Transition:
     if code is None:
         return _lost(now, transition, "its launcher was killed")
     if code == ExitCode.SUCCESS:
-        return _end(now, transition, State.SUCCEEDED, "the training function has returned", 0, None)
+        return _end(now, transition, State.SUCCEEDED, "its workers have ended with exit code 0", 0, None)
     if code == ExitCode.LEFT:
         return _back(now, transition, "its workers have left, their state is saved")
     if code in _SIGNALLED:

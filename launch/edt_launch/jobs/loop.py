@@ -65,6 +65,7 @@ class Settings(mapping.Constants, Protocol):
     interval: float
     protected: float
     horovodrun: bool
+    max_log_size: int
 
     @property
     def paths(self) -> Home: ...  # noqa: D102
@@ -162,7 +163,9 @@ class Pool:
         self._protected = settings.protected
         self._store = store
         self._bus = bus
-        self._launchers = launchers or Launchers(horovodrun=settings.horovodrun)
+        self._launchers = launchers or Launchers(
+            horovodrun=settings.horovodrun, max_log_size=settings.max_log_size
+        )
         self._reconciler = Reconciler(self._home, store, self._launchers, between)
         self._processor_time = processor_time
         self._jobs: dict[str, ObservedJob] = {}

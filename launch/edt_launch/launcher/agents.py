@@ -19,9 +19,11 @@ from pathlib import Path
 from edt_launch.agent import protocol
 from edt_launch.agent.ports import PORT_VARIABLE
 from edt_launch.agent.processes import JOB_VARIABLE, REAP_TIMEOUT
+from edt_launch.core.environments import own
 from edt_launch.core.errors import StartError
 from edt_launch.core.lines import LineSplitter
 from edt_launch.launcher.connectors.connector import AGENT, Connector
+from edt_messages.runs import RUN
 
 CHUNK = 2**16
 
@@ -40,6 +42,9 @@ END_TIMEOUT = 10.0
 
 SILENCE_LIMIT = 3 * protocol.HEARTBEAT_INTERVAL
 """Seconds without a byte from the agent of another host after which that host counts as lost."""
+
+MARKS = (JOB_VARIABLE, RUN, "HOROVOD_HOSTNAME")
+"""Variables by which an agent on this host is found again; it has no others of its workers'."""
 
 TICK = 0.5
 """Seconds between two looks whether an agent is late. A longer one, as when this process was stopped together
@@ -158,7 +163,8 @@ class Agents:
             )
             words = self._connector.command(host) if is_remote else AGENT
             self._known.add(host)
-            self._links[host] = link = _Link(words, None if is_remote else setup.environment)
+            marks = {name: setup.environment[name] for name in MARKS if name in setup.environment}
+            self._links[host] = link = _Link(words, own() if is_remote else {**own(), **marks})
             self._loop.call_soon_threadsafe(lambda: self._group.create_task(self._serve(host, link, setup)))
 
     def start(
@@ -365,7 +371,7 @@ class _Link:
 
     input: asyncio.WriteTransport
 
-    def __init__(self, words: Sequence[str], environment: Mapping[str, str] | None) -> None:
+    def __init__(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
         try:
             self.process = subprocess.Popen(
                 words,

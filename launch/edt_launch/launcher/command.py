@@ -10,8 +10,10 @@ from typing import Annotated
 import typer
 
 from edt_launch.cluster.hosts import HostOptions
+from edt_launch.core import current_directory, environments
 from edt_launch.core.command_line import taking
 from edt_launch.core.errors import EdtLaunchError, ExitCode
+from edt_launch.core.masking import without_secrets
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher import job
@@ -71,11 +73,15 @@ def launch(
 
 def main() -> None:
     """Run the command line."""
+    environments.adopt()
     try:
         app(prog_name="edt-launch")
     except Exception as error:  # noqa: BLE001 - the last resort: every other failure has its own exit code
-        traceback.print_exc()
-        print(f"edt-launch: a mistake in edt-launch itself: {error!r}; please report it", file=sys.stderr)
+        if isinstance(error, FileNotFoundError) and current_directory.is_deleted():
+            print(f"edt-launch: {current_directory.DELETED}; {current_directory.ADVICE}", file=sys.stderr)
+            sys.exit(ExitCode.USAGE)
+        details = f"{traceback.format_exc()}edt-launch: a mistake in edt-launch itself: {error!r}"
+        print(f"{without_secrets(details, os.environ)}; please report it", file=sys.stderr)
         sys.exit(ExitCode.INTERNAL)
 
 

@@ -16,6 +16,7 @@ from edt_launch.agent.protocol import Exited as ProcessEnded
 from edt_launch.core import events
 from edt_launch.core.errors import StartError
 from edt_launch.core.event_log import stamped
+from edt_launch.core.reserved_variables import WORKER_TOKEN
 from edt_launch.launcher import reachability, watchdog
 from edt_launch.launcher.agents import Agents, HostEvent, Lost
 from edt_launch.launcher.connectors.connector import HOST_LOST
@@ -65,6 +66,7 @@ class Settings:
     visible_devices: str | None = None
     given_up: Mapping[int, Worker] = field(default_factory=dict)
     address_of: Callable[[str], str | None] = lambda host: None
+    max_log_size: int | None = None
 
 
 _Queued = protocol.Event | watchdog.Heartbeat | HostEvent
@@ -316,7 +318,7 @@ class Driver:
         variables = {
             **self._world.variables(worker),
             "EDT_COORDINATOR": self._server.at(settings.address_towards([slot.host])),
-            "EDT_TOKEN": self._token,
+            WORKER_TOKEN: self._token,
             "EDT_WORKER": str(worker.id),
             "EDT_SLOT": str(slot.index),
             "EDT_MIN_NP": str(self._state.limits.min_size),
@@ -359,7 +361,7 @@ class Driver:
         ours = {processes.JOB_VARIABLE: self._agents.job}
         known = processes.tree(self._pids[worker]) if worker in self._pids else set()
         is_ours = any(ours.items() <= processes.environment(process).items() for process in known)
-        marked = processes.having({"EDT_TOKEN": self._token, "EDT_WORKER": str(worker)})
+        marked = processes.having({WORKER_TOKEN: self._token, "EDT_WORKER": str(worker)})
         return (known if is_ours else set()) | marked
 
     def _assign(self, action: protocol.Assign) -> None:

@@ -217,7 +217,7 @@ class Elastic:
         )
         run = self._runs.begin()
         variables |= self._runs.variables(run)
-        directory = str(workers.directory or os.getcwd())
+        directory = variables["PWD"] = str(workers.directory or os.getcwd())
         is_warm = options.warm_start and not workers.is_gang
         setup = Setup(tuple(workers.command), variables, directory, is_warm, sweeps=run.number > 1)
         settings = Settings(
@@ -230,6 +230,7 @@ class Elastic:
             visible_devices=visible_devices,
             given_up=self._given_up,
             address_of=self._hosts.address,
+            max_log_size=options.max_log_size,
         )
         return setup, settings
 

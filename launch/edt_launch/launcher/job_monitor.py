@@ -22,7 +22,7 @@ class JobMonitor:
         self._view = view
         self._log = log
         self._phases = Phases()
-        self.logs = Logs(plan.paths, view.message)
+        self.logs = Logs(plan.paths, view.message, plan.options.max_log_size)
         self._log_times = LogTimes(plan.paths, view.message, time.time())
         self.ranks = Ranks()
         self.status = Status()
@@ -57,8 +57,8 @@ class JobMonitor:
     def show(self, line: Line) -> None:
         """Somebody has printed a line."""
         label = None if line.worker is None else self.ranks.label(line.worker)
-        self.logs.write(line, label)
-        if is_for_the_log(line) and not self._is_verbose:
+        is_kept = self.logs.write(line, label)
+        if not is_kept or (is_for_the_log(line) and not self._is_verbose):
             return
         if label is not None:
             self._view.line(line, label)

@@ -236,7 +236,11 @@ class Run:
             reader = self._readers[key] = LineReader(stream, worker)
             path = self._settings.workers.copy_of(worker, stream)
             if path is not None and key not in self._copies:
-                self._copies[key] = Appender(path, lambda text: self._put(Line(None, "stderr", text)))
+                self._copies[key] = Appender(
+                    path,
+                    lambda text: self._put(Line(None, "stderr", text)),
+                    limit=self._settings.max_log_size,
+                )
         if (copy := self._copies.get(key)) is not None:
             copy.write_bytes(data)
             copy.flush()

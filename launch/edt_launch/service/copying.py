@@ -14,8 +14,12 @@ from edt_launch.service.errors import InvalidError, TooLargeError
 _COPIED = (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)
 
 
-def copy_folder(source: Path, into: Path, limits: Limits) -> None:
+def copy_folder(
+    source: Path, into: Path, limits: Limits, is_ignored: Callable[[str], bool] = lambda _: False
+) -> None:
     """Copy a folder, links as links; pipes, sockets and devices are left out. Nothing stays behind on errors.
+
+    So is what `is_ignored` names, a path below the folder that ends with a slash if it is a folder's.
 
     Raises:
         InvalidError: it is no folder that can be read, it is too deep, or `into` is inside it.
@@ -34,7 +38,11 @@ def copy_folder(source: Path, into: Path, limits: Limits) -> None:
         )
     try:
         shutil.copytree(
-            source, into, symlinks=True, ignore=_counted(source, limits), copy_function=shutil.copy
+            source,
+            into,
+            symlinks=True,
+            ignore=_counted(source, limits, is_ignored),
+            copy_function=shutil.copy,
         )
     except shutil.Error as error:
         delete_folder(into)
@@ -47,20 +55,25 @@ def copy_folder(source: Path, into: Path, limits: Limits) -> None:
         raise
 
 
-def _counted(source: Path, limits: Limits) -> Callable[[str, list[str]], list[str]]:
+def _counted(
+    source: Path, limits: Limits, is_ignored: Callable[[str], bool]
+) -> Callable[[str, list[str]], list[str]]:
     """Names in a folder of what is neither file nor folder nor link; raises when in all there is too much."""
     size = count = 0
 
     def left_out(folder: str, names: list[str]) -> list[str]:
         nonlocal size, count
-        if len(Path(folder).relative_to(source).parts) > MAX_DEPTH:
+        below = Path(folder).relative_to(source)
+        if len(below.parts) > MAX_DEPTH:
             raise InvalidError(
                 f"path: {str(source)!r} has more than {MAX_DEPTH} folders within each other",
                 "submit the folder of the job's code alone",
             )
-        status = {name: os.lstat(os.path.join(folder, name)) for name in names}
+        every = {name: os.lstat(os.path.join(folder, name)) for name in names}
+        paths = {n: f"{(below / n).as_posix()}{'/' * stat.S_ISDIR(one.st_mode)}" for n, one in every.items()}
+        status = {name: one for name, one in every.items() if not is_ignored(paths[name])}
         size += sum(one.st_size for one in status.values() if stat.S_ISREG(one.st_mode))
-        count += len(names)
+        count += len(status)
         if size > limits.size:
             raise too_large(limits)
         if count > limits.count:
@@ -68,6 +81,7 @@ def _counted(source: Path, limits: Limits) -> Callable[[str, list[str]], list[st
                 f"path: {str(source)!r} has more than {limits.count:,} files and folders",
                 "submit the folder of the job's code alone",
             )
-        return [name for name in names if stat.S_IFMT(status[name].st_mode) not in _COPIED]
+        kept = {name for name, one in status.items() if stat.S_IFMT(one.st_mode) in _COPIED}
+        return [name for name in names if name not in kept]
 
     return left_out

@@ -1,12 +1,12 @@
 """What a service needs before it can be used: its folder, an administrator, and their token."""
 
 import contextlib
-import getpass
 import os
 import re
 import stat
 from pathlib import Path
 
+from edt_launch.core.user_name import user_name
 from edt_launch.service import tokens
 from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.records import ShareRecord
@@ -47,10 +47,7 @@ def make_home(home: Home) -> None:
 
 def this_user() -> str:
     """Name of who runs the service, as far as it can be a user's name here."""
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError):  # a number without a name
-        name = f"u{os.getuid()}"
+    name = user_name()
     return name if re.fullmatch(USER, name) else "admin"
 
 

@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
+from edt_launch.core.home_directory import HOME_ADVICE, NO_HOME, expanded
 from edt_launch.core.run_dir import RunDir
 
 JOB_ID = r"j[a-z2-7]{8}"
@@ -96,6 +97,21 @@ class JobDir:
         return self.code, self.output.log, self.output.checkpoint, self.train, self.output.run
 
 
+class NoHomeDirectoryError(ValueError):
+    """A path is in the home directory of a user who has none."""
+
+
+def absolute(path: str | Path) -> Path:
+    """The absolute path, with the home directory in place of `~`.
+
+    Raises:
+        NoHomeDirectoryError: there is none.
+    """
+    if (found := expanded(path)) is None:
+        raise NoHomeDirectoryError(f"{path}: {NO_HOME}; {HOME_ADVICE}")
+    return found.absolute()
+
+
 @dataclass(frozen=True)
 class Home:
     """The folder of a service, EDT_HOME: an absolute path."""
@@ -130,7 +146,7 @@ class Home:
     @classmethod
     def default(cls) -> "Home":
         """$EDT_HOME, or `~/.edt`."""
-        return cls(Path(os.environ.get("EDT_HOME") or "~/.edt").expanduser().absolute())
+        return cls(absolute(os.environ.get("EDT_HOME") or "~/.edt"))
 
     def search(self, search_id: str) -> Path:
         """The archive of a search; `ValueError` if it is not an id, and so must not become a path."""

@@ -86,9 +86,10 @@ def listening_socket(settings: Settings) -> Iterator[Listener]:
         try:
             listening.bind((settings.host, settings.port))
             listening.listen(BACKLOG)  # from now on nobody is turned away, but waits
-        except OSError as error:
+        except (OSError, TypeError, UnicodeError) as error:  # the last two: the host is no name
+            reason = (error.strerror if isinstance(error, OSError) else None) or error
             raise StartError(
-                f"{settings.host}:{settings.port} cannot be listened on: {error.strerror or error}; "
+                f"{settings.host}:{settings.port} cannot be listened on: {reason}; "
                 "name another --port (0: any free one) or --host"
             ) from None
         yield listening

@@ -24,6 +24,7 @@ import uvicorn
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from edt_launch.cluster.hosts import HostOptions
+from edt_launch.cluster.network import public_name
 from edt_launch.cluster.sources import choose
 from edt_launch.core.atomic import write_atomically
 from edt_launch.service import definitions, retention
@@ -54,6 +55,9 @@ LOOP = "edt_launch.jobs.loop"
 
 SEARCHES = "edt_launch.jobs.searches.controller"
 """The module whose `Controller(context, trials)` runs searches, named like the loop."""
+
+LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""The loopback address of those that mean all interfaces."""
 
 FILES = 65536
 """Open files that the service may have, if the system allows it: each connection is one."""
@@ -86,11 +90,11 @@ def run(settings: Settings) -> None:
             inventory = _inventory(settings, store, bus, machines)
             tls = _tls(settings)
             listening = stack.enter_context(listening_socket(settings))
-            url = _url(settings, listening)
+            url, own_url = urls(settings, listening.getsockname()[1])
             context = Context(settings, store, bus, time.time, settings.public_url or url, machines=machines)
             server = _server(context, tls, listening.connections)
             _warn(settings)
-            server_file = {"url": url, "pid": os.getpid()}
+            server_file = {"url": own_url, "pid": os.getpid()}
             if settings.tls_self_signed:
                 server_file["certificate"] = str(tls[0])
             write_atomically(home.server, json.dumps(server_file) + "\n")
@@ -173,10 +177,19 @@ def _server(context: Context, tls: tuple[Path | None, Path | None], connections:
     return _Server(config, context.stop)
 
 
-def _url(settings: Settings, listening: socket.socket) -> str:
-    name = socket.gethostname() if settings.host in ("0.0.0.0", "::") else settings.host
+def urls(settings: Settings, port: int, name: Callable[[], str] = public_name) -> tuple[str, str]:
+    """The service's address, and the one that commands on this machine use.
+
+    They use loopback where the service listens on all interfaces, unless its certificate is for other names.
+    """
+    host = public = settings.host
+    if host in LOOPBACK_OF:
+        host, public = LOOPBACK_OF[host], name()
+        if settings.tls_certificate is not None:
+            host = public
     scheme = "https" if settings.has_tls else "http"
-    return f"{scheme}://{f'[{name}]' if ':' in name else name}:{listening.getsockname()[1]}"
+    first, second = (f"{scheme}://{f'[{at}]' if ':' in at else at}:{port}" for at in (public, host))
+    return first, second
 
 
 def _warn(settings: Settings) -> None:

@@ -4,6 +4,8 @@ A value is taken from the command line, or else from the environment (``EDT_PORT
 ``<EDT_HOME>/service.toml`` (``port = 8766``). `edt serve --help` is made from the fields below.
 """
 
+import tomllib
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,10 +17,13 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 from sqlalchemy.engine import URL
+from typing_extensions import override
 
 from edt_launch.allocator.model import Options
+from edt_launch.core.text_files import decoded
 from edt_launch.service.database.engine import parse_url, sqlite_url
-from edt_launch.service.home import Home
+from edt_launch.service.expectations import expected
+from edt_launch.service.home import Home, NoHomeDirectoryError, absolute
 
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Bytes = Annotated[int, Field(ge=1)]
@@ -28,15 +33,17 @@ class SettingsError(Exception):
     """Settings make no sense; the message has a line for each: name, value, what is expected."""
 
 
-def _absolute(path: Path) -> Path:
-    return path.expanduser().absolute()
-
-
 def _database(url: str | None) -> str | None:
     return None if url is None else parse_url(url).render_as_string(hide_password=False)
 
 
-FilePath = Annotated[Path, AfterValidator(_absolute)]
+FilePath = Annotated[Path, AfterValidator(absolute)]
+
+
+class _SettingsFile(TomlConfigSettingsSource):
+    @override
+    def _read_file(self, file_path: Path | Traversable) -> dict[str, Any]:
+        return tomllib.loads(decoded(file_path.read_bytes()))
 
 
 class Settings(BaseSettings):
@@ -93,6 +100,9 @@ class Settings(BaseSettings):
     max_upload: Annotated[Bytes, Field(description="Largest archive of code, as sent.")] = 512 * 2**20
     max_unpacked: Annotated[Bytes, Field(description="Largest code, unpacked.")] = 2 * 2**30
     max_files: Annotated[int, Field(ge=1, description="Most files and folders of a job's code.")] = 50_000
+    max_log_size: Annotated[
+        Bytes, Field(description="Largest log of a worker; more of its output is not kept.")
+    ] = 2**30
     max_body: Annotated[Bytes, Field(description="Largest body of any other request.")] = 2**20
 
     max_result: Annotated[Bytes, Field(description="Largest result or checkpoint that is sent.")] = 64 * 2**30
@@ -145,8 +155,8 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Flag, then environment, then the file in the service's folder."""
         home = {**env_settings(), **init_settings()}.get("home") or "~/.edt"
-        file = Home(_absolute(Path(home))).settings
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, file)
+        file = Home(absolute(home)).settings
+        return init_settings, env_settings, _SettingsFile(settings_cls, file)
 
     @property
     def paths(self) -> Home:
@@ -180,6 +190,8 @@ def load(**flags: Any) -> Settings:
         settings = Settings(**{name: value for name, value in flags.items() if value is not None})
     except ValidationError as error:
         raise SettingsError("\n".join(map(_problem, error.errors()))) from None
+    except NoHomeDirectoryError as error:
+        raise SettingsError(str(error)) from None
     except ValueError as error:  # the file is no TOML
         raise SettingsError(f"{Home.default().settings.name}: {error}") from None
     if (settings.tls_certificate is None) != (settings.tls_key is None):
@@ -194,4 +206,4 @@ def _problem(problem: Any) -> str:
     if problem["type"] == "extra_forbidden":
         return f"{Home.default().settings.name}: nothing is called {name!r}; `edt serve --help` lists all"
     value = "(hidden)" if name == "database" else repr(problem["input"])
-    return f"{name}: {value}: {problem['msg']}"
+    return f"{name}: {value}: {expected(problem)}"

@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from edt_launch.core.reserved_variables import is_reserved
 from edt_launch.launcher.programs import kinds
 from edt_launch.service.home import JOB_ID
 from edt_launch.service.names import MOST_NAME, PLAIN, TEXT, VARIABLE
@@ -116,6 +117,8 @@ class JobSpec(BaseModel):
         if self.directory.startswith("/") or ".." in self.directory.split("/"):
             raise ValueError("directory: give a folder inside the code, without '..'")
         check_start(self.command, self.environment)
+        if taken := sorted(filter(is_reserved, self.environment)):
+            raise ValueError(f"environment: EDT sets {', '.join(taken)} itself: leave that out")
         if not self.command[0]:
             raise ValueError("command: the first word is empty")
         check_framework(self.framework, self.command, self.min, self.most)

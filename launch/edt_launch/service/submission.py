@@ -13,7 +13,8 @@ from typing import Any, BinaryIO
 
 import structlog
 
-from edt_launch.core.scripts import script_of
+from edt_launch.core.ignoring import IgnoreFileError, ignored
+from edt_launch.core.scripts import script_of, script_problem
 from edt_launch.service.archive import BLOCK, unpack
 from edt_launch.service.archive_entry import Limits
 from edt_launch.service.copying import copy_folder
@@ -214,7 +215,7 @@ class Submitter:
         if submission.code is not None:
             unpack(submission.code, folder.code, self._limits)
         elif submission.spec.path is not None:
-            copy_folder(Path(submission.spec.path), folder.code, self._limits)
+            copy_folder(Path(submission.spec.path), folder.code, self._limits, _ignored(submission.spec.path))
         elif submission.spec.code_of is not None:
             source = self._home.job(submission.spec.code_of)
             copy_folder(source.code, folder.code, self._limits)
@@ -239,6 +240,10 @@ class Submitter:
             raise InvalidError(
                 f"command: {script!r} is not a file of the submitted code", "name a script that is in it"
             )
+        if submission.spec.framework is None:
+            problem = script_problem(submission.spec.command, Path(start))
+            if problem is not None:
+                raise InvalidError(f"command: {problem.text}", problem.advice)
         return submission
 
     def _copy_checkpoint(self, folder: JobDir, job_id: str, name: str) -> None:
@@ -268,6 +273,13 @@ def remove_files(home: Home, job_id: str) -> Callable[[], None]:
             log.warning("a job's folder cannot be thrown away", job=job_id, reason=str(error))
         return lambda: None
     return lambda: delete_folder(trash)
+
+
+def _ignored(path: str) -> Callable[[str], bool]:
+    try:
+        return ignored(Path(path))
+    except IgnoreFileError as error:
+        raise InvalidError(f"path: {error.text}", error.advice) from None
 
 
 def remove_strays(home: Home, store: Store) -> list[str]:

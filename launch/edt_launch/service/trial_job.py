@@ -19,6 +19,10 @@ LONGEST = -2.2250738585072014e-308
 """No float has more characters."""
 
 
+VARIABLES = ("EDT_SEARCH", "EDT_TRIAL", "EDT_PARAMETERS")
+"""By which a trial finds its search, its number, and its parameters as JSON."""
+
+
 def job_of(
     template: Mapping[str, Any], search: str, number: int, parameters: Values, text: str = ""
 ) -> JobSpec:
@@ -28,11 +32,8 @@ def job_of(
         InvalidError: with these parameters its command is too long.
         pydantic.ValidationError: with these parameters it is none.
     """
-    ours = {
-        "EDT_SEARCH": search,
-        "EDT_TRIAL": str(number),
-        "EDT_PARAMETERS": text or json.dumps(parameters, allow_nan=False),
-    }
+    values = (search, str(number), text or json.dumps(parameters, allow_nan=False))
+    ours = dict(zip(VARIABLES, values, strict=True))
     command, left = [], MOST_START
     for word in template["command"]:
         command.append(filled(word, parameters, left))
@@ -73,6 +74,10 @@ def check_parameters(spec: SearchSpec) -> None:
 
 def check_job(spec: SearchSpec, template: JobSpec, name: str) -> None:
     """Raise `InvalidError`, which names the field, unless the trial with the longest parameters has a job."""
+    if taken := sorted(template.environment.keys() & set(VARIABLES)):
+        raise InvalidError(
+            f"job.environment: each trial has a value of {', '.join(taken)} of its own", "leave that out"
+        )
     last = spec.most if spec.algorithm is not Algorithm.LIST else min(spec.most, len(spec.configurations))
     try:
         job_of(template.model_dump(), name, last - 1, longest(spec, str), _json(longest(spec, _json)))

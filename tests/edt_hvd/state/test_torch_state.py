@@ -134,7 +134,12 @@ def test_a_large_average_of_the_weights_costs_no_steps_where_its_changes_are_cou
 
 def test_another_loop_than_ours_is_refused_where_the_world_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Horovod's own loop would leave what belongs to the old world as it is."""
-    environ = {"EDT_COORDINATOR": "127.0.0.1:1", "EDT_TOKEN": "t", "EDT_WORKER": "0", "EDT_MAX_NP": "64"}
+    environ = {
+        "EDT_COORDINATOR": "127.0.0.1:1",
+        "EDT_WORKER_TOKEN": "t",
+        "EDT_WORKER": "0",
+        "EDT_MAX_NP": "64",
+    }
     state = make_state()
     monkeypatch.setattr("edt_hvd.state.torch_state.world.current", lambda: AssignedWorld(environ))
     with pytest.raises(RuntimeError, match=r"decorate the function with @edt_hvd\.elastic"):

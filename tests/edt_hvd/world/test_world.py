@@ -27,7 +27,7 @@ def test_nobody_can_go_on_without_a_world_of_one() -> None:
     assert preemption.next_notice(timeout=0) is None
 
 
-ENVIRON = {"EDT_COORDINATOR": "127.0.0.1:1", "EDT_TOKEN": "t", "EDT_WORKER": "0", "EDT_MAX_NP": "64"}
+ENVIRON = {"EDT_COORDINATOR": "127.0.0.1:1", "EDT_WORKER_TOKEN": "t", "EDT_WORKER": "0", "EDT_MAX_NP": "64"}
 
 
 def test_under_a_launcher_a_notice_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:

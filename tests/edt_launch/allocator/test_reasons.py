@@ -37,9 +37,9 @@ TURN = "waits its turn: it needs {} at once, and the jobs before it leave {}"
     "jobs,binding,text",
     [
         ([job(1, 2)], Binding.MAX, "has 2, the most that it can use"),
-        ([job(1, 4, speedup=NO_FASTER)], Binding.SPEED, "has 2: 4 GPUs are no faster than 2"),
+        ([job(1, 4, speedup=NO_FASTER)], Binding.SPEED, "has 2: 4 devices are no faster than 2"),
         ([job(1, 4, speedup=SLOWER, step_time=2.0)], Binding.SPEED, "measured 2 s against 1 s a step"),
-        ([job(3, 4, speedup=SLOWER)], Binding.SPEED, "has its minimum of 3: 4 GPUs are slower than 2"),
+        ([job(3, 4, speedup=SLOWER)], Binding.SPEED, "has its minimum of 3: 4 devices are slower than 2"),
         ([job(1, 4, speedup=((1, 2.0), (4, 1.0)))], Binding.SPEED, "has 2 to find out whether that is"),
         ([job(1, 4, "bob")], Binding.LIMIT, "has 1: bob has its limit of 1"),
         ([job(9, 9)], Binding.ADMISSION, "waits: it needs 9, and the pool has 4"),
@@ -49,7 +49,7 @@ TURN = "waits its turn: it needs {} at once, and the jobs before it leave {}"
         ([job(1, 4), other(1, 4, tier=1)], None, "waits"),
         ([job(1, 4, allowed=(3,)), other(2, 2)], None, "waits its turn"),
         ([job(1, 1, "bob"), other(1, 1, "bob")], Binding.LIMIT, TURN.format(1, "0 of bob's limit of 1")),
-        ([job(3, 3), other(2, 2)], None, TURN.format(3, "2 of 4 GPUs")),
+        ([job(3, 3), other(2, 2)], None, TURN.format(3, "2 of 4 devices")),
         ([job(2, 3, "eve"), other(1, 3, "eve", 1)], Binding.TIER, "3 of eve's limit of 3 are for jobs of a"),
         ([job(3, 3), other(1, 4, "dan")], None, "what is free is guaranteed to owners that use it"),
         ([job(3, 2)], Binding.MIN, "cannot run: no number from 3 to 2"),
@@ -66,7 +66,7 @@ def test_what_owners_do_not_lend_is_named():
     owners = (*OWNERS, Owner("cat", guarantee=3.0, lends=False))
     pool = settled(Pool(Cluster(HOSTS, owners), (Job("j", "ann", 2, 2, 0.0),)))
     _, reasons = decide(pool.now, pool.cluster, pool.jobs)
-    assert reasons["j"].text == "waits: it needs 2, and 3 of 4 GPUs are not lent by their owners"
+    assert reasons["j"].text == "waits: it needs 2, and 3 of 4 devices are not lent by their owners"
     below = Owner("", None), Owner("lab", limit=3), Owner("cat", "lab", guarantee=2.0, lends=False)
     pool = settled(Pool(Cluster(HOSTS, below), (Job("j", "lab", 1, 2, 0.0),)))
     _, reasons = decide(pool.now, pool.cluster, pool.jobs)
@@ -78,7 +78,7 @@ def test_who_waits_for_a_lower_tier_is_not_told_to_wait_for_a_turn():
     pool = settled(Pool(cluster, (Job("low", "", 1, 4, 0.0),)))
     pool = settled(replace(pool, jobs=(*pool.jobs, Job("j", "", 2, 2, 1.0, tier=1))))
     _, reasons = decide(pool.now, pool.cluster, pool.jobs)
-    text = "waits: it needs 2 at once, and jobs of other priorities leave 0 of 4 GPUs"
+    text = "waits: it needs 2 at once, and jobs of other priorities leave 0 of 4 devices"
     assert reasons["j"].text == text
     assert reasons["j"].change == "It starts when enough of these end; a lower minimum starts earlier."
 

@@ -40,7 +40,7 @@ def test_a_job_has_no_size_at_which_it_was_measured_to_be_slower():
     pool = dipping(1, (Job("k", "bob", 1, 16, 0.0),))
     reasons = decide(pool.now, pool.cluster, pool.jobs)[1]
     assert [job.size for job in pool.jobs] == [4, 8]
-    assert "6 GPUs are slower than 4 for this job, measured 2 s against 1 s" in reasons["j"].text
+    assert "6 devices are slower than 4 for this job, measured 2 s against 1 s" in reasons["j"].text
     assert reasons["j"].change.startswith("It has 14 when its share reaches that.")
     assert dipping(1, ()).job("j").size == 4
     assert dipping(6, (Job("k", "bob", 1, 16, 0.0),)).job("j").size == 6

@@ -38,9 +38,13 @@ def test_a_file_that_cannot_be_written_is_a_mistake(client: Service, folder: Pat
         save(client.archive("jaaaaaaaa", "results"), str(folder / "none" / "there"))
 
 
-def test_results_go_into_the_file_that_standard_output_leads_to(service: FakeService, tmp_path: Path) -> None:
+def test_results_go_to_standard_output_for_whoever_asks_for_that(
+    service: FakeService, tmp_path: Path
+) -> None:
     command = [sys.executable, "-m", "edt_launch.cli", "results", "train"]
-    with (tmp_path / "there").open("wb") as file:
-        subprocess.run(command, stdout=file, cwd=tmp_path, check=True)
-    assert (tmp_path / "there").read_bytes() == b"\x1f\x8b results"
-    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+    for words in ([], ["-o", "-"]):
+        with (tmp_path / f"out{len(words)}").open("wb") as file:
+            subprocess.run([*command, *words], stdout=file, cwd=tmp_path, check=True)
+    (archive,) = tmp_path.glob("*-results.tar.gz")
+    assert archive.read_bytes() == (tmp_path / "out2").read_bytes() == b"\x1f\x8b results"
+    assert not (tmp_path / "out0").read_bytes()

@@ -166,3 +166,21 @@ def test_the_shell_completes(service: FakeService, line: str, found: set[str]) -
     assert done.stderr == ""
     completed = set(done.stdout.split())
     assert found <= completed if line.endswith("--") else found == completed
+
+
+def test_arguments_that_are_no_text_are_refused(edt: Edt) -> None:
+    ended = edt("submit", "--env", "A=s3cret\udcff", "--", "true")
+    assert ended.code == 2
+    assert "argument 3 is no text in UTF-8" in ended.err
+    assert "s3cret" not in ended.err
+
+
+def test_a_deleted_folder_is_no_mistake_of_ours(
+    edt: Edt, service: FakeService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    ended = edt("submit", "--", "true")
+    assert ended.code == 2
+    assert "current directory was deleted" in ended.err

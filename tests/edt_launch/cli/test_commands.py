@@ -226,3 +226,8 @@ def test_rm_deletes_jobs_with_their_files(edt: Edt, service: FakeService) -> Non
     deleted = [one.path for one in service.asked if one.method == "DELETE"]
     assert deleted == ["/jobs/jaaaaaaaa", "/jobs/jbbbbbbbb"]
     assert json.loads(edt("rm", "jaaaaaaaa", "--json").out) == {"deleted": ["jaaaaaaaa"]}
+
+
+def test_nothing_is_padded_where_there_is_no_terminal(edt: Edt, service: FakeService, monkeypatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert max(map(len, edt("top", "--once").out.splitlines())) < 400

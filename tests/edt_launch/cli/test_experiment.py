@@ -83,7 +83,7 @@ def test_a_story_from_a_project_to_a_comparison(edt: Edt, world: World, first: s
     for job, accuracy in zip(jobs, (0.75, 0.5), strict=True):
         world.files(job).output.events.write_text(event(accuracy=accuracy))
     head, newest, oldest, best, rate = edt("experiment", "compare", "first").out.splitlines()
-    assert head.split()[-2:] == ["GPU-HOURS", "accuracy"]
+    assert head.split()[-2:] == ["DEVICE-HOURS", "accuracy"]
     assert (newest.split()[-1], oldest.split()[-1]) == ("0.5", "0.75*")
     assert best == "* the best by accuracy (maximize)"
     assert rate == f"--rate: {jobs[1]} 0.2, {jobs[0]} 0.1"

@@ -1,6 +1,8 @@
+import time
+
 import pytest
 
-from edt_launch.cli.screen import Column, columns, has_colours, table, visible
+from edt_launch.cli.screen import Column, columns, has_colours, moment, table, visible
 
 
 class Stream:
@@ -43,3 +45,14 @@ def test_colours_are_for_terminals_unless_somebody_says_otherwise() -> None:
     assert not has_colours(terminal, {"NO_COLOR": "1"})  # type: ignore[arg-type]
     assert not has_colours(terminal, {"TERM": "dumb"})  # type: ignore[arg-type]
     assert has_colours(pipe, {"FORCE_COLOR": "1"})  # type: ignore[arg-type]
+
+
+def test_times_have_the_name_of_their_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "XYZ-2")
+    time.tzset()
+    try:
+        assert moment(0.0, 1.0) == "02:00:00 XYZ"
+        assert moment(0.0, 1e9) == "1970-01-01 02:00:00 XYZ"
+    finally:
+        monkeypatch.undo()
+        time.tzset()

@@ -147,3 +147,35 @@ def test_nobody_sends_the_home_folder_by_mistake(
     assert ended.code == 2
     assert "is not a folder of code" in " ".join(ended.err.split())
     assert edt("submit", "--code", ".", "x").code == 0
+
+
+def test_advice_on_what_is_not_sent_says_why(edt: Edt, service: FakeService, code: Path) -> None:
+    (code / "runs").mkdir()
+    (code / "runs" / "a.py").touch()
+    (code.parent / "outside.py").touch()
+    (code / "b.py").symlink_to("../outside.py")
+    (code / "x.ckpt").rename(code / "c.py")
+    (code / ".edtignore").write_text("c.py\n")
+    advice = {
+        "runs/a.py": "a line !runs/ in",
+        "b.py": "link to elsewhere",
+        "c.py": "take it out of .edtignore",
+    }
+    for script, expected in advice.items():
+        ended = edt("submit", "--", "python", script)
+        assert ended.code == 2
+        assert expected in " ".join(ended.err.split())
+
+
+@pytest.mark.parametrize(
+    "words, problem", [(("./x.sh",), "line ends of Windows"), (("python", "a.ipynb"), "notebook")]
+)
+def test_a_script_that_cannot_run_is_refused_before_it_is_sent(
+    edt: Edt, service: FakeService, code: Path, words: tuple[str, ...], problem: str
+) -> None:
+    (code / "x.sh").write_bytes(b"#!/bin/sh\r\n")
+    (code / "a.ipynb").write_text("{}")
+    ended = edt("submit", "--", *words)
+    assert ended.code == 2
+    assert problem in " ".join(ended.err.split())
+    assert [asked for asked in service.asked if asked.method == "POST"] == []

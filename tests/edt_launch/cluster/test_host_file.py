@@ -63,3 +63,9 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(SourceError, match=r"--hostfile .*: No such file"):
         source.hosts()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_file_may_come_from_windows(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "hosts").write_bytes("node1 slots=2\r\nnode2\r\n".encode(encoding))
+    assert HostFile(tmp_path / "hosts").hosts() == (HostSlots("node1", 2), HostSlots("node2", 1))

@@ -1,8 +1,10 @@
 """Which hosts are this machine, and where workers on others reach it."""
 
+import socket
+
 import pytest
 
-from edt_launch.cluster.network import HostChecker, interfaces, resolve, source_address
+from edt_launch.cluster.network import HostChecker, interfaces, public_name, resolve, source_address
 from edt_launch.core.errors import StartError, UsageError
 
 KNOWN = {"lo": ("127.0.0.1",), "eth0": ("10.0.0.5",), "ib0": ("192.168.7.5", "192.168.8.5")}
@@ -68,3 +70,9 @@ def test_of_this_very_machine():
     assert resolve("127.0.0.1") == "127.0.0.1"
     assert resolve("no-such-host.invalid") is None
     assert resolve("x" * 300) is None
+
+
+def test_this_machines_own_name_needs_no_resolver(monkeypatch):
+    monkeypatch.setattr(socket, "gethostname", lambda: "no-such-host.invalid")
+    assert resolve("no-such-host.invalid") == "127.0.0.1"
+    assert public_name() in {address for addresses in interfaces().values() for address in addresses}

@@ -74,6 +74,7 @@ RUN_OPTIONS = st.builds(
     warm_start=st.booleans(),
     max_restarts=st.none() | st.integers(0, 9),
     checkpoint_interval=st.none() | st.floats(0, 1e9),
+    max_log_size=st.none() | st.integers(1, 2**40),
     view=st.sampled_from(ViewKind),
     verbose=st.booleans(),
 )

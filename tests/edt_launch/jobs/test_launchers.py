@@ -42,16 +42,34 @@ def paths(tmp_path: Path) -> JobDir:
 
 def test_secrets_of_ours_are_not_handed_on(paths: JobDir) -> None:
     ours = {"EDT_DATABASE": "postgresql://me:secret@db/edt", "EDT_TOKEN": "t", "PGPASSWORD": "secret"}
-    found = environment({**ours, "HOME": "/h", "PATH": "/bin"}, RECORD, paths)
-    assert found.keys() == {"HOME", "PATH", "LR", "EDT_JOB_ID", "EDT_JOB_NAME", "EDT_MODEL_DIR"}
-    assert found["PATH"].split(os.pathsep) == [str(Path(sys.executable).parent), "/bin"]
-    assert found["EDT_MODEL_DIR"] == str(paths.train)
+    own, its = environment({**ours, "HOME": "/h", "PATH": "/bin"}, RECORD, paths)
+    assert own.keys() == {"HOME", "PATH", "EDT_JOB_ID", "EDT_JOB_NAME", "EDT_MODEL_DIR"}
+    assert its == {**own, "LR": "0.1"}
+    assert own["PATH"].split(os.pathsep) == [str(Path(sys.executable).parent), "/bin"]
+    assert own["EDT_MODEL_DIR"] == str(paths.train)
 
 
 @pytest.mark.parametrize("path, before", [("/opt/conda/bin:/x", ["/opt/conda/bin", "/x"]), ("", [])])
 def test_the_path_of_a_job_comes_before_ours(paths: JobDir, path: str, before: list[str]) -> None:
-    found = environment({"PATH": "/bin"}, replace(RECORD, environment={"PATH": path}), paths)
-    assert found["PATH"].split(os.pathsep) == [*before, str(Path(sys.executable).parent), "/bin"]
+    own, its = environment({"PATH": "/bin"}, replace(RECORD, environment={"PATH": path}), paths)
+    assert its["PATH"].split(os.pathsep) == [*before, str(Path(sys.executable).parent), "/bin"]
+    assert own["PATH"].split(os.pathsep) == [str(Path(sys.executable).parent), "/bin"]
+
+
+ADOPTS = """
+import os
+from edt_launch.core import environments
+environments.adopt()
+own = environments.own()
+print(os.environ["PYTHONHOME"], "PYTHONHOME" in own, environments.HANDED_OVER in own)
+"""
+
+
+def test_the_variables_of_a_job_change_nothing_in_its_launcher(paths: JobDir) -> None:
+    launchers = Launchers((sys.executable, "-P", "-c", ADOPTS))
+    assert launchers.start(replace(RECORD, environment={"PYTHONHOME": "/nowhere"}), paths)
+    launchers.children[-1].wait()
+    assert paths.launcher_log.read_text() == "/nowhere False False\n"
 
 
 @pytest.mark.parametrize("directory", ["..", "/", "link"])
@@ -79,10 +97,11 @@ def test_wmla_programs_are_started_as_such(paths: JobDir) -> None:
 
 
 def test_horovods_driver_runs_all_but_programs_for_wmla(paths: JobDir) -> None:
-    launchers = Launchers(PRINTS_ITS_ARGUMENTS, horovodrun=True)
+    launchers = Launchers(PRINTS_ITS_ARGUMENTS, horovodrun=True, max_log_size=99)
     records = [replace(RECORD, framework=kind, max_restarts=2) for kind in (None, Framework.ELASTIC)]
     plain, wmla = arguments(launchers, paths, *records)
     assert "--horovodrun" in plain
+    assert plain[plain.index("--max-log-size") + 1] == "99"
     assert "--max-restarts" not in plain  # which Horovod's driver does not know
     assert "--horovodrun" not in wmla
     assert "--max-restarts" in wmla

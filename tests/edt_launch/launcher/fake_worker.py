@@ -29,7 +29,7 @@ class Launcher:
         self._socket = socket.create_connection((host, int(port)))
         self._lines = self._socket.makefile("rb")
         self.obeys = True
-        self.send("hello", token=os.environ["EDT_TOKEN"], worker=WORKER, pid=os.getpid())
+        self.send("hello", token=os.environ["EDT_WORKER_TOKEN"], worker=WORKER, pid=os.getpid())
 
     def send(self, kind, **content):
         self._socket.sendall(json.dumps({"type": kind, **content}).encode() + b"\n")

@@ -17,7 +17,7 @@ PLAN = Plan(Limits(1, 4), RunDir(Path("/out put")))
 def test_what_another_launcher_has_said_does_not_pass():
     said = (
         *("HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_CROSS_SIZE", "HOROVOD_HOSTNAME"),
-        *("HOROVOD_GLOO_RENDEZVOUS_PORT", "EDT_WORKER", "EDT_TOKEN", "EDT_COORDINATOR", "EDT_DEVICE"),
+        *("HOROVOD_GLOO_RENDEZVOUS_PORT", "EDT_WORKER", "EDT_WORKER_TOKEN", "EDT_COORDINATOR", "EDT_DEVICE"),
         *("OMPI_COMM_WORLD_RANK", "OMPI_UNIVERSE_SIZE", "PMIX_RANK", "PMI_RANK"),
     )
     assert not environment(dict.fromkeys(said, "1"), PLAN).keys() & set(said)
@@ -26,7 +26,16 @@ def test_what_another_launcher_has_said_does_not_pass():
 def test_settings_pass():
     settings = (
         *("HOROVOD_FUSION_THRESHOLD", "HOROVOD_LOG_LEVEL", "OMPI_MCA_btl", "OMPI_ALLOW_RUN_AS_ROOT"),
-        *("PMIX_MCA_gds", "PATH", "EDT_MINE", "CUDA_VISIBLE_DEVICES", "BASH_FUNC_f%%", "a b;c"),
+        *(
+            "PMIX_MCA_gds",
+            "PATH",
+            "EDT_MINE",
+            "EDT_TOKEN",
+            "EDT_URL",
+            "CUDA_VISIBLE_DEVICES",
+            "BASH_FUNC_f%%",
+            "a b;c",
+        ),
     )
     passed = environment(dict.fromkeys(settings, "1"), PLAN)
     assert {name: passed[name] for name in settings} == dict.fromkeys(settings, "1")

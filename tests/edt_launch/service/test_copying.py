@@ -55,3 +55,9 @@ def test_a_folder_that_is_too_deep_leaves_nothing(tmp_path: Path) -> None:
         copy_folder(tmp_path / "source", tmp_path / "copy", Limits(size=1000, count=100_000))
     delete_folder(tmp_path / "source")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_ignored_is_not_copied_and_not_counted(source: Path, tmp_path: Path) -> None:
+    into = tmp_path / "copy"
+    copy_folder(source, into, Limits(size=5, count=3), ["lib/", "train.py"].__contains__)
+    assert [path.name for path in into.iterdir()] == ["data"]

@@ -14,7 +14,8 @@ from edt_launch.service import running
 from edt_launch.service.database.records import ExecRecord, JobRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.home import Home
-from edt_launch.service.running import repeat
+from edt_launch.service.running import repeat, urls
+from edt_launch.service.settings import Settings
 from ended import Edt
 from serving import PATIENCE, serving
 
@@ -148,3 +149,20 @@ def test_while_the_database_is_away_it_is_tried_again_and_a_mistake_ends_it() ->
     with pytest.raises(KeyError):
         repeat(work, 0.0, stop)
     assert list(left) == []
+
+
+@pytest.mark.parametrize(
+    "host, certificate, expected",
+    [
+        ("10.0.0.5", False, ("http://10.0.0.5:80", "http://10.0.0.5:80")),
+        ("0.0.0.0", False, ("http://node:80", "http://127.0.0.1:80")),
+        ("::", False, ("http://node:80", "http://[::1]:80")),
+        ("0.0.0.0", True, ("https://node:80", "https://node:80")),
+    ],
+)
+def test_commands_on_this_machine_need_no_host_name(
+    host: str, certificate: bool, expected: tuple[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "certificate.pem" if certificate else None
+    settings = Settings(home=tmp_path, host=host, tls_certificate=file, tls_key=file)
+    assert urls(settings, 80, lambda: "node") == expected

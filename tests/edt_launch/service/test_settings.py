@@ -26,9 +26,10 @@ def test_flag_before_environment_before_file(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     "flags, named",
     [
-        ({"port": 70000}, "port: 70000"),
+        ({"port": 70000}, "port: 70000: expected 65535 or less"),
         ({"slots": "x"}, "slots: 'x'"),
-        ({"database": "mysql://ann:secret@host/x"}, "database: (hidden)"),
+        ({"database": "mysql://ann:secret@host/x"}, "database: (hidden): database 'mysql' is"),
+        ({"database": "postgresql://ann:secret@host:port/x"}, "database: (hidden): the database's URL"),
         ({"tls_key": "/key"}, "tls_certificate and tls_key"),
     ],
 )
@@ -44,5 +45,5 @@ def test_an_unknown_name_in_the_file_is_named(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "service.toml").write_text("prot = 1234\n")
     with pytest.raises(SettingsError, match=r"service\.toml: nothing is called 'prot'"):
         load(home=tmp_path)
-    (tmp_path / "service.toml").write_text("port = 1234\n")
+    (tmp_path / "service.toml").write_text("port = 1234\r\n", encoding="utf-8-sig")
     assert load(home=tmp_path).port == 1234

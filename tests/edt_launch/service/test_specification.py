@@ -20,6 +20,8 @@ GOOD: dict[str, object] = {"command": ["python", "train.py"]}
         {"directory": "/etc"},
         {"directory": "a/../../b"},
         {"environment": {"A B": ""}},
+        {"environment": {"EDT_WORKER": "3"}},
+        {"environment": {"HOROVOD_RANK": "0"}},
         {"environment": {"A": "x" * 60_000, "B": "x" * 60_000}},
         {"name": "two\nlines"},
         {"framework": "distPyTorch", "command": ["main.py"], "max": 2},

@@ -89,8 +89,14 @@ def test_a_directory_inside_the_code_may_be_a_link_but_not_lead_out(
     (code / "lib" / "train.py").touch()
     (code / "inside").symlink_to("lib")
     (code / "outside").symlink_to("/tmp")
+    (code / ".git").mkdir()
+    (code / "big.bin").write_bytes(bytes(20_000))
+    (code / ".edtignore").write_text("*.bin\r\n", encoding="utf-8-sig")
     admin = UserRecord("admin", is_admin=True)
-    assert submitter.submit(Submission(admin, spec(path=str(code), directory="inside")), 5.0)[1]
+    job, is_new = submitter.submit(Submission(admin, spec(path=str(code), directory="inside")), 5.0)
+    assert is_new
+    copied = {path.name for path in world.settings.paths.job(job.id).code.iterdir()}
+    assert copied == {"lib", "inside", "outside", ".edtignore"}
     with pytest.raises(InvalidError, match="outside"):
         submitter.submit(Submission(admin, spec(path=str(code), directory="outside")), 5.0)
 

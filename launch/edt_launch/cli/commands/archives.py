@@ -1,12 +1,11 @@
 """``edt results`` and ``edt checkpoints``: archives that the service sends, as files."""
 
 import os
-import stat
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
@@ -32,8 +31,7 @@ def results(
         Option(
             "--output",
             "-o",
-            help="The archive, else the file that standard output leads to, else JOB-results.tar.gz or .zip; "
-            "- for standard output.",
+            help="The archive, else JOB-results.tar.gz or .zip; - for standard output.",
         ),
     ] = None,
     as_zip: Annotated[
@@ -55,8 +53,7 @@ def results(
         answer(data, as_json, lambda: _files(found, bool(data["complete"])))
         return
     kind = "zip" if as_zip else "tar.gz"
-    into_file = STANDARD_OUTPUT if is_file(sys.stdout) and not as_json else f"{job_id}-results.{kind}"
-    path = output or into_file
+    path = output or f"{job_id}-results.{kind}"
     save(service.archive(job_id, "results", name=names or None, format=kind), path)
     if path != STANDARD_OUTPUT:
         confirm({"job": job_id, "file": path}, as_json, _fetched(job_id, path, found, names or []))
@@ -128,14 +125,6 @@ def _lines(listed: Sequence[Mapping[str, Any]]) -> list[str]:
         Column("MADE"): lambda one: moment(one.get("time"), now),
     }
     return listing(columns, listed, *terminal())
-
-
-def is_file(stream: TextIO) -> bool:
-    """Whether a stream leads to a file, as `> F` has it."""
-    try:
-        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
-    except (OSError, ValueError):  # closed, or not one of the system's
-        return False
 
 
 def save(archive: Answer, output: str) -> None:

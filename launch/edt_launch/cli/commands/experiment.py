@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from edt_launch.cli.commands.submit import check_script, collect, environment
+from edt_launch.cli.commands.submit import check_command, collect, environment
 from edt_launch.cli.errors import ClientError, MistakenError
 from edt_launch.cli.experiment_tables import (
     comparison_lines,
@@ -21,7 +21,6 @@ from edt_launch.cli.packing import Code, Submission, tell
 from edt_launch.cli.screen import note, terminal
 from edt_launch.cli.service import Json, Service
 from edt_launch.cli.session import AsJson, answer, confirm, connect, group, print_json
-from edt_launch.core.scripts import script_of
 
 app = group(no_args_is_help=True, help="Run training definitions of a project, and compare the runs.")
 
@@ -102,9 +101,8 @@ def add(
         )
     if known is None or code is not None:
         files = collect(code)
-        script = script_of(command) if command else None
-        if script is not None:
-            check_script(files, Path(script))
+        if command:
+            check_command(command, files, "", framework)
         if not as_json:
             tell(files)
         if known is None:
@@ -181,7 +179,7 @@ def compare(
     runs: Annotated[list[str] | None, Argument(metavar="[RUN...]", help="Ids of runs, or of jobs.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show runs beside each other: values, the best ones marked, GPU-hours, and what differs."""
+    """Show runs beside each other: values, the best ones marked, device-hours, and what differs."""
     service = connect()
     found = _found(service, experiment)
     query = {"run": _run_ids(service, str(found["id"]), runs)} if runs else {}

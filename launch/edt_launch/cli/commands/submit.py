@@ -19,7 +19,8 @@ from edt_launch.cli.screen import duration, note, plural, terminal, visible
 from edt_launch.cli.service import Json, Service
 from edt_launch.cli.session import AsJson, answer, connect, print_json
 from edt_launch.cli.tables import changes_table
-from edt_launch.core.scripts import script_name, script_of
+from edt_launch.core.home_directory import expanded
+from edt_launch.core.scripts import script_name, script_of, script_problem
 
 NEWEST = "newest"
 """Stands for a job's newest checkpoint."""
@@ -97,11 +98,10 @@ def submit(
             note("nothing has been submitted")
         return
     files = collect(code) if path is None and code_of is None else None
-    script = command[0] if framework is not None else script_of(command)
-    if files is not None and script is not None:
-        check_script(files, Path(directory or "", script))
-    if files is not None and not as_json:
-        tell(files)
+    if files is not None:
+        check_command(command, files, directory or "", framework)
+        if not as_json:
+            tell(files)
     # Every pool has one device, so the usual minimum costs no request.
     hosts = service.hosts() if least > 1 else ()
     devices = sum(len(host.devices) for host in hosts if host.state == "up")
@@ -132,13 +132,13 @@ def _source(service: Service, job: str, checkpoint: str | None) -> dict[str, str
 def collect(code: Path | None) -> Code:
     """The files of a folder, by default of the present one, unless that cannot be meant."""
     folder = Path.cwd() if code is None else code.absolute()
-    if code is None and folder in (Path.home(), Path("/")):
+    if code is None and folder in (expanded("~"), Path("/")):
         advice = "change to the folder of your script, or name one with --code"
         raise MistakenError(f"{folder} is not a folder of code", advice)
     return packing.collect(folder)
 
 
-def check_script(code: Code, script: Path) -> None:
+def _check_script(code: Code, script: Path) -> None:
     """Raise `MistakenError` unless a script, a path inside the code, is sent with it."""
     found = os.path.relpath((code.folder / script).resolve(), code.folder.resolve())
     sent = [entry.path for entry in code.entries]
@@ -147,11 +147,20 @@ def check_script(code: Code, script: Path) -> None:
         return
     if is_file:
         raise MistakenError(
-            f"{script} is in {code.folder}, but is not sent", f"take it out of {packing.IGNORE_FILE}"
+            f"{script} is in {code.folder}, but is not sent", packing.how_to_send(code, str(script))
         )
     beside = [path for path in sent if path.endswith(".py") and "/" not in path]
     hint = f"give one of {', '.join(beside[:5])}" if beside else "name the folder of the program with --code"
     raise MistakenError(f"{script} is not a file in {code.folder}", hint)
+
+
+def check_command(command: Sequence[str], code: Code, directory: str, framework: str | None) -> None:
+    """Raise `MistakenError` if it can be seen that a command cannot run in a folder of the code."""
+    script = command[0] if framework is not None or "/" in command[0] else script_of(command)
+    if script is not None:
+        _check_script(code, Path(directory, script))
+    if framework is None and (problem := script_problem(command, code.folder / directory)) is not None:
+        raise MistakenError(problem.text, problem.advice)
 
 
 def numbers(text: str | None) -> list[int] | None:
@@ -170,7 +179,8 @@ def environment(variables: Sequence[str], mine: Mapping[str, str]) -> dict[str, 
     for text in variables:
         name, equals, value = text.partition("=")
         if not name.isidentifier():
-            raise MistakenError(f"--env {text}: expected NAME=VALUE, or the NAME of one of your variables")
+            expected = "expected NAME=VALUE, or the NAME of one of your variables"
+            raise MistakenError(f"--env {name}: that is no name of a variable", expected)
         if not equals and name not in mine:
             raise MistakenError(f"--env {name}: there is no such variable here", f"give --env {name}=VALUE")
         found[name] = value if equals else mine[name]

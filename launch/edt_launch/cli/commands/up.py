@@ -31,7 +31,7 @@ from edt_launch.cli.session import AsJson, print_json
 from edt_launch.cli.signals import ENDING, as_exits, handled
 from edt_launch.cli.transport import Http
 
-SERVE = (sys.executable, "-m", "edt_launch.cli", "serve")
+SERVE = (sys.executable, "-P", "-m", "edt_launch.cli", "serve")
 START_TIMEOUT = 60.0  # seconds within which the service must answer
 END_TIMEOUT = 15.0
 """Seconds for the jobs to end, and for the service, before they are killed."""

@@ -23,9 +23,16 @@ _PREFIX = re.compile(rb"\[(\d{1,9})\]<(?:stdout|stderr)>:")
 
 
 class Output:
-    """Passes two streams on, and appends their lines to the logs of ranks, and of horovodrun itself."""
+    """Passes two streams on, and appends their lines to the logs of ranks, and of horovodrun itself.
 
-    def __init__(self, paths: RunDir, streams: Mapping[str, BinaryIO], complain: Complain) -> None:
+    A log has no more than `limit` bytes, and no more are passed on.
+    """
+
+    def __init__(
+        self, paths: RunDir, streams: Mapping[str, BinaryIO], complain: Complain, limit: int | None = None
+    ) -> None:
+        self._limit = limit
+        self._passed = 0
         self._paths = paths
         self._streams = dict(streams)
         self._complain = complain
@@ -57,8 +64,9 @@ class Output:
 
     def _pass_on(self, stream: str, data: bytes) -> None:
         target = self._streams.get(stream)
-        if target is None:
+        if target is None or (self._limit is not None and self._passed >= self._limit):
             return
+        self._passed += len(data)
         try:
             target.write(data)
             target.flush()
@@ -72,7 +80,7 @@ class Output:
             self._explain(piece.rstrip())
         if rank not in self._logs:
             path = self._paths.horovodrun_log if rank is None else self._paths.rank_log(rank)
-            self._logs[rank] = Appender(path, self._complain)
+            self._logs[rank] = Appender(path, self._complain, limit=self._limit)
         self._logs[rank].write_bytes(piece[prefix.end() if prefix else 0 :])
 
     def _explain(self, line: bytes) -> None:

@@ -63,7 +63,7 @@ class Horovodrun:
         self._size: int | None = None
         """Workers of the present world; None before the first."""
         streams = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}
-        self._output = Output(job.plan.paths, streams, job.view.message)
+        self._output = Output(job.plan.paths, streams, job.view.message, job.plan.options.max_log_size)
         self._log_times = LogTimes(job.plan.paths, job.view.message, time.time())
         self._reported = EventReader(job.plan.paths.worker_events)
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 from edt_launch.cluster.follower import Limits
 from edt_launch.core.errors import UsageError
 from edt_launch.core.run_options import RunOptions
+from edt_launch.core.scripts import script_problem
 from edt_launch.launcher.plan import Outcome
 from edt_launch.launcher.program import Job, Kind, Workers
 
@@ -37,6 +38,8 @@ class Script:
             UsageError: there is no such file or command.
         """
         first = words[0]
+        if (problem := script_problem(words, Path())) is not None:
+            raise UsageError(f"{problem.text}; {problem.advice}")
         if first.endswith(".py"):
             if not Path(first).is_file():
                 raise UsageError(f"{first} is not a file: give the path of a training script")

@@ -156,10 +156,14 @@ class Ranks:
 
 
 class Logs:
-    """The log files of a job, and the last lines of each worker. Lines that cannot be written are lost."""
+    """The log files of a job, and the last lines of each worker. Lines that cannot be written are lost.
 
-    def __init__(self, paths: RunDir, complain: Complain) -> None:
+    A file has no more than `limit` bytes; None for no limit.
+    """
+
+    def __init__(self, paths: RunDir, complain: Complain, limit: int | None = None) -> None:
         self._paths = paths
+        self._limit = limit
         self._complain = complain
         self._files: dict[str, Appender] = {}
         self._last: dict[int | None, deque[str]] = {}
@@ -168,15 +172,16 @@ class Logs:
         """The workers are started again: what was said before explains nothing about that."""
         self._last.pop(None, None)
 
-    def write(self, line: Line, label: str | None) -> None:
-        """Log a line of the worker called `label`; None for edt-launch itself."""
+    def write(self, line: Line, label: str | None) -> bool:
+        """Log a line of the worker called `label`; None for edt-launch itself. False if its file is full."""
         worker = line.worker if label is not None else None
         path = self._paths.own_log if label is None else self._paths.rank_log(label)
         self._last.setdefault(worker, deque(maxlen=KEPT_LINES)).append(line.text[:LONGEST_KEPT])
         file = self._files.get(path.name)
         if file is None:
-            file = self._files[path.name] = Appender(path, self._complain)
+            file = self._files[path.name] = Appender(path, self._complain, limit=self._limit)
         file.write(line.text + "\n")
+        return not file.is_full
 
     def last_lines(self, worker: int | None, count: int = LAST_LINES) -> tuple[str, ...]:
         """The last lines of a worker, or of edt-launch (None), oldest first; `KEPT_LINES` at the most."""

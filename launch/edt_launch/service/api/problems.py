@@ -15,9 +15,11 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from edt_launch.cluster.allocation import HOST
+from edt_launch.core.masking import hides
 from edt_launch.service import names
 from edt_launch.service.database.engine import AWAY
 from edt_launch.service.errors import InvalidError, ServiceError, UnavailableError
+from edt_launch.service.expectations import expected
 from edt_launch.service.home import JOB_ID, SEARCH_ID
 from edt_launch.service.project_spec import EXPERIMENT_ID, RUN_ID
 
@@ -92,28 +94,13 @@ _WHOLE = re.compile(r"\^(?:\((.*)\)\?|(.*))\$")
 """A pattern of a whole text, which may be allowed to be empty."""
 
 
-_SAID: Mapping[str, str] = {
-    "missing": "is missing",
-    "int_parsing": "expected a whole number",
-    "int_from_float": "expected a whole number",
-    "float_parsing": "expected a number",
-    "bool_parsing": "expected true or false",
-    "too_short": "has {actual_length} items, and needs {min_length}",
-    "too_long": "has {actual_length} items, and may have {max_length}",
-    "string_pattern_mismatch": "not possible here",
-}
-"""What is said of kinds of errors, whose own messages are for programmers."""
-
-
 def _expected(error: Any) -> str:
     """What pydantic expects, in words."""
     whole = _WHOLE.fullmatch(error.get("ctx", {}).get("pattern", ""))
     words = _WORDS.get(whole[1] or whole[2]) if whole else None
     if words:
         return f"expected {words}"
-    if error["type"] in _SAID:
-        return _SAID[error["type"]].format(**error.get("ctx", {}))
-    return str(error["msg"]).replace("Input should be", "expected").replace("String should have", "expected")
+    return expected(error)
 
 
 def _told(error: Any) -> str:
@@ -129,7 +116,9 @@ def _told(error: Any) -> str:
             where = [str(part) for part in whole[-1:]]
     if own == error["msg"]:
         own = _expected(error)
-        if error["type"] != "json_invalid" and isinstance(error.get("input"), str | float | int):
+        is_secret = any(part == "environment" or hides(str(part)) for part in error["loc"])
+        is_short = isinstance(error.get("input"), str | float | int)
+        if error["type"] != "json_invalid" and is_short and not is_secret:
             own = f"{error['input']!r:.80}: {own}"
     elif where == ["spec"] or (where and own.startswith(f"{where[-1]}: ")):  # it names the field itself
         where.pop()

@@ -106,7 +106,7 @@ async def compare(
         Query(max_length=MOST, description="Only these; by default the newest 100."),
     ] = None,
 ) -> Response:
-    """Runs beside each other: only the parameters that differ, with quality, GPU-hours and size."""
+    """Runs beside each other: only the parameters that differ, with quality, device-hours and size."""
     return _json(await context.reads.run(user.name, partial(compared, context, user, experiment_id, run)))
 
 

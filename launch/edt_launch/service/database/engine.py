@@ -87,7 +87,7 @@ def parse_url(url: str | URL) -> URL:
     """The database that a URL names, with the driver that we use; `ValueError` if it is of another kind."""
     try:
         parsed = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # the latter: of a port that is no number
         raise ValueError(
             "the database's URL makes no sense; it is like sqlite:////path/edt.db or postgresql://host/name"
         ) from None

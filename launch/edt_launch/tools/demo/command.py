@@ -25,7 +25,7 @@ from edt_launch.core.event_log import EventReader
 from edt_launch.core.run_dir import RunDir
 from edt_launch.tools.demo import plot
 
-LAUNCHER = (sys.executable, "-m", "edt_launch.launcher.command")
+LAUNCHER = (sys.executable, "-P", "-m", "edt_launch.launcher.command")
 EXAMPLES = (Path(__file__).with_name("digits.py"), Path(__file__).parents[4] / "examples" / "digits.py")
 """Where the default script is: in an installed package, in a checkout."""
 

@@ -88,6 +88,18 @@ def test_logs_go_by_rank_and_remember_the_last_lines(tmp_path):
         logs.close()
 
 
+def test_what_a_full_log_does_not_keep_is_known(tmp_path):
+    paths = RunDir(tmp_path)
+    with paths.opened():
+        logs = Logs(paths, lambda _: None, limit=10)
+        assert logs.write(Line(5, "stdout", "x" * 20), "0")
+        logs.flush()
+        assert not logs.write(Line(5, "stdout", "more"), "0")
+        assert logs.write(Line(6, "stdout", "x"), "1")
+        assert logs.last_lines(5)[-1] == "more"
+        logs.close()
+
+
 GLOO = "[2026-11-21 22:38:16.891042: E /b/operations.cc:712] [0]: Horovod background loop uncaught "
 FORMING = "[2026-11-21 22:38:16.891042: E /b/operations.cc:682] [0]: Horovod could not be initialized: "
 

@@ -34,9 +34,15 @@ def test_every_error_is_a_problem(world: World) -> None:
 def test_a_value_that_is_refused_is_named_with_its_limit(world: World) -> None:
     job = world.submit(world.ann)["id"]
     problem = checked(world.ann.patch(f"/jobs/{job}", json={"weight": 0}), 422)
-    assert problem["detail"] == "weight: 0: expected greater than or equal to 0.001"
+    assert problem["detail"] == "weight: 0: expected 0.001 or more"
     long = checked(world.ann.patch(f"/jobs/{job}", json={"weight": "x" * 1000}), 422)
     assert len(long["detail"]) < 200
+
+
+def test_a_value_that_may_be_secret_is_not_named(world: World) -> None:
+    problem = checked(post_job(world.ann, environment={"A": "s3cret\0"}), 422)
+    assert problem["detail"].startswith("environment.A: ")
+    assert "s3cret" not in problem["detail"]
 
 
 def test_a_database_that_does_not_answer_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
 """What a WMLA job finds when it starts: its code, its folders, its names, its variables."""
 
 import contextlib
-import getpass
 import importlib.util
 import json
 import os
@@ -21,6 +20,7 @@ from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import StartError, UsageError
 from edt_launch.core.plain_files import NoFileError, read
 from edt_launch.core.run_dir import RunDir
+from edt_launch.core.user_name import user_name
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def _fabric_home() -> Path:
 
 
 def _identity(result: ResultDir, inherited: Mapping[str, str]) -> Identity:
-    new = Identity.new(getpass.getuser(), time.strftime("%Y%m%d%H%M%S"), uuid.uuid4())
+    new = Identity.new(user_name(), time.strftime("%Y%m%d%H%M%S"), uuid.uuid4())
     try:
         kept = json.loads(read(result.identity))
     except (FileNotFoundError, NoFileError, ValueError):

@@ -210,10 +210,10 @@ def names_of(experiment: Json) -> dict[str, str]:
 
 
 def plan(training: Json) -> str:
-    """How an experiment runs a training definition: ``1 GPU on 1 to 4 nodes, Elastic``."""
+    """How an experiment runs a training definition: ``1 device on 1 to 4 nodes, Elastic``."""
     least, most = training["min"], training["max"]
     nodes = f"{least}{f' to {most}' if most != least else ''} node{'s' if most > 1 else ''}"
-    return f"{training['devices']} GPU on {nodes}, {training['distribution']}"
+    return f"{training['devices']} device on {nodes}, {training['distribution']}"
 
 
 def framework_field(frameworks: Sequence[str], chosen: str) -> Field:

@@ -191,7 +191,7 @@ def _tiles(experiment: Json, summary: Summary) -> list[tuple[str, str]]:
     return [
         ("Runs in total", str(experiment["runs"])),
         (f"Total running time{partly}", wording.duration(summary.seconds)),
-        (f"GPU-hours{partly}", f"{summary.hours:.2f}"),
+        (f"Device-hours{partly}", f"{summary.hours:.2f}"),
     ]
 
 

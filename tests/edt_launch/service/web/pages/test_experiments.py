@@ -119,7 +119,7 @@ def test_an_existing_definition_is_added_and_taken_out(lab: Lab) -> None:
     assert f'<option value="{definition}"' in ann.get(f"{page}/add?tab=existing").text
     given = {"definition": definition, "distribution": "Distributed", "max": "2"}
     assert ann.post(f"{page}/add?tab=existing", data=given).status_code == 303
-    assert "1 GPU on 2 nodes, Distributed" in ann.get(f"{page}/edit").text
+    assert "1 device on 2 nodes, Distributed" in ann.get(f"{page}/edit").text
     removed = {"name": "first", "description": "typed", "then": f"remove:{definition}", "version": "2"}
     shown_again(ann.post(f"{page}/edit", data=removed | {"name": ""}), 422, 'value="typed"')
     assert ann.post(f"{page}/edit", data=removed).headers["location"] == f"{page}/edit"

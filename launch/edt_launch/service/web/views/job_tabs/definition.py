@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edt_launch.service.masking import masked
+from edt_launch.core.masking import masked
 from edt_launch.service.web import wording
 
 Json = Mapping[str, Any]

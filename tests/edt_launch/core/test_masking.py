@@ -1,0 +1,13 @@
+from edt_launch.core.masking import masked, without_secrets
+
+
+def test_values_of_what_is_called_a_secret_and_passwords_in_addresses_are_hidden() -> None:
+    assert masked("EPOCHS", "3") == "3"
+    assert masked("WANDB_API_KEY", "abc") == "…"
+    assert masked("STORE", "postgresql://ann:secret@host/name") == "postgresql://ann:…@host/name"
+
+
+def test_a_report_of_a_failure_has_no_secrets() -> None:
+    text = "b'Bearer edt_virN8-s5YnkUbz3S-CrS' in /home/ann: s3cret-key, http://me:pw@h"
+    environment = {"API_KEY": "s3cret-key\n", "PWD": "/home/ann", "KEY": "h"}
+    assert without_secrets(text, environment) == "b'Bearer …' in /home/ann: …, http://me:…@h"
