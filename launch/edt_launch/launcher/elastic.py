@@ -287,7 +287,9 @@ class Elastic:
         lines = logs.last_lines(first.worker, KEPT_LINES)
         text = describe(first, logs.last_lines(first.worker), self._log_of(first), cause_of(lines))
         advice = "" if run.has_been_ready else self._workers.advice(lines)
-        return Outcome(ExitCode.JOB_FAILED, "\n".join(filter(None, [head, advice, text])))
+        message = "\n".join(filter(None, [head, advice, text]))
+        own = first.exit_code if first.exit_code >= 0 else 128 - first.exit_code
+        return Outcome(ExitCode.JOB_FAILED, message, own)
 
     def _failing_slots(self) -> str:
         """What is to be said of slots in which no worker came to train; empty if there are none."""

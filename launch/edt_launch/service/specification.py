@@ -100,6 +100,12 @@ class JobSpec(BaseModel):
         int | None,
         Field(ge=0, le=10**6, description="How often it may be started again after it lost all workers."),
     ] = None
+    restartable: Annotated[
+        bool, Field(description="Whether it may be ended and begin again, though it cannot save its work.")
+    ] = False
+    preemptible: Annotated[
+        bool, Field(description="Whether others may take all of its devices once it runs.")
+    ] = True
     framework: Annotated[
         Framework | None,
         Field(description="How a WMLA program is run; `command` is its script and arguments."),
