@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar, get_args, get_origin
 
 from edt_launch.core.lines import LineSplitter
 
-VERSION = 2
+VERSION = 3
 """Of these messages; launcher and agent must have the same."""
 
 MAX_LINE = 2**26
@@ -52,6 +52,17 @@ class Start:
 
     worker: int
     environment: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Terminate:
+    """Send SIGTERM to a worker's process; with `others`, to those that it has started instead.
+
+    Once its process has ended, those that it has started get it, too, and are waited for.
+    """
+
+    worker: int
+    others: bool = False
 
 
 @dataclass(frozen=True)
@@ -133,7 +144,7 @@ class Swept:
     count: int
 
 
-Order = Setup | Start | Kill | Reserve | Taken
+Order = Setup | Start | Terminate | Kill | Reserve | Taken
 """Messages to an agent."""
 
 Report = Hello | Reserved | Warm | Started | Output | Exited | Swept

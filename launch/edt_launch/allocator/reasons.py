@@ -11,7 +11,6 @@ from edt_launch.allocator.tree import Node
 from edt_launch.allocator.useful import UNCERTAINTY, Point, peak
 from edt_launch.allocator.work import Room, Work, bounds, next_usable
 
-
 SHOWN_JOBS = 3
 """Jobs that a sentence names."""
 

@@ -244,9 +244,14 @@ class Left(Event):
 
 @dataclass(frozen=True)
 class Ending(Event):
-    """A worker is being ended."""
+    """A worker is being ended.
+
+    Attributes:
+        signal: SIGTERM, after which it has the job's grace for an end of its own, or SIGKILL.
+    """
 
     worker: Serial
+    signal: str = "SIGKILL"
 
 
 @dataclass(frozen=True)

@@ -267,6 +267,8 @@ def _arguments(record: JobRecord, paths: JobDir, horovodrun: bool) -> list[str]:
         allocation=paths.allocation,
         output_dir=paths.root,
         max_restarts=record.max_restarts,
+        grace=record.grace,
+        warm_start=record.warm_start,
         checkpoint_interval=record.checkpoint_interval,
         view=ViewKind.PLAIN,
     )

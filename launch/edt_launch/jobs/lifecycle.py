@@ -22,7 +22,7 @@ PAUSE_PATIENCE = 900.0
 """Seconds that a job has for saving its state and leaving, before it is ended."""
 
 STOP_PATIENCE = (20.0, 30.0)
-"""Seconds after which the workers of a job that is to stop are killed, and its launcher."""
+"""Seconds after its grace after which the workers of a job that is to stop are killed, and its launcher."""
 
 MAX_LOST = 3
 """How often a job is started again whose launcher was killed, unless the user says otherwise."""
@@ -131,14 +131,16 @@ def _started(job: ObservedJob) -> float | None:
 def _ask(now: float, transition: Transition, to: State, reason: str) -> Transition:
     record = transition.job.record
     notes = {**record.notes, "asked": now, "signalled_at": now}
-    return transition.move(to, reason, notes=notes).do(Send(record.id, _request(to, now, 0.0)))
+    request = _request(to, now, 0.0, record.grace)
+    return transition.move(to, reason, notes=notes).do(Send(record.id, request))
 
 
-def _request(state: State, asked: float, waited: float) -> Request:
+def _request(state: State, asked: float, waited: float, grace: float) -> Request:
     """What a job that is on its way out is asked for; the same again has the same id."""
     if state is not State.STOPPING:
         return Pause(f"pause-{asked}") if waited < PAUSE_PATIENCE else Stop(f"stop-{asked}")
-    return Stop(f"stop-{asked}") if waited < STOP_PATIENCE[0] else Stop(f"kill-{asked}", at_once=True)
+    is_patient = waited < grace + STOP_PATIENCE[0]
+    return Stop(f"stop-{asked}") if is_patient else Stop(f"kill-{asked}", at_once=True)
 
 
 def suspend(now: float, job: ObservedJob, reason: str) -> Transition:
@@ -152,8 +154,10 @@ def _ask_again(now: float, transition: Transition) -> Transition:
     if now - record.notes.get("signalled_at", 0.0) < AGAIN:
         return transition
     asked = record.notes.get("asked", now)
-    request = _request(record.state, asked, now - asked)
-    patience = STOP_PATIENCE[1] if record.state is State.STOPPING else PAUSE_PATIENCE + STOP_PATIENCE[1]
+    request = _request(record.state, asked, now - asked, record.grace)
+    patience = record.grace + STOP_PATIENCE[1]
+    if record.state is not State.STOPPING:
+        patience += PAUSE_PATIENCE
     is_to_be_killed = now - asked >= patience
     if transition.job.launcher.accepted == request.id and not is_to_be_killed:
         return transition

@@ -329,9 +329,7 @@ class _Fold:
                 return replace(run, is_driven=True)
             case events.Ended(exit_code, message, worker_exit_code):
                 self._lose_workers()
-                return replace(
-                    run, exit_code=exit_code, message=message, worker_exit_code=worker_exit_code
-                )
+                return replace(run, exit_code=exit_code, message=message, worker_exit_code=worker_exit_code)
         return run
 
     def _suspend(self, failed: events.Failed) -> None:

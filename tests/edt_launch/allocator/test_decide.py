@@ -176,9 +176,7 @@ def test_no_device_is_given_out_twice_and_survivors_keep_theirs(pool, is_release
 )  # fmt: skip
 def test_nothing_is_taken_from_a_job_that_forbids_it(pool, preemption, drained):
     """Whoever asks: other owners and tiers, a limit that came later, a host that is drained."""
-    jobs = tuple(
-        replace(job, preemption=kind) for job, kind in zip(pool.jobs, preemption, strict=False)
-    )
+    jobs = tuple(replace(job, preemption=kind) for job, kind in zip(pool.jobs, preemption, strict=False))
     up = {host.name for host in pool.cluster.hosts if host.is_up}
     hosts = tuple(replace(host, is_draining=at == drained) for at, host in enumerate(pool.cluster.hosts))
     owners = tuple(replace(owner, limit=min(owner.limit, 2)) for owner in pool.cluster.owners)

@@ -119,8 +119,8 @@ def test_a_driver_makes_it_running_long_before_it_trains() -> None:
 
 @pytest.mark.parametrize(
     "can_save, restarts, told",
-    [(True, 0, "its workers have left, their state is saved"), (False, 1, "cannot save its work, and begins again")],
-)  # fmt: skip
+    [(True, 0, "have left, their state is saved"), (False, 1, "cannot save its work, and begins again")],
+)
 def test_a_job_that_could_not_save_begins_again(can_save: bool, restarts: int, told: str) -> None:
     one = job(State.SUSPENDING, exit_code=5)
     after = advance(200.0, replace(one, progress=replace(one.progress, can_save=can_save))).job

@@ -92,7 +92,7 @@ def job(record: JobRecord, protected: float) -> Job:
 
 
 def preemption(record: JobRecord, *, can_save: bool) -> Preemption:
-    """What may be taken from a job while it runs: nothing that would lose its work, unless its user agrees."""
+    """What may be taken from a job while it runs: nothing if its work were lost, unless its user agrees."""
     if not (can_save or record.restartable or record.may_lose):
         return Preemption.NONE
     return Preemption.TO_ZERO if record.preemptible else Preemption.TO_MIN

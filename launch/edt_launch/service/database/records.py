@@ -111,6 +111,8 @@ class JobRecord:
         priority: its tier, higher ones are served first.
         environment: variables that its processes get besides.
         checkpoint_interval, max_restarts: options of `edt-launch`; None for its defaults.
+        grace: seconds from SIGTERM to SIGKILL when it is told to end.
+        warm_start: whether its workers are forked from a process that has imported what they need.
         restartable: whether it may begin again from the start: its user says so.
         preemptible: whether it may be suspended once it runs.
         framework, data_dir: of a WMLA program; None for any other, and for the default.
@@ -154,6 +156,8 @@ class JobRecord:
     environment: Mapping[str, str] = field(default_factory=dict)
     checkpoint_interval: float | None = None
     max_restarts: int | None = None
+    grace: float = 30.0
+    warm_start: bool = True
     restartable: bool = False
     preemptible: bool = True
     framework: Str16 | None = None

@@ -18,5 +18,7 @@ def upgrade() -> None:
         ("can_save", sa.false()),
     ):
         op.add_column("jobs", sa.Column(name, sa.Boolean(), nullable=False, server_default=default))
+    op.add_column("jobs", sa.Column("grace", sa.Float(), nullable=False, server_default="30.0"))
+    op.add_column("jobs", sa.Column("warm_start", sa.Boolean(), nullable=False, server_default=sa.true()))
     jobs = sa.table("jobs", sa.column("can_save", sa.Boolean), sa.column("step"))
     op.execute(sa.update(jobs).where(jobs.c.step.is_not(None)).values(can_save=True))
