@@ -89,15 +89,15 @@ def test_a_launcher_is_asked_until_it_accepts(
         (State.PAUSING, PAUSE_PATIENCE - 1, Send("j1", Pause("pause-200.0"))),
         (State.SUSPENDING, PAUSE_PATIENCE, Send("j1", Stop("stop-200.0"))),
         (State.STOPPING, STOP_PATIENCE[0] - 1, Send("j1", Stop("stop-200.0"))),
-        (State.STOPPING, STOP_PATIENCE[0], Send("j1", Stop("kill-200.0", at_once=True))),
-        (State.STOPPING, STOP_PATIENCE[1], Kill("j1")),
-        (State.PAUSING, PAUSE_PATIENCE + STOP_PATIENCE[1], Kill("j1")),
+        (State.STOPPING, RECORD.grace + STOP_PATIENCE[0], Send("j1", Stop("kill-200.0", at_once=True))),
+        (State.STOPPING, RECORD.grace + STOP_PATIENCE[1], Kill("j1")),
+        (State.PAUSING, PAUSE_PATIENCE + RECORD.grace + STOP_PATIENCE[1], Kill("j1")),
     ],
 )
 def test_one_that_does_not_end_needs_more(state: State, waited: float, action: Send | Kill) -> None:
     one = alive(state, asked=200.0, signalled_at=200.0)
     assert advance(200.0 + waited, one).actions[-1:] == (action,)
-    if waited in STOP_PATIENCE:  # though it has said that it will end
+    if waited - RECORD.grace in STOP_PATIENCE:  # though it has said that it will end
         accepted = replace(one, launcher=replace(one.launcher, accepted="stop-200.0"))
         assert advance(200.0 + waited, accepted).actions[-1:] == (action,)
 
