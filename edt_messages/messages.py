@@ -245,4 +245,6 @@ class Cut(Message):
 @_codec.message("end")
 @dataclass(frozen=True)
 class End(Message):
-    """The job is being ended: exit now."""
+    """The job is being ended: exit now, or with `has_grace` as after SIGTERM."""
+
+    has_grace: bool = False

@@ -150,6 +150,8 @@ class Launcher:
                 self._leave, self.must_save = True, saves
             case messages.Cut(generation):
                 return partial(self.on_cut, generation)
+            case messages.End(has_grace=True):
+                preemption.end()
             case messages.End():
                 os._exit(ENDED)
         return None

@@ -7,8 +7,12 @@ is safe there, and a thread (`edt_hvd.world.heartbeat`) sends them to the launch
 import os
 import queue
 import signal
+import sys
 import threading
 from types import FrameType
+
+_is_ending = threading.Event()
+"""Whether the job is being ended, so that SIGTERM is no notice."""
 
 _queue: "queue.SimpleQueue[str]" = queue.SimpleQueue()
 
@@ -45,6 +49,14 @@ def stop_listening() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
+def end() -> None:
+    """End this process as SIGTERM does, after the script's handler, `finally` clauses and exit functions."""
+    _is_ending.set()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def _on_sigterm(number: int, frame: FrameType | None) -> None:
     stop_listening()  # a second one ends the process
+    if _is_ending.is_set():
+        sys.exit(128 + number)
     notify("SIGTERM")

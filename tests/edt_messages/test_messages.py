@@ -79,7 +79,7 @@ LINES: list[tuple[Message, dict[str, Any]]] = [
     (messages.Assign(**PLACE), {"type": "assign", **PLACE}),
     (messages.Leave(saves=True), {"type": "leave", "saves": True}),
     (messages.Cut(4), {"type": "cut", "generation": 4}),
-    (messages.End(), {"type": "end"}),
+    (messages.End(has_grace=True), {"type": "end", "has_grace": True}),
 ]
 NAMES = [content["type"] for _, content in LINES]
 

@@ -81,7 +81,9 @@ class Agent:
 
         silent = workers.silent(self._state)
         living = frozenset(worker for worker, pid in silent.items() if processes.is_running(pid))
-        self._take(workers.Tick(living))
+        left = workers.lingering(self._state).items()
+        lingering = frozenset(worker for worker, pid in left if processes.of_worker(worker, pid))
+        self._take(workers.Tick(living | lingering))
 
     # The launcher.
 
@@ -105,7 +107,7 @@ class Agent:
         match order:
             case protocol.Setup():
                 self._set_up(order)
-            case protocol.Start() | protocol.Kill() | protocol.Renew():
+            case protocol.Start() | protocol.Terminate() | protocol.Kill() | protocol.Renew():
                 self._take(order)
             case protocol.Reserve():
                 self._send(protocol.Reserved(reserve_port()))
@@ -204,6 +206,8 @@ class Agent:
                 self._execute(number, worker, action.reason)
             case Verb.RELEASE:
                 worker.release()
+            case Verb.TERMINATE | Verb.TERMINATE_OTHERS:
+                self._terminate(number, others=action.verb is Verb.TERMINATE_OTHERS)
             case Verb.KILL:
                 self._kill(number)
             case Verb.CLOSE_LIFELINE:
@@ -337,6 +341,11 @@ class Agent:
         for pid, exit_code in subreaper.reap():
             if (worker := self._children.pop(pid, None)) is not None:
                 self._take(workers.Gone(worker, exit_code))
+
+    def _terminate(self, number: int, *, others: bool) -> None:
+        from edt_launch.agent import processes
+
+        processes.terminate_worker(number, self._state.processes[number].pid, others=others)
 
     def _kill(self, number: int) -> None:
         from edt_launch.agent import processes

@@ -208,15 +208,32 @@ def kill_worker(number: int, pid: int | None) -> None:
     parent is found, too: by its session, or by the worker's variables. Python's resource trackers end by
     themselves, once they have removed what others leave in shared memory.
     """
+    for process in of_worker(number, pid):
+        kill_now(process)
+
+
+def terminate_worker(number: int, pid: int | None, *, others: bool) -> None:
+    """Send SIGTERM to a worker's process, or with `others` to those that it has started instead."""
+    for process in of_worker(number, pid):
+        if (process.pid != pid) is others:
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                process.terminate()
+
+
+def of_worker(number: int, pid: int | None) -> set[psutil.Process]:
+    """The living processes of a worker, but for Python's resource trackers."""
     ours = tree(pid) if pid is not None else set()
-    for process in _descendants():
-        is_its = (
+    return {
+        process
+        for process in _descendants()
+        if (
             process in ours
             or (pid is not None and _session(process.pid) == pid)
             or environment(process).get("EDT_WORKER") == str(number)
         )
-        if is_its and not is_tracker(process):
-            kill_now(process)
+        and is_alive(process)
+        and not is_tracker(process)
+    }
 
 
 def _descendants() -> set[psutil.Process]:

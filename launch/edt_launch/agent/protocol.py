@@ -68,6 +68,17 @@ class Start:
 
 
 @dataclass(frozen=True)
+class Terminate:
+    """Send SIGTERM to a worker's process; with `others`, to those that it has started instead.
+
+    Once its process has ended, those that it has started get it, too, and are waited for.
+    """
+
+    worker: int
+    others: bool = False
+
+
+@dataclass(frozen=True)
 class Kill:
     """Kill a worker and everything that it has started."""
 
@@ -195,7 +206,7 @@ class Swept:
     count: int
 
 
-Order = Setup | Start | Kill | Reserve | Listen | Probe | Renew | Taken
+Order = Setup | Start | Terminate | Kill | Reserve | Listen | Probe | Renew | Taken
 """Messages to an agent."""
 
 Report = (

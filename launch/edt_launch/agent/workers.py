@@ -5,6 +5,8 @@ phase      meaning                                        leaves it by
 =========  =============================================  ===============================================
 ASKED      the warm server has been asked for it          `Running`, `Refused`, a time limit
 RUNNING    its process runs                               `Gone`, or `LifelineEnded` and a time limit
+LINGERING  its process is gone; what it has started has   `Tick` when all of that is gone, `Kill`
+           been asked to end
 ENDED      its process is gone, its output is not at end  `OutputEnded`, a time limit
 =========  =============================================  ===============================================
 
@@ -31,6 +33,7 @@ from edt_launch.agent.protocol import (
     Report,
     Start,
     Started,
+    Terminate,
 )
 
 REQUEST_TIMEOUT = 120.0
@@ -54,6 +57,7 @@ class Phase(Enum):
 
     ASKED = "asked"
     RUNNING = "running"
+    LINGERING = "lingering"
     ENDED = "ended"
 
 
@@ -66,6 +70,8 @@ class Process:
     pid: int | None = None
     is_killed: bool = False
     """Whether the launcher wants it killed."""
+    is_asked: bool = False
+    """Whether the launcher has asked it to end."""
     exit_code: int | None = None
     """What it said on its lifeline, or how it ended; None if unknown."""
     has_output: bool = True
@@ -122,12 +128,12 @@ class Closed:
 
 @dataclass(frozen=True)
 class Tick:
-    """Time has passed; `living` are the processes of workers that are silent, and run all the same."""
+    """Time has passed; `living` are workers that are silent or linger, and have processes all the same."""
 
     living: frozenset[int] = frozenset()
 
 
-_WorkerEvent = Kill | Running | Refused | LifelineEnded | Gone | OutputEnded
+_WorkerEvent = Terminate | Kill | Running | Refused | LifelineEnded | Gone | OutputEnded
 Event = _WorkerEvent | Start | Renew | Closed | Tick
 
 
@@ -137,6 +143,8 @@ class Verb(Enum):
     FORK = "ask the warm server for it"
     EXECUTE = "run its command"
     RELEASE = "let it begin, as it was forked"
+    TERMINATE = "send its process SIGTERM"
+    TERMINATE_OTHERS = "send SIGTERM to what it has started"
     KILL = "kill it and everything that it has started"
     CLOSE_LIFELINE = "have the kernel kill what is left of its process group"
     FORGET = "close everything of it"
@@ -222,8 +230,13 @@ def _step(now: float, state: State, event: Event) -> _Step:
 
 def _of_worker(now: float, state: State, process: Process, event: _WorkerEvent) -> _Step:
     match event, process.phase:
-        case Kill(worker), Phase.ASKED | Phase.RUNNING:
+        case Kill(worker), Phase.ASKED | Phase.RUNNING | Phase.LINGERING:
             return _kill(now, state, worker)
+        case Terminate(worker), Phase.ASKED:  # it has not begun
+            return _kill(now, state, worker)
+        case Terminate(worker, others), Phase.RUNNING:
+            verb = Verb.TERMINATE_OTHERS if others else Verb.TERMINATE
+            return _with(state, worker, replace(process, is_asked=True)), [Do(verb, worker)]
         case Running(worker, pid, is_forked), Phase.ASKED if not process.is_killed:
             running = replace(process, phase=Phase.RUNNING, since=now, pid=pid)
             release = [Do(Verb.RELEASE, worker)] if is_forked else []
@@ -232,6 +245,9 @@ def _of_worker(now: float, state: State, process: Process, event: _WorkerEvent) 
             return state, [Do(Verb.EXECUTE, worker)]
         case LifelineEnded(worker, exit_code), Phase.RUNNING:
             return _with(state, worker, replace(process, is_silent=True, since=now, exit_code=exit_code)), []
+        case Gone(worker, exit_code), Phase.RUNNING if process.is_asked and not process.is_killed:
+            lingering = replace(process, phase=Phase.LINGERING, since=now, exit_code=exit_code)
+            return _with(state, worker, lingering), [Do(Verb.TERMINATE_OTHERS, worker)]
         case Gone(worker, exit_code), Phase.ASKED | Phase.RUNNING:
             return _end(now, state, worker, exit_code)
         case OutputEnded(worker), phase:
@@ -257,6 +273,9 @@ def _kill(now: float, state: State, worker: int) -> _Step:
     state = _with(state, worker, process)
     if process.phase is Phase.ASKED:
         return _end(now, state, worker, -signal.SIGKILL)
+    if process.phase is Phase.LINGERING:
+        assert process.exit_code is not None
+        return _end(now, state, worker, process.exit_code)
     return state, [Do(Verb.KILL, worker)]
 
 
@@ -305,9 +324,11 @@ def _tick(now: float, state: State, living: frozenset[int]) -> _Step:
                 state = _with(state, worker, replace(process, since=now))
                 reason = f"the warm server has not answered for {REQUEST_TIMEOUT:g} s"
                 more = [Do(Verb.EXECUTE, worker, reason)]
+            case Phase.RUNNING | Phase.LINGERING if worker in living and not state.is_closing:
+                state = _with(state, worker, replace(process, since=now))
             case Phase.RUNNING if worker in living:
                 state = _with(state, worker, replace(process, since=now))
-            case Phase.RUNNING:
+            case Phase.RUNNING | Phase.LINGERING:
                 exit_code = process.exit_code if process.exit_code is not None else -signal.SIGKILL
                 state, more = _end(now, state, worker, exit_code)
             case Phase.ENDED:
@@ -321,6 +342,11 @@ def silent(state: State) -> dict[int, int]:
     return {
         w: p.pid for w, p in state.processes.items() if p.is_silent and p.pid and p.phase is Phase.RUNNING
     }
+
+
+def lingering(state: State) -> dict[int, int | None]:
+    """The workers whose processes have ended, with the numbers of these: what they have started may run."""
+    return {w: p.pid for w, p in state.processes.items() if p.phase is Phase.LINGERING}
 
 
 def deadline(state: State) -> float | None:
@@ -338,6 +364,8 @@ def _deadline(state: State, process: Process) -> float:
             return process.since + (0.0 if state.is_closing else REQUEST_TIMEOUT)
         case Phase.ENDED:
             return process.since + LEFTOVER_GRACE
+        case Phase.LINGERING:
+            return process.since + CLOSING_LOOK_INTERVAL
         case Phase.RUNNING:
             timeout = CLOSING_LOOK_INTERVAL if state.is_closing else STATUS_TIMEOUT
             return process.since + timeout if process.is_silent else inf

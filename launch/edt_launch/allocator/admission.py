@@ -1,9 +1,10 @@
 """Which jobs run, when not all of their minimums fit.
 
-Of one tier first those that an owner's guarantee has room for; then running jobs within their protected time;
-then those that have waited for too long; then everybody by virtual time, with a turn's advantage for those
-that run (see `turns`), and those that never have before these; last those that were suspended a short time
-ago: else they would come back at once instead of the next one, and that one likewise. What does not fit is
+Of one tier first those that run and may not be suspended, and those that an owner's guarantee has room
+for; then running jobs within their protected time; then those that have waited for too long; then everybody
+by virtual time, with a turn's advantage for those that run (see `turns`), and those that never have before
+these; last those that were suspended a short time ago: else they would come back at once instead of the next
+one, and that one likewise. What does not fit is
 skipped. Of those that have waited for too long the first that does not fit gets a reservation, if it could
 start once others give way: where it lacks devices nothing new starts until it runs (as in EASY backfilling;
 Lifka, 1995). With a time quantum that nobody loses, and an order in which whoever runs falls back, every job
@@ -28,8 +29,8 @@ Rank = tuple[object, ...]
 
 def set_aside(work: Work) -> None:
     """Fill in what is not lent, and what higher tiers must leave to jobs of lower ones."""
-    count = len(work.jobs)
-    work.kept, work.is_pinned, work.pinned, work.claims = [0] * count, [False] * count, [], {}
+    work.kept = [low if is_kept else 0 for low, is_kept in zip(work.low, work.is_kept, strict=True)]
+    work.is_pinned, work.pinned, work.claims = [*work.is_kept], [], {}
     _keep_unlent(work)
     if any(node.guarantee for node in work.nodes) and (len(work.tiers) > 1 or not _fit(work)):
         _pin(work)
@@ -261,18 +262,25 @@ def _pin(work: Work) -> None:
     for _, members in work.tiers:
         for index in sorted(members, key=_seniority(work)):
             need = work.low[index]
-            if need and room.is_guaranteed(index, need) and room.lacking(index, need) is None:
+            if work.is_pinned[index]:
+                _want(work, index, wanted)
+            elif need and room.is_guaranteed(index, need) and room.lacking(index, need) is None:
                 room.take(index, need)
                 work.is_pinned[index] = True
                 work.pinned.append(index)
                 work.kept[index] = need
-                for node in work.homes[index].path:
-                    if node.guarantee:
-                        wanted[node.name] += work.high[index]
+                _want(work, index, wanted)
     owners = [node for node in work.nodes if node.guarantee]
     claims = {node.name: int(min(node.guarantee, node.limit, wanted[node.name])) for node in owners}
     if Room(work, _pinned_minimums(work), claims).fits(work.nodes):
         work.claims = claims
+
+
+def _want(work: Work, index: int, wanted: dict[str, int]) -> None:
+    """Count what a job can use among what the owners above it, by their names, want of their guarantees."""
+    for node in work.homes[index].path:
+        if node.guarantee:
+            wanted[node.name] += work.high[index]
 
 
 def _seniority(work: Work) -> Callable[[int], Rank]:
@@ -290,6 +298,10 @@ def _keep_unlent(work: Work) -> None:
         return
     wanted, reserved = work.sums(work.high), [0] * len(work.nodes)
     free = [node.limit for node in work.nodes]
+    for home, low, is_kept in zip(work.homes, work.low, work.is_kept, strict=True):
+        if is_kept and all(node.lends for node in home.path):
+            for node in home.path:
+                free[node.position] -= low
     for node in reversed(work.nodes):
         if not node.lends:
             above = [each.position for each in node.path]

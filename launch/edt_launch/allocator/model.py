@@ -21,7 +21,7 @@ class Policy(Enum):
 
 
 class Preemption(Enum):
-    """What a tier may take from lower ones."""
+    """What a tier may take from lower ones, and what may be taken from a job that runs."""
 
     NONE = "none"
     TO_MIN = "to min"
@@ -122,6 +122,8 @@ class Job:
         resized: when its devices last changed by choice while it ran; None if never.
         waiting_since: since when it has wanted to run and has not; None if it runs.
         usage: what is remembered of it.
+        preemption: what may be taken from it while it runs, whoever asks: all of its devices; those above its
+            minimum; or none, and then it does not move either.
     """
 
     id: str
@@ -143,6 +145,12 @@ class Job:
     resized: float | None = None
     waiting_since: float | None = None
     usage: Usage = field(default_factory=Usage)
+    preemption: Preemption = Preemption.TO_ZERO
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it keeps each device that it holds."""
+        return self.preemption is Preemption.NONE and bool(self.held)
 
     @property
     def size(self) -> int:
@@ -287,6 +295,7 @@ class Binding(Enum):
     HAND_OVER = "hand-over"
     ADMISSION = "admission"
     FRAGMENTS = "fragments"
+    KEPT = "kept"
 
 
 @dataclass(frozen=True)

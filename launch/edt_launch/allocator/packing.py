@@ -45,7 +45,9 @@ def is_quiet(work: Work, sizes: Sequence[int]) -> bool:
     if work.held != sizes or any(job.leaving for job in work.jobs):
         return False
     usable = {host.name for host in work.cluster.hosts if host.is_up and not host.is_draining}
-    return work.is_whole or all(part.host in usable for job in work.jobs for part in job.held)
+    return work.is_whole or all(
+        part.host in usable for job in work.jobs if not job.is_fixed for part in job.held
+    )
 
 
 def pack(work: Work) -> Packed:
@@ -57,6 +59,7 @@ def pack(work: Work) -> Packed:
         job
         for job, size in zip(work.jobs, work.held, strict=True)
         if len(job.held) > 1
+        and not job.is_fixed
         and len(job.held) > -(-size // largest)
         and _is_worth(work, packed, job.resize_cost, job)
     ]

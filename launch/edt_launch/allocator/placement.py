@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-from edt_launch.allocator.model import Host, HostDevices, Job, Move
+from edt_launch.allocator.model import Host, HostDevices, Job, Move, Preemption
 from edt_launch.allocator.work import Work, bounds, next_usable, usable
 
 Parts = tuple[HostDevices, ...]
@@ -106,7 +106,7 @@ def place(work: Work, sizes: Sequence[int]) -> dict[str, Parts]:
         elif size > held[index]:
             growing.append(index)
         assigned[job.id] = parts
-        if draining and any(part.host in draining for part in parts):
+        if draining and not job.is_fixed and any(part.host in draining for part in parts):
             moving.append(index)
     if growing or moving:
         site = survey(work.cluster.hosts, jobs, assigned)
@@ -225,4 +225,5 @@ def _leave(job: Job, parts: Parts, draining: set[str], site: Site) -> Parts:
     bigger = next_usable(job, size)
     if bigger is not None and bigger - size <= site.free.count:
         return grown(parts, bigger - size, site.free)
-    return () if bounds(job)[0] <= site.free.count else parts
+    is_kept = job.preemption is not Preemption.TO_ZERO
+    return () if bounds(job)[0] <= site.free.count and not is_kept else parts

@@ -11,6 +11,9 @@ from edt_launch.allocator.tree import Node
 from edt_launch.allocator.useful import UNCERTAINTY, Point, peak
 from edt_launch.allocator.work import Room, Work, bounds, next_usable
 
+SHOWN_JOBS = 3
+"""Jobs that a sentence names."""
+
 
 class Reasons(Mapping[str, Reason]):
     """Reasons by the jobs' ids, each made when it is asked for: there are many, and few are read."""
@@ -61,6 +64,12 @@ def _binding(work: Work, plan: Plan, index: int, size: int) -> tuple[Binding, st
         return _on_the_way(now, size)
     if size != work.target[index]:
         return _postponed(work, index, size)
+    if job.is_fixed and size == work.held[index]:
+        return (
+            Binding.KEPT,
+            f"keeps the {size} that it has: it cannot save its work, which would be lost",
+            "It is resized once it has come to an elastic function or has written a checkpoint.",
+        )
     if size == work.high[index] < bounds(job)[1]:
         return _by_speed(job, size, work.low[index], bounds(job)[1])
     if size + 1 <= work.share[index] + SLACK and (gap := _gap_above(work, index, size)):
@@ -80,6 +89,22 @@ def _of_higher_tiers(work: Work, index: int, node: Node) -> int:
 
 
 def _not_admitted(work: Work, index: int) -> tuple[Binding, str, str]:
+    binding, text, change = _why_not_admitted(work, index)
+    root = work.nodes[0]
+    keeping = [work.ids[other] for other, is_kept in enumerate(work.is_kept) if is_kept]
+    is_short_without = root.limit - root.kept < work.low[index]
+    if not keeping or not is_short_without or not work.low[index]:
+        return binding, text, change
+    more = f" and {len(keeping) - SHOWN_JOBS} more" if len(keeping) > SHOWN_JOBS else ""
+    verb = "keeps its" if len(keeping) == 1 else "keep their"
+    return (
+        binding,
+        f"{text}; {', '.join(keeping[:SHOWN_JOBS])}{more} {verb} devices to the end",
+        f"{change} A job that cannot save its work, or forbids preemption, gives no turns.",
+    )
+
+
+def _why_not_admitted(work: Work, index: int) -> tuple[Binding, str, str]:
     job = work.jobs[index]
     need, _ = bounds(job)
     if not need:

@@ -26,6 +26,7 @@ class Node:
         fixed: GPUs right below it that the pass may not move: of higher tiers, kept by lower ones, unlent.
         unlent: GPUs that it does not use and keeps from others.
         unlent_below: those of it and of all below it.
+        kept: GPUs of the jobs below it that run and may not be suspended.
         least: what its admitted jobs need at least, fixed ones included.
         low, high: between which its share lies; `low` counts guarantees, too.
         share: real share.
@@ -48,6 +49,7 @@ class Node:
     fixed: int = 0
     unlent: int = 0
     unlent_below: int = 0
+    kept: int = 0
     least: int = 0
     low: float = 0.0
     high: float = 0.0

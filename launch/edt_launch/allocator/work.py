@@ -2,14 +2,14 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf, isfinite, isnan
 from operator import gt
 
 import numpy as np
 import numpy.typing as npt
 
-from edt_launch.allocator.model import Cluster, Job
+from edt_launch.allocator.model import Cluster, Job, Preemption
 from edt_launch.allocator.tree import WEIGHTS, Layer, Node, grow
 from edt_launch.allocator.useful import gaps, useful
 
@@ -42,6 +42,7 @@ class Work:
         last_pinned: the jobs that it found room for in guarantees, numbered in that order, by their ids.
         last_reserved: id of the job that it kept devices for, if any.
         runs: whether it holds something, or is about to.
+        is_kept: whether it runs and may not be suspended.
         low, high: fewest and most workers that it can run with, and makes use of; both 0 if there is no such
             number, or the fewest are more than a limit above it.
         gaps: pairs of numbers between which a job is offered none, by its position.
@@ -75,6 +76,7 @@ class Work:
     last_pinned: dict[str, int]
     last_reserved: str | None
     runs: list[bool]
+    is_kept: list[bool]
     low: list[int]
     high: list[int]
     gaps: dict[int, list[tuple[int, int]]]
@@ -135,13 +137,18 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
     if not isfinite(now):
         raise ValueError(f"the time is {now}: it has to be finite")
     _check(jobs)
+    is_whole = all(host.is_up and not host.is_draining for host in cluster.hosts)
+    held = _held(cluster, jobs, is_whole)
+    is_kept = [
+        size > 0 and job.preemption is not Preemption.TO_ZERO for job, size in zip(jobs, held, strict=True)
+    ]
+    if any(is_kept):
+        jobs = [_keeping(job, size) for job, size in zip(jobs, held, strict=True)]
     ids, owners = [job.id for job in jobs], [job.owner for job in jobs]
-    nodes = grow(cluster.owners, owners, cluster.size)
+    nodes = grow(cluster.owners, owners, cluster.size + _kept_on_draining(cluster, jobs))
     by_name = {node.name: node.position for node in nodes}
     positions = [by_name[owner] for owner in owners]
     pending, due = cluster.memory.pending, cluster.memory.due
-    is_whole = all(host.is_up and not host.is_draining for host in cluster.hosts)
-    held = _held(cluster, jobs, is_whole)
     soon = list(map(pending.get, ids, held)) if pending else held
     last = list(map(due.get, ids, soon)) if due else soon
     low, high = [job.min for job in jobs], [job.max for job in jobs]
@@ -153,6 +160,13 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
         high = [max(least, _useful(job, most)) for job, least, most in zip(jobs, low, high, strict=True)]
     left_out = _left_out(jobs, low, high) if has_speedups else {}
     at = np.array(positions, dtype=np.int64)
+    for index, node in enumerate(map(nodes.__getitem__, positions)):
+        if is_kept[index]:
+            node.kept += low[index]
+    for node in reversed(nodes):  # a limit that came later takes nothing from them
+        node.limit = max(node.limit, node.kept)
+        if node.parent is not None:
+            node.parent.kept += node.kept
     too_large = np.flatnonzero(np.array(low, dtype=np.int64) > _least_limits(nodes)[at]).tolist()
     if too_large:
         low, high = [*low], [*high]
@@ -172,6 +186,7 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
         last=last,
         last_pinned={job: number for number, job in enumerate(cluster.memory.pinned)},
         last_reserved=cluster.memory.reserved,
+        is_kept=is_kept,
         runs=[before > 0 or size > 0 for before, size in zip(held, soon, strict=True)],
         low=low,
         high=high,
@@ -181,6 +196,21 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
         has_speedups=has_speedups,
         share=[0.0] * len(jobs),
     )
+
+
+def _keeping(job: Job, size: int) -> Job:
+    """A job of which nothing may be taken, as one that needs what it has on hosts that are up."""
+    if job.preemption is not Preemption.NONE or not size:
+        return job
+    allowed = None if job.allowed is None else (size, *(count for count in job.allowed if count > size))
+    return replace(job, min=size, max=max(size, job.max), allowed=allowed)
+
+
+def _kept_on_draining(cluster: Cluster, jobs: Sequence[Job]) -> int:
+    """Devices of draining hosts that jobs keep, beside those of the other hosts."""
+    draining = {host.name for host in cluster.hosts if host.is_up and host.is_draining}
+    fixed = [job for job in jobs if job.is_fixed] if draining else []
+    return sum(len(part.devices) for job in fixed for part in job.held if part.host in draining)
 
 
 def _least_limits(nodes: Sequence[Node]) -> Floats:

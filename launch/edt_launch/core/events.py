@@ -66,10 +66,12 @@ class Ended(Event):
     Attributes:
         exit_code: of `edt-launch`.
         message: how the job ended; after success empty, unless no worker came to train in some slots.
+        worker_exit_code: of the worker whose failure ended the job, as a shell has it; null if none did.
     """
 
     exit_code: Number
     message: str = ""
+    worker_exit_code: Number | None = None
 
 
 @dataclass(frozen=True)
@@ -242,9 +244,14 @@ class Left(Event):
 
 @dataclass(frozen=True)
 class Ending(Event):
-    """A worker is being ended."""
+    """A worker is being ended.
+
+    Attributes:
+        signal: SIGTERM, after which it has the job's grace for an end of its own, or SIGKILL.
+    """
 
     worker: Serial
+    signal: str = "SIGKILL"
 
 
 @dataclass(frozen=True)

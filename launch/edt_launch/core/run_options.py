@@ -54,6 +54,9 @@ class RunOptions:
     start_timeout: Annotated[
         float, Option(min=0, max=1e9, help="Seconds to wait for the slots that the job needs.")
     ] = 600.0
+    grace: Annotated[
+        float, Option(min=0, max=1e6, help="Seconds from SIGTERM to SIGKILL when the job is told to end.")
+    ] = 30.0
     warm_start: Annotated[
         bool, Option(help="Fork workers from a process that has imported what they need.")
     ] = True

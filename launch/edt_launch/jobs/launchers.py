@@ -269,6 +269,8 @@ def _arguments(record: JobRecord, paths: JobDir, horovodrun: bool, max_log_size:
         allocation=paths.allocation,
         output_dir=paths.root,
         max_restarts=record.max_restarts,
+        grace=record.grace,
+        warm_start=record.warm_start,
         checkpoint_interval=record.checkpoint_interval,
         max_log_size=max_log_size,
         view=ViewKind.PLAIN,

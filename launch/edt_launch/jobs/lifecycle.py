@@ -22,10 +22,16 @@ PAUSE_PATIENCE = 900.0
 """Seconds that a job has for saving its state and leaving, before it is ended."""
 
 STOP_PATIENCE = (20.0, 30.0)
-"""Seconds after which the workers of a job that is to stop are killed, and its launcher."""
+"""Seconds after its grace after which the workers of a job that is to stop are killed, and its launcher."""
 
 MAX_LOST = 3
 """How often a job is started again whose launcher was killed, unless the user says otherwise."""
+
+AGAIN_FROM_START = "again"
+"""Which of a job's notes counts how often it began again because it could not save its work."""
+
+_RESTARTS = ("lost", AGAIN_FROM_START)
+"""Notes that count restarts of which no launcher knows."""
 
 _SIGNALLED = frozenset({ExitCode.HUNG_UP, ExitCode.INTERRUPTED, ExitCode.TERMINATED})
 
@@ -105,29 +111,36 @@ def _alive(now: float, transition: Transition) -> Transition:
         case ((State.STARTING | State.RUNNING | State.SUSPENDING), Wanted.PAUSE):
             return _ask(now, transition, State.PAUSING, "its owner pauses it")
         case State.STARTING, _ if _runs(job):
-            return transition.move(State.RUNNING, job.record.reason, started=job.record.started or now)
+            return transition.move(State.RUNNING, job.record.reason, started=_started(job))
         case ((State.STOPPING | State.PAUSING | State.SUSPENDING), _):
             return _ask_again(now, transition)
     return transition
 
 
 def _runs(job: ObservedJob) -> bool:
-    """Whether the present launcher's workers have formed a world, or its driver is there."""
+    """Whether the present launcher has started a worker, or a driver."""
     run = job.run
-    return run is not None and run.exit_code is None and (run.size > 0 or run.is_driven)
+    return run is not None and run.exit_code is None and (run.began is not None or run.is_driven)
+
+
+def _started(job: ObservedJob) -> float | None:
+    """When its first process was started; None if none was."""
+    return job.record.started or (job.run.began if job.run is not None else None) or None
 
 
 def _ask(now: float, transition: Transition, to: State, reason: str) -> Transition:
     record = transition.job.record
     notes = {**record.notes, "asked": now, "signalled_at": now}
-    return transition.move(to, reason, notes=notes).do(Send(record.id, _request(to, now, 0.0)))
+    request = _request(to, now, 0.0, record.grace)
+    return transition.move(to, reason, notes=notes).do(Send(record.id, request))
 
 
-def _request(state: State, asked: float, waited: float) -> Request:
+def _request(state: State, asked: float, waited: float, grace: float) -> Request:
     """What a job that is on its way out is asked for; the same again has the same id."""
     if state is not State.STOPPING:
         return Pause(f"pause-{asked}") if waited < PAUSE_PATIENCE else Stop(f"stop-{asked}")
-    return Stop(f"stop-{asked}") if waited < STOP_PATIENCE[0] else Stop(f"kill-{asked}", at_once=True)
+    is_patient = waited < grace + STOP_PATIENCE[0]
+    return Stop(f"stop-{asked}") if is_patient else Stop(f"kill-{asked}", at_once=True)
 
 
 def suspend(now: float, job: ObservedJob, reason: str) -> Transition:
@@ -141,8 +154,10 @@ def _ask_again(now: float, transition: Transition) -> Transition:
     if now - record.notes.get("signalled_at", 0.0) < AGAIN:
         return transition
     asked = record.notes.get("asked", now)
-    request = _request(record.state, asked, now - asked)
-    patience = STOP_PATIENCE[1] if record.state is State.STOPPING else PAUSE_PATIENCE + STOP_PATIENCE[1]
+    request = _request(record.state, asked, now - asked, record.grace)
+    patience = record.grace + STOP_PATIENCE[1]
+    if record.state is not State.STOPPING:
+        patience += PAUSE_PATIENCE
     is_to_be_killed = now - asked >= patience
     if transition.job.launcher.accepted == request.id and not is_to_be_killed:
         return transition
@@ -173,9 +188,11 @@ def _gone(now: float, transition: Transition) -> Transition:
     if code == ExitCode.SUCCESS:
         return _end(now, transition, State.SUCCEEDED, "its workers have ended with exit code 0", 0, None)
     if code == ExitCode.LEFT:
-        return _back(now, transition, "its workers have left, their state is saved")
+        return _left(now, transition)
     if code in _SIGNALLED:
         return _lost(now, transition, f"its launcher was ended by a signal (exit code {code})")
+    own = job.run.worker_exit_code if job.run is not None else None
+    code = own if own is not None else code
     return _end(now, transition, State.FAILED, "the training has failed", code, message)
 
 
@@ -202,6 +219,16 @@ def _back(now: float, transition: Transition, reason: str, **fields: Any) -> Tra
     return transition.move(State.QUEUED, reason, waiting_since=now, **_GONE, **fields)
 
 
+def _left(now: float, transition: Transition) -> Transition:
+    """All workers were told to leave."""
+    job, record = transition.job, transition.job.record
+    if job.can_save:
+        return _back(now, transition, "its workers have left, their state is saved")
+    notes = {**record.notes, AGAIN_FROM_START: int(record.notes.get(AGAIN_FROM_START, 0)) + 1}
+    reason = "its workers have left; it cannot save its work, and begins again"
+    return _back(now, transition, reason, notes=notes, restarts=record.restarts + 1)
+
+
 def _lost(now: float, transition: Transition, reason: str) -> Transition:
     """It was ended from outside; its newest checkpoint is there to go on from."""
     record = transition.job.record
@@ -213,14 +240,15 @@ def _lost(now: float, transition: Transition, reason: str) -> Transition:
         text = f"{reason}, {lost} times; it is started again {most} times at most"
         return _end(now, transition, State.FAILED, f"its launcher was lost {lost} times", None, text)
     fields = {"notes": {**record.notes, "lost": lost}, "restarts": record.restarts + 1}
-    return _back(now, transition, f"{reason}; it goes on from its newest checkpoint", **fields)
+    then = "it goes on from its newest checkpoint" if transition.job.can_save else "it begins again"
+    return _back(now, transition, f"{reason}; {then}", **fields)
 
 
 def _end(
     now: float, transition: Transition, to: State, reason: str, exit_code: int | None, failure: str | None
 ) -> Transition:
     transition = _freed(now, transition, reason)
-    fields = {**_GONE, **progress(transition.job), **_GONE}
+    fields = {**_GONE, **progress(transition.job), **_GONE, "started": _started(transition.job)}
     if failure is not None:  # a job may have written it: PostgreSQL does not take every character
         failure = failure.encode(errors="replace").decode().replace("\0", "?")
     return transition.move(to, reason, **fields, exit_code=exit_code, failure=failure, ended=now)
@@ -245,7 +273,8 @@ def progress(job: ObservedJob) -> dict[str, Any]:
             for name in ("step", "total_steps", "loss", "losses", "resizes", "speedup")
         },
         "throughput": _rounded(progress.throughput),
-        "restarts": progress.restarts + int(job.record.notes.get("lost", 0)),
+        "can_save": job.can_save,
+        "restarts": progress.restarts + sum(int(job.record.notes.get(note, 0)) for note in _RESTARTS),
         "resize_cost": _rounded(progress.resize_cost),
         "start_cost": _rounded(progress.start_cost),
         "launcher_pid": run.pid if run is not None else None,

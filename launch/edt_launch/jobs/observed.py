@@ -81,6 +81,11 @@ class ObservedJob:
         return bool(self.trouble)
 
     @property
+    def can_save(self) -> bool:
+        """Whether what it has done outlives its workers, as far as is known."""
+        return self.record.can_save or self.progress.can_save
+
+    @property
     def run(self) -> LauncherRun | None:
         """What its events say of the launcher started last; None if they do not speak of that one."""
         run = self.progress.run

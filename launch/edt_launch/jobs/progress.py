@@ -80,8 +80,10 @@ class LauncherRun:
         inherited: devices of workers that earlier launchers never knew to be gone: host, device, and when
             they were given up, unix seconds.
         size: workers in the present world; 0 before the first.
+        began: when its first process was started, unix seconds; None before that.
         is_driven: whether the script has begun in a driver, which has workers started when it wants them.
         exit_code, message: how it ended; None and empty while it has not said so.
+        worker_exit_code: of the worker whose failure ended the job; None if none did.
     """
 
     pid: Number = 0
@@ -94,9 +96,11 @@ class LauncherRun:
     lost: tuple[Serial, ...] = ()
     inherited: tuple[tuple[HostName, DeviceName, Seconds], ...] = ()
     size: Number = 0
+    began: Seconds | None = None
     is_driven: bool = False
     exit_code: Number | None = None
     message: str = ""
+    worker_exit_code: Number | None = None
 
     @property
     def devices(self) -> frozenset[Device]:
@@ -111,6 +115,7 @@ class JobProgress:
 
     Attributes:
         run: the latest `edt-launch`; None before the first.
+        can_save: whether a worker has come to an elastic function, or has written a checkpoint.
         step, total_steps, loss: as reported last.
         paces: of each size, ascending.
         pauses: the latest ones, seconds.
@@ -125,6 +130,7 @@ class JobProgress:
     """
 
     run: LauncherRun | None = None
+    can_save: bool = False
     step: Serial | None = None
     total_steps: Annotated[int, Field(ge=0, lt=2**62)] | None = None
     loss: Annotated[float, Field(gt=-1e300, lt=1e300)] | None = None
@@ -261,9 +267,13 @@ class _Fold:
             case events.Failed():
                 self._now = replace(now, losses=min(now.losses + 1, MOST_LOSSES))
                 self._suspend(event)
+            case events.Ready() | events.Checkpointed():
+                self._now = replace(now, can_save=True)
             case events.Resumed(pause=pause):
                 self._now = replace(now, pauses=(*now.pauses, pause)[-PAUSES:])
             case _ if self._run is not None:
+                if isinstance(event, events.Started) and self._run.began is None:
+                    self._run = replace(self._run, began=event.time)
                 self._run = self._after(self._run, event)
 
     def _report(self, report: events.Progress) -> None:
@@ -317,9 +327,9 @@ class _Fold:
                 return replace(run, usable=most)
             case events.Driver():
                 return replace(run, is_driven=True)
-            case events.Ended(exit_code, message):
+            case events.Ended(exit_code, message, worker_exit_code):
                 self._lose_workers()
-                return replace(run, exit_code=exit_code, message=message)
+                return replace(run, exit_code=exit_code, message=message, worker_exit_code=worker_exit_code)
         return run
 
     def _suspend(self, failed: events.Failed) -> None:

@@ -127,7 +127,8 @@ def _start(now: float, job: ObservedJob, held: Held, fields: dict[str, Any]) -> 
     grant = _next(job, held, ())
     reason = fields.pop("reason", record.reason)
     notes = {**record.notes, "written": now, BOUNDS: (record.min, record.max)}
-    fields |= _columns(grant, ()) | {"running_since": now, "waiting_since": None, "notes": notes}
+    fields |= {"running_since": now, "waiting_since": None, "notes": notes, "may_lose": False}
+    fields |= _columns(grant, ())
     return [
         Prepare(record.id),
         WriteFile(record.id, grant),
@@ -267,6 +268,7 @@ def as_job(job: ObservedJob, protected: float) -> Job:
     record, run = job.record, job.run
     known = replace(
         mapping.job(record, protected),
+        preemption=mapping.preemption(record, can_save=job.can_save),
         resize_cost=job.progress.resize_cost,
         start_cost=job.progress.start_cost,
         speedup=job.progress.speedup,

@@ -188,6 +188,10 @@ class Agents:
             if link is not None and meeting is not None:
                 self._loop.call_soon_threadsafe(meeting.with_port, link, order)
 
+    def terminate(self, host: str, worker: int, *, others: bool = False) -> None:
+        """Send SIGTERM to a worker's process, or with `others` to those that it has started instead."""
+        self._send(host, protocol.Terminate(worker, others))
+
     def kill(self, host: str, worker: int) -> None:
         """Kill a worker and everything that it has started."""
         self._send(host, protocol.Kill(worker))

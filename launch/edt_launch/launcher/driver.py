@@ -63,6 +63,8 @@ class Settings:
     address_towards: Callable[[Iterable[str]], str]
     first_worker: int = 0
     hang_timeout: float | None = None
+    grace: float = 30.0
+    """Seconds from SIGTERM to SIGKILL of a worker whose job is told to end or to pause."""
     visible_devices: str | None = None
     given_up: Mapping[int, Worker] = field(default_factory=dict)
     address_of: Callable[[str], str | None] = lambda host: None
@@ -332,13 +334,42 @@ class Driver:
         return variables | settings.workers.variables_of(worker, self._state.desired, address)
 
     def _terminate(self, worker: int, at_once: bool) -> None:
-        """Ask a connected worker to end itself, which is quick, and make sure of it after a grace."""
+        """Ask a worker to end, and make sure of it after a grace.
+
+        The workers of a job that is told to end, or to pause, may end as their program wants; others, which
+        have failed or lack a peer, end at once.
+        """
+        state = self._state
+        is_told_to = state.pausing is not None or (state.outcome is not None and state.outcome.aborted)
+        if is_told_to and not at_once and worker in self._hosts:
+            self._ask_to_end(worker)
+            return
         self._report(events.Ending(worker))
         self._to_end.add(worker)
         is_told = self._server.send(worker, messages.End())
         if is_told and not at_once:
             self._timers.enter(END_GRACE, 0, self._kill, (worker,))
         else:
+            self._kill(worker)
+
+    def _ask_to_end(self, worker: int) -> None:
+        """Have a worker's process get SIGTERM, half of the grace later what it has started, then SIGKILL."""
+        grace = self._settings.grace
+        self._report(events.Ending(worker, "SIGTERM"))
+        if not self._server.send(worker, messages.End(has_grace=True)):
+            self._agents.terminate(self._hosts[worker], worker)
+        self._timers.enter(grace / 2, 0, self._ask_others_to_end, (worker,))
+        self._timers.enter(grace, 0, self._end_grace, (worker,))
+
+    def _ask_others_to_end(self, worker: int) -> None:
+        if worker in self._hosts:
+            self._agents.terminate(self._hosts[worker], worker, others=True)
+
+    def _end_grace(self, worker: int) -> None:
+        if worker in self._hosts:
+            text = f"edt-launch: still there {self._settings.grace:g} s after SIGTERM: killed by SIGKILL"
+            self._print_line(worker, text)
+            self._report(events.Ending(worker, "SIGKILL"))
             self._kill(worker)
 
     def _kill(self, worker: int) -> None:

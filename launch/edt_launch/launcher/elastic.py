@@ -32,7 +32,7 @@ from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.program import Job, Workers
 from edt_launch.launcher.run import TICK, LeftBehind, Run, Tick
 from edt_launch.launcher.run_summary import describe, how_it_ended
-from edt_launch.launcher.termination import Ending, Listen, Step, signal_name
+from edt_launch.launcher.termination import GRACE, Ending, Listen, Step, signal_name
 from edt_launch.launcher.view.output import KEPT_LINES, Line
 from edt_launch.membership import members
 from edt_launch.membership.protocol import Worker
@@ -227,6 +227,7 @@ class Elastic:
             self._hosts.address_towards,
             first_worker=self._monitor.run.next_worker,
             hang_timeout=options.hang_timeout,
+            grace=options.grace,
             visible_devices=visible_devices,
             given_up=self._given_up,
             address_of=self._hosts.address,
@@ -254,15 +255,20 @@ class Elastic:
         self._monitor.is_quiet = self.ending.is_wanted
 
     def _act(self, run: Run, now: float) -> None:
-        self.ending, step = self.ending.decide(now, has_workers=self._monitor.run.has_started)
+        grace = GRACE + (self._plan.options.grace if self.ending.is_wanted else 0.0)
+        self.ending, step = self.ending.decide(now, grace, has_workers=self._monitor.run.has_started)
         match step:
             case Step.TERMINATE:
-                self._monitor.message("ending all workers; Ctrl-C kills them at once")
+                grace = self._plan.options.grace
+                self._monitor.message(
+                    f"ending all workers: SIGTERM now, SIGKILL after {grace:g} s; Ctrl-C kills them at once"
+                )
                 run.terminate()
             case Step.PAUSE:
-                self._monitor.message(
-                    "all workers are to leave, their state is saved; SIGTERM ends them at once"
-                )
+                run_so_far = self._monitor.run
+                can_save = run_so_far.has_been_ready or run_so_far.has_checkpointed
+                saved = "their state is saved" if can_save else "they cannot save their work, which is lost"
+                self._monitor.message(f"all workers are to leave, {saved}; SIGTERM ends the job for good")
                 run.pause()
             case Step.KILL:
                 self._monitor.message(f"{number(run.kill())} had to be killed")
@@ -288,7 +294,9 @@ class Elastic:
         lines = logs.last_lines(first.worker, KEPT_LINES)
         text = describe(first, logs.last_lines(first.worker), self._log_of(first), cause_of(lines))
         advice = "" if run.has_been_ready else self._workers.advice(lines)
-        return Outcome(ExitCode.JOB_FAILED, "\n".join(filter(None, [head, advice, text])))
+        message = "\n".join(filter(None, [head, advice, text]))
+        own = first.exit_code if first.exit_code >= 0 else 128 - first.exit_code
+        return Outcome(ExitCode.JOB_FAILED, message, own)
 
     def _failing_slots(self) -> str:
         """What is to be said of slots in which no worker came to train; empty if there are none."""

@@ -63,7 +63,8 @@ def run(program: Program, plan: Plan, view: View, signals: list[int]) -> Outcome
             outcome = Outcome(error.exit_code, str(error))
             raise
         finally:
-            log.write(event_log.stamped(events.Ended(int(outcome.exit_code), outcome.message)))
+            last = events.Ended(int(outcome.exit_code), outcome.message, outcome.worker_exit_code)
+            log.write(event_log.stamped(last))
             log.close()
             ended = LauncherResult(me["pid"], me["started"], int(outcome.exit_code), outcome.message)
             result.write(ended)

@@ -37,10 +37,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job ended: the exit code, and the last thing to tell the user (may be empty)."""
+    """How a job ended: the exit code, and the last thing to tell the user (may be empty).
+
+    `worker_exit_code` is that of the worker whose failure ended the job, as a shell has it.
+    """
 
     exit_code: ExitCode
     message: str = ""
+    worker_exit_code: int | None = None
 
 
 def source_of(options: HostOptions, allocation: Path | None) -> HostSource | None:

@@ -139,8 +139,9 @@ def _exited(turn: Turn, worker_id: int, exit_code: int) -> None:
 
 
 def _may_be_noticed(state: Membership, worker: Worker) -> bool:
-    """Whether SIGTERM may be a notice to a worker that cannot listen yet."""
-    return worker.phase is Phase.STARTING and state.outcome is None and not state.limits.is_gang
+    """Whether SIGTERM may be a notice to a worker that cannot listen yet, of an elastic program."""
+    is_elastic = state.generation > 0 or any(w.phase is Phase.READY for w in state.workers.values())
+    return is_elastic and worker.phase is Phase.STARTING and state.outcome is None
 
 
 def _how_it_succeeds(state: Membership) -> str:

@@ -101,6 +101,18 @@ class JobSpec(BaseModel):
         int | None,
         Field(ge=0, le=10**6, description="How often it may be started again after it lost all workers."),
     ] = None
+    grace: Annotated[
+        float, Field(ge=0, le=86400, description="Seconds from SIGTERM to SIGKILL when it is told to end.")
+    ] = 30.0
+    warm_start: Annotated[
+        bool, Field(description="Fork workers from a process that has imported what they need.")
+    ] = True
+    restartable: Annotated[
+        bool, Field(description="Whether it may be ended and begin again, though it cannot save its work.")
+    ] = False
+    preemptible: Annotated[
+        bool, Field(description="Whether others may take all of its devices once it runs.")
+    ] = True
     framework: Annotated[
         Framework | None,
         Field(description="How a WMLA program is run; `command` is its script and arguments."),

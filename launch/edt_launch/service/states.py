@@ -1,10 +1,10 @@
 """The life of a job, as a table.
 
-A job waits (`queued`) until it gets its minimum; `starting` until its first world is formed, or its driver
-has been started; then `running`.
+A job waits (`queued`) until it gets its minimum; `starting` until its first process has been started; then
+`running`.
 Two ways lead out of that and back: its owner pauses it (`pausing`, `paused`, and on resumption `queued`), or
 the allocator takes all its devices away (`suspending`, then `queued`); in both its state is saved before its
-workers leave. A live job that is to end for good is `stopping`. A job whose launcher is found dead without
+workers leave, if it can. A live job that is to end for good is `stopping`. A job whose launcher is found dead without
 having said how it ended goes back to where it can be started from again: `queued`, or `paused` if that was
 wanted. The last three states are final.
 

@@ -105,7 +105,8 @@ def record_of(submission: Submission, job_id: str, now: float) -> JobRecord:
 
 SETTINGS = (
     *("allowed", "checkpoint_interval", "command", "data_dir", "directory", "environment", "framework"),
-    *("max", "max_restarts", "min", "name", "priority", "weight"),
+    *("grace", "warm_start"),
+    *("max", "max_restarts", "min", "name", "preemptible", "priority", "restartable", "weight"),
 )
 """Fields of a job that its user has given."""
 

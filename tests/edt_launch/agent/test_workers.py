@@ -13,6 +13,7 @@ from edt_launch.agent.protocol import (
     Renew,
     Start,
     Started,
+    Terminate,
 )
 from edt_launch.agent.workers import (
     LEFTOVER_GRACE,
@@ -30,6 +31,7 @@ from edt_launch.agent.workers import (
     Tick,
     Verb,
     deadline,
+    lingering,
     silent,
     step,
 )
@@ -56,6 +58,20 @@ def test_a_worker_is_forked_and_begins_when_the_launcher_knows_of_it():
 def test_without_a_warm_server_it_is_executed(events, can_fork):
     assert after(*events, can_fork=can_fork)[1] == [Do(Verb.EXECUTE, 1)]
     assert after(*events, Running(1, 40), can_fork=can_fork)[1] == [Started(1, 40)]
+
+
+def test_what_a_worker_has_started_may_end_by_itself_too_once_it_was_asked():
+    asked = START, FORKED, Terminate(1), OutputEnded(1)
+    assert after(*asked[:3])[1] == [Do(Verb.TERMINATE, 1)]
+    assert after(*asked, Terminate(1, others=True))[1] == [Do(Verb.TERMINATE_OTHERS, 1)]
+    state, actions = after(*asked, Gone(1, 3))
+    assert actions == [Do(Verb.TERMINATE_OTHERS, 1)]
+    assert lingering(state) == {1: 40}
+    state, actions = step(deadline(state), state, Tick(frozenset({1})))
+    assert actions == []
+    assert step(deadline(state), state, Tick())[1] == [Do(Verb.CLOSE_LIFELINE, 1), *OVER]
+    killed = [Do(Verb.KILL, 1), Do(Verb.CLOSE_LIFELINE, 1), *OVER]
+    assert step(9.0, state, Kill(1))[1] == killed
 
 
 def test_a_server_that_does_not_answer_is_done_without():

@@ -170,6 +170,32 @@ def test_no_device_is_given_out_twice_and_survivors_keep_theirs(pool, is_release
             assert parts[0].host == first
 
 
+@given(
+    pools("history", never=["drain"]), st.lists(st.sampled_from(Preemption), min_size=10, max_size=10),
+    st.integers(0, 3),
+)  # fmt: skip
+def test_nothing_is_taken_from_a_job_that_forbids_it(pool, preemption, drained):
+    """Whoever asks: other owners and tiers, a limit that came later, a host that is drained."""
+    jobs = tuple(replace(job, preemption=kind) for job, kind in zip(pool.jobs, preemption, strict=False))
+    up = {host.name for host in pool.cluster.hosts if host.is_up}
+    hosts = tuple(replace(host, is_draining=at == drained) for at, host in enumerate(pool.cluster.hosts))
+    owners = tuple(replace(owner, limit=min(owner.limit, 2)) for owner in pool.cluster.owners)
+    pool = Pool(replace(pool.cluster, hosts=hosts, owners=owners), jobs, pool.now + 10_000)
+    for _ in range(3):
+        plan = pool.plan
+        for job in pool.jobs:
+            before = {at for at in pairs(job.held) if at[0] in up}
+            now = plan.assignments[job.id]
+            if before and job.preemption is Preemption.NONE:
+                assert before <= {*pairs(now)}
+            elif len(before) >= job.min and job.preemption is Preemption.TO_MIN:
+                assert size(now) >= job.min
+        used = [at for job in pool.jobs for at in pairs(plan.assignments[job.id])]
+        assert len(used) == len({*used})
+        pool = applied(pool, plan)
+    settled(pool)
+
+
 @given(pools("limits"))
 def test_no_limit_is_exceeded(pool):
     have = Tree(pool).totals(pool.plan.targets)

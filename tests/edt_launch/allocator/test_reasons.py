@@ -99,6 +99,17 @@ def test_who_waits_in_a_queue_is_not_told_that_those_before_it_have_turns(other,
     assert reasons["j"].change.startswith(f"It starts when a job ends{turn}")
 
 
+def test_a_job_that_waits_for_one_that_cannot_save_is_told():
+    kept = Job("k", "", 4, 4, 0.0, preemption=Preemption.NONE)
+    pool = settled(Pool(Cluster(HOSTS), (kept,)))
+    pool = replace(pool, jobs=(*pool.jobs, Job("j", "", 1, 1, pool.now)), now=pool.now + 1e6)
+    plan, reasons = decide(pool.now, pool.cluster, pool.jobs)
+    assert plan.targets == {"k": 4, "j": 0}
+    assert reasons["k"].binding is Binding.KEPT
+    assert reasons["k"].text == "keeps the 4 that it has: it cannot save its work, which would be lost"
+    assert reasons["j"].text.endswith("; k keeps its devices to the end")
+
+
 def test_lines_for_people():
     pool = settled(Pool(Cluster(HOSTS, OWNERS), (Job("j", "ann", 1, 3, 0.0), Job("k", "", 1, 4, 0.0))))
     _, reasons = decide(pool.now, pool.cluster, pool.jobs)

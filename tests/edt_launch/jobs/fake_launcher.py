@@ -62,6 +62,7 @@ def run(control: ControlSocket) -> None:
                 send("released", worker=workers.pop(gone), host=gone[0], slot=0, device=gone[1])
             generation = found
             send("following", generation=generation)
+            send("ready", worker=count, pid=1)
             send("world", size=len(workers), generation=generation)
         for request in control.requests():
             ASKED.extend(as_signals(request))

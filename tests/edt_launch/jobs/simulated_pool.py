@@ -64,6 +64,8 @@ class World:
         self.hidden: set[str] = set()
         self.last: AllocationRound | None = None
         self.next_pid = 1
+        self.is_elastic = True
+        """Whether what jobs run comes to an elastic function."""
 
     # What the loop sees and does.
 
@@ -174,7 +176,8 @@ class World:
     def train(self, id_: str) -> None:
         process = self.processes[id_]
         size = len(process.workers.keys() - process.dismissed)
-        if size:
+        if size and self.is_elastic:
+            self.event(id_, events.Ready(min(process.workers), 1))
             self.event(id_, events.World(1, size))
 
     def release(self, id_: str) -> None:

@@ -13,6 +13,7 @@ from edt_launch.jobs.lifecycle import (
     STOP_PATIENCE,
     Transition,
     advance,
+    progress,
     suspend,
 )
 from edt_launch.jobs.observed import Kill, Launcher, Move, Note, ObservedJob, Remember, Send, Sweep
@@ -27,7 +28,7 @@ ME = (7, 0.5)
 def job(
     state: State, wanted: Wanted = Wanted.RUN, exit_code: int | None = None, **launcher: Any
 ) -> ObservedJob:
-    run = LauncherRun(*ME, size=2, exit_code=exit_code, message="said")
+    run = LauncherRun(*ME, size=2, began=150.0, exit_code=exit_code, message="said")
     record = replace(RECORD, state=state, wanted=wanted)
     return ObservedJob(record, progress=JobProgress(run), launcher=Launcher(**{"identity": ME, **launcher}))
 
@@ -88,21 +89,23 @@ def test_a_launcher_is_asked_until_it_accepts(
         (State.PAUSING, PAUSE_PATIENCE - 1, Send("j1", Pause("pause-200.0"))),
         (State.SUSPENDING, PAUSE_PATIENCE, Send("j1", Stop("stop-200.0"))),
         (State.STOPPING, STOP_PATIENCE[0] - 1, Send("j1", Stop("stop-200.0"))),
-        (State.STOPPING, STOP_PATIENCE[0], Send("j1", Stop("kill-200.0", at_once=True))),
-        (State.STOPPING, STOP_PATIENCE[1], Kill("j1")),
-        (State.PAUSING, PAUSE_PATIENCE + STOP_PATIENCE[1], Kill("j1")),
+        (State.STOPPING, RECORD.grace + STOP_PATIENCE[0], Send("j1", Stop("kill-200.0", at_once=True))),
+        (State.STOPPING, RECORD.grace + STOP_PATIENCE[1], Kill("j1")),
+        (State.PAUSING, PAUSE_PATIENCE + RECORD.grace + STOP_PATIENCE[1], Kill("j1")),
     ],
 )
 def test_one_that_does_not_end_needs_more(state: State, waited: float, action: Send | Kill) -> None:
     one = alive(state, asked=200.0, signalled_at=200.0)
     assert advance(200.0 + waited, one).actions[-1:] == (action,)
-    if waited in STOP_PATIENCE:  # though it has said that it will end
+    if waited - RECORD.grace in STOP_PATIENCE:  # though it has said that it will end
         accepted = replace(one, launcher=replace(one.launcher, accepted="stop-200.0"))
         assert advance(200.0 + waited, accepted).actions[-1:] == (action,)
 
 
-def test_the_first_world_of_this_launcher_makes_it_running() -> None:
-    assert states(advance(200.0, alive(State.STARTING))) == [State.RUNNING]
+def test_the_first_process_of_this_launcher_makes_it_running() -> None:
+    after = advance(200.0, alive(State.STARTING))
+    assert states(after) == [State.RUNNING]
+    assert after.job.record.started == 150.0
     other = replace(alive(State.STARTING), launcher=Launcher(is_alive=True, identity=(8, 0.5)))
     assert advance(200.0, other).actions == ()
 
@@ -112,6 +115,25 @@ def test_a_driver_makes_it_running_long_before_it_trains() -> None:
     driven = replace(one, progress=JobProgress(LauncherRun(*ME, is_driven=True)))
     assert states(advance(200.0, driven)) == [State.RUNNING]
     assert states(advance(200.0, replace(one, progress=JobProgress(LauncherRun(*ME))))) == []
+
+
+@pytest.mark.parametrize(
+    "can_save, restarts, told",
+    [(True, 0, "have left, their state is saved"), (False, 1, "cannot save its work, and begins again")],
+)
+def test_a_job_that_could_not_save_begins_again(can_save: bool, restarts: int, told: str) -> None:
+    one = job(State.SUSPENDING, exit_code=5)
+    after = advance(200.0, replace(one, progress=replace(one.progress, can_save=can_save))).job
+    assert told in after.record.reason
+    assert after.record.restarts == restarts == progress(after)["restarts"]
+
+
+def test_a_job_has_the_exit_code_of_its_program_and_its_run_time() -> None:
+    one = job(State.STARTING, exit_code=1)
+    assert one.progress.run is not None
+    own = replace(one.progress.run, worker_exit_code=143)
+    after = advance(200.0, replace(one, progress=JobProgress(own))).job.record
+    assert (after.state, after.exit_code, after.started, after.ended) == (State.FAILED, 143, 150.0, 200.0)
 
 
 @pytest.mark.parametrize("wanted, after", [(Wanted.RUN, []), (Wanted.STOP, [State.STOPPED])])

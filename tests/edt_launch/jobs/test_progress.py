@@ -8,6 +8,7 @@ import pytest
 
 from edt_launch.core.events import (
     Begun,
+    Checkpointed,
     Driver,
     Ended,
     Event,
@@ -63,7 +64,7 @@ def written(job: JobProgress) -> Any:
 
 def test_who_uses_which_device() -> None:
     found = run(started(0, "a"), started(1, "b"), released(0))
-    assert found == LauncherRun(7, 0.5, 1, 4, workers=((1, "h", "b"),))
+    assert found == LauncherRun(7, 0.5, 1, 4, workers=((1, "h", "b"),), began=0.0)
     assert found.devices == {("h", "b")}
 
 
@@ -147,10 +148,17 @@ def test_reports_that_make_no_sense_are_left_out(values: dict[str, Value]) -> No
     assert (job.step, job.total_steps, job.loss) == (1, None, None)
 
 
-@pytest.mark.parametrize("event", [started(0, "a\0"), started(0, "a", "h\nother:4"), Usable(0), Ready(0, 1)])
+@pytest.mark.parametrize("event", [started(0, "a\0"), started(0, "a", "h\nother:4"), Usable(0)])
 def test_events_that_are_not_as_expected_change_nothing(event: Event) -> None:
-    job = after(BEGUN)
+    job = after(BEGUN, started(9, "b"))
     assert job.after([event])[0] == job
+
+
+def test_a_job_can_save_once_it_has_come_to_an_elastic_function_or_has_a_checkpoint() -> None:
+    plain = after(BEGUN, started(0, "a"), world(2), released(0))
+    assert not plain.can_save
+    for event in Ready(0, 1), Checkpointed(0, 1, 1, 0.1):
+        assert plain.after([event, BEGUN])[0].can_save
 
 
 def test_progress_can_be_written_down() -> None:

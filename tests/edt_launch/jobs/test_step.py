@@ -67,6 +67,23 @@ def test_devices_are_handed_over_when_their_workers_are_gone(world: World) -> No
     assert world.sizes() == {"j1": 2, "j2": 2}
 
 
+def test_a_job_that_cannot_save_keeps_its_devices_unless_somebody_agrees() -> None:
+    world = World([FOUR])
+    world.is_elastic = False
+    submit(world, "j1", "ann")
+    world.settle()
+    assert world.rows["j1"].would_lose
+    submit(world, "j2", "bob", priority=1)
+    world.settle()
+    assert world.sizes() == {"j1": 4, "j2": 0}
+    world.last = None  # another service
+    world.settle()
+    assert world.sizes() == {"j1": 4, "j2": 0}
+    world.rows["j1"] = replace(world.rows["j1"], may_lose=True)
+    world.settle()
+    assert world.sizes()["j2"]
+
+
 def test_workers_that_fail_are_in_the_history_once(world: World) -> None:
     world.progress["j1"] = replace(world.progress["j1"], losses=2)
     assert [(one.lost, one.before, one.after, one.reason) for one in remembered(world, "j1")] == [

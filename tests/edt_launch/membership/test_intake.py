@@ -217,6 +217,16 @@ def test_a_worker_with_a_notice_leaves_and_its_slot_is_left_alone_for_a_while() 
 
 
 @pytest.mark.parametrize("exit_code", [143, -15])
+def test_a_program_that_is_not_elastic_fails_by_sigterm_as_by_any_exit_code(exit_code: int) -> None:
+    job = Job()
+    job(Desired(slots(1)))
+    failed, finished = job(Exited(0, exit_code))
+    assert isinstance(failed, events.Failed)
+    assert (failed.exit_code, failed.retry_after) == (exit_code, None)
+    assert finished == events.Finished(1, "rank 0 on a failed before training began")
+
+
+@pytest.mark.parametrize("exit_code", [143, -15])
 def test_a_newcomer_that_dies_of_sigterm_has_left_on_a_notice(exit_code: int) -> None:
     job = Job().grown_to(1)
     job(Desired(slots(2)))

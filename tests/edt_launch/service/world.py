@@ -68,7 +68,8 @@ class World:
 
     def go(self, job: str, *states: State) -> None:
         for state in states:
-            self.store.jobs.move(job, state, "for the test", self.clock.now)
+            elastic = {"can_save": True} if state is State.RUNNING else {}
+            self.store.jobs.move(job, state, "for the test", self.clock.now, **elastic)
 
 
 def post_job(

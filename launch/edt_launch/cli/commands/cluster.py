@@ -6,7 +6,7 @@ from typer import Argument, Option
 
 from edt_launch.cli import model
 from edt_launch.cli.errors import MistakenError
-from edt_launch.cli.screen import show, terminal
+from edt_launch.cli.screen import note, show, terminal, visible
 from edt_launch.cli.session import AsJson, answer, complete_host, confirm, connect, print_json
 from edt_launch.cli.tables import changes_table, hosts_table, shares_table
 
@@ -28,11 +28,24 @@ def hosts(as_json: AsJson = False) -> None:
 def drain(
     host: Annotated[str, Argument(metavar="HOST", help="Its name.", autocompletion=complete_host)],
     undo: Annotated[bool, Option("--undo", help="Let workers come back.")] = False,
+    force: Annotated[
+        bool, Option("--force", help="Also end jobs that cannot save their work; they begin again elsewhere.")
+    ] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only show who would grow and shrink.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Give a host no new workers, and move away those that it has. For administrators."""
-    data = connect().call("POST", "hosts", host, "undrain" if undo else "drain")
+    """Give a host no new workers, and move away those that it has. For administrators.
+
+    Jobs that cannot save their work stay until they end, unless --force is given.
+    """
+    query = {name: True for name, is_given in (("force", force), ("dry_run", dry_run)) if is_given}
+    data = connect().call("POST", "hosts", host, "undrain" if undo else "drain", query=query or None)
+    if dry_run:
+        answer(data, as_json, lambda: changes_table(data, "no job would change now", *terminal()))
+        return
     confirm(data, as_json, f"{data['name']} {data['state']}")
+    for job in data.get("staying", ()) if not as_json else ():
+        note(f"{visible(job)}, and stays until it ends; to end it now: edt drain --force {data['name']}")
 
 
 def shares(

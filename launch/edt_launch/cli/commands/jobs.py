@@ -148,9 +148,15 @@ def stop(jobs: LiveJobs, as_json: AsJson = False) -> None:
     _ask("stop", jobs, as_json)
 
 
-def pause(jobs: LiveJobs, as_json: AsJson = False) -> None:
+def pause(
+    jobs: LiveJobs,
+    force: Annotated[
+        bool, Option("--force", help="Also jobs that cannot save their work; they begin again when resumed.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Have jobs save their state and give up their devices, until they are resumed."""
-    _ask("pause", jobs, as_json)
+    _ask("pause", jobs, as_json, {"force": True} if force else None)
 
 
 def resume(jobs: LiveJobs, as_json: AsJson = False) -> None:
@@ -170,11 +176,11 @@ def remove(
     confirm({"deleted": ids}, as_json, f"{', '.join(ids)} deleted")
 
 
-def _ask(verb: str, names: Sequence[str], as_json: bool) -> None:
+def _ask(verb: str, names: Sequence[str], as_json: bool, query: Json | None = None) -> None:
     """All names are looked up first: a mistyped one changes nothing."""
     service = connect()
     ids = [service.resolve(name) for name in names]
-    answers = [service.call("POST", "jobs", job_id, verb) for job_id in dict.fromkeys(ids)]
+    answers = [service.call("POST", "jobs", job_id, verb, query=query) for job_id in dict.fromkeys(ids)]
     if as_json:
         print_json({"jobs": answers})
         return

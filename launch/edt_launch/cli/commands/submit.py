@@ -4,6 +4,7 @@ import json
 import os
 import secrets
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -56,6 +57,18 @@ def submit(
     directory: Annotated[str | None, Option(help="The folder inside the code to run in.")] = None,
     checkpoint_interval: Annotated[float | None, Option(help="Seconds between checkpoints.")] = None,
     max_restarts: Annotated[int | None, Option(min=0, help="After all workers were lost.")] = None,
+    grace: Annotated[
+        float | None, Option(min=0, help="Seconds from SIGTERM to SIGKILL when it is told to end, else 30.")
+    ] = None,
+    no_warm_start: Annotated[
+        bool, Option("--no-warm-start", help="Start workers without a process that has imported torch.")
+    ] = False,
+    restartable: Annotated[
+        bool, Option("--restartable", help="It may be ended and begin again, though it cannot save its work.")
+    ] = False,
+    no_preempt: Annotated[
+        bool, Option("--no-preempt", help="Once it runs, it keeps its minimum, whoever else waits.")
+    ] = False,
     framework: Annotated[
         str | None,
         Option(help="Of a WMLA program: edtPyTorch, PyTorch or distPyTorch. COMMAND is its script."),
@@ -63,12 +76,13 @@ def submit(
     data_dir: Annotated[str | None, Option(help="DATA_DIR of a WMLA program.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Only show who would grow and shrink.")] = False,
     follow: Annotated[bool, Option("--follow", "-f", help="Show its output until it ends.")] = False,
+    wait: Annotated[bool, Option("--wait", "-W", help="Return when it ends, without its output.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Queue a job that runs COMMAND in a copy of this folder; prints its id.
 
     What .edtignore names (in the syntax of .gitignore) is not copied. Later edits do not change a queued job.
-    With --follow the exit code says whether the job succeeded.
+    With --follow and --wait the exit code is the job's own, or 1 if it failed without one.
     """
     spec = {
         "name": name or script_name(command), "command": command, "path": path, "directory": directory,
@@ -76,6 +90,8 @@ def submit(
         "environment": environment(variables or (), os.environ),
         "checkpoint_interval": checkpoint_interval, "max_restarts": max_restarts,
         "framework": framework, "data_dir": data_dir,
+        "grace": grace, "warm_start": False if no_warm_start else None,
+        "restartable": restartable or None, "preemptible": False if no_preempt else None,
     }  # fmt: skip
     if most is not None and most < least:
         raise MistakenError(f"--max {most} is less than --min {least}", "give a --max of at least --min")
@@ -109,8 +125,8 @@ def submit(
     if least > max(1, devices) and not as_json:
         has = f"the hosts that are up have {plural(devices, 'device')}"
         note(f"it waits: --min {least}, and {has}; edt set {job['id']} --min N")
-    if follow:
-        raise typer.Exit(_follow(service, job, as_json))
+    if follow or wait:
+        raise typer.Exit(_follow(service, job, as_json, shows_output=follow))
     if as_json:
         print_json(job)
         return
@@ -199,18 +215,22 @@ def _submitted(service: Service, body: Submission, pause: Callable[[float], None
     return service.submit(body, key=key)
 
 
-def _follow(service: Service, data: Json, as_json: bool) -> int:
+def _follow(service: Service, data: Json, as_json: bool, *, shows_output: bool) -> int:
     from edt_launch.cli.commands.logs import output, print_lines, say
 
     job_id = str(data["id"])
     note(f"{job_id}; Ctrl-C ends this view, not the job: edt stop {job_id}")
-    print_lines(output(service, job_id, follow=True, told=say), as_json)
+    lines = output(service, job_id, follow=True, told=say)
+    if shows_output:
+        print_lines(lines, as_json)
+    else:
+        deque(lines, maxlen=0)
     final = service.job(job_id)
     if as_json:
         print(json.dumps(final))
     job = model.job(final)
     note(conclusion(job))
-    return ExitCode.SUCCESS if job.state == "succeeded" else ExitCode.FAILED
+    return ExitCode.SUCCESS if job.state == "succeeded" else job.exit_code or ExitCode.FAILED
 
 
 def conclusion(job: Job) -> str:

@@ -13,10 +13,14 @@ from edt_launch.service.bus import Topic
 from edt_launch.service.context import Context
 from edt_launch.service.errors import NotFoundError
 from edt_launch.service.home import JOB_ID
+from edt_launch.service.losing import staying
 
 router = APIRouter(tags=["cluster"])
 
 Drained = cluster_schemas.Host | schemas.Changes
+Force = Annotated[
+    bool, Query(description="Also end jobs that cannot save their work; they begin again elsewhere.")
+]
 DryRun = Annotated[bool, Query(description="Only say what it would change.")]
 
 HostName = Annotated[str, Path(max_length=255, pattern=f"^{HOST}$", description="Name of a host.")]
@@ -51,8 +55,16 @@ def hosts(context: ContextDep, user: CurrentUser) -> Any:
 
 
 @router.post("/hosts/{name}/drain", response_model=Drained, dependencies=[PREVIEWED])
-def drain(context: ContextDep, user: CurrentAdmin, name: HostName, dry_run: DryRun = False) -> Any:
-    """Let a host's workers move away, and no new ones come."""
+def drain(
+    context: ContextDep, user: CurrentAdmin, name: HostName, dry_run: DryRun = False, force: Force = False
+) -> Any:
+    """Let a host's workers move away, and no new ones come.
+
+    Jobs that cannot save their work stay until they end, unless `force` is given.
+    """
+    if force and not dry_run:
+        kept = staying(context.store.jobs.live(), name, context.clock())
+        context.store.jobs.record({job: {"may_lose": True} for job in kept})
     return _drain(context, name, True, f"drained by {user.name}", dry_run)
 
 
@@ -83,4 +95,5 @@ def _drain(context: Context, name: str, is_draining: bool, reason: str, dry_run:
         raise NotFoundError(f"there is no host {name!r}", "GET /api/v1/hosts lists them: `edt hosts`")
     context.changed(Topic.HOSTS)
     hosts = [host for host in context.store.hosts.all() if host.name == name]
-    return views.hosts(hosts, context.store.jobs.holders())[0]
+    kept = staying(context.store.jobs.live(), name, context.clock()) if is_draining else {}
+    return views.hosts(hosts, context.store.jobs.holders())[0] | {"staying": list(kept.values())}

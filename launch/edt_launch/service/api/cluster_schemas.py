@@ -30,6 +30,9 @@ class Host(BaseModel):
     source: str = Field(description="Who knows of it.")
     reason: str = Field(description="Why it is down or draining; empty if it is up.")
     devices: list[Device]
+    staying: list[str] = Field(
+        default=[], description="After draining it: of each job that stays until it ends, what it would lose."
+    )
 
 
 class Hosts(BaseModel):

@@ -18,6 +18,7 @@ from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.explanation import explain
+from edt_launch.service.losing import loss
 from edt_launch.service.specification import JobChange, JobSpec, check_framework, check_sizes
 from edt_launch.service.states import State, Wanted
 from edt_launch.service.submission import Submission, remove_files
@@ -35,6 +36,10 @@ Key = Annotated[
 
 
 DryRun = Annotated[bool, Query(description="Only say what it would change.")]
+
+Force = Annotated[
+    bool, Query(description="Also where the work of a job that cannot save it is lost by that.")
+]
 
 Foreseen = schemas.Job | schemas.Changes
 FORESEEN: dict[int | str, dict[str, Any]] = {
@@ -142,8 +147,14 @@ def stop(context: ContextDep, user: CurrentUser, job_id: str, dry_run: DryRun = 
 
 
 @router.post("/jobs/{job_id}/pause", response_model=Foreseen, responses=FORESEEN, dependencies=[PREVIEWED])
-def pause(context: ContextDep, user: CurrentUser, job_id: str, dry_run: DryRun = False) -> Response:
+def pause(
+    context: ContextDep, user: CurrentUser, job_id: str, dry_run: DryRun = False, force: Force = False
+) -> Response:
     """Have a job save its state and give up its devices until it is resumed."""
+    lost = loss(context.job_of(job_id, user), context.clock())
+    if lost and not force and not dry_run:
+        then = "ends it, and it begins again when it is resumed"
+        raise ConflictError(f"{lost}: paused, it would begin again", f"edt pause --force {job_id} {then}")
     return _set_wanted(context, user, job_id, Wanted.PAUSE, dry_run)
 
 

@@ -69,6 +69,12 @@ class Job(BaseModel):
     size: int = Field(description="Workers that it has been given.")
     target: int = Field(description="Workers when all hand-overs are done.")
     share: float | None = Field(description="Its fair share, in devices.")
+    preemptible: bool = Field(description="Whether others may take all of its devices once it runs.")
+    can_save: bool = Field(
+        description="Whether it has come to an elastic function or has written a checkpoint; "
+        "before that nothing is taken from it, unless it is `restartable`."
+    )
+    restartable: bool = Field(description="Whether it may begin again though it cannot save its work.")
     submitted: float
     started: float | None
     ended: float | None
@@ -89,7 +95,7 @@ class Job(BaseModel):
     code_digest: str | None = Field(
         description="SHA-256 of the archive of its code; empty if it was copied from a folder."
     )
-    exit_code: int | None
+    exit_code: int | None = Field(description="Of its program; of `edt-launch` where no worker failed.")
     failure: str | None
     loss: float | None
 

@@ -87,7 +87,15 @@ def job(record: JobRecord, protected: float) -> Job:
         resized=record.resized,
         waiting_since=None if record.size else record.waiting_since or record.submitted,
         usage=Usage(record.service, record.entitlement, record.usage_at, record.attained),
+        preemption=preemption(record, can_save=record.can_save),
     )
+
+
+def preemption(record: JobRecord, *, can_save: bool) -> Preemption:
+    """What may be taken from a job while it runs: nothing if its work were lost, unless its user agrees."""
+    if not (can_save or record.restartable or record.may_lose):
+        return Preemption.NONE
+    return Preemption.TO_ZERO if record.preemptible else Preemption.TO_MIN
 
 
 def held(devices: Held) -> tuple[HostDevices, ...]:

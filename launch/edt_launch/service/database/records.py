@@ -111,7 +111,13 @@ class JobRecord:
         priority: its tier, higher ones are served first.
         environment: variables that its processes get besides.
         checkpoint_interval, max_restarts: options of `edt-launch`; None for its defaults.
+        grace: seconds from SIGTERM to SIGKILL when it is told to end.
+        warm_start: whether its workers are forked from a process that has imported what they need.
+        restartable: whether it may begin again from the start: its user says so.
+        preemptible: whether it may be suspended once it runs.
         framework, data_dir: of a WMLA program; None for any other, and for the default.
+        may_lose: whether somebody has agreed that what its present workers have done is lost.
+        can_save: whether what it has done outlives its workers, as far as is known.
         code_digest: SHA-256 of its code's archive; empty if it was copied from a folder.
         fingerprint: of the specification, to tell a repeated submission from another one.
         reason: why it is in its state, or has its size, for people.
@@ -150,8 +156,14 @@ class JobRecord:
     environment: Mapping[str, str] = field(default_factory=dict)
     checkpoint_interval: float | None = None
     max_restarts: int | None = None
+    grace: float = 30.0
+    warm_start: bool = True
+    restartable: bool = False
+    preemptible: bool = True
     framework: Str16 | None = None
     data_dir: str | None = None
+    may_lose: bool = False
+    can_save: bool = False
     wanted: Wanted = Wanted.RUN
     idempotency_key: Str128 | None = None
     code_digest: Str64 = ""
@@ -197,6 +209,12 @@ class JobRecord:
             return None
         least, most = self.notes[BOUNDS]
         return least, most
+
+    @property
+    def would_lose(self) -> bool:
+        """Whether its work would be lost with its workers, and nobody has agreed to that."""
+        is_safe = self.can_save or self.restartable or self.may_lose
+        return self.state in (State.STARTING, State.RUNNING) and not is_safe
 
     @property
     def trouble(self) -> str:
@@ -251,7 +269,7 @@ OBSERVED = frozenset(
         *("reason", "why", "exit_code", "failure", "started", "ended", "waiting_since", "running_since"),
         *("resized", "size", "target", "share", "generation", "held", "leaving"),
         *("launcher_pid", "launcher_started", "restarts", "resizes", "losses"),
-        *("step", "total_steps", "loss", "throughput"),
+        *("step", "total_steps", "loss", "throughput", "can_save", "may_lose"),
         *("service", "entitlement", "usage_at", "attained"),
         *("resize_cost", "start_cost", "speedup", "notes"),
     }

@@ -84,3 +84,22 @@ def test_stop_pause_and_resume_are_written_down(world: World) -> None:
     world.go(job, State.STOPPED)
     assert world.ann.post(f"/jobs/{job}/stop").status_code == 200
     assert world.ann.post(f"/jobs/{job}/pause").status_code == 409
+
+
+def test_work_that_cannot_be_saved_is_lost_by_force_only(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    world.go(job, State.STARTING, State.RUNNING)
+    since = world.clock.now - 754
+    values = {"can_save": False, "running_since": since, "size": 1, "held": (("node1", ("0",)),)}
+    world.store.jobs.record({job: values})
+    lost = f"{job} has run for 0:12:34 and cannot save its work"
+    refused = world.ann.post(f"/jobs/{job}/pause")
+    assert refused.status_code == 409
+    assert refused.json()["detail"] == f"{lost}: paused, it would begin again"
+    assert f"edt pause --force {job}" in refused.json()["next"]
+    assert world.admin.post("/hosts/node1/drain").json()["staying"] == [lost]
+    assert world.store.jobs.get(job).would_lose
+    assert world.admin.post("/hosts/node1/drain?force=1").json()["staying"] == []
+    assert world.store.jobs.get(job).may_lose
+    world.store.jobs.record({job: {"may_lose": False}})
+    assert world.ann.post(f"/jobs/{job}/pause?force=1").json()["wanted"] == "pause"

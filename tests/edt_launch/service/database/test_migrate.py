@@ -47,7 +47,18 @@ COLUMNS_SINCE = {
     "tokens": ("idle_until", "is_once", "scope", "used"),
     "searches": ("kind", "template", "total"),
     "allocations": ("leaving", "lost"),
-    "jobs": ("losses", "code_digest", "start_cost", "attained"),
+    "jobs": (
+        "losses",
+        "code_digest",
+        "start_cost",
+        "attained",
+        "restartable",
+        "preemptible",
+        "may_lose",
+        "can_save",
+        "grace",
+        "warm_start",
+    ),
 }
 
 

@@ -16,6 +16,7 @@ from edt_launch.service.api.forecast import effects
 from edt_launch.service.context import Context, may
 from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
+from edt_launch.service.losing import loss
 from edt_launch.service.specification import JobChange
 from edt_launch.service.states import Wanted
 from edt_launch.service.web import templating
@@ -38,7 +39,6 @@ WANTED = {"stop": Wanted.STOP, "pause": Wanted.PAUSE, "resume": Wanted.RUN}
 
 ACTS: Mapping[str, Callable[[Context, UserRecord, str, bool], Response]] = {
     "stop": rest.stop,
-    "pause": rest.pause,
     "resume": rest.resume,
 }
 
@@ -92,7 +92,8 @@ def ask(
     if action not in actions(shown):
         raise ConflictError(f"{job_id} is {shown['state']}", "look at its page for what can be done")
     changes = effects(context, [rest.wanting(job, WANTED[action])]) if action in WANTED else None
-    return templating.page(request, "act.html", view=question(shown, action, changes))
+    lost = loss(job, context.clock()) if action == "pause" else ""
+    return templating.page(request, "act.html", view=question(shown, action, changes, lost=lost))
 
 
 @router.post("/jobs/{job_id}/set")
@@ -147,10 +148,17 @@ def delete(context: ContextDep, user: CurrentUser, job_id: str, afterwards: Back
 
 @router.post("/jobs/{job_id}/{action}")
 def act(
-    context: ContextDep, user: CurrentUser, job_id: str, action: Literal["stop", "pause", "resume"]
+    context: ContextDep,
+    user: CurrentUser,
+    job_id: str,
+    action: Literal["stop", "pause", "resume"],
+    force: Annotated[bool, Form()] = False,
 ) -> Response:
-    """Stop, pause or resume a job."""
-    ACTS[action](context, user, job_id, False)
+    """Stop, pause or resume a job; `force` if the question said that its work would be lost."""
+    if action == "pause":
+        rest.pause(context, user, job_id, force=force)
+    else:
+        ACTS[action](context, user, job_id, False)
     return RedirectResponse(f"/jobs/{job_id}", 303)
 
 

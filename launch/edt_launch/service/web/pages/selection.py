@@ -16,6 +16,7 @@ from edt_launch.service.context import Context
 from edt_launch.service.database.account_records import UserRecord
 from edt_launch.service.database.records import JobRecord
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, ServiceError
+from edt_launch.service.losing import loss
 from edt_launch.service.specification import MOST_PRIORITY, JobChange
 from edt_launch.service.states import Wanted
 from edt_launch.service.web import templating
@@ -74,6 +75,7 @@ def act(
     priority: Annotated[str, Form(max_length=16)] = "",
     back: Annotated[Back, Form()] = "/jobs",
     foresee: Annotated[bool, Form()] = False,
+    force: Annotated[bool, Form()] = False,
 ) -> Response:
     """Do it, and go back to the list, or only say what would change; what could not be done is told."""
     records = _jobs(context, user, job or ())
@@ -90,7 +92,7 @@ def act(
     problems_met = []
     for one in records:
         try:
-            _acts(context, user, afterwards, changes)[action](one.id)
+            _acts(context, user, afterwards, changes, force=force)[action](one.id)
         except ServiceError as error:
             problems_met.append(f"{one.id}: {error.detail}")
     if problems_met:
@@ -106,11 +108,11 @@ def act(
 
 
 def _acts(
-    context: Context, user: UserRecord, afterwards: BackgroundTasks, changes: JobChange
+    context: Context, user: UserRecord, afterwards: BackgroundTasks, changes: JobChange, *, force: bool
 ) -> Mapping[str, Callable[[str], object]]:
     return {
         "stop": partial(rest.stop, context, user),
-        "pause": partial(rest.pause, context, user),
+        "pause": lambda job: rest.pause(context, user, job, force=force),
         "resume": partial(rest.resume, context, user),
         "delete": lambda job: rest.delete(context, user, job, afterwards),
         "priority": lambda job: rest.change(context, user, job, changes),
@@ -140,7 +142,10 @@ def _question(
         raise ConflictError(f"nothing that was chosen can be {views.DONE[action]}", "choose other jobs")
     foreseen = _foreseen(context, able, action, changes)
     shown = [answers.job(one) for one in able]
-    return views.question(action, shown, len(records) - len(able), foreseen, back, priority)
+    lost = [loss(one, context.clock()) for one in able] if action == "pause" else []
+    return views.question(
+        action, shown, len(records) - len(able), foreseen, back, priority, [*filter(None, lost)]
+    )
 
 
 def _foreseen(

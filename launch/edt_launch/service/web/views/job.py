@@ -100,6 +100,7 @@ def question(
     changes: Sequence[Json] | None = None,
     given: Mapping[str, str] | None = None,
     error: str = "",
+    lost: str = "",
 ) -> Question:
     """The question about an action.
 
@@ -109,6 +110,7 @@ def question(
         changes: of jobs' sizes that come of it, as REST foresees them; None if nobody can say.
         given: the values that its form was sent with.
         error: what was wrong with them.
+        lost: what would be lost by it; empty if nothing would.
     """
     values = given or settings(job)
     fields = [Field(name, label, values[name], name != "name") for name, label in LABELS.items()]
@@ -116,14 +118,17 @@ def question(
     return Question(
         "Change" if action == "set" else action.capitalize(),
         job["name"] or job["id"],
-        [effect(job, action), *sentences(changes)],
+        [
+            f"{lost}: it would begin again when it is resumed." if lost else effect(job, action),
+            *sentences(changes),
+        ],
         f"{address}/{action}",
         address,
         fields if action == "set" else (),
-        [("seen", json.dumps(settings(job)))] if action == "set" else (),
+        [("seen", json.dumps(settings(job)))] if action == "set" else [("force", "1")] if lost else (),
         error=error,
         can_foresee=action == "set",
-        command=_command(job["id"], action, given or {}, settings(job)),
+        command=_command(job["id"], action, given or {}, settings(job)) + (" --force" if lost else ""),
     )
 
 

@@ -240,7 +240,8 @@ def drain_action(state: str, is_admin: bool) -> str:
 
 
 DRAINS = {
-    "drain": "Its workers move to other hosts, or their jobs shrink, and no new ones come.",
+    "drain": "Its workers move to other hosts, or their jobs shrink, and no new ones come. Jobs that cannot "
+    "save their work stay until they end.",
     "undrain": "Workers may come to it again.",
 }
 

@@ -36,10 +36,11 @@ def question(
     changes: Sequence[Json] | None,
     back: str,
     priority: str | None = None,
+    lost: Sequence[str] = (),
 ) -> Question:
     """The question; `others` were chosen and cannot be done that to, `changes` come of it.
 
-    `priority` is what was written; None for what the jobs have.
+    `priority` is what was written; None for what the jobs have. `lost` is what would be lost by it.
     """
     is_priority = action == "priority"
     if priority is None:
@@ -54,13 +55,19 @@ def question(
         [
             ", ".join(names) + (f" and {more} more" if more else ""),
             EFFECTS[action],
+            *(f"{text}: it would begin again." for text in lost),
             *sentences(changes),
             *([left_out] if others else []),
         ],
         "/selected",
         back,
         [Field("priority", "Priority", priority, is_required=True)] if is_priority else (),
-        [("action", action), ("back", back), *(("job", job["id"]) for job in jobs)],
+        [
+            ("action", action),
+            ("back", back),
+            *([("force", "1")] if lost else []),
+            *(("job", job["id"]) for job in jobs),
+        ],
         button="Set the priority" if is_priority else "",
         can_foresee=is_priority,
     )

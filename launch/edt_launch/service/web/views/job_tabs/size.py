@@ -29,6 +29,7 @@ BINDINGS: Mapping[str | None, str] = {
     "hand-over": "devices that are being handed over",
     "admission": "the jobs before it",
     "fragments": "the numbers of workers that it can run with",
+    "kept": "that it cannot save its work",
 }
 """What binds, in words, by the names of `allocator.model.Binding`."""
 
