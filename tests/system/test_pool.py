@@ -1,6 +1,7 @@
 """Two users share four slots: real jobs, from the first submission to the last exit."""
 
 import os
+import shlex
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -85,3 +86,17 @@ def test_a_job_whose_launcher_is_killed_goes_on_until_it_is_stopped(pool: Pool) 
     pool.wish(job, Wanted.STOP)
     pool.until(lambda: pool.job(job).state is State.STOPPED)
     assert pool.overlaps() == []
+
+
+def test_a_program_that_cannot_save_keeps_its_slots_in_a_pool_to_its_own_exit_code(pool: Pool) -> None:
+    go = pool.out / "go"
+    wait = f"while [ ! -e {shlex.quote(str(go))} ]; do sleep 0.1; done; exit 143"
+    first = pool.submit_command("ann", 4, 4, ("sh", "-c", wait), warm_start=False)
+    pool.until(lambda: pool.job(first).state is State.RUNNING)
+    second = pool.submit_command("bob", 1, 1, ("true",), warm_start=False, priority=1)
+    pool.until(lambda: first in pool.job(second).reason)
+    assert pool.sizes() == {first: 4}
+    go.touch()
+    pool.until(lambda: pool.job(second).state is State.SUCCEEDED)
+    ended = pool.job(first)
+    assert (ended.state, ended.exit_code, ended.restarts) == (State.FAILED, 143, 0)

@@ -4,9 +4,9 @@ A job waits (`queued`) until it gets its minimum; `starting` until its first pro
 `running`.
 Two ways lead out of that and back: its owner pauses it (`pausing`, `paused`, and on resumption `queued`), or
 the allocator takes all its devices away (`suspending`, then `queued`); in both its state is saved before its
-workers leave, if it can. A live job that is to end for good is `stopping`. A job whose launcher is found dead without
-having said how it ended goes back to where it can be started from again: `queued`, or `paused` if that was
-wanted. The last three states are final.
+workers leave, if it can. A live job that is to end for good is `stopping`. A job whose launcher is found dead
+without having said how it ended goes back to where it can be started from again: `queued`, or `paused` if
+that was wanted. The last three states are final.
 
 What the user wants (`Wanted`) is kept apart from what is: the interface writes the one, the loop the other.
 """
