@@ -73,19 +73,27 @@ class TrainingDone:
     """The last epoch, and the final model is saved."""
 
 
+@dataclass(frozen=True)
+class Failed:
+    """An executor has raised an exception; `error` is it, and where."""
+
+    error: str
+
+
 Result = StepDone | Validated | EpochDone | TrainingDone
 Message = Begun | Result
-_KINDS: Mapping[str, type[Message]] = {
-    kind.__name__: kind for kind in (Begun, StepDone, Validated, EpochDone, TrainingDone)
+Record = Message | Failed
+_KINDS: Mapping[str, type[Record]] = {
+    kind.__name__: kind for kind in (Begun, Failed, StepDone, Validated, EpochDone, TrainingDone)
 }
 
 
-def encode(message: Message) -> bytes:
+def encode(message: Record) -> bytes:
     """One line of JSON."""
     return json.dumps({"is": type(message).__name__, **_fields(message)}).encode() + b"\n"
 
 
-def decode(line: bytes) -> Message:
+def decode(line: bytes) -> Record:
     """The message of a line.
 
     Raises:
@@ -164,7 +172,7 @@ class Means:
         self._sums = tuple(state["sums"])
 
 
-def _fields(message: Message) -> dict[str, Any]:
+def _fields(message: Record) -> dict[str, Any]:
     return {field.name: getattr(message, field.name) for field in dataclasses.fields(message)}
 
 

@@ -14,7 +14,6 @@ from types import TracebackType
 from edt_hvd.wmla import launching, process
 from edt_hvd.wmla.job_dir import JobDir, Start
 from edt_hvd.wmla.notebook import relay, remote
-from edt_hvd.wmla.process import Role
 from edt_hvd.wmla.program import FOREIGN, REFUSAL
 from edt_hvd.wmla.random_states import RandomStates
 
@@ -34,9 +33,9 @@ def main() -> None:
         return
     if launching.VARIABLE in os.environ:
         engines = int(os.environ.get(ENGINES_VARIABLE, "1"))
-        start = JobDir.of().begin(Start(path, arguments, os.getcwd(), engines, RandomStates.now()))
+        start = JobDir.of().begin(Start(engines, RandomStates.now()))
         start.random_states.restore()
-        process.become(Role.DRIVER, start)
+        process.begin(start)
     try:
         run(path, arguments)
     finally:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import torch
+from edt_hvd.wmla.train_call import describe
 
 from edt_hvd.wmla.job_dir import JobDir, Start
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.random_states import RandomStates
-from edt_hvd.wmla.train_call import describe
 from edt_hvd.wmla.train_config import TrainConfig
 from interpreters import Interpreters
 

@@ -1,8 +1,8 @@
 from pathlib import Path
 
 import pytest
-
 from edt_hvd.wmla.result_files import REPEATED, ResultReader, ResultWriter
+
 from edt_hvd.wmla.results import Begun, MiniBatch, StepDone, encode
 
 PLAN = Begun(1, 1)
