@@ -190,14 +190,19 @@ def _globals_of_main() -> dict[str, Any]:
     return vars(sys.modules["__main__"])
 
 
+_made: dict[str, types.ModuleType] = {}
+
+
 def _make_module(name: str, file: str, parent: types.ModuleType | None) -> types.ModuleType:
-    """An empty module, which is imported from now on wherever one of that name is."""
+    """An empty module, which is imported from now on wherever one of that name is; asked twice, the same."""
+    if name in _made:
+        return _made[name]
     is_package = Path(file).name == "__init__.py"
     spec = importlib.util.spec_from_file_location(
         name, file, submodule_search_locations=[str(Path(file).parent)] if is_package else None
     )
     assert spec is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    module = _made[name] = sys.modules[name] = importlib.util.module_from_spec(spec)
     if parent is not None:
         setattr(parent, name.rpartition(".")[2], module)
     return module

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import edt_hvd
-from edt_hvd.wmla.results import Begun, Deduplicator, Message, Record, Result, decode, encode
+from edt_hvd.wmla.results import END, Begun, Deduplicator, Message, Record, Result, decode, encode
 
 REPEATED = 64
 """Results that a generation's coordinator writes once more."""
@@ -65,4 +65,9 @@ class ResultReader:
             content = file.read()
         whole = content.rfind(b"\n") + 1  # the rest of a line follows, unless its writer has died
         self._read += whole
-        yield from map(decode, filter(None, content[:whole].splitlines()))
+        yield from (decode(line) for line in content[:whole].splitlines() if not _is_torn(line))
+
+
+def _is_torn(line: bytes) -> bool:
+    """Whether a line is empty, or the beginning of one whose writer has died."""
+    return not line or (line.startswith(b"{") and not line.endswith(END))

@@ -88,9 +88,13 @@ _KINDS: Mapping[str, type[Record]] = {
 }
 
 
+END = b', "end": true}'
+"""The end of a whole line."""
+
+
 def encode(message: Record) -> bytes:
     """One line of JSON."""
-    return json.dumps({"is": type(message).__name__, **_fields(message)}).encode() + b"\n"
+    return json.dumps({"is": type(message).__name__, **_fields(message), "end": True}).encode() + b"\n"
 
 
 def decode(line: bytes) -> Record:
@@ -101,7 +105,7 @@ def decode(line: bytes) -> Record:
     """
     try:
         fields = json.loads(line)
-        kind = _KINDS[fields.pop("is")]
+        kind, _ = _KINDS[fields.pop("is")], fields.pop("end")
         if kind is StepDone:
             return StepDone(**{**fields, "batches": tuple(map(_mini_batch, fields["batches"]))})
         if kind is Validated:
