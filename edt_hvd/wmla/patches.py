@@ -25,12 +25,13 @@ def patched() -> Iterator[str]:
     for name, module in sys.modules.copy().items():
         if name.partition(".")[0] == "torch" and isinstance(module, types.ModuleType):
             for key, value in list(vars(module).items()):
-                if isinstance(value, type) and value.__module__ == name:
+                is_class = issubclass(type(value), type)  # isinstance asks the object, which may warn
+                if is_class and value.__module__ == name:
                     parts = ((f"{name}.{key}.{part}", item) for part, item in list(vars(value).items()))
                     yield from (at for at, item in parts if _module_of(item) in own)
-                elif isinstance(value, types.FunctionType | type) and _module_of(value) in own:
+                elif _module_of(value) in own:
                     yield f"{name}.{key}"
 
 
 def _module_of(value: object) -> str | None:
-    return value.__module__ if isinstance(value, types.FunctionType) else None
+    return value.__module__ if type(value) is types.FunctionType else None

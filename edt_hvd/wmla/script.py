@@ -20,6 +20,9 @@ from edt_hvd.wmla.random_states import RandomStates
 ENGINES_VARIABLE = "EDT_WMLA_MAX_WORKERS"
 """Tells a driver how many executors its job may have."""
 
+SHOWN = ("DLI_WORK_DIR", "DATA_DIR", "RESULT_DIR", "LOG_DIR", "SAVED_MODEL_DIR", "DLI_EXECID", "FABRIC_HOME")
+"""Variables that a driver's output begins with: where everything is."""
+
 GLOO_PAUSE = 0.1
 """Seconds that the process of a gang lives on after its script: threads of its process group may have tensors
 of the last collective operation still, and Python's end before they let go of them aborts the process."""
@@ -36,6 +39,8 @@ def main() -> None:
         start = JobDir.of().begin(Start(engines, RandomStates.now()))
         start.random_states.restore()
         process.begin(start)
+        for name in SHOWN:
+            print(f"{name}={os.environ.get(name, '')}", flush=True)
     try:
         run(path, arguments)
     finally:

@@ -40,6 +40,10 @@ def test_what_a_script_does_before_train_happens_once(job: WmlaJob, tmp_path: Pa
         "the script begins",
         "the script ends",
     ]
+    assert [line.split("=")[0] for line in run.driver_printed.splitlines()[:4]] == [
+        *("DLI_WORK_DIR", "DATA_DIR", "RESULT_DIR", "LOG_DIR"),
+    ]
+    assert f"RESULT_DIR={run.folder}" in run.driver_printed
     assert len(run.rows()) == ONCE.mini_batches * ONCE.epochs
     check_servers(run)
     seed = json.loads((run.folder / "args.json").read_text())["seed"]

@@ -1,6 +1,6 @@
 """An elastic WMLA job: its driver, and the executors of each of the driver's trainings.
 
-The driver runs the script from beginning to end, every executor up to and through `train()`. A training has
+The driver runs the script from beginning to end; executors train what its `train()` hands over. A training has
 as many executors as the job has slots.
 """
 
