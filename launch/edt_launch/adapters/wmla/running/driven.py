@@ -1,7 +1,7 @@
 """An elastic WMLA job: its driver, and the executors of each of the driver's trainings.
 
-The driver runs the script from beginning to end; executors train what its `train()` hands over. A training has
-as many executors as the job has slots.
+The driver runs the script from beginning to end; executors train what its `train()` hands over. A training
+has as many executors as the job has slots.
 """
 
 import os
