@@ -16,6 +16,7 @@ import collections
 import functools
 import importlib
 import importlib.util
+import os
 import pickle
 import sys
 import sysconfig
@@ -35,7 +36,10 @@ from edt_hvd.wmla.errors import UnpicklableError
 
 Unpickler, load = pickle.Unpickler, pickle.load  # what torch.load asks its pickle_module for
 
-_PACKAGES = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), *edt_hvd.__path__)
+_PACKAGES = tuple(
+    os.path.join(folder, "")
+    for folder in (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), *edt_hvd.__path__)
+)
 
 _LEFT_OUT = frozenset({"__builtins__", "__cached__", "__loader__", "__spec__"})
 """Of a module's globals: the executor's import system makes them."""
@@ -50,12 +54,13 @@ _ANEW: Mapping[type, Any] = {
 
 def is_own(module: Any) -> bool:
     """Whether a module is the user's: Python source that is not among installed packages."""
-    file = getattr(module, "__file__", None)
-    if not isinstance(module, types.ModuleType) or not isinstance(file, str) or not file.endswith(".py"):
+    if not issubclass(type(module), types.ModuleType):  # isinstance asks the object, which may import more
         return False
-    path = Path(file)
-    is_installed = {"site-packages", "dist-packages"} & set(path.parts)
-    return not is_installed and not any(path.is_relative_to(folder) for folder in _PACKAGES)
+    file = vars(module).get("__file__")
+    if not isinstance(file, str) or not file.endswith(".py"):
+        return False
+    is_installed = f"{os.sep}site-packages{os.sep}" in file or f"{os.sep}dist-packages{os.sep}" in file
+    return not is_installed and not file.startswith(_PACKAGES)
 
 
 class Missing:
@@ -87,8 +92,8 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
         self._roots: Mapping[str, Any] = {}
         self._named: dict[str, Any] = {}
         """Functions and classes of the script that executors find by name, to pickle objects of theirs."""
-        own = {name: module for name, module in sys.modules.copy().items() if is_own(module)}
-        own.pop("__mp_main__", None)
+        modules = sys.modules.copy().items()
+        own = {name: each for name, each in modules if is_own(each) and each.__name__ == name}
         self._whole = {id(module): name for name, module in own.items() if name != "__main__"}
         self._own = {id(vars(module)): name for name, module in own.items()}
         self._own[id(vars(sys.modules["__main__"]))] = "__main__"
