@@ -29,7 +29,7 @@ BEGIN_ANEW = frozenset({"jemalloc_bg_thd"})
 """Threads that need not end for a fork: jemalloc, of pyarrow, prepares for it and does without them there."""
 
 RUNNER = "edt_hvd.wmla.executor"
-"""A module that runs the script which is its first argument."""
+"""A module that trains what the script which is its first argument has made."""
 
 
 def main(started: float, options: int) -> None:
@@ -93,7 +93,7 @@ def _find(request: Fork) -> ProgramImports:
 
 
 def _find_in_script(script: Path) -> ProgramImports:
-    """What the runner's script imports, and the runner's package; the runner itself runs as `__main__`."""
+    """What the script imports, and the package of the `RUNNER`, which itself runs as `__main__`."""
     found = imports.find(script, "", [str(script.resolve().parent), *sys.path])
     package = Import(RUNNER.rpartition(".")[0])
     return replace(found, installed=(package, *found.installed), mentions_us=True)

@@ -1,21 +1,21 @@
 """What programs for Watson Machine Learning Accelerator import, on `edt_hvd`'s public interface alone.
 
-One *driver* runs the script; `FabricModel.train` there has *executors* train, which are elastic workers,
-and calls the logger with their results. Executors run the script, too, up to and through `train`.
-Outside ``edt-launch --wmla`` both are one process.
+One *driver* runs the script; `FabricModel.train` there hands the program to *executors*, which are elastic
+workers, and calls the logger with their results. Outside ``edt-launch --wmla`` both are one process.
 
 ======================================  ===================================================================
 fabric_model                            `FabricModel`: the arguments, and who runs the training
 process, script, driving, launching     the driver, and how it has the launcher start executors
-executor, executing, write_guard, ...   an executor, before and at `train`
-job_dir, result_files, train_call       the files that driver and executors share, and what is compared
+handing, by_value, patches, executor    how executors are given what they train
+job_dir, result_file                    the files that driver and executors share
 program, train_config, training         what is trained, and how; the training itself
 results, logs                           what came of every mini-batch, and who is told
+notebook                                the kernel of a notebook as the driver
 ======================================  ===================================================================
 """
 
 from edt_hvd.wmla.callbacks import Callback, LoggerCallback
-from edt_hvd.wmla.errors import TrainingFailedError, UnsupportedError, WmlaError, WriteRefusedError
+from edt_hvd.wmla.errors import TrainingFailedError, UnpicklableError, UnsupportedError, WmlaError
 from edt_hvd.wmla.fabric_model import FabricModel
 from edt_hvd.wmla.logs.emetrics import EMetrics
 
@@ -25,7 +25,7 @@ __all__ = [
     "FabricModel",
     "LoggerCallback",
     "TrainingFailedError",
+    "UnpicklableError",
     "UnsupportedError",
     "WmlaError",
-    "WriteRefusedError",
 ]

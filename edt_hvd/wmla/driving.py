@@ -2,27 +2,29 @@
 
 import itertools
 import signal
+import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import wait
 from types import FrameType
 
 from typing_extensions import override
 
 import edt_hvd
-from edt_hvd.wmla import process
+from edt_hvd.wmla import handing
 from edt_hvd.wmla.errors import TrainingFailedError
-from edt_hvd.wmla.job_dir import JobDir, Start, TrainingDir
+from edt_hvd.wmla.handing import Settings
+from edt_hvd.wmla.job_dir import JobDir, TrainingDir
 from edt_hvd.wmla.launching import Launcher, executor_program
 from edt_hvd.wmla.logs.result_log import ResultLog
+from edt_hvd.wmla.patches import warn_of_patches
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.random_states import RandomStates
-from edt_hvd.wmla.result_files import ResultReader
-from edt_hvd.wmla.results import Message
-from edt_hvd.wmla.train_call import describe
+from edt_hvd.wmla.result_file import ResultReader
+from edt_hvd.wmla.results import Begun, Failed, Message
 from edt_hvd.wmla.train_config import ScaleUp, TrainConfig, executors_wanted
 from edt_hvd.wmla.training import outcome
 from edt_hvd.wmla.training.engine import Engine, ResultSink, move
@@ -47,9 +49,9 @@ def train_in_executors(
     launcher: Launcher,
     scale_up: ScaleUp | None,
     *,
-    start: Start | None = None,
+    settings: Settings | None = None,
+    script: str = "",
     job: JobDir | None = None,
-    from_here: bool = False,
 ) -> None:
     """Have edt-launch run executors, and call the loggers with their results.
 
@@ -58,45 +60,86 @@ def train_in_executors(
         make_result_log: makes the log of the results.
         launcher: runs the executors.
         scale_up: asked for the number of executors before every epoch.
-        start, job: how the script was started, and the job's folder; default: this driver's.
-        from_here: have the executors begin with the program's state here, not with what their script makes.
+        settings, script, job: for the executors; default: this driver's.
 
     Raises:
+        UnpicklableError: a part of the program cannot be sent to executors; none was started.
         TrainingFailedError: they ended without success, or edt-launch is gone.
     """
-    start = start or process.start()
     folder = (job or JobDir.of()).training(next(_numbers))
-    limit = config.max_workers
+    folder.begin()
+    warn_of_patches()
+    digest = handing.write(folder, program, config, settings or Settings.now())
+    limit = Limit(launcher, config.max_workers)
 
     def before_epoch(epoch: int) -> None:
-        nonlocal limit
-        if scale_up is None or epoch >= config.epochs:
-            return
-        wanted = executors_wanted(scale_up, epoch, config.max_workers)
-        if wanted is not None and wanted != limit:
-            limit = wanted
-            launcher.limit(limit)
+        if scale_up is not None and epoch < config.epochs:
+            limit.wanted = executors_wanted(scale_up, epoch, config.max_workers) or limit.wanted
+            limit.tell()
 
     result_log = make_result_log(before_epoch)
-    folder.begin(describe(program, config))
-    if from_here:
-        outcome.save_here(folder.initial, program, config.epochs)
     try:
-        launcher.train(folder.number, executor_program(start.script, folder.path), config.max_workers)
+        command = executor_program(script or sys.argv[0], folder.path, digest)
+        launcher.train(folder.number, command, config.max_workers)
         before_epoch(0)
-        _follow(launcher, folder, result_log)
+        _follow(launcher, folder, result_log, limit)
         result_log.end()
-    except BaseException as error:
-        folder.outcome.unlink(missing_ok=True)  # executors of a later call take this one for failed, too
-        if not isinstance(error, TrainingFailedError):
+    except BaseException:
+        with suppress(TrainingFailedError):  # edt-launch is gone
             launcher.cancel(folder.number)
         raise
     outcome.load(folder.outcome, program, config.epochs)
 
 
-def _follow(launcher: Launcher, folder: TrainingDir, result_log: ResultLog) -> None:
+class Limit:
+    """How many executors are of use at most: edt-launch is told when that changes."""
+
+    def __init__(self, launcher: Launcher, most: int) -> None:
+        self._launcher = launcher
+        self._told = most
+        self.wanted = most
+        """What the program wants."""
+        self.useful = most
+        """Mini-batches of a step."""
+
+    def tell(self) -> None:
+        """Tell edt-launch, if it does not know."""
+        most = min(self.wanted, self.useful)
+        if most != self._told:
+            self._told = most
+            self._launcher.limit(most)
+
+
+class Follower:
+    """Takes the results of a training.
+
+    Raises:
+        TrainingFailedError: from `take`; executors have failed twice in the same way.
+    """
+
+    def __init__(self, folder: TrainingDir, result_log: ResultLog, limit: Limit) -> None:
+        self._results = ResultReader(folder.results)
+        self._result_log = result_log
+        self._limit = limit
+        self._failures: set[str] = set()
+
+    def take(self) -> None:
+        """Take what is new."""
+        for message in self._results.new():
+            if isinstance(message, Failed):
+                if message.error in self._failures:
+                    raise TrainingFailedError(f"executors failed twice in the same way: {message.error}")
+                self._failures.add(message.error)
+                continue
+            if isinstance(message, Begun):
+                self._limit.useful = min(self._limit.useful, message.batches)
+                self._limit.tell()
+            self._result_log.take(message)
+
+
+def _follow(launcher: Launcher, folder: TrainingDir, result_log: ResultLog, limit: Limit) -> None:
     """Take the executors' results until they have ended; raises `TrainingFailedError` without success."""
-    results = ResultReader(folder.path)
+    follower = Follower(folder, result_log, limit)
     ended: Ended | None = None
     is_last = False
     with _termination() as is_terminated:
@@ -104,17 +147,17 @@ def _follow(launcher: Launcher, folder: TrainingDir, result_log: ResultLog) -> N
             if wait([launcher.fileno()], LOOK_INTERVAL):
                 ended = launcher.receive(folder.number)
             is_last = is_terminated()
-            _take(results, result_log)
+            follower.take()
     assert ended is not None, "SIGTERM has ended this process"
     if ended.exit_code != 0:
         raise TrainingFailedError(
             f"the training ended with exit code {ended.exit_code}: "
             f"{ended.message or 'see the logs of the executors'}"
         )
-    _complete(folder, results, result_log)
+    _complete(folder, follower, result_log)
 
 
-def _complete(folder: TrainingDir, results: ResultReader, result_log: ResultLog) -> None:
+def _complete(folder: TrainingDir, follower: Follower, result_log: ResultLog) -> None:
     """Wait for what is in the file system, but not seen here yet.
 
     Raises:
@@ -123,7 +166,7 @@ def _complete(folder: TrainingDir, results: ResultReader, result_log: ResultLog)
     until = time.monotonic() + UNSEEN
     while not (result_log.is_complete and folder.outcome.exists()) and time.monotonic() < until:
         time.sleep(LOOK_INTERVAL)
-        _take(results, result_log)
+        follower.take()
     if not folder.outcome.exists():
         raise TrainingFailedError(
             f"the executors ended with exit code 0, but {UNSEEN:g} s later there is no {folder.outcome}: "
@@ -131,15 +174,10 @@ def _complete(folder: TrainingDir, results: ResultReader, result_log: ResultLog)
         )
     if not result_log.is_complete:
         warnings.warn(
-            f"the last results of the training are not in {results.folder} {UNSEEN:g} s after its end; the "
+            f"the last results of the training are not in {folder.results} {UNSEEN:g} s after its end; the "
             "model has them, the logger does not",
             stacklevel=2,
         )
-
-
-def _take(results: ResultReader, result_log: ResultLog) -> None:
-    for message in results.new():
-        result_log.take(message)
 
 
 @contextmanager

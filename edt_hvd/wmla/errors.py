@@ -3,7 +3,7 @@
     edt_hvd.EdtError
     └── WmlaError
         ├── UnsupportedError      a program for a framework that EDT does not train
-        ├── WriteRefusedError     a script writes shared files in an executor, before `train`
+        ├── UnpicklableError      something that executors need cannot be sent to them
         └── TrainingFailedError   the executors ended without success
 
 Bad arguments raise the built-in `ValueError` or `TypeError`.
@@ -23,15 +23,8 @@ class UnsupportedError(WmlaError):
     """The program is for a framework that EDT does not train."""
 
 
-class WriteRefusedError(WmlaError):
-    """A script writes shared files in an executor, before `FabricModel.train`."""
-
-    def __init__(self, verb: str, path: str, line: str) -> None:
-        super().__init__(
-            f"{line} {verb} {path} outside of train(): every executor runs the script up to there, so "
-            "it would happen once more in each; do it after the last train(), or only where "
-            'os.environ.get("EDT_WMLA_ROLE") != "executor"'
-        )
+class UnpicklableError(WmlaError):
+    """Something that executors need cannot be sent to them."""
 
 
 class TrainingFailedError(WmlaError):

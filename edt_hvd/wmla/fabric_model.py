@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from edt_hvd.wmla import driving, executing, process, program
+from edt_hvd.wmla import driving, process, program
 from edt_hvd.wmla.kernel import kernel_shell
 from edt_hvd.wmla.launching import Launcher
 from edt_hvd.wmla.logs.console import Console
@@ -111,7 +111,7 @@ class FabricModel:
         scaleup_function: ScaleUp | None = None,
         **others: Any,
     ) -> None:
-        """Train; returns when it is done, and the model has the final weights. Executors end here.
+        """Train; returns when it is done, and the model has the final weights.
 
         Args:
             epoch_number: passes over the training set.
@@ -156,9 +156,7 @@ class FabricModel:
             usual_engines=1 if role is Role.ALONE else process.start().engines,
         )
         program.check_callable("scaleup_function", scaleup_function)
-        if role is Role.EXECUTOR:
-            executing.current().train(self._program, config)
-        elif role is Role.DRIVER:
+        if role is Role.DRIVER:
             launcher = Launcher.of(os.environ)
             try:
                 driving.train_in_executors(
@@ -166,8 +164,8 @@ class FabricModel:
                 )
             finally:
                 launcher.close()
-        elif process.VARIABLE not in os.environ and (shell := kernel_shell()) is not None:
-            training.train(shell, self._program, config, self._result_log, scaleup_function)
+        elif process.VARIABLE not in os.environ and kernel_shell() is not None:
+            training.train(self._program, config, self._result_log, scaleup_function)
         else:
             _say_ignored(
                 "edt-launch --wmla alone changes the number of workers", scaleup_function=scaleup_function
@@ -192,8 +190,6 @@ class FabricModel:
         if not saving.model_path(folder, saving.FINAL).exists():
             raise FileNotFoundError(f"no trained model in {folder / 'train'}; call train() first")
         path = Path(out_dir or "/tmp", f"{_exec_id()}.zip")
-        if process.role() is Role.EXECUTOR:  # whose script goes on to a later train(): the driver has made it
-            return path
         path.parent.mkdir(parents=True, exist_ok=True)
         results = Path(os.environ.get("RESULT_DIR", "."), "val_dict_list.json")
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -1,21 +1,20 @@
 """The files that driver and executors of a job share, below ``RESULT_DIR/run/wmla``.
 
-==============================  ================  ======================================================
-start.json                      by the driver     how the script was started
-training-N/train.json           by the driver     what the script's N-th call of `train` trains
-training-N/results.K.jsonl      by a coordinator  what came of every mini-batch; one file a generation
-training-N/outcome.pt           by a coordinator  what the training leaves behind for the script
-training-N/initial.pt           by a kernel       what the training of a notebook begins with
-==============================  ================  ======================================================
+==========================  ================  =========================================================
+start                       by the driver     how the script was started first
+training-N/program          by the driver     what the script's N-th call of `train` trains
+training-N/settings.json    by the driver     of the script's process, for those of the executors
+training-N/results.jsonl    by coordinators   what came of every mini-batch
+training-N/outcome.pt       by a coordinator  what the training leaves behind for the script
+==========================  ================  =========================================================
 """
 
-import json
 import os
+import pickle
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from edt_hvd.wmla.atomic_file import replacing
 from edt_hvd.wmla.errors import WmlaError
@@ -24,19 +23,13 @@ from edt_hvd.wmla.random_states import RandomStates
 
 @dataclass(frozen=True)
 class Start:
-    """How the script of a job was started.
+    """How the script of a job was started first.
 
     Attributes:
-        script: its absolute path.
-        arguments: of its command line, after the path.
-        directory: the working directory.
-        engines: the most executors that the job might have when it was started first.
-        random_states: before the first statement, when it was started first.
+        engines: the most executors that the job might have.
+        random_states: before the first statement.
     """
 
-    script: str
-    arguments: tuple[str, ...]
-    directory: str
     engines: int
     random_states: RandomStates
 
@@ -59,44 +52,29 @@ class JobDir:
         return cls(Path(os.path.abspath(environ["RESULT_DIR"]), "run", "wmla"))
 
     def begin(self, start: Start) -> Start:
-        """Note how the script is started; a job that goes on keeps its random states and engines.
+        """Note how the script is started; a job that goes on is started as it was first.
 
         Raises:
             WmlaError: an earlier note cannot be read.
         """
-        if self._start.exists():
-            first = self.read()
-            start = replace(start, random_states=first.random_states, engines=first.engines)
+        path = self.path / "start"
+        if path.exists():
+            try:
+                first = pickle.loads(path.read_bytes())
+                return Start(first.engines, first.random_states)
+            except Exception as error:
+                raise WmlaError(
+                    f"{path} cannot be read ({type(error).__name__}: {error}); without it the job cannot go "
+                    "on: start it with another result folder"
+                ) from error
         self.path.mkdir(parents=True, exist_ok=True)
-        content = {**vars(start), "random_states": start.random_states.as_json()}
-        with replacing(self._start) as file:
-            file.write(json.dumps(content).encode())
+        with replacing(path) as file:
+            file.write(pickle.dumps(start))
         return start
-
-    def read(self) -> Start:
-        """What `begin` has noted.
-
-        Raises:
-            WmlaError: there is nothing, or it cannot be read.
-        """
-        try:
-            content: dict[str, Any] = json.loads(self._start.read_bytes())
-            states = RandomStates.from_json(content["random_states"])
-            arguments = tuple(content["arguments"])
-            return Start(**{**content, "arguments": arguments, "random_states": states})
-        except (OSError, ValueError, LookupError, TypeError) as error:
-            raise WmlaError(
-                f"{self._start} cannot be read ({type(error).__name__}: {error}); without it the job cannot "
-                "go on: start it with another result folder"
-            ) from error
 
     def training(self, number: int) -> "TrainingDir":
         """The folder of the script's `number`-th call of `train`, from 1."""
         return TrainingDir(self.path / f"training-{number}")
-
-    @property
-    def _start(self) -> Path:
-        return self.path / "start.json"
 
 
 @dataclass(frozen=True)
@@ -111,29 +89,27 @@ class TrainingDir:
         return int(self.path.name.rpartition("-")[2])
 
     @property
-    def job(self) -> JobDir:
-        """The folder of its job."""
-        return JobDir(self.path.parent)
+    def program(self) -> Path:
+        """The file of what is trained."""
+        return self.path / "program"
+
+    @property
+    def settings(self) -> Path:
+        """The file of the settings of the script's process."""
+        return self.path / "settings.json"
+
+    @property
+    def results(self) -> Path:
+        """The file of the results."""
+        return self.path / "results.jsonl"
 
     @property
     def outcome(self) -> Path:
         """The file of what the training leaves behind: there once it is done."""
         return self.path / "outcome.pt"
 
-    @property
-    def initial(self) -> Path:
-        """The file of what the training begins with, if that is not what the script makes."""
-        return self.path / "initial.pt"
-
-    def begin(self, call: Mapping[str, str]) -> None:
-        """Make the folder anew, for a training that `train_call.describe` describes."""
+    def begin(self) -> None:
+        """Make the folder anew."""
         if self.path.exists():
             shutil.rmtree(self.path)
         self.path.mkdir(parents=True)
-        with replacing(self.path / "train.json") as file:
-            file.write(json.dumps(dict(call)).encode())
-
-    def call(self) -> Mapping[str, str]:
-        """The description that `begin` was given."""
-        content: dict[str, str] = json.loads((self.path / "train.json").read_bytes())
-        return content

@@ -16,9 +16,9 @@ VARIABLE = "EDT_WMLA_LAUNCHER"
 GONE = "edt-launch is gone, and the executors with it; its log says why"
 
 
-def executor_program(script: str, folder: Path) -> list[str]:
-    """The command of an executor: `script` up to the training that `folder` is of."""
-    return [sys.executable, "-m", "edt_hvd.wmla.executor", script, str(folder)]
+def executor_program(script: str, folder: Path, digest: str) -> list[str]:
+    """The command of an executor of the training in `folder`, which `script` has asked for."""
+    return [sys.executable, "-m", "edt_hvd.wmla.executor", script, str(folder), digest]
 
 
 class Launcher:

@@ -1,16 +1,15 @@
 """Which part of a WMLA job this process has.
 
-========  ===============================================  ==============================================
-role      started by                                       `FabricModel.train` there
-========  ===============================================  ==============================================
-driver    ``edt-launch --wmla``                            has executors train, and calls the logger
-executor  edt-launch, when the driver asks for executors   trains with the others; the process ends there
-alone     the kernel of a notebook                         starts edt-launch, and is the driver meanwhile
-alone     anything else: python, mpirun, ...               trains in this process, with others if any
-========  ===============================================  ==============================================
+======  ===========================  ===================================================================
+role    started by                   `FabricModel.train` there
+======  ===========================  ===================================================================
+driver  ``edt-launch --wmla``        has executors train, and calls the logger
+alone   the kernel of a notebook     starts edt-launch, and is the driver meanwhile
+alone   anything else: python, ...   trains in this process, with others if any
+======  ===========================  ===================================================================
 
-``EDT_WMLA_ROLE`` says which in the environment of drivers and executors, for scripts to look at, too. Set to
-``alone`` before a kernel starts, it has that train by itself.
+``EDT_WMLA_ROLE`` says which in the environment, also ``executor`` in those that train for a driver: they run
+no script. Set to ``alone`` before a kernel starts, it has that train by itself.
 """
 
 import os
@@ -47,22 +46,22 @@ def role(environ: Mapping[str, str] = os.environ) -> Role:
         raise WmlaError(f"{VARIABLE}={environ[VARIABLE]!r} is none of {names}; unset it") from None
 
 
-def become(own: Role, start: Start) -> None:
-    """Let this process be the driver or an executor of a job whose script was started like that."""
+def begin(start: Start) -> None:
+    """Let this process be the driver of a job whose script was started like that."""
     global _start
     _start = start
-    os.environ[VARIABLE] = own
+    os.environ[VARIABLE] = Role.DRIVER
 
 
 def start() -> Start:
-    """How the script of this driver or executor was started.
+    """How the script of this driver was started.
 
     Raises:
-        WmlaError: this process is a child of one.
+        WmlaError: this process is no driver.
     """
     if _start is None:
         raise WmlaError(
-            f"this process has {VARIABLE}={os.environ[VARIABLE]} from another one; unset {VARIABLE} in "
-            "processes that the script starts"
+            f"this process has {VARIABLE}={os.environ[VARIABLE]} from another one, and train() is for the "
+            f"script itself; unset {VARIABLE} in processes that train by themselves"
         )
     return _start

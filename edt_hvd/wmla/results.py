@@ -73,19 +73,31 @@ class TrainingDone:
     """The last epoch, and the final model is saved."""
 
 
+@dataclass(frozen=True)
+class Failed:
+    """An executor has raised an exception; `error` is it, and where."""
+
+    error: str
+
+
 Result = StepDone | Validated | EpochDone | TrainingDone
 Message = Begun | Result
-_KINDS: Mapping[str, type[Message]] = {
-    kind.__name__: kind for kind in (Begun, StepDone, Validated, EpochDone, TrainingDone)
+Record = Message | Failed
+_KINDS: Mapping[str, type[Record]] = {
+    kind.__name__: kind for kind in (Begun, Failed, StepDone, Validated, EpochDone, TrainingDone)
 }
 
 
-def encode(message: Message) -> bytes:
+END = b', "end": true}'
+"""The end of a whole line."""
+
+
+def encode(message: Record) -> bytes:
     """One line of JSON."""
-    return json.dumps({"is": type(message).__name__, **_fields(message)}).encode() + b"\n"
+    return json.dumps({"is": type(message).__name__, **_fields(message), "end": True}).encode() + b"\n"
 
 
-def decode(line: bytes) -> Message:
+def decode(line: bytes) -> Record:
     """The message of a line.
 
     Raises:
@@ -93,7 +105,7 @@ def decode(line: bytes) -> Message:
     """
     try:
         fields = json.loads(line)
-        kind = _KINDS[fields.pop("is")]
+        kind, _ = _KINDS[fields.pop("is")], fields.pop("end")
         if kind is StepDone:
             return StepDone(**{**fields, "batches": tuple(map(_mini_batch, fields["batches"]))})
         if kind is Validated:
@@ -164,7 +176,7 @@ class Means:
         self._sums = tuple(state["sums"])
 
 
-def _fields(message: Message) -> dict[str, Any]:
+def _fields(message: Record) -> dict[str, Any]:
     return {field.name: getattr(message, field.name) for field in dataclasses.fields(message)}
 
 

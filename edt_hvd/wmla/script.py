@@ -14,12 +14,14 @@ from types import TracebackType
 from edt_hvd.wmla import launching, process
 from edt_hvd.wmla.job_dir import JobDir, Start
 from edt_hvd.wmla.notebook import relay, remote
-from edt_hvd.wmla.process import Role
 from edt_hvd.wmla.program import FOREIGN, REFUSAL
 from edt_hvd.wmla.random_states import RandomStates
 
 ENGINES_VARIABLE = "EDT_WMLA_MAX_WORKERS"
 """Tells a driver how many executors its job may have."""
+
+SHOWN = ("DLI_WORK_DIR", "DATA_DIR", "RESULT_DIR", "LOG_DIR", "SAVED_MODEL_DIR", "DLI_EXECID", "FABRIC_HOME")
+"""Variables that a driver's output begins with: where everything is."""
 
 GLOO_PAUSE = 0.1
 """Seconds that the process of a gang lives on after its script: threads of its process group may have tensors
@@ -34,9 +36,11 @@ def main() -> None:
         return
     if launching.VARIABLE in os.environ:
         engines = int(os.environ.get(ENGINES_VARIABLE, "1"))
-        start = JobDir.of().begin(Start(path, arguments, os.getcwd(), engines, RandomStates.now()))
+        start = JobDir.of().begin(Start(engines, RandomStates.now()))
         start.random_states.restore()
-        process.become(Role.DRIVER, start)
+        process.begin(start)
+        for name in SHOWN:
+            print(f"{name}={os.environ.get(name, '')}", flush=True)
     try:
         run(path, arguments)
     finally:

@@ -7,17 +7,16 @@ import re
 import torch
 
 _set_num_threads = torch.set_num_threads
-_is_set_by_script = False
 
 
 @functools.wraps(_set_num_threads)
 def _note_and_set(number: int) -> None:
-    """Note that the script has chosen; the number may be the one that torch has chosen, too."""
-    global _is_set_by_script
+    """Note what the script has chosen; the number may be the one that torch has chosen, too."""
     _set_num_threads(number)
-    _is_set_by_script = True
+    vars(_note_and_set)["chosen"] = number
 
 
+vars(_note_and_set)["chosen"] = None
 torch.set_num_threads = _note_and_set  # type: ignore[assignment]  # a function all the same
 
 
@@ -37,7 +36,7 @@ def make_deterministic() -> None:
     torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.deterministic = True
     torch.backends.cudnn.benchmark = False
-    if not _is_set_by_script:
+    if vars(_note_and_set)["chosen"] is None:
         _set_num_threads(threads)
 
 

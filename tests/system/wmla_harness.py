@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import torch
 import edt_hvd.wmla
 from edt_hvd.digests import digest
 from harness import ElasticJob
-from wmla_programs import IMAGES, Program, make_pictures
+from wmla_programs import IMAGES, ONCE, Program, make_pictures, pack_pictures
 
 PACE = 0.5
 """Seconds that one worker needs for an effective batch while the data's storage is slow."""
@@ -153,11 +154,13 @@ def job_in(folder: Path, program: Program) -> WmlaJob:
     data.mkdir(parents=True)
     if program.name == IMAGES.name:
         make_pictures(data)
+    if program.name == ONCE.name:
+        pack_pictures(data)
     return WmlaJob(folder / "a job's folder", data)
 
 
-def train_plainly(folder: Path, program: Program) -> Plain:
-    """A whole run in one process without edt-launch.
+def train_plainly(folder: Path, program: Program, *arguments: str) -> Plain:
+    """A whole run in one process without edt-launch; with more arguments.
 
     As under python, but that torchvision can be imported first.
     """
@@ -176,7 +179,7 @@ def train_plainly(folder: Path, program: Program) -> Plain:
         "RESULT_DIR": str(job.results),
     }
     done = subprocess.run(
-        [sys.executable, "-m", "edt_hvd.wmla.script", str(script), *program.arguments],
+        [sys.executable, "-m", "edt_hvd.wmla.script", str(script), *program.arguments, *arguments],
         cwd=script.parent,
         env=os.environ | environment | dict(program.environment),
         stdin=subprocess.DEVNULL,
@@ -189,12 +192,12 @@ def train_plainly(folder: Path, program: Program) -> Plain:
     return Plain(job.results / "model" / "train", log.read_text())
 
 
-def train_resized(job: WmlaJob, program: Program) -> Trained:
-    """A run with two workers, then three, then one."""
+def train_resized(job: WmlaJob, program: Program, sizes: Sequence[int] = (2, 3, 1)) -> Trained:
+    """A run with two workers, then three, then one, or with other numbers."""
     job.slow(program)
-    job.allocate(2)
+    job.allocate(sizes[0])
     job.start_program(program, *program.arguments)
-    for size in (2, 3, 1):
+    for size in sizes:
         job.allocate(size)
         job.until_size(size)
         done = len(job.logged())

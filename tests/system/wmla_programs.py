@@ -104,6 +104,20 @@ STATEFUL = Program(
     printed=(),
 )
 """Trains three times; see its script."""
+ONCE = Program(
+    "once",
+    "main.py",
+    ships=(),
+    arguments=("--epochs", "6"),
+    environment=(),
+    samples=244,
+    batch_size=16,
+    interval=3,
+    epochs=6,
+    epochs_kept=(1, 2, 3, 4, 5, 6),
+    printed=("once: the script ends",),
+)
+"""Does before `train()` what must not happen twice; see its script."""
 ELASTIC = (IMAGES, DIGITS, STEPS)
 
 
@@ -118,3 +132,9 @@ def make_pictures(folder: Path) -> None:
             image = torch.rand(3, 12, 12, generator=generator) * 0.5
             image[index % 2] += 0.3
             save_image(image, place / f"{index:03}.png")
+
+
+def pack_pictures(folder: Path) -> None:
+    """The pictures as an archive."""
+    make_pictures(folder / "pictures")
+    shutil.make_archive(str(folder / "pictures"), "zip", folder / "pictures")

@@ -6,7 +6,6 @@ Which way follows from the names of a method's parameters: ``metrics`` first, or
 import inspect
 import json
 import os
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,8 @@ from typing import Any
 from typing_extensions import override
 
 from edt_hvd.wmla.callbacks import LoggerCallback
-from edt_hvd.wmla.logs.emetrics import EMetrics, log_folder
+from edt_hvd.wmla.logs.elog import ELog
+from edt_hvd.wmla.logs.emetrics import EMetrics
 
 Metrics = Mapping[str, float]
 """``loss``, ``accuracy`` in percent, and the program's own metrics by name."""
@@ -118,17 +118,18 @@ class DefaultLogger(LoggerCallback):
     def log_train_metrics(self, metrics: Metrics, iteration: int, epoch: int) -> None:
         self._steps = iteration
         loss, accuracy = metrics["loss"], metrics["accuracy"] / 100
-        self._write(
-            f"Train,\tTimestamp: {_milliseconds()},\tGlobal steps: {self._steps},\tIteration: {iteration},"
-            f"\tLoss: {loss:.5f},\tAccuracy: {accuracy:.5f}"
-        )
+        if "LOG_DIR" in os.environ:
+            with ELog.open() as log:
+                log.recordTrain("Train", iteration, self._steps, loss, accuracy)
         self._record(EMetrics.TRAIN_GROUP, iteration, metrics)
         self._train_losses.append({"steps": iteration, "loss": loss})
 
     @override
     def log_test_metrics(self, metrics: Metrics, iteration: int, epoch: int) -> None:
         loss, accuracy = metrics["loss"], metrics["accuracy"] / 100
-        self._write(f"Test,\tTimestamp: {_milliseconds()},\tLoss: {loss:.5f},\tAccuracy: {accuracy:.5f}")
+        if "LOG_DIR" in os.environ:
+            with ELog.open() as log:
+                log.recordTest("Test", loss, accuracy)
         self._record(EMetrics.TEST_GROUP, self._steps, metrics)
         self._test_losses.append({"steps": self._steps, "loss": loss})
 
@@ -139,16 +140,7 @@ class DefaultLogger(LoggerCallback):
             path = Path(os.environ["RESULT_DIR"], "val_dict_list.json")
             path.write_text(json.dumps(losses), encoding="utf-8")
 
-    def _write(self, text: str) -> None:
-        if "LOG_DIR" in os.environ:
-            with (log_folder() / "stdout").open("a", encoding="utf-8") as file:
-                file.write(f"[{time.strftime('%Y-%m-%d %H:%M:%S')}] {text}\n")
-
     def _record(self, group: str, iteration: int, metrics: Metrics) -> None:
         if "LOG_DIR" in os.environ:
             with EMetrics.open() as recorder:
                 recorder.record(group, iteration, {**metrics, "accuracy": metrics["accuracy"] / 100})
-
-
-def _milliseconds() -> int:
-    return int(time.time() * 1000)

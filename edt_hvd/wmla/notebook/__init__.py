@@ -1,1 +1,1 @@
-"""Training from the kernel of a notebook: its own edt-launch runs executors, which run the cells again."""
+"""Training from the kernel of a notebook: its own edt-launch, or the pool, runs the executors."""

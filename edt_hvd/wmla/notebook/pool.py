@@ -9,7 +9,6 @@ then is in its exit code and what it prints, as nobody reads its messages any mo
 import json
 import os
 import select
-import shutil
 import socket
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from edt_hvd.wmla import launching
 from edt_hvd.wmla.job_dir import JobDir, TrainingDir
 from edt_hvd.wmla.notebook import relay
 from edt_hvd.wmla.notebook.folders import LOG
-from edt_hvd.wmla.notebook.remote import INITIAL, MARK, OUTCOME, SCRIPT, Training
+from edt_hvd.wmla.notebook.remote import MARK, OUTCOME, SCRIPT, Training, copy
 from edt_messages import wmla
 
 EDT = (sys.executable, "-P", "-m", "edt_launch.cli")
@@ -130,10 +129,9 @@ class Job:
 
     def _submit(self) -> str:
         code, training = self.folder / "notebook", self._training
-        shutil.copyfile(training.initial, code / INITIAL)
-        states = json.loads((training.job.path / "start.json").read_bytes())["random_states"]
-        asked = Training(self.request.number, self.request.max_workers, training.call(), states)
-        asked.write(code)
+        copy(training, code)
+        digest = self.request.program[-1]
+        Training(self.request.number, self.request.max_workers, digest).write(code)
         data = ["--data-dir", os.environ["DATA_DIR"]] if "DATA_DIR" in os.environ else []
         words = ["--framework", "edtPyTorch", "--max", str(self.request.max_workers), "--name", self.name]
         words += [*data, "--env", f"{relay.VARIABLE}={relay.POOL}", "--env", "MPLBACKEND=Agg"]
@@ -144,7 +142,7 @@ class Job:
         """Write the results of the job until it has ended; whether the kernel still wants it."""
         with (
             subprocess.Popen([*EDT, "logs", "--follow", job], stdout=subprocess.PIPE) as logs,
-            (self._training.path / "results.1.jsonl").open("ab") as results,
+            self._training.results.open("ab") as results,
         ):
             assert logs.stdout is not None
             try:

@@ -8,20 +8,17 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any
 
-from edt_hvd.wmla.job_dir import JobDir, Start, TrainingDir
+from edt_hvd.wmla.job_dir import JobDir, TrainingDir
 from edt_hvd.wmla.launching import Launcher, executor_program
-from edt_hvd.wmla.random_states import RandomStates
-from edt_hvd.wmla.result_files import ResultReader
+from edt_hvd.wmla.result_file import ResultReader
 from edt_hvd.wmla.results import encode
 
-SCRIPT, TRAINING, INITIAL = "notebook.py", "training.json", "initial.pt"
-"""What the code of such a job consists of, besides the modules that are beside the notebook."""
+SCRIPT, TRAINING = "notebook.py", "training.json"
+"""What the code of such a job has, besides the two files of a training."""
 
 OUTCOME = Path("model", "notebook", "outcome.pt")
 """Where the outcome is, among the job's results."""
@@ -35,12 +32,11 @@ LOOK_INTERVAL = 0.5
 
 @dataclass(frozen=True)
 class Training:
-    """What the kernel wants: call `number` of `train`, which `call` describes, with executors from 1 on."""
+    """What the kernel wants: executors for its call `number` of `train`."""
 
     number: int
     max_workers: int
-    call: Mapping[str, str]
-    random_states: Mapping[str, Any]
+    digest: str
 
     def write(self, folder: Path) -> None:
         """Into a job's code."""
@@ -52,27 +48,29 @@ class Training:
         return cls(**json.loads((folder / TRAINING).read_text(encoding="utf-8")))
 
 
+def copy(files: TrainingDir | Path, target: TrainingDir | Path) -> None:
+    """Copy what is trained from a training to a job's code, or back."""
+    for name in ("program", "settings.json"):
+        source, beside = (each.path if isinstance(each, TrainingDir) else each for each in (files, target))
+        shutil.copyfile(source / name, beside / name)
+
+
 def drive() -> None:
     """Have the executors train; ends the process with an error if they end without success."""
-    here, job = Path.cwd(), JobDir.of()
+    here = Path.cwd()
     asked = Training.read(here)
-    states = RandomStates.from_json(asked.random_states)
-    start = job.begin(Start(str(here / SCRIPT), (), str(here), asked.max_workers, states))
-    for number in range(1, asked.number):  # what cells do with earlier ones, they do with the present state
-        job.training(number).path.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(here / INITIAL, job.training(number).outcome)
-    folder = job.training(asked.number)
-    folder.begin(asked.call)
-    shutil.copyfile(here / INITIAL, folder.initial)
-    _train(folder, start.script, asked.max_workers)
+    folder = JobDir.of().training(asked.number)
+    folder.begin()
+    copy(here, folder)
+    _train(folder, executor_program(str(here / SCRIPT), folder.path, asked.digest), asked.max_workers)
     target = Path(os.environ["RESULT_DIR"], OUTCOME)
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(folder.outcome, target)
 
 
-def _train(folder: TrainingDir, script: str, most: int) -> None:
-    launcher, results = Launcher.of(os.environ), ResultReader(folder.path)
-    launcher.train(folder.number, executor_program(script, folder.path), most)
+def _train(folder: TrainingDir, command: list[str], most: int) -> None:
+    launcher, results = Launcher.of(os.environ), ResultReader(folder.results)
+    launcher.train(folder.number, command, most)
     ended = None
     while ended is None:
         if wait([launcher.fileno()], LOOK_INTERVAL):

@@ -8,23 +8,22 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from edt_hvd.wmla import driving
 from edt_hvd.wmla.errors import TrainingFailedError
-from edt_hvd.wmla.job_dir import JobDir, Start
+from edt_hvd.wmla.handing import Settings
+from edt_hvd.wmla.job_dir import JobDir
 from edt_hvd.wmla.launching import VARIABLE, Launcher
 from edt_hvd.wmla.notebook import relay
-from edt_hvd.wmla.notebook.cells import cells_of, script_of
 from edt_hvd.wmla.notebook.folders import LOG, own_folder
 from edt_hvd.wmla.notebook.relay import Kernel
 from edt_hvd.wmla.notebook.remote import SCRIPT
 from edt_hvd.wmla.program import Program
-from edt_hvd.wmla.random_states import RandomStates
 from edt_hvd.wmla.train_config import ScaleUp, TrainConfig
 from edt_hvd.wmla.training import saving
 
@@ -34,41 +33,55 @@ GRACE = 30.0
 STOPPING = 10.0
 """Seconds that the service has to be told that a job is not wanted any more."""
 
-KEPT = ("DATA_DIR", "DATA_PATH", "LOG_DIR")
-"""Variables that edt-launch sets for its jobs, and that cells are to find as they are in the kernel."""
+OF_JOBS = ("DATA_DIR", "DATA_PATH", "LOG_DIR")
+"""Variables that edt-launch sets for its jobs, and that executors are to find as they are in the kernel."""
 
 QUOTED = 15
 """Lines of edt-launch's log that an error shows."""
 
-_states = RandomStates.now()
-"""Before the cells that follow the import: those of the executors begin with them."""
-
 
 def train(
-    shell: Any,
     program: Program,
     config: TrainConfig,
     make_result_log: driving.MakeResultLog,
     scale_up: ScaleUp | None,
 ) -> None:
-    """Have executors train that run the cells again.
+    """Have executors train, with the kernel as their driver.
 
     Args:
-        shell: of the kernel.
         program, config, make_result_log, scale_up: as for `driving.train_in_executors`.
 
     Raises:
+        UnpicklableError: a part of the program cannot be sent to executors.
         TrainingFailedError: they ended without success, or edt-launch could not be started.
     """
     folder, is_pooled = _folder(), bool(os.environ.get("EDT_URL"))
-    script = _written(folder / "notebook", cells_of(shell), is_pooled)
-    job = JobDir.of({"RESULT_DIR": str(folder / "result")})
-    start = job.begin(Start(str(script), (), os.getcwd(), config.max_workers, _states))
+    code = folder / "notebook"
+    shutil.rmtree(code, ignore_errors=True)
+    code.mkdir()
+    script = code / SCRIPT
+    script.touch()
     with _pooled(folder) if is_pooled else _launched(folder, script, config.max_workers) as launcher:
         driving.train_in_executors(
-            program, config, make_result_log, launcher, scale_up, start=start, job=job, from_here=True
+            program,
+            config,
+            make_result_log,
+            launcher,
+            scale_up,
+            settings=_settings(is_pooled),
+            script=str(script),
+            job=JobDir.of({"RESULT_DIR": str(folder / "result")}),
         )
     shutil.copytree(folder / "result" / "model", saving.model_dir(), dirs_exist_ok=True)
+
+
+def _settings(is_pooled: bool) -> Settings:
+    """The kernel's; folders and variables are another machine's in the pool."""
+    settings = Settings.now()
+    if is_pooled:
+        return replace(settings, path=[], directory="", environment={})
+    kept = {name: os.environ.get(name) for name in OF_JOBS}
+    return replace(settings, environment={**settings.environment, **kept})
 
 
 _trainings = itertools.count(1)
@@ -84,18 +97,6 @@ def _folder() -> Path:
 def _short_folder() -> Path:
     """That of its sockets, whose paths are short."""
     return own_folder(Path("/tmp"))
-
-
-def _written(code: Path, cells: Sequence[str], is_pooled: bool) -> Path:
-    """The script of the cells, in a folder made anew; for the pool with modules of the working directory."""
-    shutil.rmtree(code, ignore_errors=True)
-    code.mkdir()
-    for module in Path.cwd().glob("*.py") if is_pooled else ():
-        shutil.copy(module, code)
-    script = code / SCRIPT
-    variables = {} if is_pooled else {name: os.environ.get(name) for name in KEPT}
-    script.write_text(script_of(cells, [] if is_pooled else sys.path, variables), encoding="utf-8")
-    return script
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What a training leaves behind for the script: in the driver, and in executors of a later `train`."""
+"""What a training leaves behind for the script in the driver."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,11 +25,6 @@ def save(path: Path, program: Program, hooks: Hooks) -> None:
     }
     with replacing(path) as file:
         torch_file.save(content, file)
-
-
-def save_here(path: Path, program: Program, epochs: int) -> None:
-    """Write the same of a program that this process has not trained, before a training of so many epochs."""
-    save(path, program, Hooks(program.user_callback, program.model, program.optimizer, epochs))
 
 
 def load(path: Path, program: Program, epochs: int) -> None:

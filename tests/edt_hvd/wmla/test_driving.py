@@ -14,7 +14,7 @@ from edt_hvd.wmla.job_dir import JobDir, TrainingDir
 from edt_hvd.wmla.launching import Launcher
 from edt_hvd.wmla.logs.loggers import Logger
 from edt_hvd.wmla.logs.result_log import ResultLog, ToLogger
-from edt_hvd.wmla.results import Begun, Message, MiniBatch, StepDone, TrainingDone, encode
+from edt_hvd.wmla.results import Begun, Failed, MiniBatch, Record, StepDone, TrainingDone, encode
 from small_programs import RememberingNames
 
 
@@ -24,12 +24,12 @@ class Following:
     def __init__(self, folder: TrainingDir) -> None:
         self.ours, theirs = socket.socketpair()
         self.launcher, self.folder = Launcher(theirs), folder
-        folder.begin({})
+        folder.begin()
         self.logger = RememberingNames()
         self.log = ResultLog([ToLogger(Logger(self.logger), ())])
 
-    def write(self, *messages: Message) -> None:
-        with (self.folder.path / "results.1.jsonl").open("ab") as file:
+    def write(self, *messages: Record) -> None:
+        with self.folder.results.open("ab") as file:
             file.write(b"".join(map(encode, messages)))
         if TrainingDone() in messages:
             self.folder.outcome.touch()
@@ -39,7 +39,7 @@ class Following:
         self.ours.sendall(json.dumps(message).encode() + b"\n")
 
     def follow(self) -> None:
-        driving._follow(self.launcher, self.folder, self.log)
+        driving._follow(self.launcher, self.folder, self.log, driving.Limit(self.launcher, 16))
 
     @property
     def iterations(self) -> list[int]:
@@ -110,3 +110,16 @@ def test_a_driver_that_is_told_to_end_gives_the_logger_what_is_written(
         following.follow()
     assert following.iterations == [1]
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_more_executors_than_mini_batches_of_an_epoch_are_not_asked_for(following: Following) -> None:
+    following.write(Begun(3, 16), step_done(0), TrainingDone())
+    following.end()
+    following.follow()
+    assert json.loads(following.ours.recv(100)) == {"type": "limit", "max_workers": 3}
+
+
+def test_the_same_exception_twice_ends_a_training(following: Following) -> None:
+    following.write(Begun(16, 1), *map(Failed, ("OSError: a", "OSError: b", "OSError: a")))
+    with pytest.raises(TrainingFailedError, match="executors failed twice in the same way: OSError: a"):
+        following.follow()

@@ -1,36 +1,83 @@
-"""Executors as processes: what a script does there before, at and after its `train`."""
+"""A script in one process, and an executor that is given what it trains in another."""
 
+import json
 import os
-import random
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
 
-from edt_hvd.wmla.job_dir import JobDir, Start
-from edt_hvd.wmla.program import Program
-from edt_hvd.wmla.random_states import RandomStates
-from edt_hvd.wmla.train_call import describe
-from edt_hvd.wmla.train_config import TrainConfig
+from edt_hvd.wmla.job_dir import JobDir
 from interpreters import Interpreters
 
-SCRIPT = """
-import atexit, random, sys, torch
-from edt_hvd.wmla import FabricModel
+HELPER = """
+import os, threading
 
-print("drawn", random.random(), sys.argv[1:], flush=True)
-atexit.register(print, "registered for the end", flush=True)
-model = torch.nn.Linear(2, 2)
-samples = [(torch.ones(2), index % 2) for index in range(8)]
-loss = torch.nn.CrossEntropyLoss()
-program = FabricModel(model, lambda: (samples, None), loss, torch.optim.SGD(model.parameters(), 0.1))
+lock, table, log = threading.Lock(), [], open(os.devnull, "w")
+size = 1
+
+class Point:
+    def __init__(self, x):
+        self.x = x
+
+def grown(x):
+    with lock:
+        return len(table) + x + size
 """
 
+SCRIPT = """
+import argparse, dataclasses, enum, functools, os, random, sys, threading
+import torch, torch.nn.functional as F
+from torch.nn.utils import parametrizations
+from edt_hvd.wmla import FabricModel
+from tools import helper
+from tools.helper import Point
 
-PROGRAM = """
+model = torch.nn.Linear(2, 2)
+samples = [(torch.ones(2), index % 2) for index in range(8)]
+loss = F.cross_entropy
+called = []
+
+def datasets():
+    called.append(os.getpid())
+    return samples, None
+
+class Base:
+    def on_train_begin(self):
+        self.check()
+
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+
+def make(callback=None, **options):
+    return FabricModel(model, datasets, loss, optimizer, user_callback=callback, **options)
+
+def train(callback=None, **options):
+    make(callback, **options).train(1, 2, 2)
+"""
+
+DRIVER = """
+import json, runpy, sys
+from pathlib import Path
+from edt_hvd.wmla import handing
+from edt_hvd.wmla.fabric_model import FabricModel
+from edt_hvd.wmla.job_dir import JobDir
+from edt_hvd.wmla.train_config import TrainConfig
+
+def train(self, epochs, batch, engines):
+    folder = JobDir.of().training(1)
+    folder.begin()
+    config = TrainConfig(epochs, batch, batch * engines, engines, deterministic=False)
+    digest = handing.write(folder, self._program, config, handing.Settings.now())
+    print("digest", digest)
+
+FabricModel.train = train
+sys.argv = {arguments!r}
+sys.path[0] = {folder!r}
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+EXECUTOR = """
 import sys
 from edt_hvd.wmla.executor import main
 sys.argv = {arguments!r}
@@ -39,118 +86,224 @@ main()
 
 
 class Job:
-    """A folder of a job in which executors are started."""
+    """A folder of a job, its script, and an executor."""
 
     def __init__(self, folder: Path, interpreters: Interpreters) -> None:
-        self.interpreters = interpreters
-        self.script, self.result = folder / "main.py", folder / "result"
-        self.log = self.result / "log" / "one"
-        self.log.mkdir(parents=True)
-        self.states = RandomStates.now()
-        self.folder = JobDir.of({"RESULT_DIR": str(self.result)})
-
-    def run(self, text: str, number: int = 1) -> subprocess.CompletedProcess[str]:
-        self.script.write_text(SCRIPT + text)
-        environment = os.environ | {
-            "RESULT_DIR": str(self.result),
-            "LOG_DIR": str(self.log),
+        self.interpreters, self.folder = interpreters, folder
+        (folder / "code" / "tools").mkdir(parents=True)
+        (folder / "code" / "tools" / "helper.py").write_text(HELPER)
+        (folder / "code" / "tools" / "__init__.py").touch()
+        self.script = folder / "code" / "main.py"
+        (folder / "log").mkdir()
+        self.training = JobDir.of({"RESULT_DIR": str(folder)}).training(1)
+        self.environment = os.environ | {
+            "RESULT_DIR": str(folder),
+            "LOG_DIR": str(folder / "log"),
             "EDT_WMLA_DETERMINISTIC": "0",
         }
-        self.folder.begin(Start(str(self.script), ("an argument",), str(self.script.parent), 1, self.states))
-        folder = self.folder.training(number)
-        folder.begin(driver_call())
-        arguments = ["executor", str(self.script), str(folder.path)]
-        return self.interpreters.run(PROGRAM.format(arguments=arguments), environment)
 
-    @property
-    def logged(self) -> str:
-        return (self.log / "before-train.log").read_text()
+    def drive(self, text: str) -> subprocess.CompletedProcess[str]:
+        self.script.write_text(SCRIPT + text)
+        arguments = [str(self.script), "an argument"]
+        program = DRIVER.format(arguments=arguments, folder=str(self.script.parent))
+        return self.interpreters.run(program, self.environment)
 
+    def execute(self, digest: str) -> subprocess.CompletedProcess[str]:
+        arguments = ["executor", str(self.script), str(self.training.path), digest]
+        return self.interpreters.run(EXECUTOR.format(arguments=arguments), self.environment)
 
-def driver_call() -> dict[str, str]:
-    """What the driver has noted of `program.train(1, 2, 2)`."""
-    model = torch.nn.Linear(2, 2)
-    program = Program(model, torch.optim.SGD(model.parameters(), 0.1), torch.nn.CrossEntropyLoss(), list)
-    seed = torch.initial_seed() % 2**63
-    return describe(program, TrainConfig(1, 2, 4, 2, seed=seed, deterministic=False))
+    def run(self, text: str) -> subprocess.CompletedProcess[str]:
+        driven = self.drive(text)
+        assert driven.returncode == 0, driven.stderr
+        return self.execute(driven.stdout.split()[-1])
+
+    def results(self) -> list[str]:
+        lines = self.training.results.read_text().split("\n")
+        return [json.loads(line)["is"] for line in lines if line]
 
 
 @pytest.fixture(scope="module")
 def importing() -> Iterator[Interpreters]:
-    with Interpreters("import horovod.torch, edt_hvd.wmla.executor") as found:
+    with Interpreters("import horovod.torch, edt_hvd.wmla.executor, edt_hvd.wmla.fabric_model") as found:
         yield found
 
 
 @pytest.fixture
 def job(tmp_path: Path, importing: Interpreters) -> Job:
-    return Job(tmp_path / "a job", importing)
+    return Job(tmp_path, importing)
 
 
-def drawn(states: RandomStates) -> float:
-    states.restore()
-    return random.random()
-
-
-def test_a_script_ends_at_its_train(job: Job) -> None:
-    done = job.run("try:\n    program.train(1, 2, 2)\nfinally:\n    print('what follows')")
+def test_an_executor_trains_without_the_script(job: Job) -> None:
+    done = job.run("print('the script runs')\nos.environ['CHOSEN'] = 'yes'\nos.chdir('/')\ntrain()\n")
     assert done.returncode == 0, done.stderr
     assert "START TRAINING" in done.stdout
-    assert "registered for the end" in done.stdout
-    assert "what follows" not in done.stdout + job.logged
-    assert job.logged.splitlines()[0] == f"drawn {drawn(job.states)!r} ['an argument']"
-    assert (job.result / "model" / "train" / "model_epoch_final.pth").exists()
-    results = job.result / "run" / "wmla" / "training-1" / "results.1.jsonl"
-    assert [line.split('"')[3] for line in results.read_text().splitlines()] == [
-        "Begun", "StepDone", "StepDone", "EpochDone", "TrainingDone",
-    ]  # fmt: skip
+    assert "the script runs" not in done.stdout
+    assert (job.folder / "model" / "train" / "model_epoch_final.pth").exists()
+    assert job.results() == ["Begun", "StepDone", "StepDone", "EpochDone", "TrainingDone"]
 
 
-CAUGHT = "try:\n    {}\nexcept Exception:\n    print('so what')\n"
+EXECUTORS_HAVE = {
+    "a module with what was changed in it": """
+helper.table += [Point(1), Point(2)]
+helper.size = 5
+class C(Base):
+    def check(self):
+        import tools.helper as imported
+        assert imported is helper and helper.grown(1) == 8 and type(helper.table[0]) is Point
+        helper.size = 6
+        assert helper.grown(1) == 9
+        try:
+            helper.log.write('')
+        except Exception as error:
+            assert "executors do not have a TextIOWrapper" in str(error), error
+        else:
+            raise AssertionError
+train(C())
+""",
+    "the script's globals, shared and rebound": """
+shared = {"n": 1}
+count = 0
+def bump():
+    global count
+    count += 1
+    shared["n"] += 1
+class C(Base):
+    shared = shared
+    def check(self):
+        bump(); bump()
+        assert count == 2 and self.shared is shared and shared["n"] == 3
+train(C())
+""",
+    "closures, partials, lambdas, enums, dataclasses": """
+Kind = enum.Enum("Kind", "ONE TWO")
+class Own(enum.IntFlag):
+    A = 1
+@dataclasses.dataclass(frozen=True)
+class Rates:
+    low: float = 0.5
+    kind: Kind = Kind.TWO
+def outer():
+    local = []
+    class C(Base):
+        rates = Rates()
+        add = staticmethod(functools.partial(local.append, 3))
+        def check(self):
+            super().__init__()
+            self.add()
+            assert local == [3] and dataclasses.fields(self.rates)[1].name == "kind"
+            assert self.rates.kind is Kind.TWO and Kind(1) is Kind.ONE and Own(1) is Own.A
+            assert self.later is local and isinstance(self.rates, Rates)
+    c = C()
+    c.later = local
+    return c
+train(outer(), metrics=[lambda output, target: 1.0])
+""",
+    "arguments, folder, variables, settings, random numbers": """
+os.environ["CHOSEN"] = "yes"
+os.chdir("/")
+torch.set_num_threads(2)
+random.seed(4)
+torch.manual_seed(4)
+state = torch.get_rng_state(), random.getstate()
+def datasets():
+    assert torch.equal(torch.get_rng_state(), state[0]) and random.getstate() == state[1]
+    return samples, None
+class C(Base):
+    def check(self):
+        assert (sys.argv[1], os.getcwd(), os.environ["CHOSEN"]) == ("an argument", "/", "yes")
+        assert torch.get_num_threads() == 2
+        assert os.environ["EDT_WMLA_ROLE"] == "executor"
+train(C())
+""",
+    "optimizers and modules of the user's, tied weights, and schedulers": """
+class Mine(torch.optim.SGD):
+    def __init__(self, parameters):
+        super().__init__(parameters, 0.1)
+        self.extra = 7
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one = torch.nn.Linear(2, 2)
+        self.two = parametrizations.weight_norm(torch.nn.Linear(2, 2))
+        self.two.bias = self.one.bias
+        self.register_buffer("view", self.one.weight.detach()[0])
+    def forward(self, inputs):
+        return self.two(self.one(inputs))
+model = Net()
+optimizer = Mine(model.parameters())
+scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 1)
+class C(Base):
+    def __init__(self):
+        self.scheduler = scheduler
+    def check(self):
+        optimizer = self.params["optimizer"]
+        assert optimizer.extra == 7 and self.scheduler.optimizer is optimizer
+        assert self.model is model and model.two.bias is model.one.bias
+        assert model.view.data_ptr() == model.one.weight.data_ptr()
+        assert optimizer.param_groups[0]["params"][0] is model.one.weight
+train(C())
+""",
+}
+
+
+@pytest.mark.parametrize("text", EXECUTORS_HAVE.values(), ids=EXECUTORS_HAVE.keys())
+def test_executors_have(job: Job, text: str) -> None:
+    done = job.run(text)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert job.results()[-1] == "TrainingDone"
 
 
 @pytest.mark.parametrize(
-    "text, exit_code, said",
+    "text, said",
     [
-        (CAUGHT.format("samples[3] = None; program.train(1, 2, 2)"), 1, "TypeError: "),
-        (CAUGHT.format("program.train(2, 2, 2)"), 1, "train()'s epochs is 2 here, 1 in the driver"),
-        ("raise OSError('no data')", 1, "OSError: no data"),
-        ("", 1, "in an executor before call 1 of train(), which it has made in the driver"),
-        ("open(sys.argv[0].replace('main.py', 'result/settings'), 'w')", 1, "WriteRefusedError: "),
+        (
+            """
+from torch.utils.tensorboard import SummaryWriter
+c = Base()
+c.parts = {'w': SummaryWriter(os.environ['LOG_DIR'])}
+train([c])
+""",
+            "user_callback[0].parts['w'] is a SummaryWriter, which cannot be sent to the executors (",
+        ),
+        (
+            """
+log = open(os.devnull, 'w')
+class C(Base):
+    def check(self): print(1, file=log)
+train(C())
+""",
+            "user_callback[0].check's global log is a TextIOWrapper",
+        ),
+        ("model.lock = threading.Lock()\ntrain()", "model.lock is a lock"),
+        (
+            """
+def made():
+    it = (i for i in range(3))
+    return lambda: (it, None)
+datasets = made()
+train()
+""",
+            "datasets_function's it is a generator",
+        ),
     ],
 )
-def test_what_keeps_it_from_training_ends_it_whatever_the_script_catches(
-    job: Job, text: str, exit_code: int, said: str
-) -> None:
-    done = job.run(text + "\n")
-    assert done.returncode == exit_code
-    assert said in done.stderr
-    assert "drawn" in job.logged
-    assert "so what" not in done.stdout + job.logged
+def test_what_cannot_be_pickled_is_named_in_the_driver(job: Job, text: str, said: str) -> None:
+    done = job.drive(text)
+    assert done.returncode != 0
+    assert f"UnpicklableError: {said}" in done.stderr, done.stderr
+    assert not list(job.training.path.glob("program*"))
 
 
-COUNTING = """
-class Counting:
-    count = 0
-
-    def on_epoch_begin(self, epoch):
-        self.count += 1
-        model.bias.requires_grad_(False)
-
-counting = Counting()
-optimizer = program._program.optimizer
-program = FabricModel(model, lambda: (samples, None), loss, optimizer, user_callback=counting)
-"""
+def test_what_ends_the_training_is_written_for_the_driver(job: Job) -> None:
+    done = job.run("class C(Base):\n    def check(self): raise OSError('no data')\ntrain(C())")
+    assert done.returncode == 1
+    assert "OSError: no data" in done.stderr
+    line = json.loads(job.training.results.read_text())
+    assert (line["is"], line["error"]) == ("Failed", f"{job.script}, line 30: OSError: no data")
 
 
-def test_an_earlier_training_is_not_repeated(job: Job) -> None:
-    assert job.run(COUNTING + "program.train(1, 2, 2)").returncode == 0
-    text = (
-        "program.train(1, 2, 2)\nprint(program.download())\n"
-        "print('sum', model.weight.sum().item(), counting.count, model.bias.requires_grad)\n"
-        "model.bias.requires_grad_(True)\nprogram.train(1, 2, 2)\n"
-    )
-    done = job.run(COUNTING + text, number=2)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("START TRAINING") == 1
-    content: dict[str, Any] = torch.load(job.folder.training(1).outcome, weights_only=False)
-    assert f"sum {content['model']['weight'].sum().item()} 1 False" in job.logged
+def test_another_program_is_refused(job: Job) -> None:
+    assert job.drive("train()").returncode == 0
+    done = job.execute("abc")
+    assert done.returncode == 1
+    assert "here, abc in the driver: the file was changed" in done.stderr

@@ -88,3 +88,24 @@ def test_the_names_of_the_platforms_modules_are_found_and_a_users_own_module_win
         "from emetrics import EMetrics\nimport callbacks, pyedt.fabric_model\nprint(EMetrics)\n"
     )
     assert run(importing, script).stdout == "mine\n"
+
+
+def test_loggers_that_programs_usually_bring_are_there_without(
+    script: Path, importing: Interpreters, tmp_path: Path
+) -> None:
+    script.write_text("""
+from edtcallback import EDTLoggerCallback
+from elog import ELog
+EDTLoggerCallback().log_train_metrics({"loss": 0.5, "accuracy": 25.0}, 3, 0)
+with ELog.open() as log:
+    log.recordTrain("Train", 4, 5, 0.25, 0.5, 0)
+    log.recordTest("Test", {"loss": 0.5, "accuracy": 0.75})
+""")
+    done = run(importing, script, LOG_DIR=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    rows = [line.split(",\t") for line in (tmp_path / "stdout").read_text().splitlines()]
+    assert [row[2:] for row in rows] == [
+        ["Global steps: 3", "Iteration: 3", "Loss: 0.50000", "Accuracy: 0.25000"],
+        ["Global steps: 5", "Iteration: 4", "Loss: 0.25000", "Accuracy: 0.50000"],
+        ["Loss: 0.50000", "Accuracy: 0.75000"],
+    ]

@@ -1,6 +1,8 @@
-"""A script with state wherever scripts have it: executors have it because they run the same statements."""
+"""A script with state wherever scripts have it: executors are given it."""
 
 import argparse
+import dataclasses
+import enum
 import os
 import random
 import sys
@@ -25,8 +27,8 @@ device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 drawn = random.random(), np.random.rand(), torch.rand(1).item()
 print("stateful: drawn", *drawn)
 
-original = F.relu
-F.relu = lambda inputs: original(inputs) + 0.1 * inputs
+original = layers.activation
+layers.activation = lambda inputs: original(inputs) + 0.1 * inputs
 
 for row in table.ROWS:
     row.value += args.shift
@@ -41,6 +43,23 @@ def make_loss():
     return loss, factors
 
 
+class Phase(enum.Enum):
+    FAST = 0.05
+    SLOW = 0.025
+
+
+@dataclasses.dataclass
+class Rates:
+    phase: Phase = Phase.FAST
+    used: list[float] = dataclasses.field(default_factory=list)
+
+    def next(self, seen):
+        self.phase = Phase.SLOW if self.used else Phase.FAST
+        assert [field.name for field in dataclasses.fields(self)] == ["phase", "used"]
+        self.used.append(self.phase.value / seen)
+        return self.used[-1] * (2 if self.phase is Phase.SLOW else 1)
+
+
 def datasets():
     print("stateful: drawn", *drawn)
     return Points(range(240)), Points(range(240, 280))
@@ -51,11 +70,13 @@ class Slowing(Callback):
 
     def __init__(self):
         self.seen = 0
+        self.rates = Rates()
 
     def on_epoch_begin(self, epoch):
         self.seen += 1
+        rate = self.rates.next(self.seen)
         for group in self.params["optimizer"].param_groups:
-            group["lr"] = 0.05 / self.seen
+            group["lr"] = rate
         if self.seen == 4:
             next(self.model.parameters()).requires_grad_(False)
 

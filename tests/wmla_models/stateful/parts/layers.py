@@ -6,6 +6,10 @@ import torch.nn.functional as F
 KINDS = {}
 
 
+def activation(inputs):
+    return F.relu(inputs)
+
+
 def kind(name):
     def register(made):
         KINDS[name] = made
@@ -26,7 +30,7 @@ class Mix(nn.Module):
         self.norm = nn.BatchNorm1d(16)
 
     def forward(self, inputs):
-        return F.dropout(F.relu(self.norm(inputs)), 0.2, self.training)
+        return F.dropout(activation(self.norm(inputs)), 0.2, self.training)
 
 
 @kind("narrow")

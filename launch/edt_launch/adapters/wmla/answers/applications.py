@@ -88,9 +88,12 @@ def _given_back(execution: Execution) -> frozenset[int]:
 def engine(execution: Execution, consumers: Consumers) -> Json:
     """An application as the scheduler's engine tells it: with its resources; times are unix seconds.
 
+    One that has ended is shown with all executors that it had.
+
     Clients put the submitter behind the consumer, and look for the node of that path in the tree.
     """
     job = execution.job
+    number = len(files.executors(execution)) if job.has_ended else job.size
     consumer = consumers.above(job.owner)
     return {
         "id": execution.names.id,
@@ -101,12 +104,12 @@ def engine(execution: Execution, consumers: Consumers) -> Json:
         "priority": asked_priority(job.priority),
         "type": "ELASTIC" if job.framework == Framework.ELASTIC else "PARALLEL",
         "state": state_of(job),
-        "task12n_num": job.size,
+        "task12n_num": number,
         "task0_resreq": "ngpus=0,mem=0,ncpus=1",
         "task12n_resreq": "ngpus=1,mem=0,ncpus=1",
-        "used_gpu": job.size,
+        "used_gpu": number,
         "used_mem": 0,
-        "used_cpu": job.size,
+        "used_cpu": number,
         "submit_time": int(job.submitted),
         "start_time": int(job.started or 0),
         "end_time": int(job.ended or 0),

@@ -55,8 +55,13 @@ async def submit_exec(
     return await context.uploads.run(user.name, take_in)
 
 
-@router.get("/frameworks")
 @router.get("/frameworks/all")
+def framework_names(user: CurrentUser) -> list[str]:
+    """The names of what programs can be submitted for."""
+    return list(map(str, Framework))
+
+
+@router.get("/frameworks")
 @router.get("/execs/frameworks")
 def frameworks(context: ContextDep, style: Manner) -> list[Json]:
     """What programs can be submitted for."""

@@ -1,7 +1,7 @@
 """An elastic WMLA job: its driver, and the executors of each of the driver's trainings.
 
-The driver runs the script from beginning to end, every executor up to and through `train()`. A training has
-as many executors as the job has slots.
+The driver runs the script from beginning to end; executors train what its `train()` hands over. A training
+has as many executors as the job has slots.
 """
 
 import os
@@ -193,7 +193,7 @@ class Driven:
         if self._ending.is_pausing:
             return self._left()
         log = self._plan.paths.rank_log(self._monitor.ranks.label(DRIVER))
-        if self._last.exit_code != ExitCode.SUCCESS and not self._is_torn:
+        if self._last.exit_code != ExitCode.SUCCESS and not (self._is_torn or self._is_cancelled):
             text = f"{self._last.message}\nthe driver then {how(exit_code)}: {log}"
             return Outcome(ExitCode.JOB_FAILED, text)
         reason = f"its driver {how(exit_code)}{' in the middle of training' * self._is_torn}"

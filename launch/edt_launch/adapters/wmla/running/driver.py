@@ -1,6 +1,6 @@
 """The driver: the process that runs a program's script from beginning to end.
 
-Executors run the script, too, up to and through `train()`; the driver lives on, whatever becomes of them.
+It alone runs the script, and lives on, whatever becomes of the executors.
 `edt_messages.wmla` has the messages between the driver and edt-launch.
 """
 

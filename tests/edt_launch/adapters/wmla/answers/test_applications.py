@@ -2,6 +2,7 @@ import json
 from dataclasses import replace
 
 from edt_launch.adapters.wmla.answers import applications
+from edt_launch.adapters.wmla.answers.consumers import Consumers
 from edt_launch.adapters.wmla.answers.views import Execution
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.identity import number_of
@@ -44,6 +45,8 @@ def test_executors_that_were_given_back_have_finished(world: World) -> None:
     ended = replace(job, job=replace(job.job, state=State.STOPPED))
     assert states(ended) == ["KILLED"] * 4
     assert executors(ended) == [1, 2, 3, 4]
+    told = [applications.engine(one, Consumers.of([])) for one in (job, ended)]
+    assert [(one["task12n_num"], one["used_gpu"]) for one in told] == [(2, 2), (4, 4)]
 
 
 def states(job: Execution) -> list[str]:

@@ -69,9 +69,9 @@ def test_what_it_asks_besides(asking: Asking, dlicmd: TestClient) -> None:
     conf = dlicmd.get("/conf").json()
     assert conf["DLI_DATA_FS"] == str(asking.world.settings.data_folder)
     assert all(isinstance(value, str) for value in conf.values())
-    assert [one["name"] for one in dlicmd.get("/execs/frameworks").json()] == [
-        *("edtPyTorch", "PyTorch", "distPyTorch"),
-    ]
+    names = ["edtPyTorch", "PyTorch", "distPyTorch"]
+    assert [one["name"] for one in dlicmd.get("/execs/frameworks").json()] == names
+    assert dlicmd.get("/frameworks/all").json() == names
     assert dlicmd.get("/scheduler/kubernetesobjects?type=pod&name=x").json() == {"items": []}
     assert dlicmd.get("/status").json()["status"] == "Running"
     for path in ("resplans/resplan/ann", "hypersearch/algorithm/Random"):
