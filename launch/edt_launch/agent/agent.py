@@ -9,6 +9,7 @@ What finds and kills processes is imported when it is needed, because importing 
 import contextlib
 import os
 import selectors
+import signal
 import socket
 import sys
 import time
@@ -103,7 +104,7 @@ class Agent:
         match order:
             case protocol.Setup():
                 self._set_up(order)
-            case protocol.Start() | protocol.Kill():
+            case protocol.Start() | protocol.Kill() | protocol.Terminate():
                 self._take(order)
             case protocol.Reserve():
                 self._send(protocol.Reserved(reserve_port()))
@@ -190,6 +191,8 @@ class Agent:
                 worker.release()
             case Verb.KILL:
                 self._kill(number)
+            case Verb.TERMINATE:
+                self._terminate(number)
             case Verb.CLOSE_LIFELINE:
                 self._close_lifeline(worker)
             case Verb.FORGET:
@@ -327,6 +330,12 @@ class Agent:
 
         process = self._state.processes.get(number)
         processes.kill_worker(number, process.pid if process is not None else None)
+
+    def _terminate(self, number: int) -> None:
+        process = self._state.processes[number]
+        if process.pid is not None:
+            with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+                os.kill(process.pid, signal.SIGTERM)
 
     def _sweep(self) -> int:
         """End what the workers have left; returns how many processes had to be killed."""

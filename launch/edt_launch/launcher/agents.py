@@ -178,6 +178,10 @@ class Agents:
         """Kill a worker and everything that it has started."""
         self._send(host, protocol.Kill(worker))
 
+    def terminate(self, host: str, worker: int) -> None:
+        """Send SIGTERM to a worker."""
+        self._send(host, protocol.Terminate(worker))
+
     def taken(self, host: str, size: int) -> None:
         """So many more bytes of output have been dealt with."""
         self._send(host, protocol.Taken(size))

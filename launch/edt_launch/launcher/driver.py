@@ -23,9 +23,9 @@ from edt_launch.launcher.control import ControlServer
 from edt_launch.launcher.program import Workers
 from edt_launch.membership import protocol
 from edt_launch.membership.intake import KILLED
-from edt_launch.membership.members import Limits, Membership
-from edt_launch.membership.protocol import Worker
-from edt_launch.membership.step import step
+from edt_launch.membership.members import Limits
+from edt_launch.membership.policy import POLICIES
+from edt_launch.membership.protocol import Resize, Worker
 from edt_launch.worlds.world import World
 from edt_messages import messages
 from edt_messages.messages import Message
@@ -87,10 +87,12 @@ class Driver:
         self._print_line = print_line
         # A simple queue: many threads put into it.
         self._events: queue.SimpleQueue[_Queued] = queue.SimpleQueue()
-        self._state = Membership(settings.limits, next_id=settings.first_worker)
+        policy = POLICIES[settings.limits.resize]
+        self._step = policy.step
+        self._state = policy.begin(settings.limits, settings.first_worker)
         self._token = secrets.token_hex(16)
         self._server = ControlServer(settings.address, self._token, self._receive)
-        self._watch = watchdog.Watch(settings.hang_timeout)
+        self._watch = watchdog.Watch(settings.hang_timeout if policy.is_watched else 0.0)
         self._world = settings.world
         self._hosts: dict[int, str] = {}
         """Where the workers run whose end has not been reported."""
@@ -145,11 +147,12 @@ class Driver:
                 self._report(events.Desired(len(slots)))
         if isinstance(event, protocol.Desired):
             event = protocol.Desired(self._settings.workers.slots(event.slots), event.generation)
-        self._state, actions = step(now, self._state, event)
+        self._state, actions = self._step(now, self._state, event)
         for action in actions:
             self._carry_out(action)
-        if self._state.limits.is_gang and any(isinstance(action, protocol.Start) for action in actions):
-            self._report(gang_world(self._state.workers.values()))
+        is_fixed = self._state.limits.resize is Resize.FIXED
+        if is_fixed and any(isinstance(action, protocol.Start) for action in actions):
+            self._report(fixed_world(self._state.workers.values()))
         if isinstance(event, protocol.Desired) and event.generation is not None:
             self._report(events.Following(event.generation))
 
@@ -175,10 +178,12 @@ class Driver:
             case Lost() as lost:
                 self._lose(now, event.host, lost)
 
-    def _end(self, now: float, worker: int, exit_code: int, is_gone: bool = True) -> None:
+    def _end(
+        self, now: float, worker: int, exit_code: int, is_gone: bool = True, with_host: bool = False
+    ) -> None:
         """A worker has ended, or is given up; one that was given up before may be known to be gone now."""
         if self._hosts.pop(worker, None) is not None:
-            self._take(now, protocol.Exited(worker, exit_code, is_gone))
+            self._take(now, protocol.Exited(worker, exit_code, is_gone, with_host))
         elif is_gone and worker in self.given_up:
             self._report(events.Released(*self.given_up.pop(worker).where))
 
@@ -210,7 +215,7 @@ class Driver:
                     self._print_line(worker, text)
             exit_code = KILLED if is_here else HOST_LOST
             is_gone = is_here and not any(map(processes.is_alive, left[worker]))
-            self._end(now, worker, exit_code, is_gone=is_gone or not lost.has_connected)
+            self._end(now, worker, exit_code, is_gone or not lost.has_connected, with_host=True)
 
     # What the workers say.
 
@@ -229,6 +234,10 @@ class Driver:
                 self._events.put(protocol.Done(worker))
             case messages.Leaving(reason):
                 self._events.put(protocol.Leaving(worker, reason))
+            case messages.Saving(active):
+                self._events.put(protocol.Saving(worker, active))
+            case messages.Held():
+                self._events.put(protocol.Held(worker))
             case messages.Heartbeat():
                 self._events.put(watchdog.Heartbeat.of(worker, message))
             case _:
@@ -253,6 +262,13 @@ class Driver:
                 self._assign(action)
             case protocol.Dismiss(worker_id, saves):
                 self._server.send(worker_id, messages.Leave(saves))
+            case protocol.Open(generation, ranks, previous_size, reason):
+                self._world.open(generation, ())
+                self._report(events.World(generation, len(ranks), previous_size, ranks, reason))
+            case protocol.Admit(worker_id, generation):
+                self._server.send(worker_id, messages.Admit(generation))
+            case protocol.Terminate(worker_id, _, float(grace)):
+                self._send_sigterm(worker_id, grace)
             case protocol.Terminate(worker_id, at_once):
                 self._terminate(worker_id, at_once)
             case protocol.Cut(workers, generation):
@@ -265,7 +281,7 @@ class Driver:
             self._report(event)
         self._hosts[worker.id] = worker.slot.host
         try:
-            meets_at = self._settings.workers.meets_at(self._state.desired)
+            meets_at = self._settings.workers.meets_at(self._state.lineup(worker))
             self._agents.start(worker.slot.host, worker.id, self._variables(worker), meets_at)
         except (OSError, StartError) as error:  # a folder of its own cannot be made, say
             self._print_line(worker.id, f"edt-launch: this worker cannot be started: {error}")
@@ -286,7 +302,7 @@ class Driver:
             variables |= {"EDT_DEVICE": slot.device, "CUDA_VISIBLE_DEVICES": slot.device}
         elif settings.visible_devices is not None:
             variables["CUDA_VISIBLE_DEVICES"] = settings.visible_devices
-        return variables | settings.workers.variables_of(worker, self._state.desired, settings.address)
+        return variables | settings.workers.variables_of(worker, self._state.lineup(worker), settings.address)
 
     def _terminate(self, worker: int, at_once: bool) -> None:
         """Ask a connected worker to end itself, which is quick, and make sure of it after a grace."""
@@ -297,6 +313,13 @@ class Driver:
             self._timers.enter(END_GRACE, 0, self._kill, (worker,))
         else:
             self._kill(worker)
+
+    def _send_sigterm(self, worker: int, grace: float) -> None:
+        self._report(events.Ending(worker))
+        self._to_end.add(worker)
+        if worker in self._hosts:
+            self._agents.terminate(self._hosts[worker], worker)
+            self._timers.enter(grace, 0, self._kill, (worker,))
 
     def _kill(self, worker: int) -> None:
         if worker in self._hosts:
@@ -343,7 +366,7 @@ def start_events(worker: Worker) -> list[events.Started]:
     return [events.Started(*worker.where[:3], device, worker.rank) for device in devices]
 
 
-def gang_world(workers: Collection[Worker]) -> events.World:
+def fixed_world(workers: Collection[Worker]) -> events.World:
     """The event of a world whose members know one another without our help."""
     ranks = {worker.id: worker.rank for worker in workers}
     return events.World(0, len(ranks), None, ranks, "all processes have been started")

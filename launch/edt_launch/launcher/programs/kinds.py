@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 KINDS = (
     "edt_launch.adapters.wmla.running.kind",
     "edt_launch.launcher.programs.horovodrun",
+    "edt_launch.launcher.programs.torchrun.kind",
     "edt_launch.launcher.programs.script",
 )
 """Modules, each with a `KIND`. The last one takes every program for which no other is asked."""
@@ -55,6 +56,11 @@ def named(name: str) -> "Kind":
         if name in (kind.name, *kind.frameworks):
             return kind
     raise LookupError(f"no kind of program is called {name!r:.40}")
+
+
+def names() -> tuple[str, ...]:
+    """The names of all kinds."""
+    return tuple(kind.name for kind in kinds())
 
 
 def frameworks() -> tuple[str, ...]:
