@@ -239,9 +239,13 @@ class Assign(Message):
 @_codec.message("admit")
 @dataclass(frozen=True)
 class Admit(Message):
-    """The worker is let into the world of `generation`, which it was started for; or goes on in it."""
+    """The worker is let into the world of `generation`, which it was started for; or goes on in it.
+
+    The job has done so many optimizer steps until then.
+    """
 
     generation: Serial
+    step: Serial = 0
 
 
 @_codec.message("leave")

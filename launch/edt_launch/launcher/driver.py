@@ -5,7 +5,7 @@ import queue
 import sched
 import secrets
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 
 import psutil
@@ -101,6 +101,7 @@ class Driver:
         """Workers whose processes may be there still, those of earlier runs included."""
         self._to_end: set[int] = set()
         self._timers = sched.scheduler()
+        self._resumption = Resumption()
 
     def put(self, event: protocol.Event) -> None:
         """Something has happened; may be called from any thread."""
@@ -238,6 +239,9 @@ class Driver:
                 self._events.put(protocol.Saving(worker, active))
             case messages.Held():
                 self._events.put(protocol.Held(worker))
+            case messages.Progress() if self._settings.limits.resize is Resize.RESTART_ALL:
+                for event in self._resumption.observe(time.monotonic(), message):
+                    self._report(event)
             case messages.Heartbeat():
                 self._events.put(watchdog.Heartbeat.of(worker, message))
             case _:
@@ -264,9 +268,10 @@ class Driver:
                 self._server.send(worker_id, messages.Leave(saves))
             case protocol.Open(generation, ranks, previous_size, reason):
                 self._world.open(generation, ())
+                self._resumption.open(generation, previous_size, len(ranks))
                 self._report(events.World(generation, len(ranks), previous_size, ranks, reason))
             case protocol.Admit(worker_id, generation):
-                self._server.send(worker_id, messages.Admit(generation))
+                self._server.send(worker_id, messages.Admit(generation, self._resumption.step))
             case protocol.Terminate(worker_id, _, float(grace)):
                 self._send_sigterm(worker_id, grace)
             case protocol.Terminate(worker_id, at_once):
@@ -358,6 +363,28 @@ class Driver:
         self._world.abort()
         for worker in workers:
             self._server.send(worker, messages.Cut(generation))
+
+
+class Resumption:
+    """How long no step is done while a world is replaced, from the reports of rank 0."""
+
+    def __init__(self) -> None:
+        self.step = 0
+        """The last step that was reported."""
+        self._at = 0.0
+        self._opened: tuple[int, int, int] | None = None
+
+    def open(self, generation: int, before: int | None, size: int) -> None:
+        """Another world is in force."""
+        self._opened = None if before is None else (generation, before, size)
+
+    def observe(self, now: float, progress: messages.Progress) -> Iterator[events.Event]:
+        """The events that a report of a step means."""
+        if self._opened is not None and self.step:
+            generation, before, size = self._opened
+            yield events.Resumed(generation, before, size, now - self._at)
+        self.step, self._at, self._opened = progress.step, now, None
+        yield events.Progress(**vars(progress))
 
 
 def start_events(worker: Worker) -> list[events.Started]:
