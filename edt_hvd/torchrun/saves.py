@@ -27,7 +27,7 @@ ASYNCHRONOUS = (
 
 
 class Saves:
-    """Counts the checkpoints that are being written; `on_change` is told when the first begins, the last ends."""
+    """Counts checkpoints that are being written; `on_change` is told when the first begins, the last ends."""
 
     def __init__(self) -> None:
         self.on_change: Callable[[bool], None] = lambda is_saving: None

@@ -25,10 +25,11 @@ from edt_hvd.torchrun.saves import Saves
 from edt_messages import messages
 
 COLLECTIVES = (
-    "all_gather all_gather_into_tensor all_gather_object all_reduce all_to_all all_to_all_single barrier broadcast "
-    "broadcast_object_list gather gather_object monitored_barrier reduce reduce_scatter reduce_scatter_tensor "
-    "scatter scatter_object_list"
-).split()
+    *("all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all"),
+    *("all_to_all_single", "barrier", "broadcast", "broadcast_object_list", "gather", "gather_object"),
+    *("monitored_barrier", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter"),
+    "scatter_object_list",
+)
 
 PROGRESS_INTERVAL = 0.1
 """Seconds between two reports of the steps done."""
@@ -97,7 +98,11 @@ class Worker:
         """The program has taken an optimizer step."""
         self._steps += 1
         now = time.monotonic()
-        if self._rank == 0 and self._is_here and (self._steps == 1 or now - self._told_at >= PROGRESS_INTERVAL):
+        if (
+            self._rank == 0
+            and self._is_here
+            and (self._steps == 1 or now - self._told_at >= PROGRESS_INTERVAL)
+        ):
             self._told_at = now
             step = self._link.step + self._steps
             self._link.send(messages.Progress(step, self._epoch, self._size))
@@ -148,9 +153,11 @@ def _wrap(module: Any, name: str, before: Callable[[Worker], None]) -> None:
 
 def begin() -> None:
     """Become the worker that the environment describes."""
-    global current  # noqa: PLW0603 - a process is one worker
+    global current
     environment = os.environ
-    link = LauncherLink(environment["EDT_COORDINATOR"], environment["EDT_TOKEN"], int(environment["EDT_WORKER"]))
+    link = LauncherLink(
+        environment["EDT_COORDINATOR"], environment["EDT_TOKEN"], int(environment["EDT_WORKER"])
+    )
     at, _, count = environment.get("EDT_RESIZE_AT", "checkpoint").partition(":")
     epochs = int(count or 1) if at == "epoch" else None
     worker = current = Worker(link, int(environment["RANK"]), int(environment["WORLD_SIZE"]), epochs)

@@ -109,7 +109,7 @@ def run(request: Fork, lifeline: int) -> None:
 
 
 def preparing_module() -> Any:
-    """The module that prepares workers for a kind of program, by `install` here and `begin` in each; or None."""
+    """The module that prepares workers for their program, by `install` here and `begin` in each; or None."""
     name = os.environ.get("EDT_PREPARE")
     return None if name is None else importlib.import_module(name)
 

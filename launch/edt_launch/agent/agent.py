@@ -171,7 +171,7 @@ class Agent:
 
     def _take(self, event: workers.Event) -> None:
         if isinstance(event, protocol.Start) and event.worker not in self._workers:
-            self._workers[event.worker] = worker = Worker({**self._environment, **event.environment})
+            self._workers[event.worker] = worker = self._worker_of(event)
             self._printing.begin(event.worker, worker.reading)
         self._state, actions = workers.step(time.monotonic(), self._state, event)
         for action in actions:
@@ -179,6 +179,10 @@ class Agent:
                 self._carry_out(action)
             else:
                 self._send(action)
+
+    def _worker_of(self, order: protocol.Start) -> Worker:
+        variables = {**self._environment, **order.environment}
+        return Worker(variables, order.command or self._setup.command)
 
     def _carry_out(self, action: Do) -> None:
         number, worker = action.worker, self._workers[action.worker]
@@ -199,7 +203,6 @@ class Agent:
                 self._forget(number, worker)
 
     def _execute(self, number: int, worker: Worker, reason: str) -> None:
-        command = self._setup.command
         self._close_request(worker)
         if reason:
             self._printing.note(number, f"{reason}; this worker starts without it")
@@ -207,10 +210,10 @@ class Agent:
             where = f"{self._setup.directory} is not on this host; this worker starts in {os.getcwd()}"
             self._printing.note(number, where)
         try:
-            process = worker.execute(command, self._directory)
+            process = worker.execute(self._directory)
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
-            self._printing.note(number, f"cannot run {command[0]}: {why}")
+            self._printing.note(number, f"cannot run {worker.command[0]}: {why}")
             worker.close_its_ends()
             self._take(workers.Gone(number, workers.NOT_FOUND))
             return
@@ -263,7 +266,7 @@ class Agent:
             if self._server is None:
                 break
             try:
-                worker.request = self._server.request(worker.environment)
+                worker.request = self._server.request(worker.environment, worker.command)
             except OSError:
                 self._close_server()
                 continue

@@ -48,10 +48,14 @@ class Setup:
 
 @dataclass(frozen=True)
 class Start:
-    """Start the worker with this serial number; `environment` is its own, in front of the job's."""
+    """Start the worker with this serial number; `environment` is its own, in front of the job's.
+
+    `command` is its own, too, if it is not empty.
+    """
 
     worker: int
     environment: dict[str, str]
+    command: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

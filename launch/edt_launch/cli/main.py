@@ -15,7 +15,7 @@ CLI, TOOLS = "edt_launch.cli.commands", "edt_launch.tools"
 COMMANDS: Commands = {
     "submit": (f"{CLI}.submit:submit", "Queue a job that runs COMMAND in a copy of this folder."),
     "torchrun": (
-        "edt_launch.launcher.programs.torchrun.kind:command",
+        f"{TOOLS}.torchrun:torchrun",
         "Run a program written for torchrun, on workers that may change.",
     ),
     "ps": (f"{CLI}.jobs:ps", "List jobs."),

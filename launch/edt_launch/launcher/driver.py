@@ -229,27 +229,21 @@ class Driver:
             case messages.AtRendezvous(progress):
                 self._report(events.Ready(worker, self._pids[worker]))
                 self._events.put(protocol.Ready(worker, progress))
-            case messages.Synced():
-                self._events.put(protocol.Synced(worker))
-            case messages.Done():
-                self._events.put(protocol.Done(worker))
-            case messages.Leaving(reason):
-                self._events.put(protocol.Leaving(worker, reason))
-            case messages.Saving(active):
-                self._events.put(protocol.Saving(worker, active))
-            case messages.Held():
-                self._events.put(protocol.Held(worker))
-            case messages.Progress() if self._settings.limits.resize is Resize.RESTART_ALL:
-                for event in self._resumption.observe(time.monotonic(), message):
-                    self._report(event)
             case messages.Heartbeat():
                 self._events.put(watchdog.Heartbeat.of(worker, message))
+            case messages.Progress() if self._settings.limits.resize is Resize.RESTART_ALL:
+                for resumed in self._resumption.observe(time.monotonic(), message):
+                    self._report(resumed)
             case _:
-                event = events.event_of(worker, message)
-                if event is not None:
-                    self._report(event)
-                else:
-                    log.info("worker %d has sent a message that is none of a worker: %s", worker, message)
+                self._take_message(worker, message)
+
+    def _take_message(self, worker: int, message: Message) -> None:
+        if (event := _protocol_event(worker, message)) is not None:
+            self._events.put(event)
+        elif (reported := events.event_of(worker, message)) is not None:
+            self._report(reported)
+        else:
+            log.info("worker %d has sent a message that is none of a worker: %s", worker, message)
 
     # What to do.
 
@@ -287,7 +281,9 @@ class Driver:
         self._hosts[worker.id] = worker.slot.host
         try:
             meets_at = self._settings.workers.meets_at(self._state.lineup(worker))
-            self._agents.start(worker.slot.host, worker.id, self._variables(worker), meets_at)
+            variables = self._variables(worker)
+            command = self._settings.workers.command_of(worker)
+            self._agents.start(worker.slot.host, worker.id, variables, meets_at, command)
         except (OSError, StartError) as error:  # a folder of its own cannot be made, say
             self._print_line(worker.id, f"edt-launch: this worker cannot be started: {error}")
             self._events.put(HostEvent(worker.slot.host, ProcessEnded(worker.id, 1)))
@@ -363,6 +359,21 @@ class Driver:
         self._world.abort()
         for worker in workers:
             self._server.send(worker, messages.Cut(generation))
+
+
+def _protocol_event(worker: int, message: Message) -> protocol.Event | None:
+    match message:
+        case messages.Synced():
+            return protocol.Synced(worker)
+        case messages.Done():
+            return protocol.Done(worker)
+        case messages.Leaving(reason):
+            return protocol.Leaving(worker, reason)
+        case messages.Saving(active):
+            return protocol.Saving(worker, active)
+        case messages.Held():
+            return protocol.Held(worker)
+    return None
 
 
 class Resumption:

@@ -285,7 +285,9 @@ class Elastic:
         if first is None:
             return Outcome(ExitCode.JOB_FAILED, f"{head}\nlog: {log}")
         lines = logs.last_lines(first.worker, KEPT_LINES)
-        text = self._workers.explain(run.failures.open) or describe(first, logs.last_lines(first.worker), self._log_of(first), cause_of(lines))
+        text = self._workers.explain(run.failures.open) or describe(
+            first, logs.last_lines(first.worker), self._log_of(first), cause_of(lines)
+        )
         advice = "" if run.has_been_ready else self._workers.advice(lines)
         return Outcome(ExitCode.JOB_FAILED, "\n".join(filter(None, [head, advice, text])))
 

@@ -101,7 +101,9 @@ def limits_of(
 
 
 def allocation_of(source: HostSource | None, limits: Limits, slots_here: int) -> Allocation | None:
-    """What a job has whose hosts do not change; None for others. This machine has `slots_here` if none are named.
+    """What a job has whose hosts do not change; None for others.
+
+    This machine has `slots_here` if no hosts are named.
 
     Raises:
         UsageError: the hosts have too few slots.

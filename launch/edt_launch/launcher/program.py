@@ -14,6 +14,7 @@ from edt_launch.core import events
 from edt_launch.core.command_line import words
 from edt_launch.core.errors import UsageError
 from edt_launch.core.event_log import EventLog
+from edt_launch.core.job_sizes import Sizes
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.termination import Listen
@@ -67,9 +68,9 @@ class Program(Protocol):
 class Workers:
     """The workers that a program has: what they run, and what differs from one to the next.
 
-    These are any command's; a kind of program overrides what is different about its own, and says what a resize
-    means to it. Workers that have to train fail by ending with exit code 0 before they have; others may be
-    programs that call no elastic function.
+    These are any command's; a kind of program overrides what is different about its own, and says what a
+    resize means to it. Workers that have to train fail by ending with exit code 0 before they have; others
+    may be programs that call no elastic function.
     """
 
     command: Sequence[str]
@@ -102,6 +103,10 @@ class Workers:
         """
         return {}
 
+    def command_of(self, worker: Worker) -> Sequence[str]:
+        """The command of a worker, where it differs from the others'; else empty."""
+        return ()
+
     def meets_at(self, slots: Sequence[Slot]) -> str | None:
         """The host whose agent reserves a port for the workers, their `MASTER_PORT`; None for none."""
         return None
@@ -115,7 +120,7 @@ class Workers:
         return line
 
     def explain(self, failures: Sequence[events.Failed]) -> str:
-        """What to tell the user about the failures that have ended the job, the first one last; may be empty."""
+        """What to tell the user about the failures that ended the job, the first one last; may be empty."""
         return ""
 
     def advice(self, last_lines: Sequence[str]) -> str:
@@ -157,6 +162,16 @@ class Kind(ABC):
             UsageError: the words make no sense, or there is no such command line.
         """
         raise UsageError(f"--program {self.name}: it has no command line of its own; leave out --program")
+
+    def sizes(self, framework: str | None, command: Sequence[str], wanted: Sizes) -> Sizes | None:
+        """The sizes that a job of the service can have, where its user wants these.
+
+        None if the command is none of this kind's.
+
+        Raises:
+            ValueError: it can have none of them.
+        """
+        return None
 
     def check(  # noqa: B027 - a kind may have nothing to check
         self, framework: str, command: Sequence[str], least: int, most: int

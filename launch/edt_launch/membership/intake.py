@@ -140,7 +140,9 @@ def _exited(turn: Turn, worker_id: int, exit_code: int) -> None:
 
 def _may_be_noticed(state: Membership, worker: Worker) -> bool:
     """Whether SIGTERM may be a notice to a worker that cannot listen yet."""
-    return worker.phase is Phase.STARTING and state.outcome is None and state.limits.resize is not Resize.FIXED
+    return (
+        worker.phase is Phase.STARTING and state.outcome is None and state.limits.resize is not Resize.FIXED
+    )
 
 
 def _how_it_succeeds(state: Membership) -> str:

@@ -35,8 +35,18 @@ from edt_launch.core import events
 from edt_launch.membership import protocol
 from edt_launch.membership.intake import ALL_ENDED
 from edt_launch.membership.members import Limits, Membership, Turn, after_failure
-from edt_launch.membership.protocol import Action, Admit, Event, Open, Phase, Slot, Start, Stop, Worker
-from edt_launch.membership.protocol import Terminate
+from edt_launch.membership.protocol import (
+    Action,
+    Admit,
+    Event,
+    Open,
+    Phase,
+    Slot,
+    Start,
+    Stop,
+    Terminate,
+    Worker,
+)
 from edt_launch.membership.shortage import over, tell
 
 RESIZE_GRACE = 2.0
@@ -192,7 +202,9 @@ def _suspend(turn: _Turn, worker: Worker) -> float:
 
 def _lost_newcomer(turn: _Turn, worker: Worker, exited: protocol.Exited) -> None:
     """One that did not reach its world: its slot is tried again later, the world in force trains on."""
-    reason = "" if exited.exit_code else f"rank {worker.rank} on {worker.slot.host} ended before it could join"
+    reason = (
+        "" if exited.exit_code else f"rank {worker.rank} on {worker.slot.host} ended before it could join"
+    )
     after = _suspend(turn, worker)
     turn.do(_failed(worker, exited.exit_code, reason, after))
     _discard(turn)
@@ -207,7 +219,7 @@ def _suspend_host(turn: _Turn, worker: Worker) -> None:
 
 
 def _lost(turn: _Turn, worker: Worker, exited: protocol.Exited) -> None:
-    """A failure: what follows is decided when all of the world are gone, and it is known whether a host is."""
+    """A failure: what follows is decided when the whole world is gone, and it is known whether a host is."""
     turn.do(_failed(worker, exited.exit_code))
     turn.set(is_torn=True, failed=turn.state.failed or worker)
 

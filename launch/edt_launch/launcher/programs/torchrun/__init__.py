@@ -1,1 +1,1 @@
-"""Programs written for `torchrun`: its command line, the variables of its workers, its logs and error files."""
+"""Programs written for `torchrun`: its command line, its workers' variables, its logs and error files."""

@@ -40,7 +40,7 @@ class ResizeAt(StrEnum):
 
 @dataclass(frozen=True)
 class Resizing:
-    """When a world is replaced: at a checkpoint of the program, now, or where every `epochs`-th epoch begins."""
+    """When a world is replaced: at a checkpoint, now, or where every `epochs`-th epoch begins."""
 
     at: ResizeAt = ResizeAt.CHECKPOINT
     epochs: int = 1
@@ -135,7 +135,9 @@ def _arguments(given: Any, environment: Mapping[str, str], gpus: Callable[[], in
     template = given.log_line_prefix_template or environment.get("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE")
     timeout = given.shutdown_timeout
     if timeout is None:
-        timeout = _number(environment.get("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "30"), "TORCH_ELASTIC_SHUTDOWN_TIMEOUT")
+        timeout = _number(
+            environment.get("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "30"), "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
+        )
     return Arguments(
         command=_command(given, environment),
         min_nodes=low,
@@ -170,7 +172,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser(environment: Mapping[str, str], is_legacy: bool) -> tuple[argparse.ArgumentParser, list[Any]]:
     parser = _Parser(
         prog="edt torchrun",
-        description="Run a program written for torchrun, on a number of workers that may change while it runs.",
+        description="Run a program written for torchrun, on workers that may change while it runs.",
         epilog="Every option of torchrun may be given in both spellings, and as PET_NAME in the environment.",
     )
     group = parser.add_argument_group("options of torchrun")
@@ -198,7 +200,9 @@ def _parser(environment: Mapping[str, str], is_legacy: bool) -> tuple[argparse.A
     for name in ("--rdzv-backend", "--rdzv-endpoint", "--rdzv-conf", "--master-addr", "--master-port"):
         option(name, help="Accepted: edt-launch needs no rendezvous.")
     option("--node-rank", help="Accepted: edt-launch numbers the nodes.")
-    option("--max-restarts", default=0, type=int, help="How often the program may fail; resizes do not count.")
+    option(
+        "--max-restarts", default=0, type=int, help="How often the program may fail; resizes do not count."
+    )
     option("--role", default="default", help="ROLE_NAME of the workers.")
     flag("-m", "--module", help="The program is a module.")
     flag("--no-python", help="The program is run as it is, without python.")
@@ -216,17 +220,25 @@ def _parser(environment: Mapping[str, str], is_legacy: bool) -> tuple[argparse.A
     option("--shutdown-timeout", type=float, help="Seconds from SIGTERM to SIGKILL at the end; else 30.")
     option("--signals-to-handle", default="", help="Accepted: edt-launch handles SIGTERM, SIGINT, SIGHUP.")
     option("--monitor-interval", help="Accepted: edt-launch learns at once how a worker ends.")
-    option("--start-method", choices=("spawn", "fork", "forkserver"), help="Accepted: for commands of no use.")
+    option(
+        "--start-method", choices=("spawn", "fork", "forkserver"), help="Accepted: for commands of no use."
+    )
     option("--event-log-handler", help="Accepted: events are in events.jsonl.")
     option("--logs-specs", help="Accepted if it is the default.")
-    group.add_argument("--print-completion", "--print_completion", choices=("bash", "zsh", "tcsh"), help="A shell's.")
+    group.add_argument(
+        "--print-completion", "--print_completion", choices=("bash", "zsh", "tcsh"), help="A shell's."
+    )
     if is_legacy:
         group.add_argument("--use-env", "--use_env", action="store_true", help="Pass no --local-rank.")
     else:
         parser.set_defaults(use_env=True)
     ours = parser.add_argument_group("options of edt torchrun")
-    ours.add_argument("--resize-at", default="checkpoint", metavar="checkpoint|now|epoch:N", help="When to resize.")
-    ours.add_argument("--grace", type=float, default=120.0, help="Seconds that a shrink waits for a checkpoint.")
+    ours.add_argument(
+        "--resize-at", default="checkpoint", metavar="checkpoint|now|epoch:N", help="When to resize."
+    )
+    ours.add_argument(
+        "--grace", type=float, default=120.0, help="Seconds that a shrink waits for a checkpoint."
+    )
     own = [each for each in options(RunOptions) if each.field.name not in _SHARED]
     more = parser.add_argument_group("options of edt-launch")
     for each in own:
@@ -240,7 +252,9 @@ def _add(group: Any, option: Any) -> None:
     """Add an option of edt-launch."""
     name, default, text = option.field.name, option.field.default, option.help.replace("%", "%%")
     if isinstance(default, bool):
-        group.add_argument(*option.names, dest=name, action=argparse.BooleanOptionalAction, default=default, help=text)
+        group.add_argument(
+            *option.names, dest=name, action=argparse.BooleanOptionalAction, default=default, help=text
+        )
         return
     kind = _kind_of(option)
     group.add_argument(*option.names, dest=name, type=kind, default=default, help=text)
@@ -304,7 +318,9 @@ def _streams(name: str, text: str) -> Streams:
     if re.fullmatch(r"[0-3]", text):
         return Streams(int(text))
     if re.fullmatch(r"\d+:[0-3](,\d+:[0-3])*", text):
-        return Streams(0, tuple((int(rank), int(value)) for rank, value in (p.split(":") for p in text.split(","))))
+        return Streams(
+            0, tuple((int(rank), int(value)) for rank, value in (p.split(":") for p in text.split(",")))
+        )
     raise UsageError(f"{name} {text}: give 0, 1, 2 or 3, or LOCAL_RANK:NUMBER,...")
 
 

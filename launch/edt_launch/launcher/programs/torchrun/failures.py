@@ -58,13 +58,11 @@ class WorkerFailure:
 
 
 def describe(title: str, failures: Sequence[WorkerFailure]) -> str:
-    """Tell of failures, the first one last: by the times of the error files, or in the order of the events."""
+    """Tell of failures, the first one last: by the times of error files, or in the order of events."""
     if not failures:
         return ""
     said = [(each, None if each.file is None else read(each.file)) for each in failures]
-    first = min(
-        range(len(said)), key=lambda i: (_time(said[i][1]) is None, _time(said[i][1]) or 0, i)
-    )
+    first = min(range(len(said)), key=lambda i: (_time(said[i][1]) is None, _time(said[i][1]) or 0, i))
     others = [_one(index, *each) for index, each in enumerate(said) if index != first]
     line, rule = "=" * 60, "-" * 60
     head = [line, f"{title} FAILED", rule, "Failures:", *(others or ["  <NO_OTHER_FAILURES>"]), rule]

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from edt_launch.cluster.follower import Limits
 from edt_launch.core.command_line import words
 from edt_launch.core.errors import UsageError
+from edt_launch.core.job_sizes import Sizes
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.plan import Outcome
 from edt_launch.launcher.program import Job, Kind
@@ -43,8 +42,8 @@ class TorchrunProgram:
         least = max(low, -(-options.min_np // nproc) * nproc)
         if least > most:
             raise UsageError(
-                f"--min-np {options.min_np} and --max-np {options.max_np}: no multiple of {nproc} workers lies "
-                f"between them and --nnodes {self.arguments.min_nodes}:{self.arguments.max_nodes}"
+                f"--nnodes {self.arguments.min_nodes}:{self.arguments.max_nodes} of {nproc} workers each "
+                f"leaves no size from --min-np {options.min_np} to --max-np {options.max_np}"
             )
         return replace(options, min_np=least, max_np=most)
 
@@ -77,7 +76,7 @@ class TorchrunKind(Kind):
     frameworks = ("torchrun",)
 
     def read(self, program: list[str], options: RunOptions, own: Any) -> TorchrunProgram | None:
-        """The program of a command line that was parsed, or of one that begins with torchrun's own command."""
+        """The program of a command line that was parsed, or that begins with torchrun's own command."""
         if isinstance(own, Arguments):
             return TorchrunProgram(_checked(own))
         found = torchruns(program)
@@ -93,24 +92,53 @@ class TorchrunKind(Kind):
         options, arguments = parse(words)
         return options, arguments, list(arguments.command[2:] or arguments.command)
 
-    def check(self, framework: str, command: Sequence[str], least: int, most: int) -> None:
-        """See whether the sizes of a job fit those of its command."""
+    def sizes(self, framework: str | None, command: Sequence[str], wanted: Sizes) -> Sizes | None:
+        """Multiples of --nproc-per-node within --nnodes, and within what the user wants."""
+        found = torchruns(command)
+        if found is None and framework is None:
+            return None
+        program = TorchrunProgram(_arguments(command))
         try:
-            _, arguments = parse(command, {})
-            program = TorchrunProgram(arguments)
-            program.options(RunOptions(min_np=least, max_np=most))
+            options = program.options(RunOptions(min_np=wanted.min, max_np=wanted.max))
         except UsageError as error:
-            raise ValueError(f"command: {error}") from None
+            raise ValueError(f"min and max: {error}") from None
+        assert options.max_np is not None
+        nproc = program.arguments.nproc
+        fitting = range(options.min_np, options.max_np + 1, nproc)
+        allowed = tuple(size for size in fitting if wanted.allowed is None or size in wanted.allowed)
+        if not allowed:
+            raise ValueError(f"allowed: none of them is a multiple of {nproc}, the workers of a node")
+        is_any = nproc == 1 and wanted.allowed is None
+        return Sizes(options.min_np, options.max_np, None if is_any else allowed)
+
+    def check(self, framework: str, command: Sequence[str], least: int, most: int) -> None:
+        """See whether the options of a job's command make sense."""
+        _arguments(command)
 
     def command_line(
         self, options: RunOptions, framework: str | None, command: Sequence[str], data_dir: str | None
     ) -> list[str]:
         """The options, and torchrun's among the job's command."""
-        return ["--program", self.name, *words(replace(options, max_restarts=None)), *command]
+        found = torchruns(command)
+        rest = list(command) if found is None else found[0]
+        return ["--program", self.name, *words(replace(options, max_restarts=None)), *rest]
+
+
+def _arguments(command: Sequence[str]) -> Arguments:
+    """What the command of a job asks of torchrun, with or without its name.
+
+    Raises:
+        ValueError: it makes no sense.
+    """
+    rest, is_legacy = torchruns(command) or (list(command), False)
+    try:
+        return parse(rest, {}, is_legacy=is_legacy)[1]
+    except UsageError as error:
+        raise ValueError(f"command: {error}") from None
 
 
 def torchruns(program: Sequence[str]) -> tuple[list[str], bool] | None:
-    """The words after a command that is torchrun, and whether it passes the local rank on; None for others."""
+    """The words after a command that is torchrun, and whether it passes local ranks on; None for others."""
     first, *rest = program
     if first == "torchrun":
         return rest, False
@@ -131,13 +159,6 @@ def _checked(arguments: Arguments) -> Arguments:
     if first == sys.executable and script != "-m" and not Path(script).is_file():
         raise UsageError(f"{script} is not a file: give the path of a training script, or a module after -m")
     return arguments
-
-
-def command(context: typer.Context) -> None:
-    """Run a program written for torchrun: `edt torchrun [OPTIONS OF TORCHRUN] PROGRAM [ARGS]`."""
-    from edt_launch.launcher.command import launch_as
-
-    launch_as("torchrun", context.args)
 
 
 KIND = TorchrunKind()

@@ -124,6 +124,14 @@ class TorchrunWorkers(Workers):
             self.complain(f"rank {worker.rank} starts without its folder: {error.filename}: {error.strerror}")
         return {**variables(place, self.arguments, worker.attempt), "TORCHELASTIC_ERROR_FILE": str(file)}
 
+    def command_of(self, worker: Worker) -> Sequence[str]:
+        """With the local rank, if the program expects it as an argument, before its other arguments."""
+        if not self.arguments.passes_local_rank:
+            return ()
+        end = 4 if self.command[2:3] == ("-m",) else 3
+        option = f"--local-rank={self._places[worker.id].local_rank}"
+        return (*self.command[:end], option, *self.command[end:])
+
     def _folder(self, place: Place, attempt: int) -> Path:
         """Where torchrun has the files of a worker; with several nodes, of each node for itself."""
         node = "" if place.size == place.local_size else f"_node{place.node}"
@@ -159,7 +167,9 @@ class TorchrunWorkers(Workers):
 
     def _duplicate(self, line: Line) -> None:
         """Copy a line to the file of its stream, if it has one of the words that the user looks for."""
-        filters = {"stdout": self.arguments.stdout_filters, "stderr": self.arguments.stderr_filters}[line.stream]
+        filters = {"stdout": self.arguments.stdout_filters, "stderr": self.arguments.stderr_filters}[
+            line.stream
+        ]
         if line.worker is None or not any(word in line.text for word in filters):
             return
         if line.stream not in self._filtered:
@@ -169,8 +179,11 @@ class TorchrunWorkers(Workers):
         self._filtered[line.stream].flush()
 
     def explain(self, failures_: Sequence[events.Failed]) -> str:
-        """The failures with their error files, the first one last."""
-        known = [each for each in failures_ if each.worker in self._places]
+        """The failures of the last attempt with their error files, the first one last."""
+        attempts = {each.worker: self._folders[each.worker].parent for each in failures_}
+        known = [
+            each for each in failures_ if attempts[each.worker].name == attempts[failures_[-1].worker].name
+        ]
         title = next((word for word in self.arguments.command[1:] if not word.startswith("-")), "")
         return failures.describe(
             title or self.arguments.command[0],
