@@ -1,6 +1,6 @@
 """Serves stores for `edt torchrun`: run as a script, so that nothing but torch is imported.
 
-Standard input brings `open`, answered with the port of a new store, and `close PORT`, answered with the port.
+Standard input brings `open PORT`, where 0 stands for a free one, and `close PORT`. Answered is the port.
 The process ends with its standard input, and all stores with it.
 """
 
@@ -14,14 +14,14 @@ def serve(lines: Iterable[str]) -> Iterator[int]:
 
     stores: dict[int, TCPStore] = {}
     for line in lines:
-        verb, *port = line.split()
+        verb, port = line.split()
         if verb == "open":
-            store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+            store = TCPStore("127.0.0.1", int(port), is_master=True, wait_for_workers=False)
             stores[store.port] = store
             yield store.port
         else:
-            stores.pop(int(port[0]), None)
-            yield int(port[0])
+            stores.pop(int(port), None)
+            yield int(port)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Worlds of `torch.distributed`: the members of a generation meet at a TCPStore of its own.
 
-The stores live in a process beside this one, because they need torch: it is told `open`, and answers with a
-port; or `close` and a port. It ends with its standard input.
+The stores live in a process beside this one, because they need torch: it is told `open`
+and a port, or 0, and answers with the port; or `close` and a port. It ends with its standard input.
 """
 
 import contextlib
@@ -27,14 +27,15 @@ def _program() -> str:
 
 
 class TorchStoreWorld:
-    """Serves a store for each generation.
+    """Serves a store for each generation: the first one at `port`, the others at free ones; 0 for any.
 
     Raises:
         StartError: the process that serves them cannot be started.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, port: int = 0) -> None:
         self._address = address
+        self._port = port
         self._ports: dict[int, int] = {}
         try:
             self._process = subprocess.Popen(
@@ -50,7 +51,8 @@ class TorchStoreWorld:
 
     def variables(self, worker: Worker) -> dict[str, str]:
         """Where the worker's generation meets."""
-        port = self._ports.get(worker.generation) or self._ask("open")
+        port = self._ports.get(worker.generation) or self._ask(f"open {self._port}")
+        self._port = 0
         self._ports[worker.generation] = port
         return {
             "MASTER_ADDR": self._address,

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,10 +21,10 @@ from edt_launch.core.run_options import RunOptions
 PREFIX = "[${role_name}${local_rank}]:"
 """What stands before the lines of `--tee`."""
 
-UNNEEDED = ("rdzv_backend", "rdzv_endpoint", "rdzv_conf", "master_addr", "master_port", "node_rank")
+UNNEEDED = ("rdzv_backend", "rdzv_endpoint", "rdzv_conf", "node_rank")
 """Options about how agents find one another: edt-launch knows all of its workers."""
 
-IGNORED = ("monitor_interval", "start_method", "event_log_handler", "logs_specs")
+IGNORED = ("monitor_interval", "start_method", "event_log_handler", "logs_specs", "signals_to_handle")
 """Options about parts of torchrun that do not take part."""
 
 _SHARED = ("max_restarts",)
@@ -85,7 +86,10 @@ class Arguments:
     stdout_filters: tuple[str, ...] = ()
     stderr_filters: tuple[str, ...] = ()
     prefix: str | None = None
-    local_addr: str | None = None
+    master_addr: str | None = None
+    """MASTER_ADDR; None for this machine's address."""
+    master_port: int = 0
+    """MASTER_PORT of the first world; 0 for a free one, as in all later ones."""
     virtual_local_rank: bool = False
     numa_binding: str | None = None
     shutdown_timeout: float = 30.0
@@ -153,7 +157,8 @@ def _arguments(given: Any, environment: Mapping[str, str], gpus: Callable[[], in
         stdout_filters=_list(given.duplicate_stdout_filters),
         stderr_filters=_list(given.duplicate_stderr_filters),
         prefix=template or None,
-        local_addr=given.local_addr,
+        master_addr=given.master_addr or given.local_addr,
+        master_port=given.master_port or 0,
         virtual_local_rank=given.virtual_local_rank,
         numa_binding=given.numa_binding,
         shutdown_timeout=timeout,
@@ -197,8 +202,10 @@ def _parser(environment: Mapping[str, str], is_legacy: bool) -> tuple[argparse.A
     option("--nproc-per-node", default="1", metavar="NPROC", help="Workers a node: a number, auto, gpu, cpu.")
     flag("--standalone", help="Accepted: edt-launch needs no rendezvous.")
     option("--rdzv-id", default="none", help="Name of the job, TORCHELASTIC_RUN_ID.")
-    for name in ("--rdzv-backend", "--rdzv-endpoint", "--rdzv-conf", "--master-addr", "--master-port"):
+    for name in ("--rdzv-backend", "--rdzv-endpoint", "--rdzv-conf"):
         option(name, help="Accepted: edt-launch needs no rendezvous.")
+    option("--master-addr", help="MASTER_ADDR, an address of this machine.")
+    option("--master-port", type=int, help="MASTER_PORT of the first world; later ones have others.")
     option("--node-rank", help="Accepted: edt-launch numbers the nodes.")
     option(
         "--max-restarts", default=0, type=int, help="How often the program may fail; resizes do not count."
@@ -218,7 +225,7 @@ def _parser(environment: Mapping[str, str], is_legacy: bool) -> tuple[argparse.A
     flag("--virtual-local-rank", help="LOCAL_RANK is 0, and each worker sees its device alone.")
     option("--numa-binding", choices=("node", "socket", "exclusive", "core-complex"), help="Bind to cores.")
     option("--shutdown-timeout", type=float, help="Seconds from SIGTERM to SIGKILL at the end; else 30.")
-    option("--signals-to-handle", default="", help="Accepted: edt-launch handles SIGTERM, SIGINT, SIGHUP.")
+    option("--signals-to-handle", help="Accepted: edt-launch handles SIGTERM, SIGINT, SIGHUP.")
     option("--monitor-interval", help="Accepted: edt-launch learns at once how a worker ends.")
     option(
         "--start-method", choices=("spawn", "fork", "forkserver"), help="Accepted: for commands of no use."
@@ -364,6 +371,12 @@ def _command(given: Any, environment: Mapping[str, str]) -> tuple[str, ...]:
 def _notes(given: Any) -> tuple[str, ...]:
     unneeded = [_spelled(name) for name in UNNEEDED if getattr(given, name) is not None]
     notes = [f"{' and '.join(unneeded)}: not needed, edt-launch knows all of its workers"] if unneeded else []
+    if given.logs_specs is not None:
+        found = entry_points(group="torchrun.logs_specs", name=given.logs_specs)
+        if not found:
+            raise UsageError(
+                f"--logs-specs {given.logs_specs}: no entry point torchrun.logs_specs has that name"
+            )
     ignored = [_spelled(name) for name in IGNORED if getattr(given, name) is not None]
     if ignored:
         notes.append(f"{' and '.join(ignored)}: without effect here")

@@ -95,7 +95,7 @@ class TorchrunWorkers(Workers):
         )
 
     def world(self, address: str, interface: str) -> TorchStoreWorld:  # noqa: D102
-        return TorchStoreWorld(self.arguments.local_addr or address)
+        return TorchStoreWorld(self.arguments.master_addr or address, self.arguments.master_port)
 
     def environment(self, common: Mapping[str, str]) -> dict[str, str]:
         """What all find: threads as torchrun sets them, and the modules that stand in for torchelastic."""
