@@ -22,6 +22,9 @@ from edt_launch.agent.worker import Worker
 from edt_launch.agent.workers import Do, Verb
 from edt_messages import forking
 
+SNAPSHOTS = "EDT_SNAPSHOTS"
+"""Names a folder in memory in which workers keep what is to outlive them, but not the job."""
+
 ATTEMPTS = 2
 """Warm servers that are asked for a worker: one may be ending at the very moment that it is asked."""
 
@@ -60,6 +63,10 @@ class Agent:
             while not self._state.is_over:
                 self._turn()
             self._send(protocol.Swept(self._sweep()))
+        if folder := self._environment.get(SNAPSHOTS):
+            import shutil
+
+            shutil.rmtree(folder, ignore_errors=True)  # it is there only if a worker has made it
         self._flush()
 
     def _turn(self) -> None:

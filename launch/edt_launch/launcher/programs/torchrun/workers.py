@@ -3,11 +3,13 @@
 import importlib.util
 import os
 import socket
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import Template
 
+from edt_launch.agent.agent import SNAPSHOTS
 from edt_launch.core import events
 from edt_launch.core.appender import Appender, Complain
 from edt_launch.launcher.program import Workers
@@ -79,6 +81,7 @@ class TorchrunWorkers(Workers):
     complain: Complain
     allowed: tuple[int, ...] = ()
     resize: Resize = Resize.RESTART_ALL
+    _name: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
     _places: dict[int, Place] = field(default_factory=dict, init=False)
     _folders: dict[int, Path] = field(default_factory=dict, init=False)
     _filtered: dict[str, Appender] = field(default_factory=dict, init=False)
@@ -104,6 +107,7 @@ class TorchrunWorkers(Workers):
             found.pop("OMP_NUM_THREADS", None)
         found.setdefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1")
         found[PREPARE] = "edt_hvd.torchrun.worker"
+        found[SNAPSHOTS] = f"/dev/shm/edt-snapshots-{self._name}"
         found["EDT_RESIZE_AT"] = str(self.arguments.resizing)
         if self.arguments.numa_binding is not None:
             found["EDT_NUMA_BINDING"] = self.arguments.numa_binding
@@ -122,7 +126,8 @@ class TorchrunWorkers(Workers):
             file.unlink(missing_ok=True)
         except OSError as error:
             self.complain(f"rank {worker.rank} starts without its folder: {error.filename}: {error.strerror}")
-        return {**variables(place, self.arguments, worker.attempt), "TORCHELASTIC_ERROR_FILE": str(file)}
+        own = {"TORCHELASTIC_ERROR_FILE": str(file), "EDT_GENERATION": str(worker.generation)}
+        return {**variables(place, self.arguments, worker.attempt), **own}
 
     def command_of(self, worker: Worker) -> Sequence[str]:
         """With the local rank, if the program expects it as an argument, before its other arguments."""
