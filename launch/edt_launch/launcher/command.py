@@ -99,6 +99,8 @@ def main() -> None:
         if sys.argv[1:2] == ["--program"] and len(sys.argv) > 2:
             launch_as(sys.argv[2], sys.argv[3:])
         app(prog_name="edt-launch")
+    except typer.Exit as ended:
+        sys.exit(ended.exit_code)
     except Exception as error:  # noqa: BLE001 - the last resort: every other failure has its own exit code
         traceback.print_exc()
         print(f"edt-launch: a mistake in edt-launch itself: {error!r}; please report it", file=sys.stderr)

@@ -32,7 +32,7 @@ from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.program import Job, Workers
 from edt_launch.launcher.run import TICK, LeftBehind, Run, Tick
 from edt_launch.launcher.run_summary import describe, how_it_ended
-from edt_launch.launcher.termination import Ending, Listen, Step, signal_name
+from edt_launch.launcher.termination import GRACE, Ending, Listen, Step, signal_name
 from edt_launch.launcher.view.output import KEPT_LINES, Line
 from edt_launch.membership import members
 from edt_launch.membership.policy import POLICIES
@@ -253,7 +253,8 @@ class Elastic:
         self._monitor.is_quiet = self.ending.is_wanted
 
     def _act(self, run: Run, now: float) -> None:
-        self.ending, step = self.ending.decide(now, has_workers=self._monitor.run.has_started)
+        grace = GRACE + self._workers.end_grace
+        self.ending, step = self.ending.decide(now, grace, has_workers=self._monitor.run.has_started)
         match step:
             case Step.TERMINATE:
                 self._monitor.message("ending all workers; Ctrl-C kills them at once")

@@ -78,6 +78,8 @@ class Workers:
     directory: Path | None = None
     resize: Resize = Resize.IN_PLACE
     has_to_train: bool = False
+    end_grace: float = 0.0
+    """Seconds that the workers have after SIGTERM when the job is told to end, besides those for us."""
     output_option: str = "--output-dir"
 
     def limits(self, limits: members.Limits) -> members.Limits:

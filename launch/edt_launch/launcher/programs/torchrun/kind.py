@@ -64,7 +64,11 @@ class TorchrunProgram:
             job.view.message(note)
         logs = self.arguments.log_dir or job.plan.paths.log / "torchrun"
         workers = TorchrunWorkers(
-            self.arguments.command, arguments=self.arguments, logs=logs.absolute(), complain=job.view.message
+            self.arguments.command,
+            arguments=self.arguments,
+            end_grace=self.arguments.shutdown_timeout,
+            logs=logs.absolute(),
+            complain=job.view.message,
         )
         return run(job, workers)
 

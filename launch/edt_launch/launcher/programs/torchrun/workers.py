@@ -93,7 +93,7 @@ class TorchrunWorkers(Workers):
             allowed=self.allowed,
             max_restarts=self.arguments.max_restarts,
             grace=self.arguments.grace,
-            end_grace=self.arguments.shutdown_timeout,
+            end_grace=self.end_grace,
             resizes_at_once=self.arguments.resizing.at is ResizeAt.NOW,
         )
 
