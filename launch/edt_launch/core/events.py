@@ -311,6 +311,21 @@ class Waiting(Event):
 
 
 @dataclass(frozen=True)
+class ResizeDue(Event):
+    """A resize waits for a checkpoint of the program, where all workers are replaced.
+
+    Attributes:
+        size: number of workers.
+        wanted: number of workers after it.
+        limit: seconds for which it waits at most; null for no limit.
+    """
+
+    size: Number
+    wanted: Number
+    limit: Seconds | None = None
+
+
+@dataclass(frozen=True)
 class Stopping(Event):
     """The workers are told to stop after a step that they agree on: the next world is ready to be formed."""
 

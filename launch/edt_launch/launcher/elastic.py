@@ -272,7 +272,7 @@ class Elastic:
             return Outcome(self.ending.exit_code, f"edt-launch: ended by {signal_name(self.ending.first)}")
         if self._has_left:
             output = f"{self._workers.output_option} {self._plan.paths.root}"
-            how = checkpoints.how_to_go_on(self._plan.checkpoints, output)
+            how = self._workers.how_to_go_on(self._plan.checkpoints, output)
             return Outcome(ExitCode.LEFT, f"edt-launch: all workers have left; {how}")
         logs, run, status = self._monitor.logs, self._monitor.run, self._monitor.status
         if status.exit_code == 0:

@@ -16,6 +16,7 @@ from edt_launch.core.errors import UsageError
 from edt_launch.core.event_log import EventLog
 from edt_launch.core.job_sizes import Sizes
 from edt_launch.core.run_options import RunOptions
+from edt_launch.launcher import checkpoints
 from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.termination import Listen
 from edt_launch.launcher.view.output import Line
@@ -124,6 +125,10 @@ class Workers:
     def explain(self, failures: Sequence[events.Failed]) -> str:
         """What to tell the user about the failures that ended the job, the first one last; may be empty."""
         return ""
+
+    def how_to_go_on(self, folder: Path, output: str) -> str:
+        """What to tell the user of a job that was left, with checkpoints in `folder`."""
+        return checkpoints.how_to_go_on(folder, output)
 
     def advice(self, last_lines: Sequence[str]) -> str:
         """What to tell the user when no worker has come to a rendezvous; may be empty."""

@@ -320,8 +320,11 @@ def _move(turn: _Turn) -> None:
         _wait_for_more(turn, is_training=bool(now_in_force))
         return
     turn.set(short_since=None, shortage=None)
-    _become_due(turn, tell_workers=False)
     is_shrink = not set(_keys(now_in_force)) <= set(_keys(target))
+    if state.due_since is None and now_in_force and not state.limits.resizes_at_once:
+        limit = _patience(state, is_shrink)
+        turn.do(events.ResizeDue(len(now_in_force), len(target), None if limit == inf else limit))
+    _become_due(turn, tell_workers=False)
     if not turn.state.is_prepared and (not turn.state.in_force or turn.state.has_gate):
         _begin(turn, target)
     if now_in_force and _is_ready(turn.state):
@@ -362,10 +365,14 @@ def _may_cut(turn: _Turn, shrinks: bool) -> bool:
         return False
     if state.holder is not None and not state.saving and _is_ready(state):
         return True
-    patience = state.limits.grace if shrinks else inf if state.has_saved else PATIENCE
-    if state.limits.resizes_at_once:
-        patience = 0.0 if _is_ready(state) else patience
-    return state.due_since is not None and turn.now - state.due_since >= patience
+    if state.limits.resizes_at_once and _is_ready(state):
+        return True
+    return state.due_since is not None and turn.now - state.due_since >= _patience(state, shrinks)
+
+
+def _patience(state: Generations, shrinks: bool) -> float:
+    """Seconds for which a resize waits for a checkpoint at most."""
+    return state.limits.grace if shrinks else inf if state.has_saved else PATIENCE
 
 
 def _wait_for_more(turn: _Turn, is_training: bool) -> None:

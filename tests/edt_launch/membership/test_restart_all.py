@@ -78,7 +78,9 @@ def test_the_first_world_is_open_at_once_and_members_are_admitted_as_they_come()
 def test_a_larger_world_takes_over_at_a_checkpoint_when_all_of_it_is_ready() -> None:
     job = Job()
     (old,) = job.run(1)
-    new = job.started(job.feed(Desired(slots(2))))
+    actions = job.feed(Desired(slots(2)))
+    assert of(events.ResizeDue, actions) == [events.ResizeDue(1, 2, PATIENCE)]
+    new = job.started(actions)
     assert len(new) == 2
     assert job.feed(Ready(new[0], 0)) == []
     assert job.feed(Ready(new[1], 0)) == [Stop((old,), 2)]

@@ -183,6 +183,10 @@ class TorchrunWorkers(Workers):
         self._filtered[line.stream].write(f"{line.text}\n")
         self._filtered[line.stream].flush()
 
+    def how_to_go_on(self, folder: Path, output: str) -> str:
+        """The program has its own checkpoints."""
+        return "started again, the program goes on from its own checkpoint"
+
     def explain(self, failures_: Sequence[events.Failed]) -> str:
         """The failures of the last attempt with their error files, the first one last."""
         attempts = {each.worker: self._folders[each.worker].parent for each in failures_}
