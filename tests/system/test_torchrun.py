@@ -1,6 +1,11 @@
 """A program for torchrun grows, shrinks and loses a worker, with nothing of it changed."""
 
+from pathlib import Path
+
+import pytest
+
 from harness import PROGRAMS, ElasticJob
+from pool_harness import Pool
 
 
 def test_resizes_repeat_nothing_and_a_loss_restarts_all(job: ElasticJob) -> None:
@@ -27,3 +32,25 @@ def test_resizes_repeat_nothing_and_a_loss_restarts_all(job: ElasticJob) -> None
     assert [event["size"] for event in job.events("world")] == [1, 3, 2, 2]
     assert {count for *_, count in resized} == {0}
     assert job.survivors() == []
+
+
+@pytest.mark.full
+def test_in_a_pool_it_has_whole_nodes_and_makes_room(tmp_path: Path) -> None:
+    pool, results = Pool(tmp_path / "a pool's folder"), tmp_path / "results"
+    results.mkdir()
+    pool.start()
+    try:
+        words = ("--nnodes", "1:2", "--nproc-per-node", "2", str(PROGRAMS / "distributed.py"), str(results))
+        first = pool.submit_command("ann", 2, 4, words, framework="torchrun", allowed=(2, 4))
+        pool.until_sizes(4)
+        pool.until_training(first)
+        second = pool.submit("bob", 1, 1, "--steps", 100_000)
+        pool.until_sizes(2, 1)
+        pool.until_training(first, second)
+        pool.finish(second)
+        (results / "hurry").touch()
+        pool.until(lambda: pool.job(first).state == "succeeded")
+        assert not [event for event in pool.events(first) if event["event"] == "failed"]
+    finally:
+        print(pool.report())
+        pool.close()

@@ -170,6 +170,10 @@ def _arguments(given: Any, environment: Mapping[str, str], gpus: Callable[[], in
 
 
 class _Parser(argparse.ArgumentParser):
+    def format_help(self) -> str:
+        """As `edt` shows the help of all commands."""
+        return super().format_help().replace("usage:", "Usage:", 1)
+
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (edt torchrun --help lists the options)")
 
@@ -177,26 +181,31 @@ class _Parser(argparse.ArgumentParser):
 def _parser(environment: Mapping[str, str], is_legacy: bool) -> tuple[argparse.ArgumentParser, list[Any]]:
     parser = _Parser(
         prog="edt torchrun",
+        usage="edt torchrun [OPTIONS] PROGRAM [ARGS]",
         description="Run a program written for torchrun, on workers that may change while it runs.",
         epilog="Every option of torchrun may be given in both spellings, and as PET_NAME in the environment.",
     )
     group = parser.add_argument_group("options of torchrun")
 
     def option(*names: str, default: Any = None, help: str, **more: Any) -> None:  # noqa: A002 - argparse's
-        long = next(name for name in reversed(names) if name.startswith("--"))
-        if "-" in long[2:]:
-            names = (*names, "--" + long[2:].replace("-", "_"))
+        long = names[-1]
         name = long[2:].replace("-", "_")
-        group.add_argument(
-            *names, dest=name, default=environment.get(f"PET_{name.upper()}", default), help=help, **more
-        )
+        more.setdefault("metavar", None if "choices" in more else name.rpartition("_")[2].upper())
+        default = environment.get(f"PET_{name.upper()}", default)
+        group.add_argument(*names, dest=name, default=default, help=help, **more)
+        spell_otherwise(long, dest=name, **more)
 
     def flag(*names: str, help: str) -> None:  # noqa: A002 - argparse's
         long = names[-1]
         name = long[2:].replace("-", "_")
-        spellings = (long, "--" + name) if name != long[2:] else (long,)
         is_set = _is_set(environment, f"PET_{name.upper()}")
-        group.add_argument(*names[:-1], *spellings, dest=name, action="store_true", default=is_set, help=help)
+        group.add_argument(*names, dest=name, action="store_true", default=is_set, help=help)
+        spell_otherwise(long, dest=name, action="store_true")
+
+    def spell_otherwise(long: str, **more: Any) -> None:
+        other = "--" + long[2:].replace("-", "_")
+        if other != long:
+            group.add_argument(other, default=argparse.SUPPRESS, help=argparse.SUPPRESS, **more)
 
     option("--nnodes", default="1:1", help="Nodes, or MIN:MAX. A node is NPROC slots of a host.")
     option("--nproc-per-node", default="1", metavar="NPROC", help="Workers a node: a number, auto, gpu, cpu.")
