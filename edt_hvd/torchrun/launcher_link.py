@@ -35,7 +35,8 @@ class LauncherLink:
         self.step = 0
         """Optimizer steps of the job before this worker was admitted."""
         self.send(messages.Hello(token, worker, os.getpid()))
-        threading.Thread(target=self._read, name="edt-launcher", daemon=True).start()
+        self._reader = threading.Thread(target=self._read, name="edt-launcher", daemon=True)
+        self._reader.start()
 
     def send(self, message: Message) -> None:
         """Send a message, if there is still somebody to read it."""
@@ -48,6 +49,12 @@ class LauncherLink:
             before = self._admissions
             self.send(message)
             self._changed.wait_for(lambda: self._admissions > before)
+
+    def close(self) -> None:
+        """End the conversation."""
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._reader.join()
+        self._socket.close()
 
     def _read(self) -> None:
         with contextlib.suppress(OSError), self._socket.makefile("rb") as lines:

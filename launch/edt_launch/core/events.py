@@ -74,7 +74,7 @@ class Ended(Event):
 
 @dataclass(frozen=True)
 class Driver(Event):
-    """The driver of a WMLA program has started. It has workers started when it wants them."""
+    """The process that drives a program has started. It has workers started when it wants them."""
 
     pid: Number = 0
     id: str = ""
@@ -150,7 +150,7 @@ class AllocationRejected(Event):
 
 @dataclass(frozen=True)
 class Usable(Event):
-    """A WMLA program has said how many workers it can use at most."""
+    """The program has said how many workers it can use at most."""
 
     max_workers: Number
 

@@ -103,11 +103,11 @@ class JobSpec(BaseModel):
     ] = None
     framework: Annotated[
         Framework | None,
-        Field(description="How a WMLA program is run; `command` is its script and arguments."),
+        Field(description="How its program is run; `command` is its script and arguments, or torchrun's."),
     ] = None
-    data_dir: Annotated[
-        Line | None, Field(description="DATA_DIR of a WMLA program: a folder on the hosts.")
-    ] = None
+    data_dir: Annotated[Line | None, Field(description="DATA_DIR of its program: a folder on the hosts.")] = (
+        None
+    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

@@ -31,3 +31,4 @@ def test_what_the_launcher_says_counts(monkeypatch: pytest.MonkeyPatch) -> None:
             assert (link.is_due, link.step) == (False, 50)
             connection.sendall(encode(messages.End()))
             assert killed.wait(10)
+            link.close()

@@ -62,7 +62,7 @@ def submit(
             "a WMLA program; COMMAND is its script."
         ),
     ] = None,
-    data_dir: Annotated[str | None, Option(help="DATA_DIR of a WMLA program.")] = None,
+    data_dir: Annotated[str | None, Option(help="DATA_DIR of a program with a framework.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Only show who would grow and shrink.")] = False,
     follow: Annotated[bool, Option("--follow", "-f", help="Show its output until it ends.")] = False,
     as_json: AsJson = False,
