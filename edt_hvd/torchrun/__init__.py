@@ -6,6 +6,7 @@
 `worker`          what a forked worker does besides its program: the gate, the holds
 `saves`           which functions write checkpoints
 `launcher_link`   the connection to the launcher
+`site`            prepares workers that are not forked
 `stand_in`        modules called `torchelastic`, for programs as old as that
 ================  ==================================================================
 """

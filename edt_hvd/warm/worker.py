@@ -18,6 +18,9 @@ import setproctitle
 from edt_hvd.warm import random_numbers
 from edt_messages.forking import Fork
 
+PREPARE = "EDT_PREPARE"
+"""Names the module that prepares workers, if there is one."""
+
 _IGNORED_BY_PYTHON = {signal.SIGPIPE, signal.SIGXFSZ}
 
 _F_SETSIG = getattr(fcntl, "F_SETSIG", 10)  # Linux's number; Python's module has no name for it
@@ -110,12 +113,13 @@ def run(request: Fork, lifeline: int) -> None:
 
 def preparing_module() -> Any:
     """The module that prepares workers for their program, by `install` here and `begin` in each; or None."""
-    name = os.environ.get("EDT_PREPARE")
+    name = os.environ.get(PREPARE)
     return None if name is None else importlib.import_module(name)
 
 
 def _execute(request: Fork) -> None:
     if (prepare := preparing_module()) is not None:
+        del os.environ[PREPARE]  # processes of the program are not workers
         prepare.begin()
     main = types.ModuleType("__main__")
     main.__dict__.update(__builtins__=sys.modules["builtins"], __annotations__={})

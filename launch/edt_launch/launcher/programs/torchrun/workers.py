@@ -111,9 +111,10 @@ class TorchrunWorkers(Workers):
         found["EDT_RESIZE_AT"] = str(self.arguments.resizing)
         if self.arguments.numa_binding is not None:
             found["EDT_NUMA_BINDING"] = self.arguments.numa_binding
+        path = [_folder("site"), *([found["PYTHONPATH"]] if found.get("PYTHONPATH") else [])]
         if importlib.util.find_spec("torchelastic") is None:
-            path = [found["PYTHONPATH"]] if found.get("PYTHONPATH") else []
-            found["PYTHONPATH"] = os.pathsep.join([*path, _stand_in()])
+            path.append(_folder("stand_in"))
+        found["PYTHONPATH"] = os.pathsep.join(path)
         return found
 
     def variables_of(self, worker: Worker, slots: Sequence[Slot], address: str) -> dict[str, str]:
@@ -205,9 +206,9 @@ class TorchrunWorkers(Workers):
         )
 
 
-def _stand_in() -> str:
-    """The folder of the modules called `torchelastic`, for programs that are as old as that."""
+def _folder(name: str) -> str:
+    """A folder of modules that are for the paths of workers."""
     spec = importlib.util.find_spec("edt_hvd")
     assert spec is not None
     assert spec.origin is not None
-    return str(Path(spec.origin).parent / "torchrun" / "stand_in")
+    return str(Path(spec.origin).parent / "torchrun" / name)

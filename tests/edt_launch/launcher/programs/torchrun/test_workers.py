@@ -54,8 +54,10 @@ def test_threads_as_torchrun_sets_them(tmp_path: Path, monkeypatch: pytest.Monke
     assert "OMP_NUM_THREADS" not in workers(tmp_path).environment(common)
     found = workers(tmp_path, nproc=2).environment(common)
     assert (found["OMP_NUM_THREADS"], found[PREPARE]) == ("1", "edt_hvd.torchrun.worker")
-    assert found["PYTHONPATH"].startswith("mine:")
-    assert (Path(found["PYTHONPATH"].split(":")[1]) / "torchelastic" / "distributed" / "launch.py").is_file()
+    site, mine, stand_in = found["PYTHONPATH"].split(":")
+    assert mine == "mine"
+    assert (Path(site) / "sitecustomize.py").is_file()
+    assert (Path(stand_in) / "torchelastic" / "distributed" / "launch.py").is_file()
 
 
 def test_logs_go_where_torchrun_has_them(tmp_path: Path) -> None:
