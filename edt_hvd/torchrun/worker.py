@@ -66,6 +66,8 @@ class Worker:
         """Wait until this worker is admitted to its world."""
         if not self._is_admitted and self._is_here:
             self._is_admitted = True
+            import torch._dynamo  # noqa: F401 - the first optimizer does, while the job stands still
+
             self._link.ask(messages.AtRendezvous(0))
 
     def save(self, is_saving: bool) -> None:
