@@ -11,11 +11,15 @@ import signal
 import sys
 import types
 from collections.abc import Collection
+from typing import Any
 
 import setproctitle
 
 from edt_hvd.warm import random_numbers
 from edt_messages.forking import Fork
+
+PREPARE = "EDT_PREPARE"
+"""Names the module that prepares workers, if there is one."""
 
 _IGNORED_BY_PYTHON = {signal.SIGPIPE, signal.SIGXFSZ}
 
@@ -107,7 +111,16 @@ def run(request: Fork, lifeline: int) -> None:
             os.write(lifeline, f"{code}\n".encode())
 
 
+def preparing_module() -> Any:
+    """The module that prepares workers for their program, by `install` here and `begin` in each; or None."""
+    name = os.environ.get(PREPARE)
+    return None if name is None else importlib.import_module(name)
+
+
 def _execute(request: Fork) -> None:
+    if (prepare := preparing_module()) is not None:
+        del os.environ[PREPARE]  # processes of the program are not workers
+        prepare.begin()
     main = types.ModuleType("__main__")
     main.__dict__.update(__builtins__=sys.modules["builtins"], __annotations__={})
     sys.modules["__main__"] = main

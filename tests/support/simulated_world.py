@@ -1,6 +1,6 @@
 """A world whose workers need nothing to find one another."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from edt_launch.membership.protocol import Assignment, Worker
 
@@ -13,7 +13,7 @@ class SimulatedWorld:
         self.aborted = 0
         self.is_closed = False
 
-    def variables(self, worker: Worker) -> dict[str, str]:
+    def variables(self, worker: Worker, hosts: Iterable[str]) -> dict[str, str]:
         return {"SIMULATED_WORKER": str(worker.id)}
 
     def open(self, generation: int, assignments: Sequence[Assignment]) -> tuple[str, int]:

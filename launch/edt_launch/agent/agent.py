@@ -22,6 +22,9 @@ from edt_launch.agent.worker import Worker
 from edt_launch.agent.workers import Do, Verb
 from edt_messages import forking
 
+SNAPSHOTS = "EDT_SNAPSHOTS"
+"""Names a folder in memory in which workers keep what is to outlive them, but not the job."""
+
 ATTEMPTS = 2
 """Warm servers that are asked for a worker: one may be ending at the very moment that it is asked."""
 
@@ -61,6 +64,10 @@ class Agent:
             while not self._state.is_over:
                 self._turn()
             self._send(protocol.Swept(self._sweep()))
+        if folder := self._environment.get(SNAPSHOTS):
+            import shutil
+
+            shutil.rmtree(folder, ignore_errors=True)  # it is there only if a worker has made it
         self._flush()
 
     def _turn(self) -> None:
@@ -186,7 +193,7 @@ class Agent:
 
     def _take(self, event: workers.Event) -> None:
         if isinstance(event, protocol.Start) and event.worker not in self._workers:
-            self._workers[event.worker] = worker = Worker({**self._environment, **event.environment})
+            self._workers[event.worker] = worker = self._worker_of(event)
             self._printing.begin(event.worker, worker.reading)
         self._state, actions = workers.step(time.monotonic(), self._state, event)
         if self._state.is_closing:
@@ -196,6 +203,10 @@ class Agent:
                 self._carry_out(action)
             else:
                 self._send(action)
+
+    def _worker_of(self, order: protocol.Start) -> Worker:
+        variables = {**self._environment, **order.environment}
+        return Worker(variables, order.command or self._setup.command)
 
     def _carry_out(self, action: Do) -> None:
         number, worker = action.worker, self._workers[action.worker]
@@ -216,7 +227,6 @@ class Agent:
                 self._forget(number, worker)
 
     def _execute(self, number: int, worker: Worker, reason: str) -> None:
-        command = self._setup.command
         self._close_request(worker)
         if reason:
             self._printing.note(number, f"{reason}; this worker starts without it")
@@ -224,10 +234,10 @@ class Agent:
             where = f"{self._setup.directory} is not on this host; this worker starts in {os.getcwd()}"
             self._printing.note(number, where)
         try:
-            process = worker.execute(command, self._directory)
+            process = worker.execute(self._directory)
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
-            self._printing.note(number, f"cannot run {command[0]}: {why}")
+            self._printing.note(number, f"cannot run {worker.command[0]}: {why}")
             worker.close_its_ends()
             self._take(workers.Gone(number, workers.NOT_FOUND))
             return
@@ -280,7 +290,7 @@ class Agent:
             if self._server is None:
                 break
             try:
-                worker.request = self._server.request(worker.environment)
+                worker.request = self._server.request(worker.environment, worker.command)
             except OSError:
                 self._close_server()
                 continue

@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar, get_args, get_origin
 
 from edt_launch.core.lines import LineSplitter
 
-VERSION = 3
+VERSION = 4
 """Of these messages; launcher and agent must have the same."""
 
 MAX_LINE = 2**26
@@ -61,10 +61,14 @@ class Setup:
 
 @dataclass(frozen=True)
 class Start:
-    """Start the worker with this serial number; `environment` is its own, in front of the job's."""
+    """Start the worker with this serial number; `environment` is its own, in front of the job's.
+
+    `command` is its own, too, if it is not empty.
+    """
 
     worker: int
     environment: dict[str, str]
+    command: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ class Process:
     """Whether its lifeline has ended, so that its process should have, too."""
 
 
-# What happens, besides the launcher's `Start` and `Kill`.
+# What happens, besides the launcher's `Start`, `Kill` and `Terminate`.
 
 
 @dataclass(frozen=True)

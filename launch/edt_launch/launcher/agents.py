@@ -168,9 +168,14 @@ class Agents:
             self._loop.call_soon_threadsafe(lambda: self._group.create_task(self._serve(host, link, setup)))
 
     def start(
-        self, host: str, worker: int, environment: Mapping[str, str], meets_at: str | None = None
+        self,
+        host: str,
+        worker: int,
+        environment: Mapping[str, str],
+        meets_at: str | None = None,
+        command: Sequence[str] = (),
     ) -> None:
-        """Start a worker with variables of its own.
+        """Start a worker with variables of its own, and a command of its own if that is not empty.
 
         With `meets_at` it also finds the port that the agent of that host has reserved: one for all workers.
 
@@ -178,7 +183,7 @@ class Agents:
             StartError: there is no agent, and none can be executed.
         """
         self.open(host)
-        order = protocol.Start(worker, dict(environment))
+        order = protocol.Start(worker, dict(environment), tuple(command))
         if meets_at is None:
             self._send(host, order)
             return

@@ -21,7 +21,7 @@ class GlooWorld:
         self._token = secrets.token_hex(16)
         self._stores: list[Rendezvous] = []
 
-    def variables(self, worker: Worker) -> dict[str, str]:
+    def variables(self, worker: Worker, hosts: Iterable[str]) -> dict[str, str]:
         """What Horovod looks for; the real rank, address and port come with an assignment."""
         # What takes time to import is there when the workers come, and does not hold them up.
         from horovod.runner.common.util.hosts import SlotInfo
@@ -30,7 +30,7 @@ class GlooWorld:
         import edt_launch.worlds.gloo_store  # noqa: F401
 
         slot = SlotInfo(worker.slot.host, worker.id, worker.slot.index, 0, 1, 1, 1)
-        run = create_run_env_vars(self._address_towards([worker.slot.host]), [""], 0, elastic=True)
+        run = create_run_env_vars(self._address_towards(hosts), [""], 0, elastic=True)
         for name in ("HOROVOD_GLOO_IFACE", "NCCL_SOCKET_IFNAME"):  # by the address of each world
             del run[name]
         token = {"HOROVOD_RENDEZVOUS_TOKEN": self._token}

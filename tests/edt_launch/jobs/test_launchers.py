@@ -49,6 +49,10 @@ def test_secrets_of_ours_are_not_handed_on(paths: JobDir) -> None:
     assert own["EDT_MODEL_DIR"] == str(paths.train)
 
 
+def test_a_folder_of_data_is_handed_on(paths: JobDir) -> None:
+    assert environment({}, replace(RECORD, data_dir="/data"), paths)["DATA_DIR"] == "/data"
+
+
 @pytest.mark.parametrize("path, before", [("/opt/conda/bin:/x", ["/opt/conda/bin", "/x"]), ("", [])])
 def test_the_path_of_a_job_comes_before_ours(paths: JobDir, path: str, before: list[str]) -> None:
     own, its = environment({"PATH": "/bin"}, replace(RECORD, environment={"PATH": path}), paths)

@@ -146,3 +146,26 @@ def test_a_mistake_of_ours_has_its_own_exit_code(monkeypatch, capsys):
         command.main()
     assert ended.value.code == ExitCode.INTERNAL
     assert "a mistake in edt-launch itself" in capsys.readouterr().err
+
+
+def test_a_kind_of_program_has_a_command_line_of_its_own(planned, folder, monkeypatch):
+    words = ["--program", "torchrun", "--nnodes", "1:3", "--max-np", "2", "a script.py", "--nnodes", "9"]
+    monkeypatch.setattr(sys, "argv", ["edt-launch", *words])
+    with pytest.raises(SystemExit) as ended:
+        command.main()
+    assert ended.value.code == 0
+    ((program, plan),) = planned
+    assert plan.limits == Limits(1, 2)
+    assert plan.allocation == Allocation(1, (HostSlots("localhost", 1),))
+    assert program.arguments.command[2:] == ("a script.py", "--nnodes", "9")
+
+
+@pytest.mark.parametrize(
+    "name, message", [("fortran", "give one of"), ("script", "has no command line of its own")]
+)
+def test_other_kinds_have_none(name, message, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["edt-launch", "--program", name, "a.py"])
+    with pytest.raises(SystemExit) as ended:
+        command.main()
+    assert ended.value.code == ExitCode.USAGE
+    assert message in capsys.readouterr().err

@@ -3,7 +3,7 @@
 import os
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -11,11 +11,12 @@ import pytest
 from edt_hvd.world.control import Launcher
 from edt_launch.agent.protocol import Exited as ProcessEnded
 from edt_launch.agent.protocol import Hello, Started
+from edt_launch.core import events
 from edt_launch.core.errors import StartError
 from edt_launch.core.event_codec import write
 from edt_launch.launcher import driver as driver_module
 from edt_launch.launcher.agents import HostEvent, Lost
-from edt_launch.launcher.driver import Driver, Settings
+from edt_launch.launcher.driver import Driver, Resumption, Settings
 from edt_launch.launcher.program import Workers
 from edt_launch.launcher.watchdog import Heartbeat, Times
 from edt_launch.membership.members import Limits
@@ -44,7 +45,14 @@ class FakeAgents:
     def is_here(self, host: str) -> bool:
         return not host.startswith("far")
 
-    def start(self, host: str, worker: int, environment: dict[str, str], meets_at: str | None) -> None:
+    def start(
+        self,
+        host: str,
+        worker: int,
+        environment: dict[str, str],
+        meets_at: str | None,
+        command: Sequence[str],
+    ) -> None:
         if self.refuses:
             raise StartError("no agent")
         self.started[worker] = host, environment
@@ -200,3 +208,16 @@ def test_an_agent_that_does_not_answer_is_not_waited_for(
     one.notify(host, ProcessEnded(1, -9))  # it was only slow
     assert one.of("released") == [("released", 1)]
     one.driver._server.close()
+
+
+def test_the_pause_of_a_replaced_world_lasts_from_step_to_step() -> None:
+    resumption = Resumption()
+    resumption.open(1, None, 2)
+    assert [type(event) for event in resumption.observe(5.0, messages.Progress(7, None, 2))] == [
+        events.Progress
+    ]
+    resumption.open(2, 2, 3)
+    resumed, progress = resumption.observe(6.5, messages.Progress(8, 1, 3))
+    assert resumed == events.Resumed(2, 2, 3, 1.5)
+    assert progress == events.Progress(8, 1, 3)
+    assert resumption.step == 8

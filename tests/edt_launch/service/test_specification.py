@@ -41,3 +41,13 @@ def test_what_is_accepted_can_be_given_to_a_process(character: str) -> None:
     spec = JobSpec.model_validate({"command": ["true"], "environment": given})
     text = " ".join(f"{name}={value}" for name, value in spec.environment.items())
     subprocess.run(["/bin/sh", "-c", f"{text} true"], env=dict(spec.environment), check=True)
+
+
+def test_a_program_for_torchrun_has_the_sizes_of_its_command():
+    command = ["--nnodes", "1:4", "--nproc-per-node", "2", "a.py"]
+    spec = JobSpec(command=command, framework="torchrun", max=5)
+    assert (spec.sizes.min, spec.sizes.max, spec.sizes.allowed) == (2, 4, (2, 4))
+    with pytest.raises(ValidationError, match="leaves no size"):
+        JobSpec(command=command, framework="torchrun", min=9)
+    with pytest.raises(ValidationError, match="command: --nnodes 0"):
+        JobSpec(command=["--nnodes", "0", "a.py"], framework="torchrun")

@@ -23,7 +23,7 @@ WORKER = Worker(7, Slot("here", 1), Phase.STARTING, started_at=0.0, rank=1)
 
 
 def ask(world: GlooWorld, port: object, path: str) -> bytes:
-    token = world.variables(WORKER)["HOROVOD_RENDEZVOUS_TOKEN"]
+    token = world.variables(WORKER, ["here"])["HOROVOD_RENDEZVOUS_TOKEN"]
     request = Request(f"http://127.0.0.1:{port}/{path}", headers={"Authorization": f"Bearer {token}"})
     with urlopen(request) as answer:
         found: bytes = answer.read()
@@ -31,7 +31,7 @@ def ask(world: GlooWorld, port: object, path: str) -> bytes:
 
 
 def test_workers_find_what_horovod_looks_for(world: GlooWorld) -> None:
-    found = world.variables(WORKER)
+    found = world.variables(WORKER, ["here"])
     expected = {
         "HOROVOD_ELASTIC": "1",
         "HOROVOD_HOSTNAME": "here",

@@ -71,9 +71,12 @@ def submit(
     ] = False,
     framework: Annotated[
         str | None,
-        Option(help="Of a WMLA program: edtPyTorch, PyTorch or distPyTorch. COMMAND is its script."),
+        Option(
+            help="torchrun: COMMAND is its options and program. edtPyTorch, PyTorch, distPyTorch: "
+            "a WMLA program; COMMAND is its script."
+        ),
     ] = None,
-    data_dir: Annotated[str | None, Option(help="DATA_DIR of a WMLA program.")] = None,
+    data_dir: Annotated[str | None, Option(help="DATA_DIR of a program with a framework.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Only show who would grow and shrink.")] = False,
     follow: Annotated[bool, Option("--follow", "-f", help="Show its output until it ends.")] = False,
     wait: Annotated[bool, Option("--wait", "-W", help="Return when it ends, without its output.")] = False,
@@ -172,7 +175,7 @@ def _check_script(code: Code, script: Path) -> None:
 
 def check_command(command: Sequence[str], code: Code, directory: str, framework: str | None) -> None:
     """Raise `MistakenError` if it can be seen that a command cannot run in a folder of the code."""
-    script = command[0] if framework is not None or "/" in command[0] else script_of(command)
+    script = command[0] if "/" in command[0] else script_of(command)
     if script is not None:
         _check_script(code, Path(directory, script))
     if framework is None and (problem := script_problem(command, code.folder / directory)) is not None:
