@@ -255,7 +255,8 @@ class Elastic:
         self._monitor.is_quiet = self.ending.is_wanted
 
     def _act(self, run: Run, now: float) -> None:
-        grace = GRACE + (self._plan.options.grace if self.ending.is_wanted else 0.0)
+        program = max(self._plan.options.grace, self._workers.end_grace)
+        grace = GRACE + (program if self.ending.is_wanted else 0.0)
         self.ending, step = self.ending.decide(now, grace, has_workers=self._monitor.run.has_started)
         match step:
             case Step.TERMINATE:

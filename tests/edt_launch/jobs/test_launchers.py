@@ -50,7 +50,8 @@ def test_secrets_of_ours_are_not_handed_on(paths: JobDir) -> None:
 
 
 def test_a_folder_of_data_is_handed_on(paths: JobDir) -> None:
-    assert environment({}, replace(RECORD, data_dir="/data"), paths)["DATA_DIR"] == "/data"
+    _, its = environment({}, replace(RECORD, data_dir="/data"), paths)
+    assert its["DATA_DIR"] == "/data"
 
 
 @pytest.mark.parametrize("path, before", [("/opt/conda/bin:/x", ["/opt/conda/bin", "/x"]), ("", [])])

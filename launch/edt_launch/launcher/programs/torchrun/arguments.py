@@ -27,8 +27,8 @@ UNNEEDED = ("rdzv_backend", "rdzv_endpoint", "rdzv_conf", "node_rank")
 IGNORED = ("monitor_interval", "start_method", "event_log_handler", "logs_specs", "signals_to_handle")
 """Options about parts of torchrun that do not take part."""
 
-_SHARED = ("max_restarts",)
-"""Options of edt-launch that torchrun has, too, with the same meaning."""
+_SHARED = ("grace", "max_restarts")
+"""Options of edt-launch whose names are other options here, or the same ones."""
 
 
 class ResizeAt(StrEnum):

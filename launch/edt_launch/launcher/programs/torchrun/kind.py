@@ -125,7 +125,10 @@ class TorchrunKind(Kind):
         """The options, and torchrun's among the job's command."""
         found = torchruns(command)
         rest = list(command) if found is None else found[0]
-        return ["--program", self.name, *words(replace(options, max_restarts=None)), *rest]
+        asked = options.grace != RunOptions.grace
+        grace = ["--shutdown-timeout", f"{options.grace:.0f}"] if asked else []  # its `--grace` is another
+        ours = replace(options, max_restarts=None, grace=RunOptions.grace)
+        return ["--program", self.name, *words(ours), *grace, *rest]
 
 
 def _arguments(command: Sequence[str]) -> Arguments:
