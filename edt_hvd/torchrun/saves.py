@@ -46,8 +46,8 @@ class Saves:
     def _count(self, change: int) -> None:
         with self._lock:
             before, self._under_way = self._under_way, self._under_way + change
-        if not before or not self._under_way:
-            self.on_change(not before)
+            if not before or not self._under_way:
+                self.on_change(not before)
 
     def install(self) -> None:
         """Wrap the functions that write checkpoints, of those packages that are there."""

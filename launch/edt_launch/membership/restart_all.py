@@ -149,6 +149,8 @@ def _apply(turn: _Turn, event: Event) -> None:
                 turn.change(worker_id, phase=Phase.READY)
                 if worker.generation == state.generation:
                     _admit(turn, worker)
+                    if state.stop_sent:
+                        turn.do(Stop((worker_id,), state.newest))
         case protocol.Saving(worker, is_saving):
             saving = state.saving | {worker} if is_saving else state.saving - {worker}
             turn.set(saving=saving, has_saved=state.has_saved or not is_saving)

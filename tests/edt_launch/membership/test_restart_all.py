@@ -91,6 +91,15 @@ def test_a_larger_world_takes_over_at_a_checkpoint_when_all_of_it_is_ready() -> 
     assert of(Admit, actions) == [Admit(new[0], 2), Admit(new[1], 2)]
 
 
+def test_a_worker_that_comes_to_the_gate_late_is_told_of_a_resize_too() -> None:
+    job = Job()
+    job.feed(Desired(slots(2)))
+    job.feed(Ready(1, 0))
+    for worker in job.started(job.feed(Desired(slots(3)))):
+        job.feed(Ready(worker, 0))
+    assert job.feed(Ready(0, 0)) == [Admit(0, 1), Stop((0,), 2)]
+
+
 def test_a_checkpoint_that_another_worker_is_writing_is_finished_first() -> None:
     job = Job()
     old = job.run(2)
