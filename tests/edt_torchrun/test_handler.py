@@ -131,6 +131,7 @@ def test_an_idle_agent_takes_the_place_of_one_that_ended_with_its_store(allocate
     first, idle = agent(), agent()
     assert meet(first) == [(0, 1)]
     waiting = start(idle)
+    waits_for(lambda: first._meeting.count_idle() == 1)
     first._meeting.lose()
     first._seat.release()  # what the kernel does
     assert waiting.result().rank == 0
