@@ -183,6 +183,20 @@ class CheckpointFailed(Message):
     reason: str
 
 
+@_codec.message("saving")
+@dataclass(frozen=True)
+class Saving(Message):
+    """The program writes a checkpoint of its own; or, unless `active`, has written it."""
+
+    active: bool
+
+
+@_codec.message("held")
+@dataclass(frozen=True)
+class Held(Message):
+    """The worker, which was told to stop, waits after a checkpoint of its program until it is ended."""
+
+
 @_codec.message("world")
 @dataclass(frozen=True)
 class WorldFormed(Message):
@@ -220,6 +234,18 @@ class Assign(Message):
     host: str
     generation: Serial
     port: Number
+
+
+@_codec.message("admit")
+@dataclass(frozen=True)
+class Admit(Message):
+    """The worker is let into the world of `generation`, which it was started for; or goes on in it.
+
+    The job has done so many optimizer steps until then.
+    """
+
+    generation: Serial
+    step: Serial = 0
 
 
 @_codec.message("leave")

@@ -64,6 +64,8 @@ def _prepare(request: Fork) -> tuple[list[str], str | None]:
         reason = "the program sets environment variables before it imports"
         return [], f"{reason} ({found.sets_environment})"
     watch = Watch()
+    if (prepare := worker.preparing_module()) is not None:
+        prepare.install()
     imported = import_all([*ALWAYS, *found.installed])
     seeded = f"an import has seeded {' and '.join(watch.seeded)}" if watch.seeded else None
     if found.mentions_us:  # edt-launch assigns worlds to the workers, this process knows of none

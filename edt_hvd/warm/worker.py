@@ -11,6 +11,7 @@ import signal
 import sys
 import types
 from collections.abc import Collection
+from typing import Any
 
 import setproctitle
 
@@ -107,7 +108,15 @@ def run(request: Fork, lifeline: int) -> None:
             os.write(lifeline, f"{code}\n".encode())
 
 
+def preparing_module() -> Any:
+    """The module that prepares workers for their program, by `install` here and `begin` in each; or None."""
+    name = os.environ.get("EDT_PREPARE")
+    return None if name is None else importlib.import_module(name)
+
+
 def _execute(request: Fork) -> None:
+    if (prepare := preparing_module()) is not None:
+        prepare.begin()
     main = types.ModuleType("__main__")
     main.__dict__.update(__builtins__=sys.modules["builtins"], __annotations__={})
     sys.modules["__main__"] = main

@@ -1,7 +1,7 @@
 """A simulated job for tests of the membership protocol: the protocol with a clock that the test holds."""
 
 from edt_launch.membership.members import Limits, Membership
-from edt_launch.membership.protocol import Action, Desired, Event, Phase, Ready, Slot
+from edt_launch.membership.protocol import Action, Desired, Event, Phase, Ready, Resize, Slot
 from edt_launch.membership.step import GROWTH_INTERVAL, step
 
 
@@ -17,11 +17,11 @@ class Job:
         min_size: int = 1,
         max_size: int = 8,
         ready_timeout: float | None = None,
-        is_gang: bool = False,
+        resize: Resize = Resize.IN_PLACE,
         has_to_train: bool = False,
     ) -> None:
         self.now = 100.0
-        limits = Limits(min_size, max_size, ready_timeout, is_gang=is_gang, has_to_train=has_to_train)
+        limits = Limits(min_size, max_size, ready_timeout, has_to_train=has_to_train, resize=resize)
         self.state = Membership(limits)
 
     def __call__(self, event: Event) -> list[Action]:

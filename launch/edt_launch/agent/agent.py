@@ -9,6 +9,7 @@ What finds and kills processes is imported when it is needed, because importing 
 import contextlib
 import os
 import selectors
+import signal
 import socket
 import sys
 import time
@@ -20,6 +21,9 @@ from edt_launch.agent.warm import CHUNK, WarmServer, open_log
 from edt_launch.agent.worker import Worker
 from edt_launch.agent.workers import Do, Verb
 from edt_messages import forking
+
+SNAPSHOTS = "EDT_SNAPSHOTS"
+"""Names a folder in memory in which workers keep what is to outlive them, but not the job."""
 
 ATTEMPTS = 2
 """Warm servers that are asked for a worker: one may be ending at the very moment that it is asked."""
@@ -59,6 +63,10 @@ class Agent:
             while not self._state.is_over:
                 self._turn()
             self._send(protocol.Swept(self._sweep()))
+        if folder := self._environment.get(SNAPSHOTS):
+            import shutil
+
+            shutil.rmtree(folder, ignore_errors=True)  # it is there only if a worker has made it
         self._flush()
 
     def _turn(self) -> None:
@@ -103,7 +111,7 @@ class Agent:
         match order:
             case protocol.Setup():
                 self._set_up(order)
-            case protocol.Start() | protocol.Kill():
+            case protocol.Start() | protocol.Kill() | protocol.Terminate():
                 self._take(order)
             case protocol.Reserve():
                 self._send(protocol.Reserved(reserve_port()))
@@ -170,7 +178,7 @@ class Agent:
 
     def _take(self, event: workers.Event) -> None:
         if isinstance(event, protocol.Start) and event.worker not in self._workers:
-            self._workers[event.worker] = worker = Worker({**self._environment, **event.environment})
+            self._workers[event.worker] = worker = self._worker_of(event)
             self._printing.begin(event.worker, worker.reading)
         self._state, actions = workers.step(time.monotonic(), self._state, event)
         for action in actions:
@@ -178,6 +186,10 @@ class Agent:
                 self._carry_out(action)
             else:
                 self._send(action)
+
+    def _worker_of(self, order: protocol.Start) -> Worker:
+        variables = {**self._environment, **order.environment}
+        return Worker(variables, order.command or self._setup.command)
 
     def _carry_out(self, action: Do) -> None:
         number, worker = action.worker, self._workers[action.worker]
@@ -190,13 +202,14 @@ class Agent:
                 worker.release()
             case Verb.KILL:
                 self._kill(number)
+            case Verb.TERMINATE:
+                self._terminate(number)
             case Verb.CLOSE_LIFELINE:
                 self._close_lifeline(worker)
             case Verb.FORGET:
                 self._forget(number, worker)
 
     def _execute(self, number: int, worker: Worker, reason: str) -> None:
-        command = self._setup.command
         self._close_request(worker)
         if reason:
             self._printing.note(number, f"{reason}; this worker starts without it")
@@ -204,10 +217,10 @@ class Agent:
             where = f"{self._setup.directory} is not on this host; this worker starts in {os.getcwd()}"
             self._printing.note(number, where)
         try:
-            process = worker.execute(command, self._directory)
+            process = worker.execute(self._directory)
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
-            self._printing.note(number, f"cannot run {command[0]}: {why}")
+            self._printing.note(number, f"cannot run {worker.command[0]}: {why}")
             worker.close_its_ends()
             self._take(workers.Gone(number, workers.NOT_FOUND))
             return
@@ -260,7 +273,7 @@ class Agent:
             if self._server is None:
                 break
             try:
-                worker.request = self._server.request(worker.environment)
+                worker.request = self._server.request(worker.environment, worker.command)
             except OSError:
                 self._close_server()
                 continue
@@ -327,6 +340,12 @@ class Agent:
 
         process = self._state.processes.get(number)
         processes.kill_worker(number, process.pid if process is not None else None)
+
+    def _terminate(self, number: int) -> None:
+        process = self._state.processes[number]
+        if process.pid is not None:
+            with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+                os.kill(process.pid, signal.SIGTERM)
 
     def _sweep(self) -> int:
         """End what the workers have left; returns how many processes had to be killed."""

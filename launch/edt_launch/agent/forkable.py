@@ -36,7 +36,7 @@ def parse(
     """
     if not words or not _is_same(words[0], python, which):
         return None
-    options = 2 if words[1:2] == ["-u"] else 1
+    options = 2 if tuple(words[1:2]) == ("-u",) else 1
     interpreter, rest = tuple(words[:options]), words[options:]
     if rest and rest[0].endswith(".py") and not rest[0].startswith("-"):
         return Program(interpreter, rest[0], None, tuple(rest[1:]))

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar, get_args, get_origin
 
 from edt_launch.core.lines import LineSplitter
 
-VERSION = 2
+VERSION = 3
 """Of these messages; launcher and agent must have the same."""
 
 MAX_LINE = 2**26
@@ -48,15 +48,26 @@ class Setup:
 
 @dataclass(frozen=True)
 class Start:
-    """Start the worker with this serial number; `environment` is its own, in front of the job's."""
+    """Start the worker with this serial number; `environment` is its own, in front of the job's.
+
+    `command` is its own, too, if it is not empty.
+    """
 
     worker: int
     environment: dict[str, str]
+    command: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Kill:
     """Kill a worker and everything that it has started."""
+
+    worker: int
+
+
+@dataclass(frozen=True)
+class Terminate:
+    """Send SIGTERM to a worker, to its first process alone."""
 
     worker: int
 
@@ -133,7 +144,7 @@ class Swept:
     count: int
 
 
-Order = Setup | Start | Kill | Reserve | Taken
+Order = Setup | Start | Kill | Terminate | Reserve | Taken
 """Messages to an agent."""
 
 Report = Hello | Reserved | Warm | Started | Output | Exited | Swept

@@ -93,8 +93,8 @@ class WarmServer:
         self.is_ready = self.is_ready or bool(imported)
         return imported
 
-    def request(self, environment: Mapping[str, str]) -> "Request":
-        """Ask for a worker with these variables.
+    def request(self, environment: Mapping[str, str], command: Sequence[str]) -> "Request":
+        """Ask for a worker with these variables and this command: the server's, with other arguments.
 
         Raises:
             OSError: the server is gone, or does not take in anything.
@@ -106,7 +106,9 @@ class WarmServer:
         except OSError:
             ours.close()
             raise
-        return Request(ours, encode(replace(self._request, environment=environment)))
+        arguments = tuple(command[len(self._request.command) - len(self._request.arguments) :])
+        own = replace(self._request, environment=environment, command=tuple(command), arguments=arguments)
+        return Request(ours, encode(own))
 
 
 class Request:

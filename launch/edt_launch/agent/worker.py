@@ -20,8 +20,9 @@ _EXIT_CODE = re.compile(rb"(?:^|\s)([0-9]{1,3})\s*$")
 class Worker:
     """The open ends of a worker, and its variables."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], command: Sequence[str]) -> None:
         self.environment = environment
+        self.command = command
         self.request: Request | None = None
         self.attempts = 0
         """Warm servers that have been asked for it."""
@@ -34,15 +35,15 @@ class Worker:
         for descriptor in self.reading.values():
             os.set_blocking(descriptor, False)
 
-    def execute(self, command: Sequence[str], directory: str | None) -> subprocess.Popen[bytes]:
-        """Run a command in a session of its own, to which the kernel puts an end when this process ends.
+    def execute(self, directory: str | None) -> subprocess.Popen[bytes]:
+        """Run its command in a session of its own, to which the kernel puts an end when this process ends.
 
         Raises:
             OSError: it cannot be run.
         """
         lifeline = self._its_lifeline.fileno()
         return subprocess.Popen(
-            command,
+            self.command,
             stdin=subprocess.DEVNULL,
             stdout=self._writing[0],
             stderr=self._writing[1],

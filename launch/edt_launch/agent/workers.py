@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from math import inf
 
-from edt_launch.agent.protocol import Exited, Kill, Report, Start, Started
+from edt_launch.agent.protocol import Exited, Kill, Report, Start, Started, Terminate
 
 REQUEST_TIMEOUT = 120.0
 """Seconds without an answer after which a warm server counts as stopped. Its imports come before."""
@@ -63,7 +63,7 @@ class Process:
     """Whether its lifeline has ended, so that its process should have, too."""
 
 
-# What happens, besides the launcher's `Start` and `Kill`.
+# What happens, besides the launcher's `Start`, `Kill` and `Terminate`.
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Tick:
     living: frozenset[int] = frozenset()
 
 
-_WorkerEvent = Kill | Running | Refused | LifelineEnded | Gone | OutputEnded
+_WorkerEvent = Kill | Terminate | Running | Refused | LifelineEnded | Gone | OutputEnded
 Event = _WorkerEvent | Start | Closed | Tick
 
 
@@ -128,6 +128,7 @@ class Verb(Enum):
     EXECUTE = "run its command"
     RELEASE = "let it begin, as it was forked"
     KILL = "kill it and everything that it has started"
+    TERMINATE = "send it SIGTERM"
     CLOSE_LIFELINE = "have the kernel kill what is left of its process group"
     FORGET = "close everything of it"
 
@@ -183,6 +184,10 @@ def _of_worker(now: float, state: State, process: Process, event: _WorkerEvent) 
     match event, process.phase:
         case Kill(worker), Phase.ASKED | Phase.RUNNING:
             return _kill(now, state, worker)
+        case Terminate(worker), Phase.ASKED:  # it has not begun
+            return _kill(now, state, worker)
+        case Terminate(worker), Phase.RUNNING:
+            return state, [Do(Verb.TERMINATE, worker)]
         case Running(worker, pid, is_forked), Phase.ASKED if not process.is_killed:
             running = replace(process, phase=Phase.RUNNING, since=now, pid=pid)
             release = [Do(Verb.RELEASE, worker)] if is_forked else []

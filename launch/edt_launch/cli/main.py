@@ -14,6 +14,10 @@ from edt_launch.cli.lazy import Commands, lazy_group
 CLI, TOOLS = "edt_launch.cli.commands", "edt_launch.tools"
 COMMANDS: Commands = {
     "submit": (f"{CLI}.submit:submit", "Queue a job that runs COMMAND in a copy of this folder."),
+    "torchrun": (
+        f"{TOOLS}.torchrun:torchrun",
+        "Run a program written for torchrun, on workers that may change.",
+    ),
     "ps": (f"{CLI}.jobs:ps", "List jobs."),
     "top": (f"{CLI}.top:top", "Watch devices, owners and jobs."),
     "show": (f"{CLI}.jobs:show", "Show everything about a job."),
@@ -54,6 +58,7 @@ SCRIPT_COMMAND = {"allow_extra_args": True, "ignore_unknown_options": True, "all
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "submit": {"allow_interspersed_args": False},
     "demo": SCRIPT_COMMAND,
+    "torchrun": {**SCRIPT_COMMAND, "help_option_names": []},
     "verify": SCRIPT_COMMAND,
 }
 

@@ -74,7 +74,7 @@ class Ended(Event):
 
 @dataclass(frozen=True)
 class Driver(Event):
-    """The driver of a WMLA program has started. It has workers started when it wants them."""
+    """The process that drives a program has started. It has workers started when it wants them."""
 
     pid: Number = 0
     id: str = ""
@@ -150,7 +150,7 @@ class AllocationRejected(Event):
 
 @dataclass(frozen=True)
 class Usable(Event):
-    """A WMLA program has said how many workers it can use at most."""
+    """The program has said how many workers it can use at most."""
 
     max_workers: Number
 
@@ -308,6 +308,21 @@ class Waiting(Event):
 
 
 # Training.
+
+
+@dataclass(frozen=True)
+class ResizeDue(Event):
+    """A resize waits for a checkpoint of the program, where all workers are replaced.
+
+    Attributes:
+        size: number of workers.
+        wanted: number of workers after it.
+        limit: seconds for which it waits at most; null for no limit.
+    """
+
+    size: Number
+    wanted: Number
+    limit: Seconds | None = None
 
 
 @dataclass(frozen=True)

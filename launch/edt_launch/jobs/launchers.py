@@ -257,6 +257,7 @@ def environment(inherited: Mapping[str, str], record: JobRecord, paths: JobDir) 
         "EDT_JOB_ID": record.id,
         "EDT_JOB_NAME": record.name,
         "EDT_MODEL_DIR": str(paths.train),
+        **({} if record.data_dir is None else {"DATA_DIR": record.data_dir}),
     }
 
 

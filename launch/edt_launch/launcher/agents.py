@@ -154,9 +154,14 @@ class Agents:
             self._loop.call_soon_threadsafe(lambda: self._group.create_task(self._serve(host, link, setup)))
 
     def start(
-        self, host: str, worker: int, environment: Mapping[str, str], meets_at: str | None = None
+        self,
+        host: str,
+        worker: int,
+        environment: Mapping[str, str],
+        meets_at: str | None = None,
+        command: Sequence[str] = (),
     ) -> None:
-        """Start a worker with variables of its own.
+        """Start a worker with variables of its own, and a command of its own if that is not empty.
 
         With `meets_at` it also finds the port that the agent of that host has reserved: one for all workers.
 
@@ -164,7 +169,7 @@ class Agents:
             StartError: there is no agent, and none can be executed.
         """
         self.open(host)
-        order = protocol.Start(worker, dict(environment))
+        order = protocol.Start(worker, dict(environment), tuple(command))
         if meets_at is None:
             self._send(host, order)
             return
@@ -177,6 +182,10 @@ class Agents:
     def kill(self, host: str, worker: int) -> None:
         """Kill a worker and everything that it has started."""
         self._send(host, protocol.Kill(worker))
+
+    def terminate(self, host: str, worker: int) -> None:
+        """Send SIGTERM to a worker."""
+        self._send(host, protocol.Terminate(worker))
 
     def taken(self, host: str, size: int) -> None:
         """So many more bytes of output have been dealt with."""

@@ -4,6 +4,7 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -11,11 +12,12 @@ import typer
 
 from edt_launch.cluster.hosts import HostOptions
 from edt_launch.core.command_line import taking
-from edt_launch.core.errors import EdtLaunchError, ExitCode
+from edt_launch.core.errors import EdtLaunchError, ExitCode, UsageError
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher import job
 from edt_launch.launcher.plan import Outcome, Plan, allocation_of, announcement, limits_of, source_of
+from edt_launch.launcher.program import Program
 from edt_launch.launcher.programs import kinds
 from edt_launch.launcher.view.view import make_view
 
@@ -37,8 +39,30 @@ def launch(
     3 it could not start, 4 a mistake in edt-launch itself, 5 paused by SIGUSR1, 129, 130, 143 ended by
     SIGHUP, Ctrl-C, SIGTERM.
     """
+    _run(lambda: (kinds.read(program, options, own), program, options))
+
+
+def launch_as(name: str, words: list[str]) -> None:
+    """Run a program by the command line of its own kind, called `name`."""
+
+    def read() -> tuple[Program, list[str], RunOptions]:
+        try:
+            kind = kinds.named(name)
+        except LookupError as error:
+            raise UsageError(f"--program {name}: {error}; give one of {', '.join(kinds.names())}") from None
+        options, own, program = kind.parse(words)
+        chosen = kind.read(program, options, own)
+        assert chosen is not None
+        return chosen, program, options
+
+    _run(read)
+
+
+def _run(read: Callable[[], tuple[Program, list[str], RunOptions]]) -> None:
+    """Run the program that `read` reads from a command line, with its words and options; exits."""
     try:
-        chosen = kinds.read(program, options, own)
+        chosen, program, options = read()
+        options = chosen.options(options)
         where = HostOptions(
             os.environ,
             options.hosts,
@@ -53,7 +77,7 @@ def launch(
         plan = Plan(
             limits=limits,
             paths=RunDir(Path(os.path.abspath(folder))),
-            allocation=allocation_of(source, limits),
+            allocation=allocation_of(source, limits, chosen.slots_here(limits)),
             follow=options.allocation.absolute() if options.allocation else None,
             source=source if source is not None and source.may_change else None,
             options=options,
@@ -72,7 +96,11 @@ def launch(
 def main() -> None:
     """Run the command line."""
     try:
+        if sys.argv[1:2] == ["--program"] and len(sys.argv) > 2:
+            launch_as(sys.argv[2], sys.argv[3:])
         app(prog_name="edt-launch")
+    except typer.Exit as ended:
+        sys.exit(ended.exit_code)
     except Exception as error:  # noqa: BLE001 - the last resort: every other failure has its own exit code
         traceback.print_exc()
         print(f"edt-launch: a mistake in edt-launch itself: {error!r}; please report it", file=sys.stderr)

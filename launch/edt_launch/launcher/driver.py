@@ -5,7 +5,7 @@ import queue
 import sched
 import secrets
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 
 import psutil
@@ -23,9 +23,9 @@ from edt_launch.launcher.control import ControlServer
 from edt_launch.launcher.program import Workers
 from edt_launch.membership import protocol
 from edt_launch.membership.intake import KILLED
-from edt_launch.membership.members import Limits, Membership
-from edt_launch.membership.protocol import Worker
-from edt_launch.membership.step import step
+from edt_launch.membership.members import Limits
+from edt_launch.membership.policy import POLICIES
+from edt_launch.membership.protocol import Resize, Worker
 from edt_launch.worlds.world import World
 from edt_messages import messages
 from edt_messages.messages import Message
@@ -87,10 +87,12 @@ class Driver:
         self._print_line = print_line
         # A simple queue: many threads put into it.
         self._events: queue.SimpleQueue[_Queued] = queue.SimpleQueue()
-        self._state = Membership(settings.limits, next_id=settings.first_worker)
+        policy = POLICIES[settings.limits.resize]
+        self._step = policy.step
+        self._state = policy.begin(settings.limits, settings.first_worker)
         self._token = secrets.token_hex(16)
         self._server = ControlServer(settings.address, self._token, self._receive)
-        self._watch = watchdog.Watch(settings.hang_timeout)
+        self._watch = watchdog.Watch(settings.hang_timeout if policy.is_watched else 0.0)
         self._world = settings.world
         self._hosts: dict[int, str] = {}
         """Where the workers run whose end has not been reported."""
@@ -99,6 +101,7 @@ class Driver:
         """Workers whose processes may be there still, those of earlier runs included."""
         self._to_end: set[int] = set()
         self._timers = sched.scheduler()
+        self._resumption = Resumption()
 
     def put(self, event: protocol.Event) -> None:
         """Something has happened; may be called from any thread."""
@@ -145,11 +148,12 @@ class Driver:
                 self._report(events.Desired(len(slots)))
         if isinstance(event, protocol.Desired):
             event = protocol.Desired(self._settings.workers.slots(event.slots), event.generation)
-        self._state, actions = step(now, self._state, event)
+        self._state, actions = self._step(now, self._state, event)
         for action in actions:
             self._carry_out(action)
-        if self._state.limits.is_gang and any(isinstance(action, protocol.Start) for action in actions):
-            self._report(gang_world(self._state.workers.values()))
+        is_fixed = self._state.limits.resize is Resize.FIXED
+        if is_fixed and any(isinstance(action, protocol.Start) for action in actions):
+            self._report(fixed_world(self._state.workers.values()))
         if isinstance(event, protocol.Desired) and event.generation is not None:
             self._report(events.Following(event.generation))
 
@@ -175,10 +179,12 @@ class Driver:
             case Lost() as lost:
                 self._lose(now, event.host, lost)
 
-    def _end(self, now: float, worker: int, exit_code: int, is_gone: bool = True) -> None:
+    def _end(
+        self, now: float, worker: int, exit_code: int, is_gone: bool = True, with_host: bool = False
+    ) -> None:
         """A worker has ended, or is given up; one that was given up before may be known to be gone now."""
         if self._hosts.pop(worker, None) is not None:
-            self._take(now, protocol.Exited(worker, exit_code, is_gone))
+            self._take(now, protocol.Exited(worker, exit_code, is_gone, with_host))
         elif is_gone and worker in self.given_up:
             self._report(events.Released(*self.given_up.pop(worker).where))
 
@@ -210,7 +216,7 @@ class Driver:
                     self._print_line(worker, text)
             exit_code = KILLED if is_here else HOST_LOST
             is_gone = is_here and not any(map(processes.is_alive, left[worker]))
-            self._end(now, worker, exit_code, is_gone=is_gone or not lost.has_connected)
+            self._end(now, worker, exit_code, is_gone or not lost.has_connected, with_host=True)
 
     # What the workers say.
 
@@ -223,20 +229,21 @@ class Driver:
             case messages.AtRendezvous(progress):
                 self._report(events.Ready(worker, self._pids[worker]))
                 self._events.put(protocol.Ready(worker, progress))
-            case messages.Synced():
-                self._events.put(protocol.Synced(worker))
-            case messages.Done():
-                self._events.put(protocol.Done(worker))
-            case messages.Leaving(reason):
-                self._events.put(protocol.Leaving(worker, reason))
             case messages.Heartbeat():
                 self._events.put(watchdog.Heartbeat.of(worker, message))
+            case messages.Progress() if self._settings.limits.resize is Resize.RESTART_ALL:
+                for resumed in self._resumption.observe(time.monotonic(), message):
+                    self._report(resumed)
             case _:
-                event = events.event_of(worker, message)
-                if event is not None:
-                    self._report(event)
-                else:
-                    log.info("worker %d has sent a message that is none of a worker: %s", worker, message)
+                self._take_message(worker, message)
+
+    def _take_message(self, worker: int, message: Message) -> None:
+        if (event := _protocol_event(worker, message)) is not None:
+            self._events.put(event)
+        elif (reported := events.event_of(worker, message)) is not None:
+            self._report(reported)
+        else:
+            log.info("worker %d has sent a message that is none of a worker: %s", worker, message)
 
     # What to do.
 
@@ -253,6 +260,14 @@ class Driver:
                 self._assign(action)
             case protocol.Dismiss(worker_id, saves):
                 self._server.send(worker_id, messages.Leave(saves))
+            case protocol.Open(generation, ranks, previous_size, reason):
+                self._world.open(generation, ())
+                self._resumption.open(generation, previous_size, len(ranks))
+                self._report(events.World(generation, len(ranks), previous_size, ranks, reason))
+            case protocol.Admit(worker_id, generation):
+                self._server.send(worker_id, messages.Admit(generation, self._resumption.step))
+            case protocol.Terminate(worker_id, _, float(grace)):
+                self._send_sigterm(worker_id, grace)
             case protocol.Terminate(worker_id, at_once):
                 self._terminate(worker_id, at_once)
             case protocol.Cut(workers, generation):
@@ -265,8 +280,10 @@ class Driver:
             self._report(event)
         self._hosts[worker.id] = worker.slot.host
         try:
-            meets_at = self._settings.workers.meets_at(self._state.desired)
-            self._agents.start(worker.slot.host, worker.id, self._variables(worker), meets_at)
+            meets_at = self._settings.workers.meets_at(self._state.lineup(worker))
+            variables = self._variables(worker)
+            command = self._settings.workers.command_of(worker)
+            self._agents.start(worker.slot.host, worker.id, variables, meets_at, command)
         except (OSError, StartError) as error:  # a folder of its own cannot be made, say
             self._print_line(worker.id, f"edt-launch: this worker cannot be started: {error}")
             self._events.put(HostEvent(worker.slot.host, ProcessEnded(worker.id, 1)))
@@ -286,7 +303,7 @@ class Driver:
             variables |= {"EDT_DEVICE": slot.device, "CUDA_VISIBLE_DEVICES": slot.device}
         elif settings.visible_devices is not None:
             variables["CUDA_VISIBLE_DEVICES"] = settings.visible_devices
-        return variables | settings.workers.variables_of(worker, self._state.desired, settings.address)
+        return variables | settings.workers.variables_of(worker, self._state.lineup(worker), settings.address)
 
     def _terminate(self, worker: int, at_once: bool) -> None:
         """Ask a connected worker to end itself, which is quick, and make sure of it after a grace."""
@@ -297,6 +314,13 @@ class Driver:
             self._timers.enter(END_GRACE, 0, self._kill, (worker,))
         else:
             self._kill(worker)
+
+    def _send_sigterm(self, worker: int, grace: float) -> None:
+        self._report(events.Ending(worker))
+        self._to_end.add(worker)
+        if worker in self._hosts:
+            self._agents.terminate(self._hosts[worker], worker)
+            self._timers.enter(grace, 0, self._kill, (worker,))
 
     def _kill(self, worker: int) -> None:
         if worker in self._hosts:
@@ -337,13 +361,50 @@ class Driver:
             self._server.send(worker, messages.Cut(generation))
 
 
+def _protocol_event(worker: int, message: Message) -> protocol.Event | None:
+    match message:
+        case messages.Synced():
+            return protocol.Synced(worker)
+        case messages.Done():
+            return protocol.Done(worker)
+        case messages.Leaving(reason):
+            return protocol.Leaving(worker, reason)
+        case messages.Saving(active):
+            return protocol.Saving(worker, active)
+        case messages.Held():
+            return protocol.Held(worker)
+    return None
+
+
+class Resumption:
+    """How long no step is done while a world is replaced, from the reports of rank 0."""
+
+    def __init__(self) -> None:
+        self.step = 0
+        """The last step that was reported."""
+        self._at = 0.0
+        self._opened: tuple[int, int, int] | None = None
+
+    def open(self, generation: int, before: int | None, size: int) -> None:
+        """Another world is in force."""
+        self._opened = None if before is None else (generation, before, size)
+
+    def observe(self, now: float, progress: messages.Progress) -> Iterator[events.Event]:
+        """The events that a report of a step means."""
+        if self._opened is not None and self.step:
+            generation, before, size = self._opened
+            yield events.Resumed(generation, before, size, now - self._at)
+        self.step, self._at, self._opened = progress.step, now, None
+        yield events.Progress(**vars(progress))
+
+
 def start_events(worker: Worker) -> list[events.Started]:
     """The events of a worker that is being started: one for each of its devices."""
     devices = [None] if worker.slot.device is None else worker.slot.device.split(",")
     return [events.Started(*worker.where[:3], device, worker.rank) for device in devices]
 
 
-def gang_world(workers: Collection[Worker]) -> events.World:
+def fixed_world(workers: Collection[Worker]) -> events.World:
     """The event of a world whose members know one another without our help."""
     ranks = {worker.id: worker.rank for worker in workers}
     return events.World(0, len(ranks), None, ranks, "all processes have been started")

@@ -32,11 +32,11 @@ from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.program import Job, Workers
 from edt_launch.launcher.run import TICK, LeftBehind, Run, Tick
 from edt_launch.launcher.run_summary import describe, how_it_ended
-from edt_launch.launcher.termination import Ending, Listen, Step, signal_name
+from edt_launch.launcher.termination import GRACE, Ending, Listen, Step, signal_name
 from edt_launch.launcher.view.output import KEPT_LINES, Line
 from edt_launch.membership import members
-from edt_launch.membership.protocol import Worker
-from edt_launch.worlds.gloo import GlooWorld
+from edt_launch.membership.policy import POLICIES
+from edt_launch.membership.protocol import Resize, Worker
 
 RESTARTS = 3
 """How often a job whose workers were all lost is started again, unless the user says so."""
@@ -100,7 +100,7 @@ class Elastic:
         self._given_up = supervision.given_up
         self._attend = attend
         given = RESTARTS if plan.options.max_restarts is None else plan.options.max_restarts
-        self._max_restarts = 0 if workers.is_gang else given
+        self._max_restarts = given if POLICIES[workers.resize].restarts else 0
         self._restarts = 0
         self._applied: Allocation | None = None
         """What the run under way knows of."""
@@ -193,7 +193,7 @@ class Elastic:
                         if isinstance(happening, events.Finished):
                             self.ending = self.ending.finished(time.monotonic())
                     case Line():
-                        monitor.show(happening)
+                        monitor.show(self._workers.shown(happening))
                     case LeftBehind(count):
                         monitor.message(f"killed {number(count)} that the workers had left behind")
                     case Tick():
@@ -209,22 +209,22 @@ class Elastic:
         visible_devices = variables.pop("CUDA_VISIBLE_DEVICES", None)
         address = self._hosts.address_on(interface)
         limits = members.Limits(
-            1 if workers.is_gang else plan.limits.min_np,
+            1 if workers.resize is Resize.FIXED else plan.limits.min_np,
             plan.limits.max_np,
             options.ready_timeout,
             math.ceil(options.start_timeout) or DEFAULT_TIMEOUT,
-            workers.is_gang,
             workers.has_to_train,
+            workers.resize,
         )
         run = self._runs.begin()
         variables |= self._runs.variables(run)
         directory = str(workers.directory or os.getcwd())
-        is_warm = options.warm_start and not workers.is_gang
+        is_warm = options.warm_start and POLICIES[workers.resize].forks
         setup = Setup(tuple(workers.command), variables, directory, is_warm, sweeps=run.number > 1)
         settings = Settings(
-            limits,
+            workers.limits(limits),
             workers,
-            GlooWorld(address, interface),
+            workers.world(address, interface),
             address,
             first_worker=self._monitor.run.next_worker,
             hang_timeout=options.hang_timeout,
@@ -253,7 +253,8 @@ class Elastic:
         self._monitor.is_quiet = self.ending.is_wanted
 
     def _act(self, run: Run, now: float) -> None:
-        self.ending, step = self.ending.decide(now, has_workers=self._monitor.run.has_started)
+        grace = GRACE + self._workers.end_grace
+        self.ending, step = self.ending.decide(now, grace, has_workers=self._monitor.run.has_started)
         match step:
             case Step.TERMINATE:
                 self._monitor.message("ending all workers; Ctrl-C kills them at once")
@@ -271,7 +272,7 @@ class Elastic:
             return Outcome(self.ending.exit_code, f"edt-launch: ended by {signal_name(self.ending.first)}")
         if self._has_left:
             output = f"{self._workers.output_option} {self._plan.paths.root}"
-            how = checkpoints.how_to_go_on(self._plan.checkpoints, output)
+            how = self._workers.how_to_go_on(self._plan.checkpoints, output)
             return Outcome(ExitCode.LEFT, f"edt-launch: all workers have left; {how}")
         logs, run, status = self._monitor.logs, self._monitor.run, self._monitor.status
         if status.exit_code == 0:
@@ -285,7 +286,9 @@ class Elastic:
         if first is None:
             return Outcome(ExitCode.JOB_FAILED, f"{head}\nlog: {log}")
         lines = logs.last_lines(first.worker, KEPT_LINES)
-        text = describe(first, logs.last_lines(first.worker), self._log_of(first), cause_of(lines))
+        text = self._workers.explain(run.failures.open) or describe(
+            first, logs.last_lines(first.worker), self._log_of(first), cause_of(lines)
+        )
         advice = "" if run.has_been_ready else self._workers.advice(lines)
         return Outcome(ExitCode.JOB_FAILED, "\n".join(filter(None, [head, advice, text])))
 

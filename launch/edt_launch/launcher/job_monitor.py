@@ -58,7 +58,7 @@ class JobMonitor:
         """Somebody has printed a line."""
         label = None if line.worker is None else self.ranks.label(line.worker)
         self.logs.write(line, label)
-        if is_for_the_log(line) and not self._is_verbose:
+        if not line.is_shown or (is_for_the_log(line) and not self._is_verbose):
             return
         if label is not None:
             self._view.line(line, label)

@@ -100,8 +100,10 @@ def limits_of(
     return Limits(min_np, max_np)
 
 
-def allocation_of(source: HostSource | None, limits: Limits) -> Allocation | None:
+def allocation_of(source: HostSource | None, limits: Limits, slots_here: int) -> Allocation | None:
     """What a job has whose hosts do not change; None for others.
+
+    This machine has `slots_here` if no hosts are named.
 
     Raises:
         UsageError: the hosts have too few slots.
@@ -110,7 +112,7 @@ def allocation_of(source: HostSource | None, limits: Limits) -> Allocation | Non
         return None
     hosts: tuple[HostSlots, ...] = tuple(map(unbound, source.hosts()))
     if source.oversubscribes:
-        hosts = (spread(hosts[0], limits.max_np),)
+        hosts = (spread(hosts[0], slots_here),)
     allocation = Allocation(1, cap(hosts, limits.max_np))
     if allocation.slots < limits.min_np:
         raise UsageError(

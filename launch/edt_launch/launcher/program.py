@@ -10,13 +10,21 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from edt_launch.cluster.follower import Limits
+from edt_launch.core import events
 from edt_launch.core.command_line import words
+from edt_launch.core.errors import UsageError
 from edt_launch.core.event_log import EventLog
+from edt_launch.core.job_sizes import Sizes
 from edt_launch.core.run_options import RunOptions
+from edt_launch.launcher import checkpoints
 from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.termination import Listen
+from edt_launch.launcher.view.output import Line
 from edt_launch.launcher.view.view import View
-from edt_launch.membership.protocol import Slot, Worker
+from edt_launch.membership import members
+from edt_launch.membership.protocol import Resize, Slot, Worker
+from edt_launch.worlds.gloo import GlooWorld
+from edt_launch.worlds.world import World
 
 
 @dataclass(frozen=True)
@@ -40,8 +48,14 @@ class Program(Protocol):
     def output_dir(self) -> Path | None:
         """The output directory that an option of its own names; None for that of `--output-dir`."""
 
+    def options(self, options: RunOptions) -> RunOptions:
+        """The options as the program changes them."""
+
     def bounds(self, limits: Limits) -> Limits:
         """The numbers of workers that it can run with, where the user asks for `limits`."""
+
+    def slots_here(self, limits: Limits) -> int:
+        """The slots that this machine has for it where the user names no hosts."""
 
     def run(self, job: Job) -> Outcome:
         """Run it to its end; no process of it is left on this machine.
@@ -55,17 +69,27 @@ class Program(Protocol):
 class Workers:
     """The workers that a program has: what they run, and what differs from one to the next.
 
-    These are any command's; a kind of program overrides what is different about its own. A gang runs together
-    or not at all: its workers are not resized, not forked, and not started again. Workers that have to train
-    fail by ending with exit code 0 before they have; others may be programs that call no elastic function.
+    These are any command's; a kind of program overrides what is different about its own, and says what a
+    resize means to it. Workers that have to train fail by ending with exit code 0 before they have; others
+    may be programs that call no elastic function.
     """
 
     command: Sequence[str]
     variables: Mapping[str, str] = field(default_factory=dict)
     directory: Path | None = None
-    is_gang: bool = False
+    resize: Resize = Resize.IN_PLACE
     has_to_train: bool = False
+    end_grace: float = 0.0
+    """Seconds that the workers have after SIGTERM when the job is told to end, besides those for us."""
     output_option: str = "--output-dir"
+
+    def limits(self, limits: members.Limits) -> members.Limits:
+        """By what its worlds are formed, where a script's are formed by `limits`."""
+        return limits
+
+    def world(self, address: str, interface: str) -> World:
+        """How the workers of a generation find one another; this machine has this address."""
+        return GlooWorld(address, interface)
 
     def environment(self, common: Mapping[str, str]) -> dict[str, str]:
         """What all workers find in their environment; `common` is what those of every program find."""
@@ -82,6 +106,10 @@ class Workers:
         """
         return {}
 
+    def command_of(self, worker: Worker) -> Sequence[str]:
+        """The command of a worker, where it differs from the others'; else empty."""
+        return ()
+
     def meets_at(self, slots: Sequence[Slot]) -> str | None:
         """The host whose agent reserves a port for the workers, their `MASTER_PORT`; None for none."""
         return None
@@ -89,6 +117,18 @@ class Workers:
     def copy_of(self, worker: int, stream: str) -> Path | None:
         """A file for what a worker prints to `stream`, "stdout" or "stderr", byte by byte; None for none."""
         return None
+
+    def shown(self, line: Line) -> Line:
+        """A line that a worker has printed, as the user sees it."""
+        return line
+
+    def explain(self, failures: Sequence[events.Failed]) -> str:
+        """What to tell the user about the failures that ended the job, the first one last; may be empty."""
+        return ""
+
+    def how_to_go_on(self, folder: Path, output: str) -> str:
+        """What to tell the user of a job that was left, with checkpoints in `folder`."""
+        return checkpoints.how_to_go_on(folder, output)
 
     def advice(self, last_lines: Sequence[str]) -> str:
         """What to tell the user when no worker has come to a rendezvous; may be empty."""
@@ -118,6 +158,27 @@ class Kind(ABC):
         Raises:
             UsageError: an option makes no sense for it, or a file is not there.
         """
+
+    def parse(self, words: Sequence[str]) -> tuple[RunOptions, Any, list[str]]:
+        """Read a command line of its own: `edt-launch --program NAME WORDS`.
+
+        Returns:
+            The options that every kind has, those of this one, and the program with its arguments.
+
+        Raises:
+            UsageError: the words make no sense, or there is no such command line.
+        """
+        raise UsageError(f"--program {self.name}: it has no command line of its own; leave out --program")
+
+    def sizes(self, framework: str | None, command: Sequence[str], wanted: Sizes) -> Sizes | None:
+        """The sizes that a job of the service can have, where its user wants these.
+
+        None if the command is none of this kind's.
+
+        Raises:
+            ValueError: it can have none of them.
+        """
+        return None
 
     def check(  # noqa: B027 - a kind may have nothing to check
         self, framework: str, command: Sequence[str], least: int, most: int

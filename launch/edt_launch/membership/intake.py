@@ -15,7 +15,7 @@ from edt_launch.membership.members import (
     after_failure,
     after_notice,
 )
-from edt_launch.membership.protocol import Phase, Slot, Worker
+from edt_launch.membership.protocol import Phase, Resize, Slot, Worker
 from edt_launch.membership.shortage import over
 
 RETURNED = "the training function has returned"
@@ -32,7 +32,7 @@ TERMINATED = (128 + signal.SIGTERM, -signal.SIGTERM)
 def apply_event(turn: Turn, event: protocol.Event) -> None:
     """Change the state by an event, and do what has to be done or told at once."""
     match event:
-        case protocol.Desired() if turn.state.limits.is_gang and turn.state.desired:
+        case protocol.Desired() if turn.state.limits.resize is Resize.FIXED and turn.state.desired:
             return  # its processes know of those alone with whom they were started
         case protocol.Desired(slots):
             _desire(turn, slots[: turn.state.limits.max_size])
@@ -140,11 +140,13 @@ def _exited(turn: Turn, worker_id: int, exit_code: int) -> None:
 
 def _may_be_noticed(state: Membership, worker: Worker) -> bool:
     """Whether SIGTERM may be a notice to a worker that cannot listen yet."""
-    return worker.phase is Phase.STARTING and state.outcome is None and not state.limits.is_gang
+    return (
+        worker.phase is Phase.STARTING and state.outcome is None and state.limits.resize is not Resize.FIXED
+    )
 
 
 def _how_it_succeeds(state: Membership) -> str:
-    if state.limits.is_gang:
+    if state.limits.resize is Resize.FIXED:
         return ALL_ENDED
     return RETURNED if state.generation else NOT_ELASTIC
 
@@ -196,7 +198,7 @@ def _lost(turn: Turn, worker: Worker, exit_code: int, reason: str) -> None:
 
 
 def _end_with(state: Membership, worker: Worker, exit_code: int, suspension: Suspension) -> str:
-    if state.limits.is_gang:
+    if state.limits.resize is Resize.FIXED:
         return ", and the job with it"
     if worker.phase is Phase.DONE:
         return " after training"

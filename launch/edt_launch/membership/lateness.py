@@ -10,7 +10,7 @@ from math import inf
 
 from edt_launch.core import events
 from edt_launch.membership.members import Membership, Turn
-from edt_launch.membership.protocol import Phase, Worker
+from edt_launch.membership.protocol import Phase, Resize, Worker
 
 TOLD_AFTER = 30.0
 """Seconds after which it is told that a newcomer takes long, if others were faster."""
@@ -43,9 +43,9 @@ def overdue(now: float, state: Membership) -> list[tuple[int, str]]:
 
 
 def tell(turn: Turn) -> None:
-    """Tell of each newcomer once that it takes long; a gang's workers never reach the rendezvous."""
+    """Tell of each newcomer once that it takes long; workers of a fixed world never reach the rendezvous."""
     now, state = turn.now, turn.state
-    usual = inf if state.limits.is_gang else max(TOLD_AFTER, state.longest_start or 0.0)
+    usual = inf if state.limits.resize is Resize.FIXED else max(TOLD_AFTER, state.longest_start or 0.0)
     wanted = {slot.key for slot in state.wanted(now)}
     starting = (w for w in state.workers.values() if w.phase is Phase.STARTING and w.slot.key in wanted)
     late = [w for w in starting if not w.is_late and now - w.started_at >= usual]
@@ -70,7 +70,7 @@ def _hold_up(state: Membership) -> float:
 
 
 def _give_up(state: Membership) -> float:
-    if state.limits.is_gang:
+    if state.limits.resize is Resize.FIXED:
         return inf
     timeout, longest = state.limits.ready_timeout, state.longest_start
     if timeout is not None:

@@ -6,7 +6,7 @@ from math import inf
 from typing import Any
 
 from edt_launch.core import events
-from edt_launch.membership.protocol import Action, Dismiss, Phase, Slot, Terminate, Worker
+from edt_launch.membership.protocol import Action, Dismiss, Phase, Resize, Slot, Terminate, Worker
 
 GOING = (Phase.DEPARTING, Phase.ENDING)
 """Phases of workers that take no more part."""
@@ -68,10 +68,22 @@ class Limits:
     """Seconds from its start to the rendezvous after which a newcomer is ended; 0: never, None: learned."""
     shortage_timeout: float = 600.0
     """Seconds for which survivors wait when fewer than `min_size` workers can run."""
-    is_gang: bool = False
-    """Whether the workers are not ours to resize: they run together, and end with the first that fails."""
     has_to_train: bool = False
     """Whether a worker that ends with exit code 0 has failed, unless a training function has returned."""
+    resize: Resize = Resize.IN_PLACE
+    """What a resize means to the workers."""
+    unit: int = 1
+    """Workers that a host has a multiple of."""
+    allowed: tuple[int, ...] = ()
+    """The sizes that a world may have, besides the bounds; any if there are none."""
+    max_restarts: int = 0
+    """How often the program may fail, where its workers are restarted all together."""
+    grace: float = 0.0
+    """Seconds for which a shrink waits for a checkpoint of the program."""
+    end_grace: float = 0.0
+    """Seconds that workers have after SIGTERM when the job ends."""
+    resizes_at_once: bool = False
+    """Whether no resize waits for a checkpoint of the program."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +112,10 @@ class Membership:
     outcome: events.Finished | None = None
     """Set once the end is decided; it is issued when the last worker has gone."""
     finished: bool = False
+
+    def lineup(self, worker: Worker) -> tuple[Slot, ...]:
+        """The slots of all with whom a worker is started."""
+        return self.desired
 
     @property
     def world(self) -> list[Worker]:

@@ -3,6 +3,7 @@
 `edt_launch.membership.step` is the function from the one to the other; see there for the theory.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -18,6 +19,17 @@ class Phase(Enum):
     DONE = "done"
     DEPARTING = "departing"
     ENDING = "ending"
+
+
+class Resize(Enum):
+    """What a change of the allocation means to the workers of a program."""
+
+    FIXED = "fixed"
+    """Nothing: they run together, and end with the first that fails."""
+    IN_PLACE = "in place"
+    """They stop after a step, and train on as another world."""
+    RESTART_ALL = "restart all"
+    """All are started anew, as another world, and go on from a checkpoint of their own."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +68,8 @@ class Worker:
     """Why it has asked to leave, if it has."""
     is_late: bool = False
     """Whether it has been told that its start takes long."""
+    attempt: int = 0
+    """How often the job had failed when it was started."""
 
     @property
     def where(self) -> tuple[int, str, int, str | None]:
@@ -122,6 +136,23 @@ class Exited:
     worker: int
     exit_code: int
     is_gone: bool = True
+    with_host: bool = False
+    """Whether it is its agent that has ended, or the way to it."""
+
+
+@dataclass(frozen=True)
+class Saving:
+    """A worker writes a checkpoint of its own; or not any more."""
+
+    worker: int
+    is_saving: bool
+
+
+@dataclass(frozen=True)
+class Held:
+    """A worker has been told of a resize, and waits where nothing would be lost by it."""
+
+    worker: int
 
 
 @dataclass(frozen=True)
@@ -143,7 +174,7 @@ class Tick:
     """Time has passed."""
 
 
-Event = Desired | Ready | Synced | Done | Leaving | Hung | Exited | Abort | Pause | Tick
+Event = Desired | Ready | Synced | Done | Leaving | Hung | Exited | Saving | Held | Abort | Pause | Tick
 
 # Actions.
 
@@ -197,10 +228,32 @@ class Dismiss:
 
 @dataclass(frozen=True)
 class Terminate:
-    """End a worker's process; `at_once` if it cannot be expected to do so when asked."""
+    """End a worker's process; `at_once` if it cannot be expected to do so when asked.
+
+    With a `grace` it gets SIGTERM, and SIGKILL after so many seconds.
+    """
 
     worker: int
     at_once: bool = False
+    grace: float | None = None
+
+
+@dataclass(frozen=True)
+class Open:
+    """The world of `generation` is in force: nobody of an older one is left."""
+
+    generation: int
+    ranks: Mapping[int, int]
+    previous_size: int | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Admit:
+    """Let a worker into the world of `generation`, which it was started for."""
+
+    worker: int
+    generation: int
 
 
 @dataclass(frozen=True)
@@ -211,5 +264,5 @@ class Cut:
     generation: int
 
 
-Action = Start | Stop | Assign | Dismiss | Terminate | Cut | events.Event
+Action = Start | Stop | Assign | Open | Admit | Dismiss | Terminate | Cut | events.Event
 """What to do. An event is to be reported."""

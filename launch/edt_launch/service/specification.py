@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from edt_launch.core.job_sizes import Sizes
 from edt_launch.launcher.programs import kinds
 from edt_launch.service.home import JOB_ID
 from edt_launch.service.names import MOST_NAME, PLAIN, TEXT, VARIABLE
@@ -102,15 +103,16 @@ class JobSpec(BaseModel):
     ] = None
     framework: Annotated[
         Framework | None,
-        Field(description="How a WMLA program is run; `command` is its script and arguments."),
+        Field(description="How its program is run; `command` is its script and arguments, or torchrun's."),
     ] = None
-    data_dir: Annotated[
-        Line | None, Field(description="DATA_DIR of a WMLA program: a folder on the hosts.")
-    ] = None
+    data_dir: Annotated[Line | None, Field(description="DATA_DIR of its program: a folder on the hosts.")] = (
+        None
+    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        check_sizes(self.min, self.most, self.allowed)
+        sizes = self.sizes
+        check_sizes(sizes.min, sizes.min if sizes.max is None else sizes.max, sizes.allowed)
         if self.checkpoint is not None and self.code_of is None:
             raise ValueError("checkpoint: give the job that has it, as code_of")
         if self.directory.startswith("/") or ".." in self.directory.split("/"):
@@ -135,6 +137,15 @@ class JobSpec(BaseModel):
     def numbers(self) -> tuple[int, ...] | None:
         """The numbers of workers that it can run with, ascending; None for all from min to max."""
         return None if self.allowed is None else tuple(sorted(set(self.allowed)))
+
+    @property
+    def sizes(self) -> Sizes:
+        """The numbers of workers that its program can have.
+
+        Raises:
+            ValueError: it can have none that the user wants.
+        """
+        return kinds.sizes(self.framework, self.command, Sizes(self.min, self.max, self.numbers))
 
     def fingerprint(self, code: str) -> str:
         """Tells a repeated submission from another one; `code` is a digest of the code that was sent."""

@@ -88,7 +88,9 @@ def _id(content: bytes) -> str:
 def record_of(submission: Submission, job_id: str, now: float) -> JobRecord:
     """The job as it is first written down."""
     spec = submission.spec
-    own = {"command": tuple(spec.command), "max": spec.most, "allowed": spec.numbers}
+    sizes = spec.sizes
+    most = sizes.min if sizes.max is None else sizes.max
+    own = {"command": tuple(spec.command), "min": sizes.min, "max": most, "allowed": sizes.allowed}
     return JobRecord(
         **spec.model_dump(exclude={"path", "code_of", "checkpoint"}) | own,
         id=job_id,

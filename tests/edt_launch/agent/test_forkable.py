@@ -20,6 +20,7 @@ def which(command):
         (["python", "a/b c.py", "-m", "x"], Program(("python",), "a/b c.py", None, ("-m", "x"))),
         ([PYTHON, "-u", "train.py"], Program((PYTHON, "-u"), "train.py", None, ())),
         ([PYTHON, "-u", "-m", "train"], Program((PYTHON, "-u"), None, "train", ())),
+        ((PYTHON, "-u", "train.py"), Program((PYTHON, "-u"), "train.py", None, ())),  # as agents have it
     ],
 )
 def test_python_programs(words, expected):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from edt_launch.agent.protocol import Exited, Kill, Start, Started
+from edt_launch.agent.protocol import Exited, Kill, Start, Started, Terminate
 from edt_launch.agent.workers import (
     LEFTOVER_GRACE,
     REQUEST_TIMEOUT,
@@ -129,3 +129,11 @@ def test_whatever_happens_every_worker_ends_once_and_the_agent_ends(can_fork, ha
         exits += sum(isinstance(a, Exited) for a in actions)
     assert exits == started
     assert state.is_over
+
+
+def test_sigterm_reaches_a_worker_that_runs_and_one_that_does_not_never_begins():
+    assert after(START, FORKED, Terminate(1))[1] == [Do(Verb.TERMINATE, 1)]
+    state, actions = after(START, Terminate(1))
+    assert actions == [Do(Verb.KILL, 1), Do(Verb.CLOSE_LIFELINE, 1)]
+    assert state.processes[1].exit_code == -9
+    assert after(START, FORKED, Gone(1, 3), Terminate(1))[1] == []

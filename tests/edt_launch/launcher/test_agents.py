@@ -204,7 +204,7 @@ def test_who_speaks_another_language_is_no_agent(
     [
         ("exec sleep 60", "the agent has not said hello for 0.3 s"),
         (
-            'read -r x; echo \'{"kind": "hello", "version": 2, "pid": 1}\'; exec sleep 60',
+            'read -r x; echo \'{"kind": "hello", "version": 3, "pid": 1}\'; exec sleep 60',
             "started worker 7 for",
         ),
         ("exec >&-; sleep 60", "was killed by signal 9"),  # ends nothing but its output

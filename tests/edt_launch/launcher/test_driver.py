@@ -3,7 +3,7 @@
 import os
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -44,7 +44,14 @@ class FakeAgents:
     def is_here(self, host: str) -> bool:
         return not host.startswith("far")
 
-    def start(self, host: str, worker: int, environment: dict[str, str], meets_at: str | None) -> None:
+    def start(
+        self,
+        host: str,
+        worker: int,
+        environment: dict[str, str],
+        meets_at: str | None,
+        command: Sequence[str],
+    ) -> None:
         if self.refuses:
             raise StartError("no agent")
         self.started[worker] = host, environment

@@ -17,6 +17,7 @@ from edt_launch.membership.protocol import (
     Leaving,
     Pause,
     Ready,
+    Resize,
     Slot,
     Start,
     Stop,
@@ -247,7 +248,7 @@ def test_a_worker_that_hangs_is_killed_and_treated_like_a_dead_one() -> None:
 
 
 def gang() -> Job:
-    job = Job(ready_timeout=1.0, is_gang=True)
+    job = Job(ready_timeout=1.0, resize=Resize.FIXED)
     assert len(of(Start, job(Desired(slots(3))))) == 3
     return job
 

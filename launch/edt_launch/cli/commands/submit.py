@@ -57,9 +57,12 @@ def submit(
     max_restarts: Annotated[int | None, Option(min=0, help="After all workers were lost.")] = None,
     framework: Annotated[
         str | None,
-        Option(help="Of a WMLA program: edtPyTorch, PyTorch or distPyTorch. COMMAND is its script."),
+        Option(
+            help="torchrun: COMMAND is its options and program. edtPyTorch, PyTorch, distPyTorch: "
+            "a WMLA program; COMMAND is its script."
+        ),
     ] = None,
-    data_dir: Annotated[str | None, Option(help="DATA_DIR of a WMLA program.")] = None,
+    data_dir: Annotated[str | None, Option(help="DATA_DIR of a program with a framework.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Only show who would grow and shrink.")] = False,
     follow: Annotated[bool, Option("--follow", "-f", help="Show its output until it ends.")] = False,
     as_json: AsJson = False,
@@ -97,7 +100,7 @@ def submit(
             note("nothing has been submitted")
         return
     files = collect(code) if path is None and code_of is None else None
-    script = command[0] if framework is not None else script_of(command)
+    script = script_of(command)
     if files is not None and script is not None:
         check_script(files, Path(directory or "", script))
     if files is not None and not as_json:

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from edt_launch.core.errors import UsageError
+from edt_launch.core.job_sizes import Sizes
 from edt_launch.core.run_options import RunOptions
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 KINDS = (
     "edt_launch.adapters.wmla.running.kind",
     "edt_launch.launcher.programs.horovodrun",
+    "edt_launch.launcher.programs.torchrun.kind",
     "edt_launch.launcher.programs.script",
 )
 """Modules, each with a `KIND`. The last one takes every program for which no other is asked."""
@@ -55,6 +57,23 @@ def named(name: str) -> "Kind":
         if name in (kind.name, *kind.frameworks):
             return kind
     raise LookupError(f"no kind of program is called {name!r:.40}")
+
+
+def sizes(framework: str | None, command: Sequence[str], wanted: Sizes) -> Sizes:
+    """The sizes that a job of the service can have, where its user wants these.
+
+    Raises:
+        ValueError: it can have none of them.
+    """
+    for kind in kinds() if framework is None else (named(framework),):
+        if (found := kind.sizes(framework, command, wanted)) is not None:
+            return found
+    return wanted
+
+
+def names() -> tuple[str, ...]:
+    """The names of all kinds."""
+    return tuple(kind.name for kind in kinds())
 
 
 def frameworks() -> tuple[str, ...]:

@@ -45,9 +45,17 @@ class Script:
             raise UsageError(f"{first}: command not found; give a script (.py) or a command that is in PATH")
         return cls(list(words))
 
+    def options(self, options: RunOptions) -> RunOptions:
+        """They are as the user has given them."""
+        return options
+
     def bounds(self, limits: Limits) -> Limits:
         """Any number of workers will do."""
         return limits
+
+    def slots_here(self, limits: Limits) -> int:
+        """One for each worker that it may have."""
+        return limits.max_np
 
     def run(self, job: Job) -> Outcome:
         """Run it."""

@@ -46,6 +46,10 @@ class Line:
     worker: int | None
     stream: str
     text: str
+    prefix: str | None = None
+    """What stands before it on the screen; None for the rank in brackets."""
+    is_shown: bool = True
+    """Whether it is for the screen, too; the logs have every line."""
 
 
 def is_for_the_log(line: Line) -> bool:

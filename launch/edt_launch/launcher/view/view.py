@@ -56,7 +56,7 @@ class PlainView:
 
     def line(self, line: Line, label: str) -> None:
         """Show a line of a worker."""
-        self._streams[line.stream].write(f"[{label}] {line.text}\n")
+        self._streams[line.stream].write(f"{_prefix(line, label)}{line.text}\n")
 
     def message(self, text: str) -> None:
         """Show a message of the launcher."""
@@ -101,10 +101,10 @@ class LiveView:
     def line(self, line: Line, label: str) -> None:
         """Show a line of a worker."""
         if self._err is not None and line.stream == "stderr":
-            self._err.write(f"[{label}] {line.text}\n")
+            self._err.write(f"{_prefix(line, label)}{line.text}\n")
             return
         style = "yellow" if line.stream == "stderr" else "cyan"
-        self._print(Text.assemble((f"[{label}]", style), " ", Text.from_ansi(line.text)))
+        self._print(Text.assemble((_prefix(line, label), style), Text.from_ansi(line.text)))
 
     def message(self, text: str) -> None:
         """Show a message of the launcher."""
@@ -143,6 +143,10 @@ class LiveView:
             yield
         except OSError:
             self._is_visible = False
+
+
+def _prefix(line: Line, label: str) -> str:
+    return f"[{label}] " if line.prefix is None else line.prefix
 
 
 class Terminal(Console):

@@ -44,6 +44,9 @@ def _of_the_job(event: events.Event) -> str | None:
             later = f", in {delay:.0f} s or when the allocation changes" if delay else ""
             anew = "" if event.has_checkpoint else "; without a checkpoint, so from the beginning"
             return f"restarting the job, {restart} of {of} times{later}: {reason}{anew}"
+        case events.ResizeDue(size, wanted, limit):
+            most = "" if limit is None else f", for {limit:.0f} s at most"
+            return f"{size} -> {wanted} workers at the next checkpoint of the program{most}"
         case events.Usable(most):
             return f"the program can use {workers(most)} at most"
         case events.AllocationAccepted(generation, slots, first=False):

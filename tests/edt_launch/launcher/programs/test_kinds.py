@@ -39,10 +39,8 @@ def test_horovods_driver_takes_no_hosts_that_may_change(tmp_path: Path) -> None:
 
 
 def test_kinds_have_names_and_frameworks_of_their_own() -> None:
-    names = [name for kind in kinds.kinds() for name in (kind.name, *kind.frameworks)]
+    names = [name for kind in kinds.kinds() for name in {kind.name, *kind.frameworks}]
     assert len(set(names)) == len(names)
-    assert [kinds.named(name).name for name in names if name not in kinds.frameworks()] == [
-        kind.name for kind in kinds.kinds()
-    ]
+    assert [kinds.named(kind.name).name for kind in kinds.kinds()] == list(kinds.names())
     with pytest.raises(LookupError, match="'Fortran'"):
         kinds.named("Fortran")

@@ -55,9 +55,17 @@ class WmlaProgram:
     output_dir: Path | None = None
     output_option: str = "--result-dir"
 
+    def options(self, options: RunOptions) -> RunOptions:
+        """They are as the user has given them."""
+        return options
+
     def bounds(self, limits: Limits) -> Limits:
         """Those of an elastic program; any other has all of its workers from the beginning."""
         return limits if self.framework.is_elastic else Limits(limits.max_np, limits.max_np)
+
+    def slots_here(self, limits: Limits) -> int:
+        """One for each worker that it may have."""
+        return limits.max_np
 
     def run(self, job: Job) -> Outcome:
         """Run it: through its driver, or as one or more processes that are not resized."""

@@ -21,6 +21,7 @@ from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import StartError, UsageError
 from edt_launch.core.plain_files import NoFileError, read
 from edt_launch.core.run_dir import RunDir
+from edt_launch.membership.protocol import Resize
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Prepared:
             command,
             self.variables,
             layout.work,
-            is_gang=not layout.framework.is_elastic,
+            resize=Resize.IN_PLACE if layout.framework.is_elastic else Resize.FIXED,
             has_to_train=layout.framework.is_elastic,
             framework=layout.framework,
             exec_id=self.identity.exec_id,

@@ -1,0 +1,1 @@
+"""Stands in for the package `torchelastic`, which became `torch.distributed.elastic`."""

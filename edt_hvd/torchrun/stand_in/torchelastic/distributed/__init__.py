@@ -1,0 +1,1 @@
+"""The commands of torchelastic: the program is run by `edt torchrun`."""

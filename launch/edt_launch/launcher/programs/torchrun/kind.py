@@ -1,0 +1,168 @@
+"""Programs for torchrun: `edt torchrun`, `edt-launch --program torchrun`, and torchrun's own commands."""
+
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from edt_launch.cluster.follower import Limits
+from edt_launch.core.command_line import words
+from edt_launch.core.errors import UsageError
+from edt_launch.core.job_sizes import Sizes
+from edt_launch.core.run_options import RunOptions
+from edt_launch.launcher.plan import Outcome
+from edt_launch.launcher.program import Job, Kind
+from edt_launch.launcher.programs.torchrun.arguments import Arguments, parse
+
+MODULES = {
+    "torch.distributed.run": False,
+    "torch.distributed.launch": True,
+    "torchelastic.distributed.run": False,
+    "torchelastic.distributed.launch": False,
+}
+"""Modules that are torchrun, and whether they pass the local rank on as an argument."""
+
+
+@dataclass(frozen=True)
+class TorchrunProgram:
+    """A program for torchrun."""
+
+    arguments: Arguments
+    output_option: str = "--output-dir"
+    output_dir: Path | None = None
+
+    def options(self, options: RunOptions) -> RunOptions:
+        """With the sizes that --nnodes and --nproc-per-node allow; narrower bounds of the user stay."""
+        nproc = self.arguments.nproc
+        low, high = self.arguments.min_nodes * nproc, self.arguments.max_nodes * nproc
+        most = high if options.max_np is None else min(options.max_np, high) // nproc * nproc
+        least = max(low, -(-options.min_np // nproc) * nproc)
+        if least > most:
+            raise UsageError(
+                f"--nnodes {self.arguments.min_nodes}:{self.arguments.max_nodes} of {nproc} workers each "
+                f"leaves no size from --min-np {options.min_np} to --max-np {options.max_np}"
+            )
+        return replace(options, min_np=least, max_np=most)
+
+    def bounds(self, limits: Limits) -> Limits:
+        """Those of the options."""
+        return limits
+
+    def slots_here(self, limits: Limits) -> int:
+        """This machine is one node, as it is for torchrun."""
+        return self.arguments.nproc
+
+    def run(self, job: Job) -> Outcome:
+        """Run it."""
+        from edt_launch.launcher.elastic import run
+        from edt_launch.launcher.programs.torchrun.workers import TorchrunWorkers
+
+        for note in self.arguments.notes:
+            job.view.message(note)
+        logs = self.arguments.log_dir or job.plan.paths.log / "torchrun"
+        workers = TorchrunWorkers(
+            self.arguments.command,
+            arguments=self.arguments,
+            end_grace=self.arguments.shutdown_timeout,
+            logs=logs.absolute(),
+            complain=job.view.message,
+        )
+        return run(job, workers)
+
+
+class TorchrunKind(Kind):
+    """Programs for torchrun."""
+
+    name = "torchrun"
+    frameworks = ("torchrun",)
+
+    def read(self, program: list[str], options: RunOptions, own: Any) -> TorchrunProgram | None:
+        """The program of a command line that was parsed, or that begins with torchrun's own command."""
+        if isinstance(own, Arguments):
+            return TorchrunProgram(_checked(own))
+        found = torchruns(program)
+        if found is None:
+            return None
+        rest, is_legacy = found
+        own_options, arguments = parse(rest, is_legacy=is_legacy)
+        if given := [word for word in words(own_options) if word.startswith("--")]:
+            raise UsageError(f"{' and '.join(given)} come before torchrun, or after `edt torchrun`")
+        return TorchrunProgram(_checked(arguments))
+
+    def parse(self, words: Sequence[str]) -> tuple[RunOptions, Arguments, list[str]]:  # noqa: D102
+        options, arguments = parse(words)
+        return options, arguments, list(arguments.command[2:] or arguments.command)
+
+    def sizes(self, framework: str | None, command: Sequence[str], wanted: Sizes) -> Sizes | None:
+        """Multiples of --nproc-per-node within --nnodes, and within what the user wants."""
+        found = torchruns(command)
+        if found is None and framework is None:
+            return None
+        program = TorchrunProgram(_arguments(command))
+        try:
+            options = program.options(RunOptions(min_np=wanted.min, max_np=wanted.max))
+        except UsageError as error:
+            raise ValueError(f"min and max: {error}") from None
+        assert options.max_np is not None
+        nproc = program.arguments.nproc
+        fitting = range(options.min_np, options.max_np + 1, nproc)
+        allowed = tuple(size for size in fitting if wanted.allowed is None or size in wanted.allowed)
+        if not allowed:
+            raise ValueError(f"allowed: none of them is a multiple of {nproc}, the workers of a node")
+        is_any = nproc == 1 and wanted.allowed is None
+        return Sizes(options.min_np, options.max_np, None if is_any else allowed)
+
+    def check(self, framework: str, command: Sequence[str], least: int, most: int) -> None:
+        """See whether the options of a job's command make sense."""
+        _arguments(command)
+
+    def command_line(
+        self, options: RunOptions, framework: str | None, command: Sequence[str], data_dir: str | None
+    ) -> list[str]:
+        """The options, and torchrun's among the job's command."""
+        found = torchruns(command)
+        rest = list(command) if found is None else found[0]
+        return ["--program", self.name, *words(replace(options, max_restarts=None)), *rest]
+
+
+def _arguments(command: Sequence[str]) -> Arguments:
+    """What the command of a job asks of torchrun, with or without its name.
+
+    Raises:
+        ValueError: it makes no sense.
+    """
+    rest, is_legacy = torchruns(command) or (list(command), False)
+    try:
+        return parse(rest, {}, is_legacy=is_legacy)[1]
+    except UsageError as error:
+        raise ValueError(f"command: {error}") from None
+
+
+def torchruns(program: Sequence[str]) -> tuple[list[str], bool] | None:
+    """The words after a command that is torchrun, and whether it passes local ranks on; None for others."""
+    first, *rest = program
+    if first == "torchrun":
+        return rest, False
+    is_python = re.fullmatch(r"python(3(\.\d+)?)?", Path(first).name) is not None
+    if is_python and rest[:1] == ["-u"]:
+        rest = rest[1:]
+    if is_python and len(rest) > 1 and rest[0] == "-m" and rest[1] in MODULES:
+        return rest[2:], MODULES[rest[1]]
+    return None
+
+
+def _checked(arguments: Arguments) -> Arguments:
+    """Raises UsageError: there is no such script or command."""
+    first, *rest = arguments.command
+    if shutil.which(first) is None:
+        raise UsageError(f"{first}: command not found; give a script, or a command that is in PATH")
+    script = next((word for word in rest if word != "-u"), "")
+    if first == sys.executable and script != "-m" and not Path(script).is_file():
+        raise UsageError(f"{script} is not a file: give the path of a training script, or a module after -m")
+    return arguments
+
+
+KIND = TorchrunKind()

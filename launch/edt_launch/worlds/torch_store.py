@@ -1,0 +1,98 @@
+"""Worlds of `torch.distributed`: the members of a generation meet at a TCPStore of its own.
+
+The stores live in a process beside this one, because they need torch: it is told `open`
+and a port, or 0, and answers with the port; or `close` and a port. It ends with its standard input.
+"""
+
+import contextlib
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from edt_launch.core.errors import StartError
+from edt_launch.membership.protocol import Assignment, Worker
+
+END_TIMEOUT = 5.0
+"""Seconds that the process has to end once nobody needs it."""
+
+
+def _program() -> str:
+    """The file that serves stores: run as a script, it imports torch and nothing else."""
+    spec = importlib.util.find_spec("edt_hvd")
+    if spec is None or spec.origin is None:
+        raise StartError("edt_hvd is not installed, which serves the stores of torch: install it, too")
+    return str(Path(spec.origin).parent / "torchrun" / "store.py")
+
+
+class TorchStoreWorld:
+    """Serves a store for each generation: the first one at `port`, the others at free ones; 0 for any.
+
+    Raises:
+        StartError: the process that serves them cannot be started.
+    """
+
+    def __init__(self, address: str, port: int = 0) -> None:
+        self._address = address
+        self._port = port
+        self._ports: dict[int, int] = {}
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", _program()],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                bufsize=1,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise StartError(f"cannot run {sys.executable}: {error.strerror}") from None
+
+    def variables(self, worker: Worker) -> dict[str, str]:
+        """Where the worker's generation meets."""
+        port = self._ports.get(worker.generation) or self._ask(f"open {self._port}")
+        self._port = 0
+        self._ports[worker.generation] = port
+        return {
+            "MASTER_ADDR": self._address,
+            "MASTER_PORT": str(port),
+            "TORCHELASTIC_USE_AGENT_STORE": "True",
+        }
+
+    def open(self, generation: int, assignments: Sequence[Assignment]) -> int:
+        """Serve no older generations any more."""
+        for old in [number for number in self._ports if number < generation]:
+            self._ask(f"close {self._ports.pop(old)}")
+        return self._ports[generation]
+
+    def abort(self) -> None:
+        """Nobody waits at a store: workers of a broken world are ended."""
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(END_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+    def _ask(self, order: str) -> int:
+        """The answer to an order: a port.
+
+        Raises:
+            StartError: there is none.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.write(f"{order}\n")
+            return int(self._process.stdout.readline())
+        except (OSError, ValueError):
+            how = f"it has ended with exit code {self._process.wait()}"
+            raise StartError(f"the process with the stores of torch does not answer: {how}") from None

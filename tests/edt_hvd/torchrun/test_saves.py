@@ -1,0 +1,64 @@
+"""Checkpoints of programs: noticed when they are whole, whatever writes them."""
+
+import io
+import sys
+import types
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed.checkpoint as dcp
+
+from edt_hvd.torchrun.saves import ASYNCHRONOUS, FUNCTIONS, Saves
+
+
+@pytest.fixture
+def noticed(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    stub = types.ModuleType("safetensors.torch")
+    stub.save_file = lambda tensors, filename: None  # type: ignore[attr-defined]
+    package = types.ModuleType("safetensors")
+    package.torch = stub  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "safetensors", package)
+    monkeypatch.setitem(sys.modules, "safetensors.torch", stub)
+    for module, name in (*FUNCTIONS, *ASYNCHRONOUS):
+        found = import_module(module)
+        monkeypatch.setattr(found, name, getattr(found, name))  # and put back
+    saves, seen = Saves(), []
+    saves.on_change = seen.append
+    saves.install()
+    return seen
+
+
+STATE = {"a": torch.ones(3)}
+
+
+def test_torch_save_to_a_file(noticed: list[bool], tmp_path: Path) -> None:
+    torch.save(STATE, tmp_path / "a.pt")
+    with (tmp_path / "b.pt").open("wb") as file:
+        torch.save(STATE, file)
+    assert noticed == [True, False, True, False]
+
+
+def test_what_goes_to_a_buffer_is_no_checkpoint(noticed: list[bool]) -> None:
+    torch.save(STATE, io.BytesIO())
+    assert noticed == []
+
+
+def test_a_failed_save_is_over(noticed: list[bool], tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError):
+        torch.save(STATE, tmp_path / "none" / "a.pt")
+    assert noticed == [True, False]
+
+
+@pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
+def test_distributed_checkpoints_count_once(noticed: list[bool], tmp_path: Path) -> None:
+    dcp.save(dict(STATE), checkpoint_id=tmp_path / "c", no_dist=True)
+    assert noticed == [True, False]
+
+
+def test_safetensors(noticed: list[bool]) -> None:
+    import safetensors.torch  # type: ignore[import-not-found, unused-ignore]
+
+    safetensors.torch.save_file(STATE, "a.safetensors")
+    assert noticed == [True, False]

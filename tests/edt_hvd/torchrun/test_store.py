@@ -1,0 +1,19 @@
+"""The answers of the process that serves stores."""
+
+from torch.distributed import TCPStore
+
+from edt_hvd.torchrun.store import serve
+
+
+def test_stores_are_opened_and_closed() -> None:
+    orders = ["open 0"]
+    answers = serve(iter_of(orders))
+    port = next(answers)
+    TCPStore("127.0.0.1", port, is_master=False).set("a", "b")
+    orders.append(f"close {port}")
+    assert next(answers) == port
+
+
+def iter_of(orders: list[str]):
+    while orders:
+        yield orders.pop(0)

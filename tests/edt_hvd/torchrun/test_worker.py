@@ -1,0 +1,116 @@
+"""Where a worker waits: at the gate, and after a checkpoint when a resize is due."""
+
+import os
+from typing import Any
+
+import pytest
+
+from edt_hvd.torchrun.worker import Worker
+from edt_messages import messages
+
+
+class Link:
+    """Keeps what is said; nobody waits."""
+
+    def __init__(self) -> None:
+        self.said: list[Any] = []
+        self.is_due = False
+        self.step = 40
+
+    def send(self, message: messages.Message) -> None:
+        self.said.append(message)
+
+    ask = send
+
+    def holds(self) -> int:
+        return self.said.count(messages.Held())
+
+
+@pytest.fixture
+def link() -> Link:
+    return Link()
+
+
+def worker(link: Any, rank: int = 0, epochs: int | None = None) -> Worker:
+    return Worker(link, rank, 2, epochs)
+
+
+def test_the_gate_is_passed_once(link: Link) -> None:
+    one = worker(link)
+    one.pass_gate()
+    one.pass_gate()
+    assert link.said == [messages.AtRendezvous(0)]
+
+
+def save(one: Worker) -> None:
+    one.save(True)
+    one.save(False)
+
+
+def test_rank_0_holds_at_the_first_step_after_a_checkpoint(link: Link) -> None:
+    one = worker(link)
+    one.come_to_step()
+    save(one)
+    link.is_due = True
+    one.come_to_work()  # evaluation, or a collective operation of the checkpoint
+    assert link.holds() == 0
+    one.come_to_step()
+    assert link.holds() == 1
+
+
+def test_it_does_not_hold_where_steps_would_be_lost(link: Link) -> None:
+    one = worker(link)
+    save(one)
+    one.come_to_step()
+    link.is_due = True
+    one.come_to_step()
+    one.save(True)
+    one.come_to_step()  # while a checkpoint is written
+    assert link.holds() == 0
+
+
+def test_without_optimizer_steps_it_holds_where_it_computes(link: Link) -> None:
+    one = worker(link)
+    save(one)
+    link.is_due = True
+    one.come_to_work()
+    assert link.holds() == 1
+
+
+def test_other_ranks_do_not_hold(link: Link) -> None:
+    one = worker(link, rank=1)
+    save(one)
+    link.is_due = True
+    one.come_to_step()
+    assert link.holds() == 0
+    assert link.said == [messages.Saving(True), messages.Saving(False)]
+
+
+def test_epochs_take_the_place_of_checkpoints(link: Link) -> None:
+    one = worker(link, epochs=2)
+    save(one)
+    link.is_due = True
+    one.come_to_step()
+    one.begin_epoch(3)
+    assert link.holds() == 0
+    one.begin_epoch(4)
+    assert link.holds() == 1
+
+
+def test_steps_go_on_from_those_of_the_worlds_before(link: Link) -> None:
+    one = worker(link)
+    one.begin_epoch(7)
+    one.finish_step()
+    assert link.said == [messages.Progress(41, 7, 2)]
+
+
+def test_processes_of_the_program_are_not_the_worker(link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = worker(link)
+    link.is_due = True
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    one.pass_gate()
+    save(one)
+    one.come_to_step()
+    one.begin_epoch(0)
+    one.finish_step()
+    assert link.said == []

@@ -1,0 +1,56 @@
+"""A program for torchrun grows, shrinks and loses a worker, with nothing of it changed."""
+
+from pathlib import Path
+
+import pytest
+
+from harness import PROGRAMS, ElasticJob
+from pool_harness import Pool
+
+
+def test_resizes_repeat_nothing_and_a_loss_restarts_all(job: ElasticJob) -> None:
+    job.sizes = ["--program", "torchrun", "--nnodes", "1:4", "--max-restarts", "1"]
+    job.allocate(1)
+    job.start(PROGRAMS / "distributed.py", job.results)
+
+    def rows() -> list[list[int]]:
+        path = job.results / "steps"
+        text = path.read_text() if path.exists() else ""
+        return [[int(word) for word in line.split()] for line in text.splitlines()]
+
+    job.until(lambda: len(rows()) > 3)
+    job.allocate(3)
+    job.until(lambda: rows()[-1][2] == 3)
+    job.allocate(2)
+    job.until(lambda: rows()[-1][2] == 2)
+    resized = rows()
+    job.worker(1).kill()
+    job.until(lambda: rows()[-1][3] == 1)
+    assert job.end() == 0, job.stdout + job.stderr
+    steps = [(epoch, step) for epoch, step, *_ in resized]
+    assert steps == sorted(set(steps)), "a step was repeated"
+    assert [event["size"] for event in job.events("world")] == [1, 3, 2, 2]
+    assert {count for *_, count in resized} == {0}
+    assert job.survivors() == []
+
+
+@pytest.mark.full
+def test_in_a_pool_it_has_whole_nodes_and_makes_room(tmp_path: Path) -> None:
+    pool, results = Pool(tmp_path / "a pool's folder"), tmp_path / "results"
+    results.mkdir()
+    pool.start()
+    try:
+        words = ("--nnodes", "1:2", "--nproc-per-node", "2", str(PROGRAMS / "distributed.py"), str(results))
+        first = pool.submit_command("ann", 2, 4, words, framework="torchrun", allowed=(2, 4))
+        pool.until_sizes(4)
+        pool.until_training(first)
+        second = pool.submit("bob", 1, 1, "--steps", 100_000)
+        pool.until_sizes(2, 1)
+        pool.until_training(first, second)
+        pool.finish(second)
+        (results / "hurry").touch()
+        pool.until(lambda: pool.job(first).state == "succeeded")
+        assert not [event for event in pool.events(first) if event["event"] == "failed"]
+    finally:
+        print(pool.report())
+        pool.close()
