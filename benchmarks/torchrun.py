@@ -8,8 +8,7 @@ torchrun's settings are those of `benchmarks/resize.py`. The third system is tor
 end `edt`: its nodes come from an allocation, without a last call. The last column is torchrun's pause divided
 by the other's in the same round: median, with the smallest and largest.
 
-What it does not show: a step counts as repeated when any rank had done it. Rank 0 holds before a step that
-others may have finished, so `edt torchrun` shows 1 where nothing of the model's history is repeated.
+A step counts as repeated when any rank had done it.
 """
 
 import argparse

@@ -1,9 +1,11 @@
 """What a worker that was forked for `edt torchrun` does besides its program.
 
 It stands at a *gate* where it first touches a GPU or calls `init_process_group`, until it is admitted to its
-world. In rank 0, once a resize is due, it *holds* before the first optimizer step after a checkpoint of the
-program has been written; in a program that has taken no optimizer step yet, before the next forward pass or
-collective operation. There all that belongs to the checkpoint is done, and nothing would be lost.
+world. In rank 0, once a resize is due, it *holds* where the next training step begins after a checkpoint of
+the program has been written: at the forward pass of `DistributedDataParallel` in training mode, else before
+the optimizer's step; in a program that has taken no optimizer step yet, before the next forward pass or
+collective operation. There all that belongs to the checkpoint is done. The others wait for rank 0's gradients
+then, so that nobody takes a step that would have to be repeated.
 
 The warm server calls `install` before it imports what the program needs, and a worker calls `begin`.
 """
@@ -18,6 +20,7 @@ from typing import Any
 import torch
 import torch.distributed
 from torch.nn.modules.module import register_module_forward_pre_hook
+from torch.nn.parallel import DistributedDataParallel
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from edt_hvd.torchrun.launcher_link import LauncherLink
@@ -77,7 +80,7 @@ class Worker:
             self._link.send(messages.Saving(is_saving))
 
     def come_to_step(self) -> None:
-        """The program is about to take an optimizer step."""
+        """The program is about to begin or to take an optimizer step."""
         self._has_stepped = True
         self._leave_checkpoint()
 
@@ -128,6 +131,15 @@ def install() -> None:
     _wrap(torch.cuda, "_lazy_init", lambda worker: worker.pass_gate())
     for name in COLLECTIVES:
         _wrap(torch.distributed, name, lambda worker: worker.come_to_work())
+    forward: Callable[..., Any] = DistributedDataParallel.forward
+
+    @functools.wraps(forward)
+    def forward_after_checkpoint(self: Any, *arguments: Any, **named: Any) -> Any:
+        if current is not None and self.training and torch.is_grad_enabled():
+            current.come_to_step()
+        return forward(self, *arguments, **named)
+
+    DistributedDataParallel.forward = forward_after_checkpoint  # type: ignore[method-assign]
     sampler = torch.utils.data.distributed.DistributedSampler
     begin_epoch = sampler.set_epoch
 
