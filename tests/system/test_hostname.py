@@ -10,7 +10,8 @@ from harness import TRACED
 
 RENAMED = ["unshare", "--map-root-user", "--uts", "sh", "-c", 'hostname nowhere.invalid && exec "$@"', "sh"]
 LAUNCH = f"{sys.executable} -m edt_launch.launcher.command --min-np 2 --max-np 2 --max-restarts 0"
-ALONE = f"HOROVOD_CONTROLLER=gloo {sys.executable} -c 'import horovod.torch as hvd; hvd.init()'"
+GLOO = "HOROVOD_CONTROLLER=gloo HOROVOD_CPU_OPERATIONS=gloo"
+ALONE = f"{GLOO} {sys.executable} -c 'import horovod.torch as hvd; hvd.init()'"
 
 
 def run(folder: Path, command: str) -> "subprocess.CompletedProcess[str]":
