@@ -6,6 +6,7 @@ perhaps not to the end: the next step sees how far they came, and goes on from t
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from math import inf
 from typing import Any
 
 from edt_launch.allocator.decide import decide
@@ -65,7 +66,9 @@ def step(now: float, observed: ObservedState) -> Decided:
         else:
             actions += lifecycle.record_progress(job)
     since = tuple(replace(job, held=given.get(job.id, job.held)) for job in candidates)
-    return Decided(tuple(actions), AllocationRound(cluster, since, plan), plan.again_at)
+    times = [job.record.limit_reached_at for job in jobs if job.record.running_since is not None]
+    again_at = min((at for at in (plan.again_at, *times) if at is not None and now < at < inf), default=None)
+    return Decided(tuple(actions), AllocationRound(cluster, since, plan), again_at)
 
 
 def _users(jobs: Sequence[ObservedJob]) -> dict[Device, str]:

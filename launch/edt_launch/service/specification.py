@@ -33,6 +33,7 @@ Weight = Annotated[float, Field(ge=1e-3, le=1e6, allow_inf_nan=False)]
 Name = Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", max_length=MOST_NAME)]
 Text = Annotated[str, StringConstraints(pattern=f"^{TEXT}$", max_length=MOST_TEXT)]
 Line = Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", max_length=4096)]
+TimeLimit = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 Variable = Annotated[str, StringConstraints(pattern=f"^{VARIABLE}$")]
 
 
@@ -113,6 +114,9 @@ class JobSpec(BaseModel):
     preemptible: Annotated[
         bool, Field(description="Whether others may take all of its devices once it runs.")
     ] = True
+    time_limit: Annotated[
+        TimeLimit, Field(description="Seconds that it may run, after which it is ended; 0: any number.")
+    ] = 0.0
     framework: Annotated[
         Framework | None,
         Field(description="How a WMLA program is run; `command` is its script and arguments."),
@@ -166,6 +170,7 @@ class JobChange(BaseModel):
     max: Count | None = None
     priority: Priority | None = None
     weight: Weight | None = None
+    time_limit: TimeLimit | None = None
 
 
 def check_start(command: Sequence[str], environment: Mapping[str, str]) -> None:

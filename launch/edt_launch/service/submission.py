@@ -106,7 +106,7 @@ def record_of(submission: Submission, job_id: str, now: float) -> JobRecord:
 SETTINGS = (
     *("allowed", "checkpoint_interval", "command", "data_dir", "directory", "environment", "framework"),
     *("grace", "warm_start"),
-    *("max", "max_restarts", "min", "name", "preemptible", "priority", "restartable", "weight"),
+    *("max", "max_restarts", "min", "name", "preemptible", "priority", "restartable", "time_limit", "weight"),
 )
 """Fields of a job that its user has given."""
 

@@ -20,6 +20,7 @@ from edt_launch.cli.screen import duration, note, plural, terminal, visible
 from edt_launch.cli.service import Json, Service
 from edt_launch.cli.session import AsJson, answer, connect, print_json
 from edt_launch.cli.tables import changes_table
+from edt_launch.cli.times import time_limit as limit_of
 from edt_launch.core.home_directory import expanded
 from edt_launch.core.scripts import script_name, script_of, script_problem
 
@@ -69,6 +70,9 @@ def submit(
     no_preempt: Annotated[
         bool, Option("--no-preempt", help="Once it runs, it keeps its minimum, whoever else waits.")
     ] = False,
+    time_limit: Annotated[
+        str | None, Option("--time", help="How long it may run: minutes, HH:MM:SS or D-HH:MM.")
+    ] = None,
     framework: Annotated[
         str | None,
         Option(help="Of a WMLA program: edtPyTorch, PyTorch or distPyTorch. COMMAND is its script."),
@@ -91,6 +95,7 @@ def submit(
         "checkpoint_interval": checkpoint_interval, "max_restarts": max_restarts,
         "framework": framework, "data_dir": data_dir,
         "grace": grace, "warm_start": False if no_warm_start else None,
+        "time_limit": limit_of("--time", time_limit),
         "restartable": restartable or None, "preemptible": False if no_preempt else None,
     }  # fmt: skip
     if most is not None and most < least:

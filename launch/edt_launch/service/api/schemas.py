@@ -75,6 +75,7 @@ class Job(BaseModel):
         "before that nothing is taken from it, unless it is `restartable`."
     )
     restartable: bool = Field(description="Whether it may begin again though it cannot save its work.")
+    time_limit: float = Field(description="Seconds that it may run; 0: any number.")
     submitted: float
     started: float | None
     ended: float | None

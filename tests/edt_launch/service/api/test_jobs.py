@@ -45,8 +45,9 @@ def test_listings_are_filtered_and_paged(world: World) -> None:
 def test_bounds_and_weights_can_be_changed(world: World) -> None:
     job = world.submit(world.ann, max=4, allowed=[1, 2, 4])["id"]
     changed = world.ann.patch(
-        f"/jobs/{job}", json={"max": 2, "priority": 3, "weight": 2.5, "name": "x"}
+        f"/jobs/{job}", json={"max": 2, "priority": 3, "weight": 2.5, "name": "x", "time_limit": 60}
     ).json()
+    assert changed["time_limit"] == 60.0
     assert (changed["max"], changed["priority"], changed["weight"], changed["name"]) == (2, 3, 2.5, "x")
     assert world.ann.patch(f"/jobs/{job}", json={"min": 3}).status_code == 422
     assert world.ann.patch(f"/jobs/{job}", json={"min": 3, "max": 3}).status_code == 422

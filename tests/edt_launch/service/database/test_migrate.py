@@ -58,6 +58,8 @@ COLUMNS_SINCE = {
         "can_save",
         "grace",
         "warm_start",
+        "time_limit",
+        "ran",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""Keep whether a job can save its work, whether it may begin again, and whether it may be suspended."""
+"""Keep whether a job can save its work, may begin again, and may be suspended; how long it may run."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -20,5 +20,7 @@ def upgrade() -> None:
         op.add_column("jobs", sa.Column(name, sa.Boolean(), nullable=False, server_default=default))
     op.add_column("jobs", sa.Column("grace", sa.Float(), nullable=False, server_default="30.0"))
     op.add_column("jobs", sa.Column("warm_start", sa.Boolean(), nullable=False, server_default=sa.true()))
+    for name in ("time_limit", "ran"):
+        op.add_column("jobs", sa.Column(name, sa.Float(), nullable=False, server_default="0.0"))
     jobs = sa.table("jobs", sa.column("can_save", sa.Boolean), sa.column("step"))
     op.execute(sa.update(jobs).where(jobs.c.step.is_not(None)).values(can_save=True))

@@ -1,0 +1,21 @@
+"""Times as people write them."""
+
+import pytest
+
+from edt_launch.cli.errors import MistakenError
+from edt_launch.cli.times import time_limit
+
+
+@pytest.mark.parametrize(
+    "text, seconds",
+    [("0", 0), ("90", 5400), ("2:30", 150), ("120:00", 7200), ("1:02:03", 3723), ("100:00:00", 360000),
+     ("2-3", 183600), ("1-2:30", 95400), ("1-02:03:04", 93784)],
+)  # fmt: skip
+def test_a_time_limit_has_the_forms_of_slurm(text: str, seconds: int) -> None:
+    assert time_limit("--time", text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "1h", "-5", "1:2:3:4", "1-", "1-2:3:4:5", "1.5", "٣"])
+def test_anything_else_is_no_time_limit(text: str) -> None:
+    with pytest.raises(MistakenError, match=r"--time .* is no time limit"):
+        time_limit("--time", text)
