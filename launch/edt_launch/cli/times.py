@@ -1,7 +1,7 @@
 """Times as people write them."""
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime, time, timedelta
 
 from edt_launch.cli.errors import MistakenError
 
@@ -34,6 +34,29 @@ def time_limit(option: str, text: str | None) -> float | None:
     minutes = parts["minutes"] + parts["m"] + parts["only"]
     hours = parts["days"] * 24 + parts["hours"] + parts["h"]
     return float(hours * 3600 + minutes * 60 + parts["seconds"] + parts["s"])
+
+
+def start_time(option: str, text: str | None, now: float) -> float | None:
+    """The time that is meant by `2h` (from now), `22:30` (the next) or `2026-03-01T12:30`, unix seconds.
+
+    Raises:
+        MistakenError: it is none of them.
+    """
+    if text is None:
+        return None
+    if later := _AGO.fullmatch(text):
+        return now + int(later[1]) * _SECONDS[later[2]]
+    try:
+        at = time.fromisoformat(text) if ":" in text and "-" not in text else None
+        if at is None:
+            return datetime.fromisoformat(text).timestamp()
+        today = datetime.fromtimestamp(now, UTC).astimezone()
+        found = today.replace(hour=at.hour, minute=at.minute, second=at.second, microsecond=0)
+        return (found if found.timestamp() >= now else found + timedelta(days=1)).timestamp()
+    except ValueError:
+        raise MistakenError(
+            f"{option} {text!r} is no time", "give one such as 30m, 2h, 22:30 or 2026-03-01T12:30"
+        ) from None
 
 
 def moment(option: str, text: str | None, now: float) -> float | None:

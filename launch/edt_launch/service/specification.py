@@ -33,6 +33,7 @@ Weight = Annotated[float, Field(ge=1e-3, le=1e6, allow_inf_nan=False)]
 Name = Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", max_length=MOST_NAME)]
 Text = Annotated[str, StringConstraints(pattern=f"^{TEXT}$", max_length=MOST_TEXT)]
 Line = Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", max_length=4096)]
+JobId = Annotated[str, StringConstraints(pattern=f"^{JOB_ID}$")]
 TimeLimit = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 Variable = Annotated[str, StringConstraints(pattern=f"^{VARIABLE}$")]
 
@@ -117,6 +118,16 @@ class JobSpec(BaseModel):
     time_limit: Annotated[
         TimeLimit, Field(description="Seconds that it may run, after which it is ended; 0: any number.")
     ] = 0.0
+    begin: Annotated[
+        float,
+        Field(
+            ge=0, le=1e11, allow_inf_nan=False, description="When it may start at the earliest, unix time."
+        ),
+    ] = 0.0
+    after: Annotated[
+        list[JobId],
+        Field(max_length=1024, description="Jobs that have to succeed before it starts, by their ids."),
+    ] = []
     framework: Annotated[
         Framework | None,
         Field(description="How a WMLA program is run; `command` is its script and arguments."),

@@ -20,6 +20,7 @@ from edt_launch.cli.screen import duration, note, plural, terminal, visible
 from edt_launch.cli.service import Json, Service
 from edt_launch.cli.session import AsJson, answer, connect, print_json
 from edt_launch.cli.tables import changes_table
+from edt_launch.cli.times import start_time
 from edt_launch.cli.times import time_limit as limit_of
 from edt_launch.core.home_directory import expanded
 from edt_launch.core.scripts import script_name, script_of, script_problem
@@ -73,6 +74,13 @@ def submit(
     time_limit: Annotated[
         str | None, Option("--time", help="How long it may run: minutes, HH:MM:SS or D-HH:MM.")
     ] = None,
+    begin: Annotated[
+        str | None,
+        Option(metavar="TIME", help="When it may start at the earliest: 2h, 22:30 or 2026-03-01T12:30."),
+    ] = None,
+    after: Annotated[
+        str | None, Option(metavar="JOB,...", help="Start it when these jobs have succeeded.")
+    ] = None,
     framework: Annotated[
         str | None,
         Option(help="Of a WMLA program: edtPyTorch, PyTorch or distPyTorch. COMMAND is its script."),
@@ -95,6 +103,7 @@ def submit(
         "checkpoint_interval": checkpoint_interval, "max_restarts": max_restarts,
         "framework": framework, "data_dir": data_dir,
         "grace": grace, "warm_start": False if no_warm_start else None,
+        "begin": start_time("--begin", begin, time.time()),
         "time_limit": limit_of("--time", time_limit),
         "restartable": restartable or None, "preemptible": False if no_preempt else None,
     }  # fmt: skip
@@ -108,8 +117,7 @@ def submit(
         raise MistakenError(f"--checkpoint {checkpoint}: of which job?", "give the job with --code-of")
     service = connect()
     service.about()  # before anything is packed: is it there, and may we?
-    if code_of is not None:
-        spec |= _source(service, code_of, checkpoint)
+    spec |= _others(service, code_of, checkpoint, after)
     spec = {key: value for key, value in spec.items() if value is not None}
     if dry_run:
         data = service.submit(Submission(spec, None), dry_run=True)
@@ -137,6 +145,12 @@ def submit(
         return
     print(job["id"])
     note(f"{job.get('state', 'queued')}; see: edt why {job['id']}, edt logs -f {job['id']}, edt top")
+
+
+def _others(service: Service, code_of: str | None, checkpoint: str | None, after: str | None) -> Json:
+    """What other jobs have to do with a new one: their ids for names and beginnings of ids."""
+    awaited = [service.resolve(job.strip()) for job in after.split(",")] if after is not None else None
+    return {"after": awaited, **(_source(service, code_of, checkpoint) if code_of is not None else {})}
 
 
 def _source(service: Service, job: str, checkpoint: str | None) -> dict[str, str | None]:

@@ -76,6 +76,8 @@ class Job(BaseModel):
     )
     restartable: bool = Field(description="Whether it may begin again though it cannot save its work.")
     time_limit: float = Field(description="Seconds that it may run; 0: any number.")
+    begin: float = Field(description="When it may start at the earliest; 0: at once.")
+    after: list[str] = Field(description="Jobs for whose success it waits.")
     submitted: float
     started: float | None
     ended: float | None

@@ -116,6 +116,8 @@ class JobRecord:
         restartable: whether it may begin again from the start: its user says so.
         preemptible: whether it may be suspended once it runs.
         time_limit: seconds that it may run; 0: any number.
+        begin: when it may be started at the earliest; 0: at once.
+        after: jobs that have to succeed before it starts, and are not known to have succeeded.
         framework, data_dir: of a WMLA program; None for any other, and for the default.
         may_lose: whether somebody has agreed that what its present workers have done is lost.
         can_save: whether what it has done outlives its workers, as far as is known.
@@ -163,6 +165,8 @@ class JobRecord:
     restartable: bool = False
     preemptible: bool = True
     time_limit: float = 0.0
+    begin: float = 0.0
+    after: tuple[str, ...] = ()
     framework: Str16 | None = None
     data_dir: str | None = None
     may_lose: bool = False
@@ -219,6 +223,10 @@ class JobRecord:
         """Whether its work would be lost with its workers, and nobody has agreed to that."""
         is_safe = self.can_save or self.restartable or self.may_lose
         return self.state in (State.STARTING, State.RUNNING) and not is_safe
+
+    def is_held(self, now: float) -> bool:
+        """Whether it waits for a time or for other jobs, whatever devices there are."""
+        return self.state is State.QUEUED and bool(self.after or now < self.begin)
 
     @property
     def limit_reached_at(self) -> float:
@@ -278,7 +286,7 @@ PROGRESS = ("step", "total_steps", "loss", "throughput", "losses", "resizes", "r
 OBSERVED = frozenset(
     {
         *("reason", "why", "exit_code", "failure", "started", "ended", "waiting_since", "running_since"),
-        *("ran", "resized", "size", "target", "share", "generation", "held", "leaving"),
+        *("ran", "after", "resized", "size", "target", "share", "generation", "held", "leaving"),
         *("launcher_pid", "launcher_started", "restarts", "resizes", "losses"),
         *("step", "total_steps", "loss", "throughput", "can_save", "may_lose"),
         *("service", "entitlement", "usage_at", "attained"),

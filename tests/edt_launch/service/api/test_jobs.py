@@ -104,3 +104,16 @@ def test_work_that_cannot_be_saved_is_lost_by_force_only(world: World) -> None:
     assert world.store.jobs.get(job).may_lose
     world.store.jobs.record({job: {"may_lose": False}})
     assert world.ann.post(f"/jobs/{job}/pause?force=1").json()["wanted"] == "pause"
+
+
+def test_a_job_waits_for_others_that_can_succeed(world: World) -> None:
+    first = world.submit(world.ann)["id"]
+    later = world.submit(world.bob, after=[first, first], begin=NOW + 60)
+    assert (later["after"], later["begin"]) == ([first], NOW + 60)
+    assert "no job" in post_job(world.ann, after=["jaaaaaaaa"]).json()["detail"]
+    world.go(first, State.STOPPED)
+    refused = post_job(world.ann, after=[first])
+    assert (refused.status_code, refused.json()["detail"]) == (
+        422,
+        f"after: {first} has stopped, and cannot succeed",
+    )

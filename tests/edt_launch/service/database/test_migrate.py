@@ -60,6 +60,8 @@ COLUMNS_SINCE = {
         "warm_start",
         "time_limit",
         "ran",
+        "begin",
+        "after",
     ),
 }
 

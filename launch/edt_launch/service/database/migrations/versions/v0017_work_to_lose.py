@@ -22,5 +22,7 @@ def upgrade() -> None:
     op.add_column("jobs", sa.Column("warm_start", sa.Boolean(), nullable=False, server_default=sa.true()))
     for name in ("time_limit", "ran"):
         op.add_column("jobs", sa.Column(name, sa.Float(), nullable=False, server_default="0.0"))
+    op.add_column("jobs", sa.Column("begin", sa.Float(), nullable=False, server_default="0.0"))
+    op.add_column("jobs", sa.Column("after", sa.JSON(none_as_null=True), nullable=False, server_default="[]"))
     jobs = sa.table("jobs", sa.column("can_save", sa.Boolean), sa.column("step"))
     op.execute(sa.update(jobs).where(jobs.c.step.is_not(None)).values(can_save=True))
