@@ -256,6 +256,8 @@ def environment(
     """
     passed = {name: value for name, value in inherited.items() if not name.startswith(OURS)}
     here = {"EDT_JOB_ID": record.id, "EDT_JOB_NAME": record.name, "EDT_MODEL_DIR": str(paths.train)}
+    if record.array_index is not None:
+        here["EDT_ARRAY_INDEX"] = str(record.array_index)
     path = [str(Path(sys.executable).parent), passed.get("PATH", os.defpath)]
     its_path = [record.environment.get("PATH"), *path]
     own = {**passed, "PATH": os.pathsep.join(path), **here}

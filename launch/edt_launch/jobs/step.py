@@ -30,10 +30,14 @@ from edt_launch.jobs.observed import (
     WriteFile,
 )
 from edt_launch.jobs.progress import Device, LauncherRun
+from edt_launch.service.arrays import over_limit
 from edt_launch.service.database import mapping
 from edt_launch.service.database.records import BOUNDS, AllocationRecord
 from edt_launch.service.database.records import Held as StoredHeld
 from edt_launch.service.states import ENDED, HAS_LAUNCHER, State, Wanted
+
+ARRAY = "array"
+"""Which of a job's notes says that enough jobs of its array run."""
 
 REPEAT = 60.0
 """Seconds after which a file that its launcher does not follow is written again, with a newer generation."""
@@ -56,6 +60,8 @@ def step(now: float, observed: ObservedState) -> Decided:
         if record.state not in ENDED:
             jobs.append(transition.job)
     held_back = {job.record.id for job in jobs if job.record.is_held(now) and not has_processes(job)}
+    jobs, noted = _limited(now, jobs, held_back)
+    actions += noted
     cluster, candidates = inputs(now, observed, [job for job in jobs if job.record.id not in held_back])
     plan, reasons = decide(now, cluster, candidates)
     users = _users(jobs)
@@ -98,6 +104,26 @@ def _held_back(now: float, transition: Transition, states: Mapping[str, State | 
         new["waiting_since"] = max(now, job.record.begin)
     noted = replace(transition, job=replace(job, record=replace(job.record, **new)))
     return noted.do(Note(job.record.id, new))
+
+
+def _limited(
+    now: float, jobs: list[ObservedJob], held_back: set[str]
+) -> tuple[list[ObservedJob], Sequence[Action]]:
+    """Hold back jobs of arrays of which enough jobs run; those let go have not waited for devices before."""
+    over = over_limit(job.record for job in jobs if job.record.id not in held_back)
+    actions: list[Action] = []
+    after = []
+    for job in jobs:
+        record, fields = job.record, dict[str, Any]()
+        if record.id in over and not has_processes(job):
+            held_back.add(record.id)
+            fields = {"reason": over[record.id], "why": None, "notes": {**record.notes, ARRAY: True}}
+        elif record.notes.get(ARRAY) and record.id not in over:
+            fields = {"waiting_since": now, "notes": lifecycle.without(record.notes, ARRAY)}
+        if new := lifecycle.changed(record, fields):
+            actions.append(Note(record.id, new))
+        after.append(replace(job, record=replace(record, **new)))
+    return after, actions
 
 
 def _users(jobs: Sequence[ObservedJob]) -> dict[Device, str]:

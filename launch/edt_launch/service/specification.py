@@ -128,6 +128,18 @@ class JobSpec(BaseModel):
         list[JobId],
         Field(max_length=1024, description="Jobs that have to succeed before it starts, by their ids."),
     ] = []
+    array_id: Annotated[
+        str,
+        Field(
+            pattern="^([a-z0-9]{8,64})?$", description="Any text that the jobs of an array have in common."
+        ),
+    ] = ""
+    array_index: Annotated[
+        int | None, Field(ge=0, le=10**9, description="Its number in the array: EDT_ARRAY_INDEX.")
+    ] = None
+    array_limit: Annotated[
+        int | None, Field(ge=1, le=10**6, description="How many jobs of the array may run at a time.")
+    ] = None
     framework: Annotated[
         Framework | None,
         Field(description="How a WMLA program is run; `command` is its script and arguments."),
@@ -143,6 +155,10 @@ class JobSpec(BaseModel):
             raise ValueError("checkpoint: give the job that has it, as code_of")
         if self.directory.startswith("/") or ".." in self.directory.split("/"):
             raise ValueError("directory: give a folder inside the code, without '..'")
+        if bool(self.array_id) != (self.array_index is not None) or (self.array_limit and not self.array_id):
+            raise ValueError(
+                "array_id: give array_id and array_index together, and array_limit only with them"
+            )
         check_start(self.command, self.environment)
         if taken := sorted(filter(is_reserved, self.environment)):
             raise ValueError(f"environment: EDT sets {', '.join(taken)} itself: leave that out")

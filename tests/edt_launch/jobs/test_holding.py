@@ -79,3 +79,27 @@ def test_a_job_starts_at_its_time_and_the_loop_looks_again_then() -> None:
     world.now = 5000.0
     world.settle()
     assert world.sizes() == {"j1": 4}
+
+
+def test_only_so_many_jobs_of_an_array_run_at_a_time() -> None:
+    world = World([FOUR])
+    for index in range(3):
+        submit(world, f"j{index}", "ann", high=1, array_id="a", array_index=index, array_limit=2)
+    submit(world, "j3", "bob", high=1, array_id="a", array_index=0, array_limit=2)  # another one of that name
+    world.settle()
+    assert world.sizes() == {"j0": 1, "j1": 1, "j2": 0, "j3": 1}
+    assert world.rows["j2"].reason == "waits: at most 2 jobs of its array run at a time"
+    assert world.rows["j2"].why is None
+    world.rows["j0"] = replace(world.rows["j0"], wanted=Wanted.PAUSE)
+    world.settle()
+    assert world.sizes() == {"j0": 0, "j1": 1, "j2": 1, "j3": 1}
+    world.rows["j0"] = replace(world.rows["j0"], wanted=Wanted.RUN)
+    world.settle()
+    assert world.sizes() == {"j0": 0, "j1": 1, "j2": 1, "j3": 1}
+    world.end("j1", 0)
+    ended = world.now
+    world.settle()
+    assert world.sizes() == {"j0": 1, "j2": 1, "j3": 1}
+    assert world.rows["j0"].started is not None
+    assert world.rows["j0"].running_since is not None
+    assert world.rows["j0"].running_since > ended

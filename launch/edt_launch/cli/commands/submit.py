@@ -13,6 +13,7 @@ import typer
 from typer import Argument, Option
 
 from edt_launch.cli import model, packing
+from edt_launch.cli.arrays import Indices, indices
 from edt_launch.cli.errors import ExitCode, MistakenError, UnreachableError
 from edt_launch.cli.model import Job
 from edt_launch.cli.packing import Code, Submission, tell
@@ -81,6 +82,10 @@ def submit(
     after: Annotated[
         str | None, Option(metavar="JOB,...", help="Start it when these jobs have succeeded.")
     ] = None,
+    array: Annotated[
+        str | None,
+        Option(metavar="1-20%4", help="Jobs with EDT_ARRAY_INDEX from 1 to 20, at most 4 at a time."),
+    ] = None,
     framework: Annotated[
         str | None,
         Option(help="Of a WMLA program: edtPyTorch, PyTorch or distPyTorch. COMMAND is its script."),
@@ -115,6 +120,7 @@ def submit(
         raise MistakenError(f"{' and '.join(given)} both say where the code is", "give one of them")
     if checkpoint is not None and code_of is None:
         raise MistakenError(f"--checkpoint {checkpoint}: of which job?", "give the job with --code-of")
+    wanted = _indices(array, follow or wait or dry_run)
     service = connect()
     service.about()  # before anything is packed: is it there, and may we?
     spec |= _others(service, code_of, checkpoint, after)
@@ -134,6 +140,9 @@ def submit(
     # Every pool has one device, so the usual minimum costs no request.
     hosts = service.hosts() if least > 1 else ()
     devices = sum(len(host.devices) for host in hosts if host.state == "up")
+    if wanted is not None:
+        _submit_array(service, spec, files, wanted, as_json)
+        return
     job = _submitted(service, Submission(spec, files))
     if least > max(1, devices) and not as_json:
         has = f"the hosts that are up have {plural(devices, 'device')}"
@@ -145,6 +154,28 @@ def submit(
         return
     print(job["id"])
     note(f"{job.get('state', 'queued')}; see: edt why {job['id']}, edt logs -f {job['id']}, edt top")
+
+
+def _indices(array: str | None, is_of_one: bool) -> Indices | None:
+    if array is not None and is_of_one:
+        raise MistakenError("--array: --follow, --wait and --dry-run are about one job", "leave them out")
+    return None if array is None else indices(array)
+
+
+def _submit_array(service: Service, spec: Json, files: Code | None, wanted: Indices, as_json: bool) -> None:
+    """Submit a job for each index; code is sent with the first, and copied from it for the others."""
+    spec = {**spec, "array_id": secrets.token_hex(8)}
+    if wanted.limit is not None:
+        spec["array_limit"] = wanted.limit
+    jobs: list[Json] = []
+    for index in wanted.numbers:
+        source = {"code_of": jobs[0]["id"]} if jobs and files is not None else {}
+        body = Submission({**spec, "array_index": index, **source}, None if jobs else files)
+        jobs.append(_submitted(service, body))
+        if not as_json:
+            print(jobs[-1]["id"], flush=True)
+    if as_json:
+        print_json({"jobs": jobs})
 
 
 def _others(service: Service, code_of: str | None, checkpoint: str | None, after: str | None) -> Json:

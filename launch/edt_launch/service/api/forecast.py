@@ -10,6 +10,7 @@ from edt_launch.allocator.decide import decide
 from edt_launch.allocator.model import Cluster, Plan, Reason, load
 from edt_launch.allocator.prediction import starts
 from edt_launch.service.api import views
+from edt_launch.service.arrays import over_limit
 from edt_launch.service.context import Context
 from edt_launch.service.database import mapping
 from edt_launch.service.database.records import HostRecord, JobRecord, ShareRecord
@@ -127,7 +128,9 @@ def resumed(job: JobRecord) -> JobRecord:
 
 
 def _present(store: Store, now: float) -> dict[str, JobRecord]:
-    return {job.id: job for job in store.jobs.live() if _is_candidate(job, now)}
+    found = [job for job in store.jobs.live() if _is_candidate(job, now)]
+    over = over_limit(found)
+    return {job.id: job for job in found if job.id not in over}
 
 
 def _is_candidate(job: JobRecord, now: float) -> bool:

@@ -118,6 +118,8 @@ class JobRecord:
         time_limit: seconds that it may run; 0: any number.
         begin: when it may be started at the earliest; 0: at once.
         after: jobs that have to succeed before it starts, and are not known to have succeeded.
+        array_id, array_index, array_limit: its array, its number there, and how many jobs of that may run at
+            a time; empty and None without an array, None also for any number.
         framework, data_dir: of a WMLA program; None for any other, and for the default.
         may_lose: whether somebody has agreed that what its present workers have done is lost.
         can_save: whether what it has done outlives its workers, as far as is known.
@@ -167,6 +169,9 @@ class JobRecord:
     time_limit: float = 0.0
     begin: float = 0.0
     after: tuple[str, ...] = ()
+    array_id: Str64 = ""
+    array_index: int | None = None
+    array_limit: int | None = None
     framework: Str16 | None = None
     data_dir: str | None = None
     may_lose: bool = False

@@ -117,3 +117,11 @@ def test_a_job_waits_for_others_that_can_succeed(world: World) -> None:
         422,
         f"after: {first} has stopped, and cannot succeed",
     )
+
+
+def test_jobs_of_an_array_have_an_index(world: World) -> None:
+    job = world.submit(world.ann, array_id="a" * 16, array_index=0, array_limit=2)
+    assert (job["array_id"], job["array_index"], job["array_limit"]) == ("a" * 16, 0, 2)
+    for lacking in ({"array_id": "a" * 16}, {"array_index": 1}, {"array_limit": 1}):
+        assert post_job(world.ann, **lacking).status_code == 422
+    assert post_job(world.ann, environment={"EDT_ARRAY_INDEX": "1"}).status_code == 422

@@ -62,6 +62,9 @@ COLUMNS_SINCE = {
         "ran",
         "begin",
         "after",
+        "array_id",
+        "array_index",
+        "array_limit",
     ),
 }
 

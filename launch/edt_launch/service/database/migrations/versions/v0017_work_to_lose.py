@@ -24,5 +24,8 @@ def upgrade() -> None:
         op.add_column("jobs", sa.Column(name, sa.Float(), nullable=False, server_default="0.0"))
     op.add_column("jobs", sa.Column("begin", sa.Float(), nullable=False, server_default="0.0"))
     op.add_column("jobs", sa.Column("after", sa.JSON(none_as_null=True), nullable=False, server_default="[]"))
+    op.add_column("jobs", sa.Column("array_id", sa.String(64), nullable=False, server_default=""))
+    for name in ("array_index", "array_limit"):
+        op.add_column("jobs", sa.Column(name, sa.Integer(), nullable=True))
     jobs = sa.table("jobs", sa.column("can_save", sa.Boolean), sa.column("step"))
     op.execute(sa.update(jobs).where(jobs.c.step.is_not(None)).values(can_save=True))
