@@ -29,6 +29,7 @@ class Job:
     allowed: Sequence[int] | None = None
     priority: int | None = None
     weight: float | None = None
+    time_limit: float | None = None
     size: int = 0
     target: int | None = None
     share: float | None = None

@@ -140,6 +140,8 @@ def job_lines(job: Job, now: float, limit: int, colours: bool) -> list[str]:
     facts += _progress_facts(job, limit)
     if job.priority is not None:
         facts.append(("priority", f"{job.priority}, weight {number(job.weight)}"))
+    if job.time_limit:
+        facts.append(("may run", duration(job.time_limit)))
     if job.command is not None:
         facts.append(("command", visible(shlex.join(job.command))))
     if job.directory not in (None, "", "."):

@@ -258,6 +258,8 @@ def environment(
     here = {"EDT_JOB_ID": record.id, "EDT_JOB_NAME": record.name, "EDT_MODEL_DIR": str(paths.train)}
     if record.data_dir is not None:
         here["DATA_DIR"] = record.data_dir
+    if record.array_index is not None:
+        here["EDT_ARRAY_INDEX"] = str(record.array_index)
     path = [str(Path(sys.executable).parent), passed.get("PATH", os.defpath)]
     its_path = [record.environment.get("PATH"), *path]
     own = {**passed, "PATH": os.pathsep.join(path), **here}

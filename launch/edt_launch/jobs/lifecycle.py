@@ -7,6 +7,7 @@ acknowledges that. Which launcher runs is never remembered: it holds a lock for 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 from edt_launch.core.control_protocol import Pause, Request, Stop
@@ -95,6 +96,8 @@ def _advance(now: float, transition: Transition) -> Transition:
             return transition.move(State.PAUSED, "its owner has paused it", waiting_since=None)
         case State.PAUSED, Wanted.RUN:
             return transition.move(State.QUEUED, "its owner has resumed it", waiting_since=now)
+        case State.QUEUED, Wanted.RUN if _has_run_out(now, job.record) and not is_left:
+            return transition.move(State.STOPPED, _out_of_time(job.record))
     if job.record.state not in HAS_LAUNCHER:
         return transition.do(Sweep(job.record.id)) if is_left else transition
     return _alive(now, transition) if job.launcher.is_alive else _gone(now, transition)
@@ -110,11 +113,34 @@ def _alive(now: float, transition: Transition) -> Transition:
             return _ask(now, transition, State.STOPPING, "its owner stops it")
         case ((State.STARTING | State.RUNNING | State.SUSPENDING), Wanted.PAUSE):
             return _ask(now, transition, State.PAUSING, "its owner pauses it")
+        case ((State.STARTING | State.RUNNING | State.SUSPENDING), Wanted.RUN) if _has_run_out(
+            now, job.record
+        ):
+            return _ask(now, transition, State.STOPPING, _out_of_time(job.record))
         case State.STARTING, _ if _runs(job):
             return transition.move(State.RUNNING, job.record.reason, started=_started(job))
         case ((State.STOPPING | State.PAUSING | State.SUSPENDING), _):
             return _ask_again(now, transition)
     return transition
+
+
+def _has_run_out(now: float, record: JobRecord) -> bool:
+    """Whether it has run for its time limit."""
+    if record.running_since is None:
+        return bool(record.time_limit) and record.ran >= record.time_limit
+    return now >= record.limit_reached_at
+
+
+def _out_of_time(record: JobRecord) -> str:
+    return f"it has run for its time limit of {timedelta(seconds=round(record.time_limit))}"
+
+
+def _ran(now: float, job: ObservedJob) -> float:
+    """Seconds that it has run, now that its launcher is gone: up to its last event."""
+    since, heard = job.record.running_since, job.progress.heard
+    if since is None:
+        return job.record.ran
+    return job.record.ran + max(0.0, min(now, heard if heard > since else now) - since)
 
 
 def _runs(job: ObservedJob) -> bool:
@@ -211,9 +237,13 @@ def _ending(job: ObservedJob) -> tuple[int | None, str]:
 def _back(now: float, transition: Transition, reason: str, **fields: Any) -> Transition:
     """Where it can be started from again, or where it was to go."""
     transition = _freed(now, transition, reason)
-    match transition.job.record.state:
+    record = transition.job.record
+    fields["ran"] = _ran(now, transition.job)
+    match record.state:
         case State.STOPPING:
-            return transition.move(State.STOPPED, "its owner has stopped it", **_GONE, **fields)
+            is_owners = record.wanted is Wanted.STOP
+            reason = "its owner has stopped it" if is_owners else _out_of_time(record)
+            return transition.move(State.STOPPED, reason, **_GONE, **fields)
         case State.PAUSING:
             return transition.move(State.PAUSED, "its owner has paused it", **_GONE, **fields)
     return transition.move(State.QUEUED, reason, waiting_since=now, **_GONE, **fields)
@@ -249,6 +279,7 @@ def _end(
 ) -> Transition:
     transition = _freed(now, transition, reason)
     fields = {**_GONE, **progress(transition.job), **_GONE, "started": _started(transition.job)}
+    fields["ran"] = _ran(now, transition.job)
     if failure is not None:  # a job may have written it: PostgreSQL does not take every character
         failure = failure.encode(errors="replace").decode().replace("\0", "?")
     return transition.move(to, reason, **fields, exit_code=exit_code, failure=failure, ended=now)

@@ -38,7 +38,7 @@ from edt_launch.service.database.engine import AWAY
 from edt_launch.service.database.records import HostRecord, JobRecord
 from edt_launch.service.database.store import Store
 from edt_launch.service.home import Home, JobDir
-from edt_launch.service.states import ENDED, HAS_LAUNCHER
+from edt_launch.service.states import ENDED, HAS_LAUNCHER, State
 
 log = logging.getLogger(__name__)
 
@@ -169,6 +169,8 @@ class Pool:
         self._reconciler = Reconciler(self._home, store, self._launchers, between)
         self._processor_time = processor_time
         self._jobs: dict[str, ObservedJob] = {}
+        self._ended: dict[str, State | None] = {}
+        """Of jobs that others wait for, and that have ended; None for those that were deleted."""
         self._slow: dict[str, None] = {}
         """Slow jobs; the one that was looked at last is the last."""
         self._hosts: tuple[HostRecord, ...] = ()
@@ -226,6 +228,9 @@ class Pool:
             else self._seen(ObservedJob(record, _stored(record)))
             for record in records
         }
+        awaited = {id_ for record in records for id_ in record.after} - self._jobs.keys()
+        found = self._store.jobs.some(awaited) if awaited else {}
+        self._ended = {id_: found[id_].state if id_ in found else None for id_ in awaited}
         self._shares = tuple(self._store.shares.all())
         if self._last is None:
             self._memory = load(self._store.memory.get(mapping.MEMORY, {}))
@@ -281,7 +286,7 @@ class Pool:
         """Decide, and carry it out; when to do so again at the latest, None for no such time."""
         jobs, memory = tuple(self._jobs.values()), self._memory
         observed = ObservedState(
-            jobs, self._hosts, self._shares, memory, self._last, self._options, self._protected
+            jobs, self._hosts, self._shares, memory, self._last, self._options, self._protected, self._ended
         )
         decided = step(now, observed)
         self._apply(now, decided.actions)
@@ -320,6 +325,8 @@ class Pool:
 
     def _replace(self, job: str, record: JobRecord | None) -> None:
         if record is None or record.state in ENDED:
+            if record is not None:
+                self._ended[job] = record.state
             self._jobs.pop(job, None)
             self._forget(job)
         else:

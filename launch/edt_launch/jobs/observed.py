@@ -111,6 +111,7 @@ class ObservedState:
         memory: of the allocator's last plan.
         last: round of the last step; None for the first.
         protected: seconds for which a started job keeps its minimum.
+        ended: states of jobs that have ended and that others wait for; None for one that was deleted.
     """
 
     jobs: tuple[ObservedJob, ...] = ()
@@ -120,6 +121,7 @@ class ObservedState:
     last: AllocationRound | None = None
     options: Options = field(default_factory=Options)
     protected: float = 300.0
+    ended: Mapping[str, State | None] = field(default_factory=dict)
 
 
 # What to do, in the order given.

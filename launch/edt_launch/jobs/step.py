@@ -6,6 +6,7 @@ perhaps not to the end: the next step sees how far they came, and goes on from t
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from math import inf
 from typing import Any
 
 from edt_launch.allocator.decide import decide
@@ -13,6 +14,8 @@ from edt_launch.allocator.model import Binding, Cluster, Job, Plan, Reason
 from edt_launch.allocator.usage import remember
 from edt_launch.jobs import lifecycle
 from edt_launch.jobs.device_grant import DeviceGrant, Held, as_held, devices_of, in_use, leaving, size_of
+from edt_launch.jobs.holding import hold
+from edt_launch.jobs.lifecycle import Transition
 from edt_launch.jobs.observed import (
     Action,
     AllocationRound,
@@ -27,10 +30,14 @@ from edt_launch.jobs.observed import (
     WriteFile,
 )
 from edt_launch.jobs.progress import Device, LauncherRun
+from edt_launch.service.arrays import over_limit
 from edt_launch.service.database import mapping
 from edt_launch.service.database.records import BOUNDS, AllocationRecord
 from edt_launch.service.database.records import Held as StoredHeld
 from edt_launch.service.states import ENDED, HAS_LAUNCHER, State, Wanted
+
+ARRAY = "array"
+"""Which of a job's notes says that enough jobs of its array run."""
 
 REPEAT = 60.0
 """Seconds after which a file that its launcher does not follow is written again, with a newer generation."""
@@ -44,12 +51,18 @@ def step(now: float, observed: ObservedState) -> Decided:
     """What to do now."""
     actions: list[Action] = []
     jobs: list[ObservedJob] = []
-    for job in observed.jobs:
-        transition = lifecycle.advance(now, job)
+    states = {**observed.ended, **{job.record.id: job.record.state for job in observed.jobs}}
+    for job in observed.jobs:  # in the order of their submission: those that others wait for come first
+        transition = _held_back(now, lifecycle.advance(now, job), states)
         actions += transition.actions
-        if transition.job.record.state not in ENDED:
+        record = transition.job.record
+        states[record.id] = record.state
+        if record.state not in ENDED:
             jobs.append(transition.job)
-    cluster, candidates = inputs(now, observed, jobs)
+    held_back = {job.record.id for job in jobs if job.record.is_held(now) and not has_processes(job)}
+    jobs, noted = _limited(now, jobs, held_back)
+    actions += noted
+    cluster, candidates = inputs(now, observed, [job for job in jobs if job.record.id not in held_back])
     plan, reasons = decide(now, cluster, candidates)
     users = _users(jobs)
     given: dict[str, Held] = {}
@@ -57,7 +70,9 @@ def step(now: float, observed: ObservedState) -> Decided:
         actions += _lost(now, job)
         id_ = job.record.id
         held = _ordered(job, plan.assignments.get(id_, ()))
-        if is_wanted(job) and not job.is_hidden and not _clashes(id_, held, users):
+        if id_ in held_back:
+            pass
+        elif is_wanted(job) and not job.is_hidden and not _clashes(id_, held, users):
             reason = explained(job.run, job.record.max, reasons.get(id_))
             actions += _carry_out(now, job, held, reason, plan.targets.get(id_, 0))
             given[id_] = held
@@ -65,7 +80,50 @@ def step(now: float, observed: ObservedState) -> Decided:
         else:
             actions += lifecycle.record_progress(job)
     since = tuple(replace(job, held=given.get(job.id, job.held)) for job in candidates)
-    return Decided(tuple(actions), AllocationRound(cluster, since, plan), plan.again_at)
+    times = [job.record.begin for job in jobs]
+    times += [job.record.limit_reached_at for job in jobs if job.record.running_since is not None]
+    again_at = min((at for at in (plan.again_at, *times) if at is not None and now < at < inf), default=None)
+    return Decided(tuple(actions), AllocationRound(cluster, since, plan), again_at)
+
+
+def _held_back(now: float, transition: Transition, states: Mapping[str, State | None]) -> Transition:
+    """Note what a job waits for besides devices; one that can never start is stopped."""
+    job = transition.job
+    if job.is_hidden or has_processes(job):
+        return transition
+    held = hold(now, job.record, states)
+    if held.is_final:
+        return transition.move(State.STOPPED, held.reason)
+    fields: dict[str, Any] = {"after": held.after}
+    if held.reason:
+        fields |= {"reason": held.reason, "why": None}
+    new = lifecycle.changed(job.record, fields)
+    if not new:
+        return transition
+    if job.record.state is State.QUEUED:  # it has not waited for devices before
+        new["waiting_since"] = max(now, job.record.begin)
+    noted = replace(transition, job=replace(job, record=replace(job.record, **new)))
+    return noted.do(Note(job.record.id, new))
+
+
+def _limited(
+    now: float, jobs: list[ObservedJob], held_back: set[str]
+) -> tuple[list[ObservedJob], Sequence[Action]]:
+    """Hold back jobs of arrays of which enough jobs run; those let go have not waited for devices before."""
+    over = over_limit(job.record for job in jobs if job.record.id not in held_back)
+    actions: list[Action] = []
+    after = []
+    for job in jobs:
+        record, fields = job.record, dict[str, Any]()
+        if record.id in over and not has_processes(job):
+            held_back.add(record.id)
+            fields = {"reason": over[record.id], "why": None, "notes": {**record.notes, ARRAY: True}}
+        elif record.notes.get(ARRAY) and record.id not in over:
+            fields = {"waiting_since": now, "notes": lifecycle.without(record.notes, ARRAY)}
+        if new := lifecycle.changed(record, fields):
+            actions.append(Note(record.id, new))
+        after.append(replace(job, record=replace(record, **new)))
+    return after, actions
 
 
 def _users(jobs: Sequence[ObservedJob]) -> dict[Device, str]:

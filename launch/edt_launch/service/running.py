@@ -27,13 +27,15 @@ from edt_launch.cluster.hosts import HostOptions
 from edt_launch.cluster.network import public_name
 from edt_launch.cluster.sources import choose
 from edt_launch.core.atomic import write_atomically
-from edt_launch.service import definitions, retention
+from edt_launch.service import definitions, notices, retention
+from edt_launch.service.api import views
 from edt_launch.service.api.app import create_app
 from edt_launch.service.api.protocol import KEEP_ALIVE, TimedProtocol
 from edt_launch.service.bus import Bus
 from edt_launch.service.certificate import ensure_certificate, names_of_this_machine
 from edt_launch.service.context import Context
 from edt_launch.service.database.engine import AWAY, Database
+from edt_launch.service.database.records import JobRecord
 from edt_launch.service.database.sole_user import InUseError, SoleUser
 from edt_launch.service.database.store import Store
 from edt_launch.service.database_binding import bind
@@ -44,6 +46,7 @@ from edt_launch.service.listening import BACKLOG, Connections
 from edt_launch.service.log_filter import RepeatFilter
 from edt_launch.service.log_text import without_sequences
 from edt_launch.service.machines import Machines
+from edt_launch.service.notices import Notifier
 from edt_launch.service.opening import StartError, alone, explained, listening_socket
 from edt_launch.service.settings import Settings
 from edt_launch.service.submission import remove_strays
@@ -118,8 +121,16 @@ def run(settings: Settings) -> None:
                 lambda: retention.prune(context), retention.INTERVAL, context.stop
             ),
         }
+        notifier = Notifier(settings.notify, store, _noticed, context.stop)
+        if settings.notify is not None:
+            parts["edt-notices"] = lambda: repeat(notifier.look, notices.INTERVAL, context.stop)
         gc.freeze()  # modules and routes stay: looking through them took half of a page's time
         _serve(server, parts, listening, context.stop)
+
+
+def _noticed(job: JobRecord) -> Mapping[str, Any]:
+    """A job as a command gets it: without its variables, which may be secrets."""
+    return views.job(job) | {"environment": None}
 
 
 def _store(settings: Settings, stack: contextlib.ExitStack) -> tuple[SoleUser, Store]:

@@ -4,6 +4,7 @@ A value is taken from the command line, or else from the environment (``EDT_PORT
 ``<EDT_HOME>/service.toml`` (``port = 8766``). `edt serve --help` is made from the fields below.
 """
 
+import shlex
 import tomllib
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -31,6 +32,12 @@ Bytes = Annotated[int, Field(ge=1)]
 
 class SettingsError(Exception):
     """Settings make no sense; the message has a line for each: name, value, what is expected."""
+
+
+def _words(command: str | None) -> str | None:
+    if command is not None:
+        shlex.split(command)  # raises ValueError
+    return command
 
 
 def _database(url: str | None) -> str | None:
@@ -127,6 +134,12 @@ class Settings(BaseSettings):
         float,
         Field(ge=0, le=36500, description="Days after its end for which a job is kept; 0 keeps all jobs."),
     ] = 90.0
+
+    notify: Annotated[
+        str | None,
+        AfterValidator(_words),
+        Field(description="Command to run when a job has ended; gets it as JSON on standard input."),
+    ] = None
 
     coalesce: Annotated[Seconds, Field(description="How long events are gathered before a decision.")] = 0.5
     interval: Annotated[Seconds, Field(description="Time between two decisions at most.")] = 5.0

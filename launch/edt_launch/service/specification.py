@@ -34,6 +34,8 @@ Weight = Annotated[float, Field(ge=1e-3, le=1e6, allow_inf_nan=False)]
 Name = Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", max_length=MOST_NAME)]
 Text = Annotated[str, StringConstraints(pattern=f"^{TEXT}$", max_length=MOST_TEXT)]
 Line = Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", max_length=4096)]
+JobId = Annotated[str, StringConstraints(pattern=f"^{JOB_ID}$")]
+TimeLimit = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 Variable = Annotated[str, StringConstraints(pattern=f"^{VARIABLE}$")]
 
 
@@ -114,6 +116,31 @@ class JobSpec(BaseModel):
     preemptible: Annotated[
         bool, Field(description="Whether others may take all of its devices once it runs.")
     ] = True
+    time_limit: Annotated[
+        TimeLimit, Field(description="Seconds that it may run, after which it is ended; 0: any number.")
+    ] = 0.0
+    begin: Annotated[
+        float,
+        Field(
+            ge=0, le=1e11, allow_inf_nan=False, description="When it may start at the earliest, unix time."
+        ),
+    ] = 0.0
+    after: Annotated[
+        list[JobId],
+        Field(max_length=1024, description="Jobs that have to succeed before it starts, by their ids."),
+    ] = []
+    array_id: Annotated[
+        str,
+        Field(
+            pattern="^([a-z0-9]{8,64})?$", description="Any text that the jobs of an array have in common."
+        ),
+    ] = ""
+    array_index: Annotated[
+        int | None, Field(ge=0, le=10**9, description="Its number in the array: EDT_ARRAY_INDEX.")
+    ] = None
+    array_limit: Annotated[
+        int | None, Field(ge=1, le=10**6, description="How many jobs of the array may run at a time.")
+    ] = None
     framework: Annotated[
         Framework | None,
         Field(description="How its program is run; `command` is its script and arguments, or torchrun's."),
@@ -130,6 +157,10 @@ class JobSpec(BaseModel):
             raise ValueError("checkpoint: give the job that has it, as code_of")
         if self.directory.startswith("/") or ".." in self.directory.split("/"):
             raise ValueError("directory: give a folder inside the code, without '..'")
+        if bool(self.array_id) != (self.array_index is not None) or (self.array_limit and not self.array_id):
+            raise ValueError(
+                "array_id: give array_id and array_index together, and array_limit only with them"
+            )
         check_start(self.command, self.environment)
         if taken := sorted(filter(is_reserved, self.environment)):
             raise ValueError(f"environment: EDT sets {', '.join(taken)} itself: leave that out")
@@ -177,6 +208,7 @@ class JobChange(BaseModel):
     max: Count | None = None
     priority: Priority | None = None
     weight: Weight | None = None
+    time_limit: TimeLimit | None = None
 
 
 def check_start(command: Sequence[str], environment: Mapping[str, str]) -> None:

@@ -5,7 +5,7 @@ import hashlib
 import os
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +27,7 @@ from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidErro
 from edt_launch.service.home import JOB_ID, Home, JobDir
 from edt_launch.service.results import note_submitted, remove_made
 from edt_launch.service.specification import MOST_PRIORITY, JobSpec
+from edt_launch.service.states import ENDED, State
 
 log = structlog.get_logger()
 
@@ -92,6 +93,7 @@ def record_of(submission: Submission, job_id: str, now: float) -> JobRecord:
     sizes = spec.sizes
     most = sizes.min if sizes.max is None else sizes.max
     own = {"command": tuple(spec.command), "min": sizes.min, "max": most, "allowed": sizes.allowed}
+    own["after"] = tuple(dict.fromkeys(spec.after))
     return JobRecord(
         **spec.model_dump(exclude={"path", "code_of", "checkpoint"}) | own,
         id=job_id,
@@ -108,7 +110,7 @@ def record_of(submission: Submission, job_id: str, now: float) -> JobRecord:
 SETTINGS = (
     *("allowed", "checkpoint_interval", "command", "data_dir", "directory", "environment", "framework"),
     *("grace", "warm_start"),
-    *("max", "max_restarts", "min", "name", "preemptible", "priority", "restartable", "weight"),
+    *("max", "max_restarts", "min", "name", "preemptible", "priority", "restartable", "time_limit", "weight"),
 )
 """Fields of a job that its user has given."""
 
@@ -184,6 +186,7 @@ class Submitter:
             raise InvalidError(f"{' and '.join(given)} are both given", "give one of them")
         if spec.code_of is not None:
             self._check_source(submission.user, spec.code_of)
+        self._check_awaited(spec.after)
         if spec.path is None:
             return
         if not submission.user.is_admin and submission.user.name != self._own_name:
@@ -203,6 +206,16 @@ class Submitter:
             raise InvalidError(f"code_of: there is no job {job_id!r}", "`edt ps --all` lists them")
         if not user.is_admin and job.owner != user.name:
             raise ForbiddenError(f"code_of: {job.id} is a job of {job.owner}", "ask them for the code")
+
+    def _check_awaited(self, awaited: Sequence[str]) -> None:
+        """See whether the jobs that a new one waits for can still succeed; raises `InvalidError` if not."""
+        known = self._store.jobs.some(awaited)
+        for job_id in awaited:
+            if job_id not in known:
+                raise InvalidError(f"after: there is no job {job_id!r}", "`edt ps --all` lists them")
+            state = known[job_id].state
+            if state in ENDED - {State.SUCCEEDED}:
+                raise InvalidError(f"after: {job_id} has {state}, and cannot succeed", "leave it out")
 
     def check_priority(self, user: UserRecord, priority: int) -> None:
         """See whether a user may give a job that priority; raises `ForbiddenError` if not."""

@@ -220,6 +220,8 @@ class FakeService:
     def drain(self, asked: Asked, name: str, wish: str) -> Any:
         if not self.is_admin:
             raise ProblemError(403, "only administrators may drain hosts")
+        if "dry_run" in asked.query:
+            return {"changes": [], "staying": ["jaaaaaaaa has run for 0:12:34 and cannot save its work"]}
         return {"name": name, "state": "draining" if wish == "drain" else "up", "devices": []}
 
     def set_share(self, asked: Asked, name: str) -> Any:

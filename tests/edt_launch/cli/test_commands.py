@@ -96,6 +96,9 @@ def test_set_sends_only_what_is_given(edt: Edt, service: FakeService) -> None:
 
 
 def test_drain_and_undo(edt: Edt, service: FakeService) -> None:
+    dry = edt("drain", "node1", "--dry-run")
+    assert dry.out == "no job would change now\n"
+    assert "would stay until it ends" in dry.err
     assert edt("drain", "node1").err == "node1 draining\n"
     assert edt("drain", "--undo", "node1").err == "node1 up\n"
     service.is_admin = False

@@ -179,3 +179,20 @@ def test_a_script_that_cannot_run_is_refused_before_it_is_sent(
     assert ended.code == 2
     assert problem in " ".join(ended.err.split())
     assert [asked for asked in service.asked if asked.method == "POST"] == []
+
+
+def test_an_array_is_a_job_for_each_index_whose_code_is_sent_once(
+    edt: Edt, service: FakeService, code: Path
+) -> None:
+    before = len(service.asked)
+    ended = edt("submit", "--array", "1-3%2", "--", "python", "train.py")
+    assert (ended.code, ended.out) == (0, "jcccccccc\n" * 3)
+    posted = [asked for asked in service.asked[before:] if asked.method == "POST"]
+    specs = [json.loads(asked.parts()["spec"]) for asked in posted]
+    assert [(spec["array_index"], spec["array_limit"], spec.get("code_of")) for spec in specs] == [
+        (1, 2, None),
+        (2, 2, "jcccccccc"),
+        (3, 2, "jcccccccc"),
+    ]
+    assert len({spec["array_id"] for spec in specs}) == 1
+    assert edt("submit", "--array", "1-3", "-f", "--", "python", "train.py").code == 2

@@ -6,6 +6,7 @@ one by one, when the test says so. What workers really use is known here, and no
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from edt_launch.core import events
 from edt_launch.core.control_protocol import Pause, Request
@@ -30,7 +31,7 @@ from edt_launch.jobs.observed import (
 from edt_launch.jobs.progress import Device, JobProgress
 from edt_launch.jobs.step import step
 from edt_launch.service.database.records import HostRecord, JobRecord, ShareRecord
-from edt_launch.service.states import ENDED, HAS_LAUNCHER, State, check
+from edt_launch.service.states import ENDED, HAS_LAUNCHER, check
 
 
 @dataclass
@@ -232,8 +233,10 @@ class World:
         return {id_: row.size for id_, row in self.rows.items() if row.state not in ENDED}
 
 
-def submit(world: World, id_: str, owner: str, low: int = 1, high: int = 4, priority: int = 0) -> None:
+def submit(
+    world: World, id_: str, owner: str, low: int = 1, high: int = 4, priority: int = 0, **fields: Any
+) -> None:
     """A new job."""
     world.rows[id_] = JobRecord(
-        id_, owner, ("python", "train.py"), low, high, world.now, priority=priority, state=State.QUEUED
+        id_, owner, ("python", "train.py"), low, high, world.now, priority=priority, **fields
     )

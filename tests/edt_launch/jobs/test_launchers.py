@@ -56,7 +56,9 @@ def test_a_folder_of_data_is_handed_on(paths: JobDir) -> None:
 
 @pytest.mark.parametrize("path, before", [("/opt/conda/bin:/x", ["/opt/conda/bin", "/x"]), ("", [])])
 def test_the_path_of_a_job_comes_before_ours(paths: JobDir, path: str, before: list[str]) -> None:
-    own, its = environment({"PATH": "/bin"}, replace(RECORD, environment={"PATH": path}), paths)
+    record = replace(RECORD, environment={"PATH": path}, array_index=0)
+    own, its = environment({"PATH": "/bin"}, record, paths)
+    assert own["EDT_ARRAY_INDEX"] == its["EDT_ARRAY_INDEX"] == "0"
     assert its["PATH"].split(os.pathsep) == [*before, str(Path(sys.executable).parent), "/bin"]
     assert own["PATH"].split(os.pathsep) == [str(Path(sys.executable).parent), "/bin"]
 

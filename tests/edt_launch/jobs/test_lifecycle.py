@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from edt_launch.core.control_protocol import Pause, Request, Stop
+from edt_launch.core.errors import ExitCode
 from edt_launch.jobs.lifecycle import (
     AGAIN,
     MAX_LOST,
@@ -261,3 +262,49 @@ def test_an_end_of_an_older_launcher_is_not_taken_for_that_of_the_newer() -> Non
 def test_suspending_saves_the_state() -> None:
     transition = suspend(200.0, alive(State.RUNNING), "others need it")
     assert (states(transition), requests(transition)) == ([State.SUSPENDING], [Pause("pause-200.0")])
+
+
+LIMITED = {"time_limit": 60.0, "running_since": 150.0, "ran": 20.0}
+
+
+def limited(one: ObservedJob, **fields: Any) -> ObservedJob:
+    return replace(one, record=replace(one.record, **(LIMITED | fields)))
+
+
+@pytest.mark.parametrize(
+    "now, state, fields, after",
+    [
+        (189.9, State.RUNNING, {}, None),
+        (190.0, State.RUNNING, {}, State.STOPPING),
+        (190.0, State.STARTING, {}, State.STOPPING),
+        (190.0, State.SUSPENDING, {}, State.STOPPING),
+        (190.0, State.RUNNING, {"time_limit": 0.0}, State.RUNNING),
+    ],
+)
+def test_a_job_that_has_run_for_its_time_limit_is_asked_to_stop(
+    now: float, state: State, fields: dict[str, float], after: State | None
+) -> None:
+    transition = advance(now, limited(alive(state), **fields))
+    asked = [Stop(f"stop-{now}")] if after is State.STOPPING else []
+    assert requests(transition) == asked
+    assert transition.job.record.state == (after or state)
+
+
+def test_the_end_by_a_time_limit_is_told() -> None:
+    stopping = advance(190.0, limited(alive(State.RUNNING))).job
+    assert stopping.record.reason == "it has run for its time limit of 0:01:00"
+    gone = replace(stopping, launcher=Launcher(identity=ME))
+    record = advance(191.0, gone).job.record
+    assert (record.state, record.reason) == (State.STOPPED, "it has run for its time limit of 0:01:00")
+    by_owner = replace(gone, record=replace(gone.record, wanted=Wanted.STOP))
+    assert advance(191.0, by_owner).job.record.reason == "its owner has stopped it"
+
+
+def test_only_time_with_devices_counts_towards_the_limit() -> None:
+    paused = limited(job(State.PAUSING, Wanted.PAUSE, int(ExitCode.LEFT)))
+    heard = replace(paused, progress=replace(paused.progress, heard=160.0, can_save=True))
+    record = advance(900.0, heard).job.record
+    assert (record.state, record.ran, record.running_since) == (State.PAUSED, 30.0, None)
+    queued = limited(job(State.QUEUED), running_since=None)
+    assert states(advance(900.0, queued)) == []
+    assert states(advance(900.0, limited(queued, running_since=None, ran=60.0))) == [State.STOPPED]

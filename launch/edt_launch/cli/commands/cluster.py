@@ -42,6 +42,8 @@ def drain(
     data = connect().call("POST", "hosts", host, "undrain" if undo else "drain", query=query or None)
     if dry_run:
         answer(data, as_json, lambda: changes_table(data, "no job would change now", *terminal()))
+        for job in data.get("staying", ()) if not as_json else ():
+            note(f"{visible(job)}, and would stay until it ends; with --force it would be ended")
         return
     confirm(data, as_json, f"{data['name']} {data['state']}")
     for job in data.get("staying", ()) if not as_json else ():

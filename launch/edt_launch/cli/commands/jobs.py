@@ -16,6 +16,7 @@ from edt_launch.cli.service import Json
 from edt_launch.cli.session import AsJson, JobName, LiveJobs, answer, confirm, connect, print_json
 from edt_launch.cli.tables import course_lines, job_lines, jobs_table
 from edt_launch.cli.times import moment
+from edt_launch.cli.times import time_limit as limit_of
 
 POINTS = 100
 """Points of a course at most: REST's least."""
@@ -116,14 +117,18 @@ def change(
     priority: Annotated[int | None, Option(help="Its tier; higher ones are served first.")] = None,
     weight: Annotated[float | None, Option(help="Of its share, relative to your other jobs.")] = None,
     name: Annotated[str | None, Option(help="Another name.")] = None,
+    time_limit: Annotated[
+        str | None, Option("--time", help="How long it may run: minutes, HH:MM:SS or D-HH:MM; 0: any time.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Change a job, also while it runs."""
     options = {"min": least, "max": most, "priority": priority, "weight": weight, "name": name}
+    options["time_limit"] = limit_of("--time", time_limit)
     changes = {option: value for option, value in options.items() if value is not None}
     if not changes:
         raise MistakenError(
-            "nothing is to be changed", "give one of --min, --max, --priority, --weight, --name"
+            "nothing is to be changed", "give one of --min, --max, --priority, --weight, --name, --time"
         )
     service = connect()
     job_id = service.resolve(job)

@@ -13,6 +13,7 @@ import typer
 from typer import Argument, Option
 
 from edt_launch.cli import model, packing
+from edt_launch.cli.arrays import Indices, indices
 from edt_launch.cli.errors import ExitCode, MistakenError, UnreachableError
 from edt_launch.cli.model import Job
 from edt_launch.cli.packing import Code, Submission, tell
@@ -20,6 +21,8 @@ from edt_launch.cli.screen import duration, note, plural, terminal, visible
 from edt_launch.cli.service import Json, Service
 from edt_launch.cli.session import AsJson, answer, connect, print_json
 from edt_launch.cli.tables import changes_table
+from edt_launch.cli.times import start_time
+from edt_launch.cli.times import time_limit as limit_of
 from edt_launch.core.home_directory import expanded
 from edt_launch.core.scripts import script_name, script_of, script_problem
 
@@ -69,6 +72,20 @@ def submit(
     no_preempt: Annotated[
         bool, Option("--no-preempt", help="Once it runs, it keeps its minimum, whoever else waits.")
     ] = False,
+    time_limit: Annotated[
+        str | None, Option("--time", help="How long it may run: minutes, HH:MM:SS or D-HH:MM.")
+    ] = None,
+    begin: Annotated[
+        str | None,
+        Option(metavar="TIME", help="When it may start at the earliest: 2h, 22:30 or 2026-03-01T12:30."),
+    ] = None,
+    after: Annotated[
+        str | None, Option(metavar="JOB,...", help="Start it when these jobs have succeeded.")
+    ] = None,
+    array: Annotated[
+        str | None,
+        Option(metavar="1-20%4", help="Jobs with EDT_ARRAY_INDEX from 1 to 20, at most 4 at a time."),
+    ] = None,
     framework: Annotated[
         str | None,
         Option(
@@ -94,6 +111,8 @@ def submit(
         "checkpoint_interval": checkpoint_interval, "max_restarts": max_restarts,
         "framework": framework, "data_dir": data_dir,
         "grace": grace, "warm_start": False if no_warm_start else None,
+        "begin": start_time("--begin", begin, time.time()),
+        "time_limit": limit_of("--time", time_limit),
         "restartable": restartable or None, "preemptible": False if no_preempt else None,
     }  # fmt: skip
     if most is not None and most < least:
@@ -104,10 +123,10 @@ def submit(
         raise MistakenError(f"{' and '.join(given)} both say where the code is", "give one of them")
     if checkpoint is not None and code_of is None:
         raise MistakenError(f"--checkpoint {checkpoint}: of which job?", "give the job with --code-of")
+    wanted = _indices(array, follow or wait or dry_run)
     service = connect()
     service.about()  # before anything is packed: is it there, and may we?
-    if code_of is not None:
-        spec |= _source(service, code_of, checkpoint)
+    spec |= _others(service, code_of, checkpoint, after)
     spec = {key: value for key, value in spec.items() if value is not None}
     if dry_run:
         data = service.submit(Submission(spec, None), dry_run=True)
@@ -124,6 +143,9 @@ def submit(
     # Every pool has one device, so the usual minimum costs no request.
     hosts = service.hosts() if least > 1 else ()
     devices = sum(len(host.devices) for host in hosts if host.state == "up")
+    if wanted is not None:
+        _submit_array(service, spec, files, wanted, as_json)
+        return
     job = _submitted(service, Submission(spec, files))
     if least > max(1, devices) and not as_json:
         has = f"the hosts that are up have {plural(devices, 'device')}"
@@ -135,6 +157,34 @@ def submit(
         return
     print(job["id"])
     note(f"{job.get('state', 'queued')}; see: edt why {job['id']}, edt logs -f {job['id']}, edt top")
+
+
+def _indices(array: str | None, is_of_one: bool) -> Indices | None:
+    if array is not None and is_of_one:
+        raise MistakenError("--array: --follow, --wait and --dry-run are about one job", "leave them out")
+    return None if array is None else indices(array)
+
+
+def _submit_array(service: Service, spec: Json, files: Code | None, wanted: Indices, as_json: bool) -> None:
+    """Submit a job for each index; code is sent with the first, and copied from it for the others."""
+    spec = {**spec, "array_id": secrets.token_hex(8)}
+    if wanted.limit is not None:
+        spec["array_limit"] = wanted.limit
+    jobs: list[Json] = []
+    for index in wanted.numbers:
+        source = {"code_of": jobs[0]["id"]} if jobs and files is not None else {}
+        body = Submission({**spec, "array_index": index, **source}, None if jobs else files)
+        jobs.append(_submitted(service, body))
+        if not as_json:
+            print(jobs[-1]["id"], flush=True)
+    if as_json:
+        print_json({"jobs": jobs})
+
+
+def _others(service: Service, code_of: str | None, checkpoint: str | None, after: str | None) -> Json:
+    """What other jobs have to do with a new one: their ids for names and beginnings of ids."""
+    awaited = [service.resolve(job.strip()) for job in after.split(",")] if after is not None else None
+    return {"after": awaited, **(_source(service, code_of, checkpoint) if code_of is not None else {})}
 
 
 def _source(service: Service, job: str, checkpoint: str | None) -> dict[str, str | None]:

@@ -1,23 +1,25 @@
 """`/api/v1/cluster`, `hosts` and `allocations`: the machines, who has which device, and draining."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 
 from edt_launch.cluster.allocation import HOST
-from edt_launch.service.api import cluster_schemas, schemas, views
+from edt_launch.service.api import cluster_schemas, views
 from edt_launch.service.api.dependencies import PREVIEWED, ContextDep, CurrentAdmin, CurrentUser
 from edt_launch.service.api.forecast import effects
 from edt_launch.service.bus import Topic
 from edt_launch.service.context import Context
+from edt_launch.service.database.records import JobRecord
 from edt_launch.service.errors import NotFoundError
 from edt_launch.service.home import JOB_ID
 from edt_launch.service.losing import staying
 
 router = APIRouter(tags=["cluster"])
 
-Drained = cluster_schemas.Host | schemas.Changes
+Drained = cluster_schemas.Host | cluster_schemas.DrainChanges
 Force = Annotated[
     bool, Query(description="Also end jobs that cannot save their work; they begin again elsewhere.")
 ]
@@ -62,16 +64,19 @@ def drain(
 
     Jobs that cannot save their work stay until they end, unless `force` is given.
     """
-    if force and not dry_run:
-        kept = staying(context.store.jobs.live(), name, context.clock())
+    kept = staying(context.store.jobs.live(), name, context.clock())
+    if dry_run:
+        ended = [replace(job, may_lose=True) for job in context.store.jobs.some(kept).values() if force]
+        return _foreseen(context, name, True, ended) | {"staying": [] if force else list(kept.values())}
+    if force:
         context.store.jobs.record({job: {"may_lose": True} for job in kept})
-    return _drain(context, name, True, f"drained by {user.name}", dry_run)
+    return _drain(context, name, True, f"drained by {user.name}")
 
 
 @router.post("/hosts/{name}/undrain", response_model=Drained, dependencies=[PREVIEWED])
 def undrain(context: ContextDep, user: CurrentAdmin, name: HostName, dry_run: DryRun = False) -> Any:
     """Let workers come back to a host."""
-    return _drain(context, name, False, "", dry_run)
+    return _foreseen(context, name, False) if dry_run else _drain(context, name, False, "")
 
 
 @router.get("/allocations", response_model=cluster_schemas.Allocations)
@@ -86,13 +91,24 @@ def allocations(
     return {"allocations": [views.allocation(one) for one in context.store.history.newest(job, since, limit)]}
 
 
-def _drain(context: Context, name: str, is_draining: bool, reason: str, dry_run: bool) -> Any:
-    known = {host.name: host for host in context.store.hosts.all()}
-    if name in known and dry_run:
-        changed = replace(known[name], is_draining=is_draining)
-        return {"changes": effects(context, hosts=[changed])}
+def _foreseen(
+    context: Context, name: str, is_draining: bool, jobs: Sequence[JobRecord] = ()
+) -> dict[str, Any]:
+    """Whose number of workers would change if a host was draining, or not, and `jobs` were like that."""
+    hosts = [host for host in context.store.hosts.all() if host.name == name]
+    changed = [replace(host, is_draining=is_draining) for host in hosts]
+    if not changed:
+        raise _no_host(name)
+    return {"changes": effects(context, jobs, changed), "staying": []}
+
+
+def _no_host(name: str) -> NotFoundError:
+    return NotFoundError(f"there is no host {name!r}", "GET /api/v1/hosts lists them: `edt hosts`")
+
+
+def _drain(context: Context, name: str, is_draining: bool, reason: str) -> Any:
     if not context.store.hosts.drain(name, is_draining, reason, context.clock()):
-        raise NotFoundError(f"there is no host {name!r}", "GET /api/v1/hosts lists them: `edt hosts`")
+        raise _no_host(name)
     context.changed(Topic.HOSTS)
     hosts = [host for host in context.store.hosts.all() if host.name == name]
     kept = staying(context.store.jobs.live(), name, context.clock()) if is_draining else {}

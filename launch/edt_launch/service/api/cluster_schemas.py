@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from edt_launch.service.api.schemas import Body, HostDevices, Resized, listing
+from edt_launch.service.api.schemas import Body, Change, HostDevices, Resized, listing
 from edt_launch.service.names import USER
 from edt_launch.service.states import State
 
@@ -33,6 +33,13 @@ class Host(BaseModel):
     staying: list[str] = Field(
         default=[], description="After draining it: of each job that stays until it ends, what it would lose."
     )
+
+
+class DrainChanges(BaseModel):
+    """What draining a host, or having it back, would change."""
+
+    changes: list[Change] = Field(description="Whose number of workers would be another one.")
+    staying: list[str] = Field(description="Of each job that would stay until it ends, what it would lose.")
 
 
 class Hosts(BaseModel):

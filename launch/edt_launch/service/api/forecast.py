@@ -10,6 +10,7 @@ from edt_launch.allocator.decide import decide
 from edt_launch.allocator.model import Cluster, Plan, Reason, load
 from edt_launch.allocator.prediction import starts
 from edt_launch.service.api import views
+from edt_launch.service.arrays import over_limit
 from edt_launch.service.context import Context
 from edt_launch.service.database import mapping
 from edt_launch.service.database.records import HostRecord, JobRecord, ShareRecord
@@ -56,7 +57,7 @@ def _with(
     store: Store, settings: Settings, submissions: Sequence[Submission], now: float
 ) -> tuple[list[JobRecord], list[dict[str, Any]], Mapping[str, Reason]]:
     new = {id_: record_of(one, id_, now) for id_, one in zip(NEW, submissions, strict=False)}
-    present = _present(store)
+    present = _present(store, now)
     hosts = store.hosts.all()
     nodes = store.shares.all()
     without, _ = _decided(store, settings, now, present, hosts, nodes)
@@ -75,9 +76,9 @@ def effects(
     Of the given jobs those are left out that would have none, since that is what was asked for.
     """
     store, settings, now = context.store, context.settings, context.clock()
-    present = _present(store)
+    present = _present(store, now)
     jobs_then = present | {job.id: job for job in jobs}
-    changed = {id_: job for id_, job in jobs_then.items() if _is_candidate(job)}
+    changed = {id_: job for id_, job in jobs_then.items() if _is_candidate(job, now)}
     known = {host.name: host for host in store.hosts.all()}
     nodes = store.shares.all()
     before, _ = _decided(store, settings, now, present, known.values(), nodes)
@@ -96,7 +97,8 @@ def _upcoming(context: Context) -> Upcoming:
     counts = context.store.jobs.counts()
     if sum(counts.get(state, 0) for state in LIVE) > MOST_JOBS:
         return Upcoming([], {}, [], {})
-    now, present = context.clock(), _present(context.store)
+    now = context.clock()
+    present = _present(context.store, now)
     waiting = _queue(present.values())
     jobs = [job for job in present.values() if job.size] + waiting[:MOST_WAITING]
     rests = {job.id: rest for job in jobs if job.size and (rest := views.eta(job)) is not None}
@@ -125,12 +127,14 @@ def resumed(job: JobRecord) -> JobRecord:
     return replace(job, wanted=Wanted.RUN, state=State.QUEUED if is_off else job.state)
 
 
-def _present(store: Store) -> dict[str, JobRecord]:
-    return {job.id: job for job in store.jobs.live() if _is_candidate(job)}
+def _present(store: Store, now: float) -> dict[str, JobRecord]:
+    found = [job for job in store.jobs.live() if _is_candidate(job, now)]
+    over = over_limit(found)
+    return {job.id: job for job in found if job.id not in over}
 
 
-def _is_candidate(job: JobRecord) -> bool:
-    return job.state in _WANTS and job.wanted is Wanted.RUN
+def _is_candidate(job: JobRecord, now: float) -> bool:
+    return job.state in _WANTS and job.wanted is Wanted.RUN and not job.is_held(now)
 
 
 def _decided(

@@ -75,6 +75,12 @@ class Job(BaseModel):
         "before that nothing is taken from it, unless it is `restartable`."
     )
     restartable: bool = Field(description="Whether it may begin again though it cannot save its work.")
+    time_limit: float = Field(description="Seconds that it may run; 0: any number.")
+    array_id: str = Field(description="What the jobs of its array have in common; empty without one.")
+    array_index: int | None
+    array_limit: int | None = Field(description="How many jobs of its array may run at a time.")
+    begin: float = Field(description="When it may start at the earliest; 0: at once.")
+    after: list[str] = Field(description="Jobs for whose success it waits.")
     submitted: float
     started: float | None
     ended: float | None

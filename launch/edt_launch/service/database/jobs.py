@@ -203,6 +203,18 @@ class Jobs:
         query = query.order_by(transitions.c.number.desc()).limit(limit)
         return [TransitionRecord(**row._mapping) for row in self._database.rows(query)][::-1]
 
+    def endings(self, after: int, limit: int) -> list[TransitionRecord]:
+        """The first `limit` ends of jobs after the transition of that number."""
+        query = select(transitions).where(
+            transitions.c.number > after, transitions.c.after.in_(sorted(ENDED))
+        )
+        rows = self._database.rows(query.order_by(transitions.c.number).limit(limit))
+        return [TransitionRecord(**row._mapping) for row in rows]
+
+    def last_transition(self) -> int:
+        """The number of the newest change of a job's state; 0 without any."""
+        return int(self._database.value(select(func.max(transitions.c.number))) or 0)
+
     def ended_before(self, time: float, limit: int) -> list[str]:
         """The ids of `limit` jobs that ended before then and can be deleted, those that ended first."""
         query = select(jobs.c.id).where(_is_over(), jobs.c.ended < time).order_by(jobs.c.ended).limit(limit)

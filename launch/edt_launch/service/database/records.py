@@ -115,6 +115,11 @@ class JobRecord:
         warm_start: whether its workers are forked from a process that has imported what they need.
         restartable: whether it may begin again from the start: its user says so.
         preemptible: whether it may be suspended once it runs.
+        time_limit: seconds that it may run; 0: any number.
+        begin: when it may be started at the earliest; 0: at once.
+        after: jobs that have to succeed before it starts, and are not known to have succeeded.
+        array_id, array_index, array_limit: its array, its number there, and how many jobs of that may run at
+            a time; empty and None without an array, None also for any number.
         framework, data_dir: of a WMLA program; None for any other, and for the default.
         may_lose: whether somebody has agreed that what its present workers have done is lost.
         can_save: whether what it has done outlives its workers, as far as is known.
@@ -126,6 +131,7 @@ class JobRecord:
         started: when it was started the first time.
         waiting_since: since when it has wanted to run and has not; None while it runs.
         running_since: since when it has run without a break.
+        ran: seconds that it ran before that.
         resized: when its number of workers last changed by choice.
         size: workers that its allocation file gives it now.
         target: workers when all hand-overs are done.
@@ -160,6 +166,12 @@ class JobRecord:
     warm_start: bool = True
     restartable: bool = False
     preemptible: bool = True
+    time_limit: float = 0.0
+    begin: float = 0.0
+    after: tuple[str, ...] = ()
+    array_id: Str64 = ""
+    array_index: int | None = None
+    array_limit: int | None = None
     framework: Str16 | None = None
     data_dir: str | None = None
     may_lose: bool = False
@@ -177,6 +189,7 @@ class JobRecord:
     ended: float | None = None
     waiting_since: float | None = None
     running_since: float | None = None
+    ran: float = 0.0
     resized: float | None = None
     size: int = 0
     target: int = 0
@@ -215,6 +228,17 @@ class JobRecord:
         """Whether its work would be lost with its workers, and nobody has agreed to that."""
         is_safe = self.can_save or self.restartable or self.may_lose
         return self.state in (State.STARTING, State.RUNNING) and not is_safe
+
+    def is_held(self, now: float) -> bool:
+        """Whether it waits for a time or for other jobs, whatever devices there are."""
+        return self.state is State.QUEUED and bool(self.after or now < self.begin)
+
+    @property
+    def limit_reached_at(self) -> float:
+        """When it will have run for its time limit, if it runs without a break; infinite without a limit."""
+        if not self.time_limit:
+            return inf
+        return (self.running_since or 0.0) + self.time_limit - self.ran
 
     @property
     def trouble(self) -> str:
@@ -256,7 +280,7 @@ class NamedJob:
     number: int
 
 
-DESIRED = frozenset({"name", "min", "max", "priority", "weight"})
+DESIRED = frozenset({"name", "min", "max", "priority", "weight", "time_limit"})
 """Fields of a job that its owner may change."""
 
 
@@ -267,7 +291,7 @@ PROGRESS = ("step", "total_steps", "loss", "throughput", "losses", "resizes", "r
 OBSERVED = frozenset(
     {
         *("reason", "why", "exit_code", "failure", "started", "ended", "waiting_since", "running_since"),
-        *("resized", "size", "target", "share", "generation", "held", "leaving"),
+        *("ran", "after", "resized", "size", "target", "share", "generation", "held", "leaving"),
         *("launcher_pid", "launcher_started", "restarts", "resizes", "losses"),
         *("step", "total_steps", "loss", "throughput", "can_save", "may_lose"),
         *("service", "entitlement", "usage_at", "attained"),

@@ -33,6 +33,13 @@ def test_what_an_action_would_change_is_told_and_nothing_is_done(world: World, r
     raised = world.ann.patch(f"/jobs/{running}", json={"min": 3}, **dry)
     assert changes_of(raised) == {("mine", 2, 3), ("other", 2, 1)}
     assert changes_of(world.admin.post("/hosts/node1/drain", **dry)) == {("mine", 2, 0), ("other", 2, 0)}
+    world.store.jobs.record({running: {"can_save": False}})
+    drained = world.admin.post("/hosts/node1/drain", **dry)
+    assert changes_of(drained) == set()
+    assert [text.split()[0] for text in drained.json()["staying"]] == [running]
+    forced = world.admin.post("/hosts/node1/drain", params={"dry_run": 1, "force": 1})
+    assert (changes_of(forced), forced.json()["staying"]) == ({("mine", 4, 0)}, [])
+    world.store.jobs.record({running: {"can_save": True}})
     assert (world.store.jobs.live(), world.store.hosts.all()) == before
     assert world.bus.version(*Topic) == version
     for path in (f"/jobs/{other}/stop", f"/jobs/{other}/pause"):

@@ -45,8 +45,9 @@ def test_listings_are_filtered_and_paged(world: World) -> None:
 def test_bounds_and_weights_can_be_changed(world: World) -> None:
     job = world.submit(world.ann, max=4, allowed=[1, 2, 4])["id"]
     changed = world.ann.patch(
-        f"/jobs/{job}", json={"max": 2, "priority": 3, "weight": 2.5, "name": "x"}
+        f"/jobs/{job}", json={"max": 2, "priority": 3, "weight": 2.5, "name": "x", "time_limit": 60}
     ).json()
+    assert changed["time_limit"] == 60.0
     assert (changed["max"], changed["priority"], changed["weight"], changed["name"]) == (2, 3, 2.5, "x")
     assert world.ann.patch(f"/jobs/{job}", json={"min": 3}).status_code == 422
     assert world.ann.patch(f"/jobs/{job}", json={"min": 3, "max": 3}).status_code == 422
@@ -103,3 +104,24 @@ def test_work_that_cannot_be_saved_is_lost_by_force_only(world: World) -> None:
     assert world.store.jobs.get(job).may_lose
     world.store.jobs.record({job: {"may_lose": False}})
     assert world.ann.post(f"/jobs/{job}/pause?force=1").json()["wanted"] == "pause"
+
+
+def test_a_job_waits_for_others_that_can_succeed(world: World) -> None:
+    first = world.submit(world.ann)["id"]
+    later = world.submit(world.bob, after=[first, first], begin=NOW + 60)
+    assert (later["after"], later["begin"]) == ([first], NOW + 60)
+    assert "no job" in post_job(world.ann, after=["jaaaaaaaa"]).json()["detail"]
+    world.go(first, State.STOPPED)
+    refused = post_job(world.ann, after=[first])
+    assert (refused.status_code, refused.json()["detail"]) == (
+        422,
+        f"after: {first} has stopped, and cannot succeed",
+    )
+
+
+def test_jobs_of_an_array_have_an_index(world: World) -> None:
+    job = world.submit(world.ann, array_id="a" * 16, array_index=0, array_limit=2)
+    assert (job["array_id"], job["array_index"], job["array_limit"]) == ("a" * 16, 0, 2)
+    for lacking in ({"array_id": "a" * 16}, {"array_index": 1}, {"array_limit": 1}):
+        assert post_job(world.ann, **lacking).status_code == 422
+    assert post_job(world.ann, environment={"EDT_ARRAY_INDEX": "1"}).status_code == 422

@@ -58,6 +58,13 @@ COLUMNS_SINCE = {
         "can_save",
         "grace",
         "warm_start",
+        "time_limit",
+        "ran",
+        "begin",
+        "after",
+        "array_id",
+        "array_index",
+        "array_limit",
     ),
 }
 
