@@ -145,6 +145,12 @@ class Agent:
         lease = None if setup.lease is None else workers.Lease(setup.lease, renewed_at=now, heartbeat_at=now)
         self._state = workers.State(self._server is not None, lease)
 
+    def _why_not(self, program: str, error: OSError | ValueError) -> str:
+        path = os.path.join(self._directory or "", program)
+        if isinstance(error, FileNotFoundError) and "/" in program and os.path.exists(path):
+            return "the interpreter that it names in its first line is not there"
+        return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+
     @property
     def _directory(self) -> str | None:
         """Where workers start; None for where this process is, as on a host without the folder."""
@@ -236,8 +242,8 @@ class Agent:
         try:
             process = worker.execute(self._directory)
         except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else str(error)
-            self._printing.note(number, f"cannot run {worker.command[0]}: {why}")
+            program = worker.command[0]
+            self._printing.note(number, f"cannot run {program}: {self._why_not(program, error)}")
             worker.close_its_ends()
             self._take(workers.Gone(number, workers.NOT_FOUND))
             return

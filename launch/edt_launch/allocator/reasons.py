@@ -51,10 +51,16 @@ def reason(work: Work, plan: Plan, index: int) -> Reason:
 
 
 def _binding(work: Work, plan: Plan, index: int, size: int) -> tuple[Binding, str, str]:
-    if not work.is_admitted[index]:
-        return _not_admitted(work, index)
     job = work.jobs[index]
     now = sum(len(part.devices) for part in plan.assignments[job.id])
+    if job.is_fixed and size < now:
+        return (
+            Binding.KEPT,
+            f"keeps its {now} workers, also on hosts that were taken away: it cannot save its work",
+            "Those workers run until they end or their host does.",
+        )
+    if not work.is_admitted[index]:
+        return _not_admitted(work, index)
     moves = plan.memory.moves
     if job.id in moves:
         return _moves(moves[job.id], now, size)

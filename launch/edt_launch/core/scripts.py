@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path, PurePath
 
 WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
@@ -26,9 +27,20 @@ class ScriptProblem:
 
 
 def script_of(command: Sequence[str]) -> str | None:
-    """The Python script that a command such as `python -u train.py` runs; None if it runs something else."""
+    """The script that `python -u train.py` or `bash train.sh` runs; None if a command runs something else."""
+    if PurePath(command[0]).name in SHELLS:
+        return _shell_script(command[1:])
     word = _first(command[1:] if _is_python(command[0]) else command)
     return word if word is not None and word.endswith(".py") else None
+
+
+def _shell_script(words: Sequence[str]) -> str | None:
+    """The script in the code that a shell runs, known by its name; None if it runs something else."""
+    options = list(takewhile(lambda word: word.startswith("-"), words))
+    if any(not option.startswith("--") and {"c", "s"} & set(option) for option in options):
+        return None
+    word = next(iter(words[len(options) :]), "")
+    return word if word.endswith(".sh") and not os.path.isabs(word) else None
 
 
 def script_name(command: Sequence[str]) -> str:

@@ -66,11 +66,13 @@ def _bounded(reason: Reason, job: JobRecord) -> Reason:
     low, high = job.bounds or (job.min, job.max)
     if low <= job.min and job.max <= high:
         return reason
-    return replace(
-        reason,
-        text=f"{reason.text}: its launcher keeps to {low} to {high} until it is started again",
-        change=f"edt pause {job.id}, then edt resume {job.id}: then {job.min} to {job.max} counts.",
-    )
+    bounds = f"its launcher keeps to {low} to {high} workers until it is started again"
+    if job.would_lose:
+        change = f"edt pause --force {job.id}, then edt resume {job.id}: it begins again, with"
+        change = f"{change} {job.min} to {job.max}."
+    else:
+        change = f"edt pause {job.id}, then edt resume {job.id}: then {job.min} to {job.max} counts."
+    return replace(reason, text=f"{reason.text}; {bounds}", change=change)
 
 
 def _apart(job: JobRecord) -> tuple[str, str] | None:

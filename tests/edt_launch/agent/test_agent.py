@@ -380,6 +380,13 @@ def test_a_command_that_is_not_there(agents, tmp_path):
     assert found == (127, "", "edt-launch: cannot run no-such-command: No such file or directory\n")
 
 
+def test_a_script_whose_interpreter_is_not_there(agents, tmp_path):
+    (tmp_path / "run.sh").write_text("#!/no/such/shell\n")
+    (tmp_path / "run.sh").chmod(0o755)
+    code, _, said = agents(["./run.sh"], tmp_path).run()
+    assert (code, "interpreter" in said) == (127, True)
+
+
 def test_what_is_printed_arrives_byte_by_byte_and_by_stream(cold):
     data = bytes(range(256)) * 3
     agent = cold(f"import os; os.write(1, {data!r}); os.write(2, b'\\xff' + {data!r})")

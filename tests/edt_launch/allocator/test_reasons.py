@@ -110,6 +110,15 @@ def test_a_job_that_waits_for_one_that_cannot_save_is_told():
     assert reasons["j"].text.endswith("; k keeps its devices to the end")
 
 
+@pytest.mark.parametrize("gone", ["g", "h"])
+def test_a_job_that_cannot_save_is_not_said_to_shrink_where_a_host_was_taken_away(gone):
+    hosts = *HOSTS, Host("g", ("0", "1"))
+    pool = settled(Pool(Cluster(hosts), (Job("k", "", 6, 6, 0.0, preemption=Preemption.NONE),)))
+    left = tuple(replace(host, is_up=host.name != gone) for host in hosts)
+    _, reasons = decide(pool.now, Cluster(left), pool.jobs)
+    assert reasons["k"].text.startswith("keeps its 6 workers")
+
+
 def test_lines_for_people():
     pool = settled(Pool(Cluster(HOSTS, OWNERS), (Job("j", "ann", 1, 3, 0.0), Job("k", "", 1, 4, 0.0))))
     _, reasons = decide(pool.now, pool.cluster, pool.jobs)

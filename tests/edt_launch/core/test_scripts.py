@@ -14,6 +14,12 @@ from edt_launch.core.scripts import script_name, script_of, script_problem
         ("python -m train.py", None),
         ("python", None),
         ("-u train.py", "train.py"),
+        ("/bin/bash -e sub/train.sh x.py", "sub/train.sh"),
+        ("bash -lc train.sh", None),
+        ("bash -s train.sh", None),
+        ("sh /opt/train.sh", None),
+        ("sh -o pipefail train.sh", None),
+        ("bash", None),
     ],
 )
 def test_the_script_of_a_command(command: str, script: str | None) -> None:

@@ -38,6 +38,13 @@ def test_where_the_allocator_does_not_decide_its_last_reason_is_not_told(
     assert (found["binding"], found["path"], found["share"]) == (None, [], None)
 
 
+def test_new_bounds_of_a_job_that_would_lose_its_work_are_not_had_by_a_pause_unasked() -> None:
+    notes = {"bounds": [2, 2], "can_save": False}
+    found = explain(record(notes=notes))
+    assert "edt pause --force jann" in found["change"]
+    assert "--force" not in explain(record(notes=notes, restartable=True))["change"]
+
+
 def test_a_job_whose_files_cannot_be_read_says_so_whatever_is_wanted() -> None:
     trouble = "its files cannot be read: Input/output error"
     for wanted in Wanted:

@@ -22,6 +22,7 @@ GOOD: dict[str, object] = {"command": ["python", "train.py"]}
         {"environment": {"A B": ""}},
         {"environment": {"EDT_WORKER": "3"}},
         {"environment": {"HOROVOD_RANK": "0"}},
+        {"environment": {"CUDA_VISIBLE_DEVICES": "7"}},
         {"environment": {"A": "x" * 60_000, "B": "x" * 60_000}},
         {"name": "two\nlines"},
         {"framework": "distPyTorch", "command": ["main.py"], "max": 2},

@@ -247,9 +247,9 @@ def environment(variables: Sequence[str], mine: Mapping[str, str]) -> dict[str, 
     found: dict[str, str] = {}
     for text in variables:
         name, equals, value = text.partition("=")
-        if not name.isidentifier():
+        if not (name.isascii() and name.isidentifier()):
             expected = "expected NAME=VALUE, or the NAME of one of your variables"
-            raise MistakenError(f"--env {name}: that is no name of a variable", expected)
+            raise MistakenError(f"--env {name!r}: that is no name of a variable", expected)
         if not equals and name not in mine:
             raise MistakenError(f"--env {name}: there is no such variable here", f"give --env {name}=VALUE")
         found[name] = value if equals else mine[name]

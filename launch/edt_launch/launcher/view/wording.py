@@ -92,10 +92,9 @@ def _describe_shortage(waiting: events.Waiting) -> str:
 
 def _describe_slow_start(slow: events.SlowStart) -> str:
     names = ", ".join(f"slot {worker.slot} of {worker.host}" for worker in slow.workers)
-    usual = "no worker has come to the elastic function yet"
+    said = f"no worker has come to an elastic function after {slow.seconds:.0f} s: {names}"
     if slow.longest is not None:
-        usual = f"others took {slow.longest:.0f} s"
-    said = f"still starting after {slow.seconds:.0f} s ({usual}): {names}"
+        said = f"still starting after {slow.seconds:.0f} s (others took {slow.longest:.0f} s): {names}"
     if slow.waited is not None and slow.waited != slow.limit:
         said += f"; after {slow.waited:.0f} s the others go on without"
     if slow.limit is None:

@@ -30,6 +30,20 @@ RANK_1 = (7, "h", 0, None, 1)
                 "  the allocation shows 2 slots"
             ),
         ),
+        (
+            events.SlowStart((events.WorkerSlot(7, "h", 0, None),), 30.2, None, None, None),
+            (
+                "no worker has come to an elastic function after 30 s: slot 0 of h; "
+                "there is no limit to that (--ready-timeout sets one)"
+            ),
+        ),
+        (
+            events.SlowStart((events.WorkerSlot(7, "h", 0, None),), 30.2, 9.0, None, 600.0),
+            (
+                "still starting after 30 s (others took 9 s): slot 0 of h; "
+                "after 600 s they are ended and tried again (--ready-timeout)"
+            ),
+        ),
         (events.Progress(1, None, 2), None),
     ],
 )
