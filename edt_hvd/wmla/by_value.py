@@ -22,9 +22,10 @@ import sys
 import sysconfig
 import threading
 import types
+import typing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 import cloudpickle
 import torch
@@ -44,12 +45,14 @@ _PACKAGES = tuple(
 _LEFT_OUT = frozenset({"__builtins__", "__cached__", "__loader__", "__spec__"})
 """Of a module's globals: the executor's import system makes them."""
 
+_CODE = (types.FunctionType, type, types.ModuleType)
+
 _ANEW: Mapping[type, Any] = {
     type(threading.Lock()): threading.Lock,
     type(threading.RLock()): threading.RLock,
     threading.local: threading.local,
 }
-"""Globals of modules that every process has its own of, by type, and what makes them."""
+"""What every process has its own of, in the globals of modules, by type, and what makes it."""
 
 
 def is_own(module: Any) -> bool:
@@ -63,11 +66,19 @@ def is_own(module: Any) -> bool:
     return not is_installed and not file.startswith(_PACKAGES)
 
 
+class _LeaveOutError(Exception):
+    """A global of a module cannot be pickled."""
+
+
 class Missing:
     """Stands for a global of an own module that cannot be pickled; any use of it is an error."""
 
     def __init__(self, what: str) -> None:
         vars(self)["_what"] = what
+
+    @override
+    def __reduce__(self) -> Any:
+        return Missing, (vars(self)["_what"],)
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
         raise UnpicklableError(f"executors do not have {vars(self)['_what']}: it cannot be pickled")
@@ -80,6 +91,39 @@ class Missing:
     __call__ = __enter__ = __iter__ = __getitem__ = __len__ = __setattr__ = _refuse
 
 
+def _cell(cell: types.CellType) -> Any:
+    """A variable of closures; its value may refer to them."""
+    contents = () if cell == types.CellType() else (cell.cell_contents,)
+    return types.CellType, (), contents, None, None, _set_cell
+
+
+def _set_cell(cell: types.CellType, contents: tuple[Any, ...]) -> None:
+    for value in contents:
+        cell.cell_contents = value
+
+
+def _cached(function: Any) -> Any:
+    """A function with an empty cache."""
+    own = {name: value for name, value in vars(function).items() if name != "cache_parameters"}
+    return _cache, (function.__wrapped__, function.cache_parameters()), own
+
+
+def _cache(function: Any, parameters: dict[str, Any]) -> Any:
+    return functools.lru_cache(**parameters)(function)
+
+
+_REDUCERS: dict[type, Any] = {
+    types.CellType: _cell,
+    type(functools.lru_cache(len)): _cached,
+    functools.cached_property: lambda it: (type(it), (it.func,), {"attrname": it.attrname}),
+    typing.NewType: lambda it: (type(it), (it.__name__, it.__supertype__), vars(it)),
+    typing.ParamSpec: lambda it: (type(it), (it.__name__,)),
+}
+"""Of types that pickle refuses, or looks for by name in modules, which executors do not import."""
+
+_module_with: Any = pickle.whichmodule  # type: ignore[attr-defined]  # the types do not know it
+
+
 class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
     """Pickles the arguments of a training by name.
 
@@ -87,9 +131,16 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
         UnpicklableError: something cannot be pickled; the message says where it is.
     """
 
+    dispatch_table: ClassVar[Mapping[Any, Any]] = collections.ChainMap(
+        _REDUCERS, cloudpickle.Pickler.dispatch_table
+    )
+
     def __init__(self, file: IO[bytes], protocol: int | None = None) -> None:
         super().__init__(file, protocol)
+        self._file = file
         self._roots: Mapping[str, Any] = {}
+        self._left_out: set[str] = set()
+        """Globals of own modules that contain what cannot be pickled."""
         self._named: dict[str, Any] = {}
         """Functions and classes of the script that executors find by name, to pickle objects of theirs."""
         modules = sys.modules.copy().items()
@@ -104,8 +155,12 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
         self._roots = obj
         for name in self._whole.values():
             cloudpickle.register_pickle_by_value(sys.modules[name])
+        start = self._file.tell()
         try:
-            super().dump((obj, _Part(sys.modules["__main__"], self._named)))
+            while not self._is_dumped((obj, (_Part(sys.modules["__main__"], self._named), _Hooks()))):
+                self.clear_memo()
+                self._file.seek(start)
+                self._file.truncate()
         except UnpicklableError:
             raise
         except (pickle.PicklingError, TypeError, AttributeError) as error:  # from C, without its object
@@ -113,6 +168,15 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
         finally:
             for name in self._whole.values():
                 cloudpickle.unregister_pickle_by_value(sys.modules[name])
+
+    def _is_dumped(self, obj: Any) -> bool:
+        """False if one more global of a module has to be left out."""
+        try:
+            super().dump(obj)
+        except _LeaveOutError as error:
+            self._left_out.add(str(error))
+            return False
+        return True
 
     @override
     def reducer_override(self, obj: Any) -> Any:
@@ -126,18 +190,28 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
             return _optimizer(obj)
         if isinstance(obj, torch.nn.Module) and parametrize.is_parametrized(obj):  # which refuses itself
             return _bare, (type(obj),), dict(vars(obj))
+        if isinstance(obj, torch.Tensor) and obj._backward_hooks and obj.is_leaf:
+            make, arguments = obj.__reduce_ex__(5)  # type: ignore[no-untyped-call]
+            return make, arguments, (obj._backward_hooks,), None, None, _set_hooks
         try:
             reduced = super().reducer_override(obj)
+            if isinstance(obj, type) and isinstance(reduced, tuple) and len(reduced) == 6:
+                return *reduced[:-1], _set_class
             if reduced is NotImplemented and not isinstance(obj, type | types.FunctionType):
                 reducer = self.dispatch_table.get(type(obj))
                 reduced = obj.__reduce_ex__(5) if reducer is None else reducer(obj)
+            # Executors import installed modules alone to look for it there.
+            if isinstance(reduced, str) and _module_with(obj, reduced) in self._own.values():
+                raise pickle.PicklingError("nothing but its name says what it is")
         except Exception as error:  # noqa: BLE001 - objects raise what they like when they are pickled
             return self._unpicklable(obj, error)
         return reduced
 
     def _dynamic_function_reduce(self, func: Any) -> Any:
-        """cloudpickle's, but a function of a module that goes as a whole has its globals there."""
+        """cloudpickle's, but closures share variables, and modules that go as a whole have the globals."""
         make, arguments, (state, slots), *rest = super()._dynamic_function_reduce(func)
+        slots["__closure__"] = None
+        arguments = (*arguments[:-1], func.__closure__)
         if self._own.get(id(func.__globals__), "__main__") != "__main__":
             slots["__globals__"] = {}
         return make, arguments, (state, slots), *rest
@@ -145,19 +219,34 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
     def _module(self, module: types.ModuleType) -> Any:
         name = module.__name__
         values = {key: value for key, value in vars(module).items() if key not in _LEFT_OUT}
-        code = (types.FunctionType, type, types.ModuleType)
-        first = {key: value for key, value in values.items() if isinstance(value, code)}
-        rest = {key: _Anew(type(value)) if type(value) in _ANEW else value for key, value in values.items()}
+        first = {key: value for key, value in values.items() if isinstance(value, _CODE)}
+        rest = {
+            key: Missing(f"{name}.{key}, a {type(value).__qualname__}")
+            if f"{name}.{key}" in self._left_out
+            else value
+            for key, value in values.items()
+        }
         parent = sys.modules.get(name.rpartition(".")[0])
-        # Functions come first: objects may need them to be unpickled.
-        parts = (_Part(module, first), _Part(module, rest))
+        # Functions come first: objects may need them to be unpickled. The rest follows as it was made.
+        parts = (_Part(module, first), *(_Part(module, {key: value}) for key, value in rest.items()))
         return _make_module, (name, module.__file__, parent), parts, None, None, _ignore
 
     def _unpicklable(self, obj: Any, error: Exception) -> Any:
         path = _path_to(obj, self._roots, self._own)
-        if path is None:
-            return Missing, (f"a {type(obj).__qualname__} of a module",)
-        raise UnpicklableError(_refusal(path, error))
+        if path is not None:
+            raise UnpicklableError(_refusal(path, error))
+        if type(obj) in _ANEW:
+            return _ANEW[type(obj)], ()
+        values = {
+            f"{name}.{key}": value
+            for name in self._whole.values()
+            for key, value in vars(sys.modules[name]).items()
+            if not isinstance(value, _CODE) and f"{name}.{key}" not in self._left_out
+        }
+        path = _path_to(obj, values, self._own)
+        if path is not None:  # not the part alone: with another in its place, the whole may fail to unpickle
+            raise _LeaveOutError(path[0][0])
+        return Missing, (f"a {type(obj).__qualname__} of a module",)
 
 
 class _Globals:
@@ -181,18 +270,30 @@ class _Part:
         return _fill, (self._module, self._values)
 
 
-class _Anew:
-    """Something that is made anew in every process."""
-
-    def __init__(self, kind: type) -> None:
-        self._kind = kind
+class _Hooks:
+    """Comes last in a pickle; sets what classes have for making other classes."""
 
     def __reduce__(self) -> Any:
-        return _ANEW[self._kind], ()
+        return _set_hooks_of_classes, ()
 
 
 def _globals_of_main() -> dict[str, Any]:
     return vars(sys.modules["__main__"])
+
+
+_hooks_of_classes: list[tuple[type, str, Any]] = []
+
+
+def _set_class(kind: type, state: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    """As cloudpickle does. What the program does for each class that is made, it has done: not here again."""
+    names = ("__init_subclass__", *(("__new__", "__init__") if issubclass(kind, type) else ()))
+    _hooks_of_classes.extend((kind, name, state[0].pop(name)) for name in names if name in state[0])
+    cloudpickle.cloudpickle._class_setstate(kind, state)
+
+
+def _set_hooks_of_classes() -> None:
+    while _hooks_of_classes:
+        setattr(*_hooks_of_classes.pop())
 
 
 _made: dict[str, types.ModuleType] = {}
@@ -227,6 +328,10 @@ def _optimizer(optimizer: torch.optim.Optimizer) -> Any:
     own = {name: value for name, value in vars(optimizer).items() if name not in usual}
     state = optimizer.__getstate__()
     return _bare, (type(optimizer),), (state, own), None, None, _set_optimizer
+
+
+def _set_hooks(tensor: torch.Tensor, state: tuple[Any]) -> None:
+    (tensor._backward_hooks,) = state
 
 
 def _bare(kind: Any) -> Any:

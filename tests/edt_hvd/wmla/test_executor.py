@@ -12,9 +12,11 @@ from edt_hvd.wmla.job_dir import JobDir
 from interpreters import Interpreters
 
 HELPER = """
-import os, threading
+import functools, os, queue, threading, typing
 
 lock, table, log = threading.Lock(), [], open(os.devnull, "w")
+tasks, parts = queue.Queue(), {"log": log}
+Number = typing.NewType("Number", int)
 size = 1
 
 class Point:
@@ -24,6 +26,24 @@ class Point:
 def grown(x):
     with lock:
         return len(table) + x + size
+
+class Registered:
+    lock = threading.Lock()
+    def __init_subclass__(cls):
+        names.append(cls.__name__)
+
+names = []
+
+class Net(Registered):
+    @functools.cached_property
+    def width(self):
+        return Number(3)
+
+@functools.lru_cache(maxsize=4)
+def fibonacci(n):
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+fibonacci(9)
 """
 
 SCRIPT = """
@@ -152,12 +172,18 @@ class C(Base):
         assert imported is helper and helper.grown(1) == 8 and type(helper.table[0]) is Point
         helper.size = 6
         assert helper.grown(1) == 9
-        try:
-            helper.log.write('')
-        except Exception as error:
-            assert "executors do not have a TextIOWrapper" in str(error), error
-        else:
-            raise AssertionError
+        helper.tasks.put(1)
+        assert helper.tasks.get() == 1 and helper.fibonacci(10) == 55 and helper.Net().width == 3
+        with helper.Net.lock:
+            type("New", (helper.Registered,), {})
+        assert helper.names == ["Net", "New"]
+        for name, use in (("log", lambda: helper.log.write("")), ("parts", lambda: helper.parts["log"])):
+            try:
+                use()
+            except Exception as error:
+                assert f"executors do not have tools.helper.{name}, a " in str(error), error
+            else:
+                raise AssertionError
 train(C())
 """,
     "the script's globals, shared and rebound": """
@@ -183,13 +209,21 @@ class Rates:
     low: float = 0.5
     kind: Kind = Kind.TWO
 def outer():
-    local = []
+    local, count = [], 0
+    def bump():
+        nonlocal count
+        count += 1
+    @functools.cache
+    def cached():
+        return count
     class C(Base):
         rates = Rates()
         add = staticmethod(functools.partial(local.append, 3))
         def check(self):
             super().__init__()
             self.add()
+            bump()
+            assert cached() == count == 1
             assert local == [3] and dataclasses.fields(self.rates)[1].name == "kind"
             assert self.rates.kind is Kind.TWO and Kind(1) is Kind.ONE and Own(1) is Own.A
             assert self.later is local and isinstance(self.rates, Rates)
@@ -227,6 +261,7 @@ class Net(torch.nn.Module):
         self.two = parametrizations.weight_norm(torch.nn.Linear(2, 2))
         self.two.bias = self.one.bias
         self.register_buffer("view", self.one.weight.detach()[0])
+        self.one.weight.register_hook(lambda gradient: gradient * 0)
     def forward(self, inputs):
         return self.two(self.one(inputs))
 model = Net()
@@ -239,6 +274,9 @@ class C(Base):
         optimizer = self.params["optimizer"]
         assert optimizer.extra == 7 and self.scheduler.optimizer is optimizer
         assert self.model is model and model.two.bias is model.one.bias
+        model(torch.ones(2)).sum().backward()
+        assert not model.one.weight.grad.any() and model.one.bias.grad.all()
+        optimizer.zero_grad()
         assert model.view.data_ptr() == model.one.weight.data_ptr()
         assert optimizer.param_groups[0]["params"][0] is model.one.weight
 train(C())
