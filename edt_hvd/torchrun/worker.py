@@ -150,7 +150,19 @@ def install() -> None:
         begin_epoch(self, epoch)
 
     sampler.set_epoch = set_epoch  # type: ignore[method-assign]
+    DistributedDataParallel.__del__ = release_before_group  # type: ignore[attr-defined]
     _saves.install()
+
+
+def release_before_group(model: DistributedDataParallel) -> None:
+    """Release what holds the model's process group in C++, while the model still refers to the group.
+
+    A group's last reference has to be one of Python's, which gives up the GIL: the destructor joins threads
+    that may be waiting for it. The reducer's does not give it up, and a program that destroys its process
+    group before its model could hang (torch 2.13).
+    """
+    for name in ("logger", "reducer"):
+        model.__dict__.pop(name, None)
 
 
 def _wrap(module: Any, name: str, before: Callable[[Worker], None]) -> None:

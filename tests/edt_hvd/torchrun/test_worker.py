@@ -4,8 +4,9 @@ import os
 from typing import Any
 
 import pytest
+from torch.nn.parallel import DistributedDataParallel
 
-from edt_hvd.torchrun.worker import Worker
+from edt_hvd.torchrun.worker import Worker, release_before_group
 from edt_messages import messages
 
 
@@ -114,3 +115,20 @@ def test_processes_of_the_program_are_not_the_worker(link: Link, monkeypatch: py
     one.begin_epoch(0)
     one.finish_step()
     assert link.said == []
+
+
+def test_a_ddp_model_refers_to_its_group_to_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    released = []
+
+    class Part:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def __del__(self) -> None:
+            released.append(self.name)
+
+    monkeypatch.setattr(DistributedDataParallel, "__del__", release_before_group, raising=False)
+    model = DistributedDataParallel.__new__(DistributedDataParallel)
+    model.__dict__.update({name: Part(name) for name in ("process_group", "reducer", "logger")})
+    del model
+    assert released[-1] == "process_group"

@@ -38,7 +38,6 @@ def main(results: Path) -> None:
         dist.all_reduce(over)
         if over.item():
             break
-    del model, optimizer  # before the group: else torch may hang when it destroys the last reference to it
     dist.destroy_process_group()
 
 
