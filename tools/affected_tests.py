@@ -82,7 +82,7 @@ TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/system/programs/", (*LAUNCHER, *TRAINING)),
     ("tests/system/horovodrun_job.py", HOROVODRUN),
     ("tests/system/harness.py", (*LAUNCHER, *TRAINING)),
-    ("tests/wmla_models/", ("tests/system/test_wmla_programs.py", "tests/system/test_wmla_stateful.py")),
+    ("tests/wmla_models/", ("tests/system/test_wmla_programs.py", "tests/system/test_wmla_script_once.py")),
 )
 """What begins so is covered, beside `make test`, by these files."""
 

@@ -64,7 +64,7 @@ def main() -> None:
     )
     state = edt_hvd.TorchState(model=model, optimizer=optimizer, loader=loader, losses=[], is_last=False)
     samples = (args.out / f"samples.{os.getpid()}.jsonl").open("a", buffering=1)
-    launch = os.environ.get("EDT_TOKEN", "")[:8]  # tells one start of the job from the next
+    launch = os.environ.get("EDT_WORKER_TOKEN", "")[:8]  # tells one start of the job from the next
 
     @edt_hvd.elastic
     def train(state: edt_hvd.TorchState) -> None:

@@ -22,6 +22,7 @@ class FixedWorld:
 
     generation = 0
     launcher: EventSink | None = None
+    is_broken = False
 
     def start(self) -> None:
         """Initialize Horovod for this world.

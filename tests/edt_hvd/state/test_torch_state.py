@@ -150,7 +150,12 @@ def test_a_commit_in_a_world_that_has_lost_a_worker_counts_and_is_the_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A script may have kept the failure of a collective from the elastic function."""
-    environ = {"EDT_COORDINATOR": "127.0.0.1:1", "EDT_TOKEN": "t", "EDT_WORKER": "0", "EDT_MAX_NP": "64"}
+    environ = {
+        "EDT_COORDINATOR": "127.0.0.1:1",
+        "EDT_WORKER_TOKEN": "t",
+        "EDT_WORKER": "0",
+        "EDT_MAX_NP": "64",
+    }
     state, here = make_state(), AssignedWorld(environ)
     state.sync()
     here.generation = 3
