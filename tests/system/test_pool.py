@@ -100,3 +100,22 @@ def test_a_program_that_cannot_save_keeps_its_slots_in_a_pool_to_its_own_exit_co
     pool.until(lambda: pool.job(second).state is State.SUCCEEDED)
     ended = pool.job(first)
     assert (ended.state, ended.exit_code, ended.restarts) == (State.FAILED, 143, 0)
+
+
+def test_an_array_with_a_time_limit_and_a_job_that_waits_for_one_of_it(pool: Pool) -> None:
+    tidy = f'trap "exit 0" TERM; touch {shlex.quote(str(pool.out))}/$EDT_ARRAY_INDEX; sleep 600 & wait'
+    array = {"array_id": "a" * 8, "array_limit": 1, "warm_start": False}
+    jobs = [
+        pool.submit_command("ann", 1, 1, ("sh", "-c", tidy), array_index=index, **array) for index in (7, 8)
+    ]
+    last = pool.submit_command("bob", 1, 1, ("true",), after=(jobs[1],))
+    for job, index in zip(jobs, "78", strict=True):
+        pool.until((pool.out / index).exists)
+        pool.store.jobs.change(job, time_limit=1.0)
+        pool.bus.notify(Topic.DESIRED_STATE)
+    pool.until(lambda: pool.job(last).has_ended)
+    rows = [pool.job(job) for job in (*jobs, last)]
+    assert [row.state for row in rows] == [State.STOPPED] * 3
+    assert [row.reason for row in rows[:2]] == ["it has run for its time limit of 0:00:01"] * 2
+    assert rows[2].reason == f"{jobs[1]} has stopped: this job was to run after its success"
+    assert rows[0].ended <= rows[1].started

@@ -118,10 +118,11 @@ class Service:
             self.step()
             time.sleep(0.005)  # processes may get on
 
-    def submit(self, id_: str, owner: str, low: int = 1, high: int = 4) -> str:
+    def submit(self, id_: str, owner: str, low: int = 1, high: int = 4, after: tuple[str, ...] = ()) -> str:
         for folder in self.paths(id_).folders:
             folder.mkdir(parents=True)
-        self.store.jobs.add(JobRecord(id_, owner, ("python", "train.py"), low, high, time.time()))
+        record = JobRecord(id_, owner, ("python", "train.py"), low, high, time.time(), after=after)
+        self.store.jobs.add(record)
         return id_
 
     def run_first(self) -> Path:
@@ -281,6 +282,21 @@ def test_what_jobs_have_used_is_known_to_the_next_service(service: Service) -> N
     assert job.service == pytest.approx(4 * 1100.0, rel=0.05)
     assert job.entitlement == pytest.approx(4 * 1100.0, rel=0.05)
     assert job.attained == pytest.approx(2 * 1100.0, rel=0.05)
+
+
+def test_a_job_starts_after_one_that_succeeded_while_the_service_was_killed(service: Service) -> None:
+    service.run_first()
+    service.submit(SECOND, "bob", after=(FIRST,))
+    service.submit("jcccccccc", "bob", after=("jgoneaaaa",))
+    service.until(lambda: service.job(SECOND).reason == f"waits for the success of {FIRST}")
+    assert service.job("jcccccccc").state is State.STOPPED
+    (service.paths(FIRST).root / "finish").touch()
+    record = service.store.jobs.record
+    service.store.jobs.record = lambda observed: (_ for _ in ()).throw(Killed())  # type: ignore[method-assign]
+    service.until(lambda: service.job(FIRST).state is State.SUCCEEDED)
+    service.store.jobs.record = record  # type: ignore[method-assign]
+    service.start()
+    service.until(lambda: service.is_running((SECOND, 4)))
 
 
 @pytest.mark.parametrize("content", [b"nonsense", b"\xff\xfe\n"])
