@@ -30,6 +30,7 @@ from typing import IO, Any, ClassVar
 import cloudpickle
 import torch
 from torch.nn.utils import parametrize
+from torch.utils import hooks
 from typing_extensions import override
 
 import edt_hvd
@@ -190,9 +191,9 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
             return _optimizer(obj)
         if isinstance(obj, torch.nn.Module) and parametrize.is_parametrized(obj):  # which refuses itself
             return _bare, (type(obj),), dict(vars(obj))
-        if isinstance(obj, torch.Tensor) and obj._backward_hooks and obj.is_leaf:
+        if isinstance(obj, torch.nn.Parameter) and (own := _hooks_of(obj)):  # which torch leaves out
             make, arguments = obj.__reduce_ex__(5)  # type: ignore[no-untyped-call]
-            return make, arguments, (obj._backward_hooks,), None, None, _set_hooks
+            return make, arguments, own, None, None, _set_hooks
         try:
             reduced = super().reducer_override(obj)
             if isinstance(obj, type) and isinstance(reduced, tuple) and len(reduced) == 6:
@@ -274,7 +275,7 @@ class _Hooks:
     """Comes last in a pickle; sets what classes have for making other classes."""
 
     def __reduce__(self) -> Any:
-        return _set_hooks_of_classes, ()
+        return _set_hooks_of_classes, (hooks.RemovableHandle.next_id,)
 
 
 def _globals_of_main() -> dict[str, Any]:
@@ -291,7 +292,9 @@ def _set_class(kind: type, state: tuple[dict[str, Any], dict[str, Any]]) -> None
     cloudpickle.cloudpickle._class_setstate(kind, state)
 
 
-def _set_hooks_of_classes() -> None:
+def _set_hooks_of_classes(next_id: int) -> None:
+    """And has torch's hooks that are registered from now on not replace those of the driver."""
+    hooks.RemovableHandle.next_id = max(hooks.RemovableHandle.next_id, next_id)
     while _hooks_of_classes:
         setattr(*_hooks_of_classes.pop())
 
@@ -330,8 +333,14 @@ def _optimizer(optimizer: torch.optim.Optimizer) -> Any:
     return _bare, (type(optimizer),), (state, own), None, None, _set_optimizer
 
 
-def _set_hooks(tensor: torch.Tensor, state: tuple[Any]) -> None:
-    (tensor._backward_hooks,) = state
+def _hooks_of(parameter: torch.nn.Parameter) -> dict[str, Any]:
+    names = ("_backward_hooks", "_post_accumulate_grad_hooks")
+    return {name: value for name in names if (value := getattr(parameter, name))}
+
+
+def _set_hooks(parameter: torch.nn.Parameter, own: dict[str, Any]) -> None:
+    for name, value in own.items():
+        setattr(parameter, name, value)
 
 
 def _bare(kind: Any) -> Any:

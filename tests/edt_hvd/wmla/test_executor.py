@@ -250,6 +250,8 @@ class C(Base):
 train(C())
 """,
     "optimizers and modules of the user's, tied weights, and schedulers": """
+def seven(parameter):
+    parameter.grad = torch.full((2,), 7.0)
 class Mine(torch.optim.SGD):
     def __init__(self, parameters):
         super().__init__(parameters, 0.1)
@@ -262,6 +264,7 @@ class Net(torch.nn.Module):
         self.two.bias = self.one.bias
         self.register_buffer("view", self.one.weight.detach()[0])
         self.one.weight.register_hook(lambda gradient: gradient * 0)
+        self.one.bias.register_post_accumulate_grad_hook(seven)
     def forward(self, inputs):
         return self.two(self.one(inputs))
 model = Net()
@@ -275,7 +278,7 @@ class C(Base):
         assert optimizer.extra == 7 and self.scheduler.optimizer is optimizer
         assert self.model is model and model.two.bias is model.one.bias
         model(torch.ones(2)).sum().backward()
-        assert not model.one.weight.grad.any() and model.one.bias.grad.all()
+        assert not model.one.weight.grad.any() and model.one.bias.grad.tolist() == [7, 7]
         optimizer.zero_grad()
         assert model.view.data_ptr() == model.one.weight.data_ptr()
         assert optimizer.param_groups[0]["params"][0] is model.one.weight
