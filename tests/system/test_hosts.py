@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import host_bed
 import psutil
 import pytest
-
-import host_bed
-from harness import SLOW, TRACED, ElasticJob, Undisturbed
 from host_bed import HostBed
+
+from harness import SLOW, TRACED, ElasticJob, Undisturbed
 from tiers import full
 
 THREE = ("-H", "h1:1,h2:1,h3:1")
