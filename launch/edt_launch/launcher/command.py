@@ -114,7 +114,8 @@ def main() -> None:
 
 
 def _new_folder(words: list[str]) -> Path:
-    script = next((word for word in words if word.endswith(".py")), words[0])
+    names = [word for word in words if not word.startswith("-")] or words
+    script = next((word for word in names if word.endswith(".py")), names[0])
     return Path("runs") / f"{Path(script).stem}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
 
 

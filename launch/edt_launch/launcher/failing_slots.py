@@ -20,7 +20,8 @@ class FailingSlots:
         counts: how many, by slot.
         last: the last of these failures; None if there was none.
         slots: where the workers are that have not trained yet, by their serial numbers.
-        world: the workers of the present world. They train once it has reported a step.
+        world: the workers of the present world. They train once it has reported a step,
+            and a program that reports none has done its work where a worker has left.
     """
 
     counts: Mapping[Key, int] = field(default_factory=dict)
@@ -37,7 +38,8 @@ class FailingSlots:
                 counts = {**self.counts, (host, slot): self.counts.get((host, slot), 0) + 1}
                 return replace(self._without(worker), counts=counts, last=event)
             case events.Left(worker):
-                return self._without(worker)
+                filled = {self.slots[worker]} if worker in self.world and worker in self.slots else set()
+                return replace(self._without(worker), counts=_outside(self.counts, filled))
             case events.World(ranks=ranks):
                 return replace(self, world=tuple(ranks))
             case events.Progress(size=size) if size == len(self.world):

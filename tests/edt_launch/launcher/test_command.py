@@ -39,6 +39,10 @@ def test_everything_after_the_script_is_the_scripts(planned, folder):
     assert plan.paths.root.parent == folder / "runs"
 
 
+def test_the_folder_has_the_name_of_a_module():
+    assert command._new_folder(["-m", "trainer", "x"]).name.startswith("trainer-")
+
+
 @pytest.mark.parametrize(
     "options, limits, slots",
     [

@@ -33,6 +33,7 @@ FIVE_SLOTS = [event for n in range(5) for event in (started(n, n), failed(n, n))
     [
         (NEVER_TRAINED, "slot 1 of node1 (2 times)"),
         ([*NEVER_TRAINED, started(2, 1), World(2, 1, ranks={2: 0}), STEP], ""),
+        ([*NEVER_TRAINED, started(2, 1), World(2, 1, ranks={2: 0}), Left(2)], ""),
         ([started(0, 1), World(1, 1, ranks={0: 0}), failed(0, 1)], "slot 1 of node1 (1 time)"),
         ([*NEVER_TRAINED, AllocationAccepted(2, 1, (AllocatedHost("node1", 1),))], ""),
         ([started(0, 0), World(1, 1, ranks={0: 0}), STEP, failed(0, 0)], ""),
