@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from edt_launch.adapters.wmla.frameworks import Framework
@@ -146,6 +147,8 @@ def test_one_whose_folder_is_something_else_is_swept_up_by_the_next_service(path
     first, second = Launchers((sys.executable, "-c", "import time; time.sleep(3600)")), Launchers()
     assert first.start(RECORD, paths)
     (child,) = first.children
+    while "EDT_MODEL_DIR" not in processes.environment(psutil.Process(child.pid)):
+        time.sleep(0.01)  # the kernel shows it a moment after the program has begun
     spoil_run(paths, kind)
     assert not second.is_alive(RECORD.id, paths)
     grant = DeviceGrant(1, (HostDevices("localhost", ("0",)),))
