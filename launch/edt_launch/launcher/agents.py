@@ -210,7 +210,9 @@ class Agents:
 
         `addresses` are those of the hosts; one without an agent is left out.
         """
-        self._loop.call_soon_threadsafe(self._begin_probe, number, dict(addresses))
+        with self._lock:
+            if self._links:
+                self._loop.call_soon_threadsafe(self._begin_probe, number, dict(addresses))
 
     def close(self) -> None:
         """Have every agent end everything that its workers have left, and itself."""
