@@ -7,12 +7,12 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from browser import browser
-from edt_launch.service.database.store import Store
+from edt_launch.service.db.store import Store
 from edt_launch.service.web import app, templating
 from edt_launch.service.web.app import POLICY
 from world import World
 
-TEMPLATES = sorted((Path(app.__file__).parent / "templates").rglob("*.html"))
+TEMPLATES = sorted(file for folder in templating.TEMPLATES for file in folder.rglob("*.html"))
 
 
 @pytest.mark.parametrize(
