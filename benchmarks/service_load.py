@@ -27,8 +27,8 @@ import psutil
 
 SERVICE = """
 import sys, time, types
-from edt_launch.service import running
-from edt_launch.service.database.job_query import JobQuery
+from edt_launch.service.app import running
+from edt_launch.service.jobs.query import JobQuery
 from edt_launch.service.bus import Topic
 
 def run(settings, store, bus, stop):
