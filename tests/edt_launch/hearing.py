@@ -30,7 +30,7 @@ class Hearing:
         self,
         folder: Path,
         transport: Transport | None = None,
-        environment: Mapping[str, str] | None = None,
+        variables: Mapping[str, str] | None = None,
         run: JobRun | None = None,
         **limits: float,
     ) -> None:
@@ -40,7 +40,7 @@ class Hearing:
         environment = {**os.environ, **run.variables}
         setup = Setup(command, environment, str(folder), forks=False, sweeps=run.number > 1)
         self.transports = Transports(
-            RunOptions(), environment or {}, lambda host: host.startswith("far"), filter(None, [transport])
+            RunOptions(), variables or {}, lambda host: host.startswith("far"), filter(None, [transport])
         )
         if transport is not None:
             self.transports.follow(HostSlots(host, 1, None, transport.name) for host in ("far", "far off"))

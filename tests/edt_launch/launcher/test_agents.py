@@ -158,7 +158,7 @@ def test_the_transport_of_the_guide_works_as_it_is_printed(
     names: dict[str, Any] = {"__name__": "srun"}
     exec(compile(code, str(GUIDE), "exec"), names)
     monkeypatch.setattr(choice, "TRANSPORTS", (names["Srun"], *choice.TRANSPORTS))
-    one = Hearing(tmp_path, environment={"SLURM_JOB_ID": "7"})
+    one = Hearing(tmp_path, variables={"SLURM_JOB_ID": "7"})
     assert isinstance(Transports(RunOptions(), {}, lambda host: True).of("far"), Ssh)
     try:
         one.agents.start("far", 0, {"EDT_WORKER": "0"})

@@ -11,7 +11,9 @@ from edt_launch.launcher.transports.ssh import Ssh
 from edt_launch.launcher.transports.transport import Transport
 
 TRANSPORTS: tuple[type[Transport], ...] = (Ssh,)
-"""Those of other hosts. A host that names none has the first one that detects itself; ssh always does."""
+"""Those of other hosts. A host that names none has the first one that detects itself and need not be named; ssh
+always does.
+"""
 
 
 class Transports:
@@ -82,7 +84,7 @@ class Transports:
             return self._made[name]
 
     def _detect(self, name: str) -> Transport:
-        kinds = [kind for kind in TRANSPORTS if name in ("", kind.name)]
+        kinds = [kind for kind in TRANSPORTS if name == kind.name or not (name or kind.by_name_only)]
         found = (kind.detect(self._options, self._environment) for kind in kinds)
         transport = next((transport for transport in found if transport is not None), None)
         if transport is None:

@@ -117,6 +117,7 @@ class DialBack(Transport):
     """
 
     name: ClassVar[str] = "dial-back"
+    by_name_only: ClassVar[bool] = True
 
     def __init__(self, listens_at: Sequence[str] = (), port: int = 0) -> None:
         context, fingerprint = server_context()

@@ -81,10 +81,12 @@ class Transport(ABC):
 
     Attributes:
         name: by which hosts name it, and what messages call it.
+        by_name_only: whether hosts have to name it; else it is for those that name none, too.
         is_remote: whether its hosts may be out of reach while this machine is not: their agents have a lease.
     """
 
     name: ClassVar[str]
+    by_name_only: ClassVar[bool] = False
     is_remote: ClassVar[bool] = True
 
     @classmethod
