@@ -74,17 +74,7 @@ print("sum", int(ones), flush=True)
 def test_the_same_command_on_each_node_is_one_job(tmp_path: Path) -> None:
     (tmp_path / "sum.py").write_text(SUM)
     launch = [sys.executable, "-m", "edt_launch.launcher.command", "--program", "torchrun"]
-    command = [
-        *launch,
-        "--nnodes",
-        "2",
-        "--nproc-per-node",
-        "2",
-        "--master-addr",
-        "127.0.0.1",
-        "--rdzv-id",
-        "7",
-    ]
+    options = ["--nnodes", "2", "--nproc-per-node", "2", "--master-addr", "127.0.0.1", "--rdzv-id", "7"]
     nodes = [
         subprocess.Popen(
             [*launch, *options, "--node-rank", str(rank), "sum.py"],
