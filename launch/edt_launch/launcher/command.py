@@ -82,7 +82,7 @@ def _run(read: Callable[[], tuple[Program, list[str], RunOptions]]) -> None:
                 outcome = _run_rank(rank, chosen, program, options, signals, stack)
             else:
                 where = HostOptions(os.environ, options.groups)
-                source = source_of(where, options.allocation)
+                source = source_of(where, options.allocation, options.transport)
                 said = announcement(source, where)
                 outcome = _run_job(chosen, program, options, source, signals, said)
     except EdtLaunchError as error:
