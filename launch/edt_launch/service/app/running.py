@@ -48,9 +48,9 @@ from edt_launch.service.experiments.searches.controller import Controller
 from edt_launch.service.http.certificate import ensure_certificate, names_of_this_machine
 from edt_launch.service.http.listening import BACKLOG, Connections
 from edt_launch.service.http.protocol import KEEP_ALIVE, TimedProtocol
+from edt_launch.service.jobs import views
 from edt_launch.service.jobs.loop import loop
 from edt_launch.service.jobs.records import JobRecord
-from edt_launch.service.jobs.rest import views
 from edt_launch.service.jobs.submission import remove_strays
 
 log = structlog.get_logger()
