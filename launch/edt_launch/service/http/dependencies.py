@@ -12,6 +12,7 @@ from edt_launch.service.app.context import Context
 from edt_launch.service.errors import ForbiddenError
 from edt_launch.service.experiments.searches.service import Deletion
 from edt_launch.service.names import ROOT
+from edt_launch.service.names import USER as USER_NAME
 
 log = structlog.get_logger()
 
@@ -92,5 +93,5 @@ HostName = Annotated[str, Path(max_length=255, pattern=f"^{HOST}$", description=
 
 
 NodeName = Annotated[
-    str, Path(pattern=f"^({USER}|{ROOT})$", description=f"Name of a node; `{ROOT}` is the root.")
+    str, Path(pattern=f"^({USER_NAME}|{ROOT})$", description=f"Name of a node; `{ROOT}` is the root.")
 ]
