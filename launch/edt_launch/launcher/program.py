@@ -152,7 +152,7 @@ class NoOptions:
 
 
 class Kind(ABC):
-    """A kind of program: `KIND` of a module that `kinds.KINDS` names.
+    """A kind of program: one of `kinds.kinds`, or an entry point of the group `edt_launch.programs`.
 
     "--name" is the option that asks for it, `options` a dataclass of the options that it alone has, and
     `frameworks` are the names by which jobs of the service ask for it.
