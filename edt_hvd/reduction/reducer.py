@@ -87,6 +87,7 @@ def _bucket_reducers() -> "list[BucketReducer[Any]]":
 
 def begin_loop() -> None:
     """A loop over a loader begins: from here on the workers' optimizers step alike."""
+    agreement.note_loop()
     for each in _bucket_reducers():
         each.steps = 0
 
