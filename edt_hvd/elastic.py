@@ -56,7 +56,7 @@ def elastic(function: ElasticFunction[P, R]) -> ElasticFunction[P, R]:
     def run(state: Any, *args: P.args, **kwargs: P.kwargs) -> R:
         init()
         current = world.current()
-        reducer.collect_stale()  # takes long after large imports: the first step, or the others, need not wait
+        reducer.collect_stale()  # takes long after large imports: no step and no other worker waits for it
         if isinstance(current, ElasticWorld):
             return _run(current, function, state, *args, **kwargs)
         state.sync()

@@ -37,8 +37,8 @@ _may_have_stale = False
 def register(participant: StepParticipant) -> None:
     """Have `participant` take part in the steps of every loader, if it does not yet."""
     global _may_have_stale
-    _may_have_stale = True
     if participant not in active():
+        _may_have_stale = True
         _registered.append(weakref.ref(participant))
 
 
