@@ -23,8 +23,8 @@ def test_the_owner_sees_everything(world: World) -> None:
     world.files(job).launcher_log.write_text("[0] hello <b>\n[0] \x1b[31mred\x1b[0m\n[0] 10%\r[0] 20%\r\n")
     world.files(job).output.events.write_text('{"event": "world", "time": 1.0, "generation": 1, "size": 2}\n')
     client = browser(world, "ann")
-    assert "waits for the next decision" in client.get(f"/jobs/{job}").text
-    assert "Nothing has been reported yet" in client.get(f"/jobs/{job}").text
+    assert "Waits for the next decision" in client.get(f"/jobs/{job}").text
+    assert "Nothing reported yet" in client.get(f"/jobs/{job}").text
     assert "waits for the next decision" in client.get(f"/jobs/{job}?tab=size").text
     definition = client.get(f"/jobs/{job}?tab=definition").text
     assert "python train.py" in definition
@@ -67,7 +67,7 @@ def test_what_is_reported_is_a_table_and_a_file(world: World) -> None:
     client = browser(world, "ann")
     page = client.get(f"/jobs/{job}?name=%3Cb%3E&x=training&log=1").text
     assert "<td>0.5</td>" in page
-    best = '<strong>0.5<span class="hidden"> (best)</span></strong>'
+    best = '<strong>0.5<span class="visually-hidden"> (best)</span></strong>'
     row = f"<td>0.5</td><td>0.5</td><td>{best}</td><td>1</td>"
     assert f'<th scope="row"><bdi>&lt;b&gt;</bdi></th>{row}' in page
     assert 'data-x="training" data-log="1"' in page
