@@ -42,7 +42,7 @@ def test_applications_are_chosen_and_given_a_priority_by_the_keyboard_alone(site
         dialog.get_by_text("give a whole number").wait_for()
         assert dialog.get_by_label("Priority").input_value() == "high"
         dialog.get_by_label("Priority").fill("2")
-        by_keyboard(page, "Only say what would change")
+        by_keyboard(page, "Preview")
         dialog.get_by_text("another of bob goes from 2 to 0.").wait_for()
         assert dialog.get_by_label("Priority").input_value() == "2"
         by_keyboard(page, "Set the priority")

@@ -26,6 +26,7 @@ from edt_launch.service.web.form_fields import WRONG, FormKey, Value, new_key, p
 from edt_launch.service.web.views import experiments as views
 from edt_launch.service.web.views.asking import overtaken
 from edt_launch.service.web.views.compared import AXES, Compared, compared, too_many
+from edt_launch.service.web.views.crumbs import EXPERIMENTS
 
 router = APIRouter(prefix="/experiments")
 
@@ -97,6 +98,7 @@ def show_project(
     places = {"after": after, "definitions_after": definitions_after}
     nexts = {"after": found["next"], "definitions_after": known["next"]}
     view = {
+        "above": [EXPERIMENTS],
         "project": project,
         "may_edit": views.may_edit(project),
         "may_manage": project["role"] is Role.MANAGER,
@@ -159,9 +161,11 @@ async def show(
     run: Annotated[list[Annotated[str, Query(pattern=f"^{RUN_ID}$")]] | None, Query(max_length=200)] = None,
     metric: Annotated[str, Query(max_length=256)] = "",
     x: Annotated[str, Query(pattern=f"^({'|'.join(AXES)})$")] = "step",
+    smooth: Annotated[str, Query(pattern=r"^0(\.[0-9]{1,2})?$")] = "0",
+    log: Annotated[bool, Query()] = False,
 ) -> Response:
     """An experiment: its runs, the same beside each other, or what it is."""
-    asked = views.ExperimentQuery(tab, before, list(dict.fromkeys(run or ())), metric, x)
+    asked = views.ExperimentQuery(tab, before, list(dict.fromkeys(run or ())), metric, x, smooth, log)
     view = await context.reads.run(user.name, lambda: _experiment(context, user, experiment_id, asked))
     status = 422 if view.compared and view.compared.error else 200
     return await run_in_threadpool(

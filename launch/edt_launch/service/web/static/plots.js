@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const { axis, clock, common, dataZoom, draw, gathered, keepDrawn, palette } = edtPictures;
-  const { points, positions, rounded } = edtPictures;
+  const { points, positions, rounded, smoothed } = edtPictures;
   const LABEL = 44; // pixels for what is written at a mark
   // In pixels: the height of a panel, of the only one, and of throughput and size; what is between two, and below.
   const PANEL = 150;
@@ -69,15 +69,6 @@
     const starts = data.pauses.filter(({ from }) => from === null);
     const gaps = starts.map(({ start }) => [1000 * start + 1, null]);
     return [...line, ...gaps].sort(([one], [other]) => one - other);
-  };
-  // An exponential moving average; it goes on behind a gap.
-  const smoothed = (line, weight) => {
-    let average = null;
-    return line.map(([x, value]) => {
-      if (value === null) return [x, null];
-      average = average === null ? value : weight * average + (1 - weight) * value;
-      return [x, average];
-    });
   };
   const valueSeries = (view, name, number) => {
     const { data, xs, isLog, weight, colours } = view;

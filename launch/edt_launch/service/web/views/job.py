@@ -200,10 +200,10 @@ def rebased(given: Mapping[str, str], seen: Mapping[str, str], job: Json) -> dic
 
 
 LABELS: Mapping[str, str] = {
-    "min": "Workers at least",
-    "max": "Workers at most",
-    "priority": "Priority (higher ones are served first)",
-    "weight": "Weight (its part of your share)",
+    "min": "Minimum workers",
+    "max": "Maximum workers",
+    "priority": "Priority (higher first)",
+    "weight": "Weight (within your share)",
     "name": "Name",
 }
 

@@ -9,11 +9,11 @@ from edt_launch.service.web.views.asking import Field
 LABELS: Mapping[str, str] = {
     "name": "Name",
     "command": "Command",
-    "code_of": "Or the files of your job with the id",
+    "code_of": "Or the code of your job (id)",
     "path": "Or a folder on the service's machine",
-    "min": "Workers at least",
-    "max": "Workers at most",
-    "priority": "Priority (higher ones are served first)",
+    "min": "Minimum workers",
+    "max": "Maximum workers",
+    "priority": "Priority (higher first)",
 }
 
 NUMBERS = frozenset({"min", "max", "priority"})
