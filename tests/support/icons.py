@@ -5,7 +5,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import npm
 from edt_launch.service.web import templating
@@ -17,7 +16,7 @@ USED = re.compile(r'icon\("([a-z0-9-]+)"\)')
 
 def used() -> list[str]:
     """Names of the icons that templates use."""
-    texts = [path.read_text() for path in Path(templating.HERE / "templates").rglob("*.html")]
+    texts = [path.read_text() for folder in templating.TEMPLATES for path in folder.rglob("*.html")]
     return sorted(
         {name for text in texts for name in USED.findall(text)} | {icon for *_, icon in templating.PLACES}
     )
