@@ -10,7 +10,7 @@ from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 
 from edt_launch.service.accounts.records import UserRecord
-from edt_launch.service.app.context import Context
+from edt_launch.service.app.context import Context, may
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.experiments import runs
 from edt_launch.service.http.dependencies import PREVIEWED, ContextDep, CurrentUser, SubjectDep, carry_out
@@ -168,11 +168,13 @@ def resume(context: ContextDep, user: CurrentUser, job_id: str, dry_run: DryRun 
 async def why(context: ContextDep, user: CurrentUser, job_id: str) -> Any:
     """Why a job has its size, what would change it; and when it is going to start, if it waits."""
     job = await run_in_threadpool(context.job, job_id)
-    return await explained(context, job)
+    return await explained(context, user, job)
 
 
-async def explained(context: Context, job: JobRecord) -> dict[str, Any]:
-    """Why a job has its size, like `schemas.Why`."""
+async def explained(context: Context, user: UserRecord, job: JobRecord) -> dict[str, Any]:
+    """Why a job has its size, like `schemas.Why`; why it failed, as far as the user may know that."""
+    if not may(user, job):
+        job = replace(job, failure=None)
     waits = job.state is State.QUEUED and job.wanted is Wanted.RUN
     return explain(job, begins(job.id, await upcoming(context)) if waits else None)
 

@@ -1,7 +1,7 @@
 // Draws who had which device when: a row a device, or in a large pool a host, and a bar for each job that had it.
 "use strict";
 (() => {
-  const { axis, clock, common, dataZoom, draw, keepDrawn, legend, palette } = edtPictures;
+  const { TIMES, axis, clock, common, dataZoom, draw, keepDrawn, legend, palette } = edtPictures;
   const place = document.getElementById("chart");
   const unit = `${place.dataset.unit}s`;
   // In pixels: the height of a row, at most and at least, and of all of them; what is above them, and around.
@@ -22,7 +22,7 @@
     const shape = { x: left, y: middle + whole / 2 - height, width: Math.max(1, right - left), height };
     return echarts.graphic.clipRectByRect(shape, params.coordSys);
   };
-  const bar = (look) => (params, api) => {
+  const bar = (look, edge) => (params, api) => {
     const shape = rectangle(params, api, 0.72);
     if (!shape) return undefined;
     const { fill, text, name } = look(api.value(3));
@@ -31,7 +31,7 @@
     return {
       type: "rect",
       shape,
-      style: { fill },
+      style: { fill, stroke: edge, lineWidth: 1 },
       textContent: { style: hasRoom ? shown : {} },
       textConfig: { position: "inside" },
     };
@@ -58,12 +58,21 @@
     const { host, device } = data.rows[row];
     const job = data.jobs[number];
     const holder = job ? `${job.name || job.id} of ${job.owner}` : "several jobs";
-    const why = data.reasons[reason] ? `\n${wrapped(data.reasons[reason])}` : "";
+    const why = data.reasons[reason] ? `\nGranted: ${wrapped(data.reasons[reason])}` : "";
     return `${host} ${device}: ${isIdle ? "idle while a job was queued" : holder}\n${period(from, to)}${why}`;
   };
-  const tooltip = (data) => ({ value, data: item, seriesName, seriesType }) => {
+  // Where the pointer is: the tooltip of an axis knows the nearest point only.
+  let pointer = 0;
+  place.addEventListener("mousemove", ({ offsetX }) => (pointer = offsetX), true);
+  const describeOwners = (data, at) => {
+    const used = uses(data).map((use) => (isByHost(data) ? use.find(([to]) => 1000 * to >= at) : use.findLast(([from]) => 1000 * from <= at)));
+    const lines = data.owners.map(({ owner }, index) => `${owner}: ${+(used[index]?.[1] ?? 0).toFixed(1)} ${unit}`);
+    return [clock(at), ...lines].join("\n");
+  };
+  const tooltip = (data) => (shown) => {
+    if (Array.isArray(shown)) return describeOwners(data, edtPictures.open(place).convertFromPixel({ xAxisIndex: 0 }, pointer));
+    const { value, data: item, seriesName } = shown;
     if (item.description) return `${item.description}\n${clock(value[1])}`;
-    if (seriesType !== "custom") return `${seriesName}: ${+value[1].toFixed(1)} ${unit}\n${clock(value[0])}`;
     if (seriesName === "hosts") return describeBand(data.hosts[value[0]], value);
     return describeBar(data, seriesName === "idle", value);
   };
@@ -97,7 +106,6 @@
         xAxisIndex: 0,
         yAxisIndex: 0,
         showSymbol: false,
-        triggerLineEvent: true,
         step: isByHost(data) ? "start" : "end",
         lineStyle: { color, width: 1 },
         itemStyle: { color },
@@ -107,7 +115,7 @@
     });
 
   const inRows = { type: "custom", xAxisIndex: 1, yAxisIndex: 1 };
-  const rowSeries = (data, { hues, idle }) => {
+  const rowSeries = (data, { hues, idle, background }) => {
     const spans = { ...inRows, encode: { x: [1, 2], y: 0 } };
     const free = { ...idle, name: "" };
     const places = new Map(data.owners.map(({ owner }, index) => [owner, index]));
@@ -119,7 +127,7 @@
       {
         ...spans,
         name: "idle",
-        renderItem: bar(() => free),
+        renderItem: bar(() => free, background),
         data: data.idle.map(([row, from, to]) => [row, 1000 * from, 1000 * to]),
       },
       {
@@ -132,7 +140,7 @@
       {
         ...spans,
         name: "jobs",
-        renderItem: bar(look),
+        renderItem: bar(look, background),
         data: data.bars.map(([row, job, from, to, reason]) => [row, 1000 * from, 1000 * to, job ?? -1, reason]),
       },
     ];
@@ -171,13 +179,14 @@
     const plain = axis(colours, 1);
     const total = data.hosts.reduce((sum, { devices }) => sum + devices, 0);
     const time = { type: "time", min: 1000 * data.since, max: 1000 * data.until, ...plain };
+    time.axisLabel = { ...plain.axisLabel, formatter: TIMES };
     return {
       grid: [
-        { left, right: 16, top: 30, height: ABOVE - 50, outerBoundsMode: "none" },
+        { left, right: 16, top: 30, height: ABOVE - 50, outerBoundsMode: "none", tooltip: { trigger: "axis" } },
         { left, right: 16, top: ABOVE, bottom: AROUND - 16, outerBoundsMode: "none" },
       ],
       xAxis: [
-        { ...time, gridIndex: 0, axisLabel: { show: false } },
+        { ...time, gridIndex: 0, axisLabel: { show: false }, axisPointer: { snap: false } },
         { ...time, gridIndex: 1 },
       ],
       yAxis: [

@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const { axis, common, dataZoom, draw, keepDrawn, legend, palette, points, positions } = edtPictures;
-  const { rounded, smoothed } = edtPictures;
+  const { TIMES, rounded, smoothed } = edtPictures;
   const place = document.getElementById("curves");
   const DASHES = ["solid", "dashed", "dotted"];
 
@@ -37,6 +37,7 @@
         max: "dataMax",
         name: x === "training" ? "seconds of training" : "",
         ...axis(colours),
+        ...(x === "clock" ? { axisLabel: { ...axis(colours).axisLabel, formatter: TIMES } } : {}),
       },
       yAxis: { type: log === "1" ? "log" : "value", scale: true, name, ...axis(colours) },
       series: series.map((run, number) => curve(run, view, number, colours.hues)),

@@ -1,7 +1,7 @@
 // Draws a job's course: what it reports, its throughput and its size, over one axis; resizes are lines.
 "use strict";
 (() => {
-  const { axis, clock, common, dataZoom, draw, gathered, keepDrawn, palette } = edtPictures;
+  const { TIMES, axis, clock, common, dataZoom, draw, gathered, keepDrawn, palette } = edtPictures;
   const { points, positions, rounded, smoothed } = edtPictures;
   const LABEL = 44; // pixels for what is written at a mark
   // In pixels: the height of a panel, of the only one, and of throughput and size; what is between two, and below.
@@ -46,14 +46,20 @@
   };
   const endOf = ({ x, isClock }, pause) => (isClock ? 1000 * pause.end : pause[x]);
 
+  // Whether the label of a pause would cover that of the one before.
+  const isCrowded = (view, number) => {
+    if (number === 0) return false;
+    const [before, at] = [number - 1, number].map((one) => endOf(view, view.data.pauses[one]));
+    return ((at - before) / (view.xs.at(-1) - view.xs[0])) * place.clientWidth < LABEL;
+  };
   const marks = (view, isLabelled) => ({
     symbol: "none",
     lineStyle: { color: view.colours.text, type: "dotted", opacity: 0.6 },
     label: { show: isLabelled, formatter: ({ data }) => data.name, color: view.colours.text, fontSize: 10 },
     tooltip: { trigger: "item", formatter: ({ data }) => data.description },
-    data: view.data.pauses.map((pause) => ({
+    data: view.data.pauses.map((pause, number) => ({
       xAxis: endOf(view, pause),
-      name: pause.from === null ? "start" : `${pause.from}→${pause.to}`,
+      name: isCrowded(view, number) ? "" : pause.from === null ? "start" : `${pause.from}→${pause.to}`,
       description: describe(pause),
     })),
   });
@@ -107,12 +113,11 @@
     };
   };
   const allSeries = (view) => {
-    const hasRoom = view.data.pauses.length * LABEL < place.clientWidth;
     const panels = [...view.names.map((name, number) => valueSeries(view, name, number)), [throughputSeries(view)], [sizeSeries(view)]];
     return panels.flatMap(([first, ...rest], index) => {
       const at = { xAxisIndex: index, yAxisIndex: index };
       const markArea = view.isClock ? bands(view) : undefined;
-      return [{ ...first, ...at, markLine: marks(view, index === 0 && hasRoom), markArea }, ...rest.map((one) => ({ ...one, ...at }))];
+      return [{ ...first, ...at, markLine: marks(view, index === 0), markArea }, ...rest.map((one) => ({ ...one, ...at }))];
     });
   };
 
@@ -122,6 +127,7 @@
     const all = grids(view);
     const labels = { ...plain.axisLabel, showMaxLabel: isClock };
     if (x === "training") labels.formatter = duration;
+    if (isClock) labels.formatter = TIMES;
     const last = all.length - 1;
     return {
       grid: all,

@@ -7,6 +7,7 @@ import pytest
 from browser import browser
 from edt_launch.service.cluster.records import AllocationRecord
 from edt_launch.service.jobs.states import State, Wanted
+from lab import Lab
 from world import NOW, World, tar
 
 PROGRESS = '{{"event": "progress", "time": {0}.0, "step": {0}, "size": 2, "epoch": null, "values": {1}}}\n'
@@ -219,3 +220,34 @@ def test_a_job_that_was_deleted_is_gone(world: World) -> None:
     assert f"the job {job} has been deleted" in answer.text
     assert world.ann.get(f"/jobs/{job}").status_code == 410
     assert world.ann.get("/jobs/jbbbbbbbb").status_code == 404
+
+
+def test_a_failed_job_says_first_why_it_failed(world: World) -> None:
+    job = world.submit(world.ann, name="digits")["id"]
+    world.go(job, State.STARTING, State.RUNNING, State.FAILED)
+    printed = "".join(f"  | <line {number}>\n" for number in range(30))
+    first = "first failure: rank 1 on node1, exit code 1"
+    failure = (
+        f"the job failed\n{first}\n{printed}log: /jobs/rank.1.log\ncause: KeyError: 'a' (train.py, line 14)"
+    )
+    world.store.jobs.record({job: {"failure": failure, "exit_code": 1}})
+    page = browser(world, "ann").get(f"/jobs/{job}").text
+    banner = page[page.index('aria-label="Failure"') : page.index("job-now")]
+    assert "<bdi>KeyError: &#39;a&#39;</bdi>" in banner
+    assert "<strong>train.py, line 14</strong>, rank 1 on node1, exit code 1" in banner
+    assert f'href="/jobs/{job}?tab=logs&amp;rank=1#log"' in banner
+    assert ("&lt;line 29&gt;" in banner, "&lt;line 10&gt;" in banner) == (True, False)
+    assert "KeyError" in browser(world, "ann").get("/jobs").text
+    assert "KeyError" not in browser(world, "bob").get(f"/jobs/{job}").text
+    assert "KeyError" not in world.bob.get(f"/jobs/{job}/why").text
+
+
+def test_a_run_leads_back_to_its_experiment(world: World) -> None:
+    lab = Lab(world)
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    (run,) = lab.run(experiment)
+    link = f'<a href="/experiments/{experiment}"><bdi>first</bdi></a>'
+    page = f"/jobs/{run['job']}"
+    assert link in browser(world, "ann").get(page).text
+    assert link not in browser(world, "bob").get(page).text
+    assert "<title>Monitor · " in browser(world, "ann").get(page).text

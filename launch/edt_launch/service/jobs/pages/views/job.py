@@ -172,7 +172,7 @@ def _command(job: str, action: str, given: Mapping[str, str], present: Mapping[s
     if action != "set":
         return f"edt {'rm' if action == 'delete' else action} {job}"
     changed = {name: value for name, value in given.items() if value.strip() not in ("", present[name])}
-    changed = changed or {"max": "4"}
+    changed = changed or {"max": present["max"]}
     words = [word for name, value in changed.items() for word in (f"--{name}", value)]
     return shlex.join(["edt", "set", job, *words])
 
