@@ -242,7 +242,7 @@ def test_everybody_can_use_pages_that_say_what_is_wrong(
 
         monkeypatch.setattr(site.world.store.accounts, "bearer", away)
         page.goto("/jobs")
-        page.get_by_text("The page tries again every 5 seconds").wait_for()
+        page.get_by_text("This page retries every 5 seconds").wait_for()
         site.check_access(page)
         monkeypatch.undo()
         page.get_by_role("link", name="digits").first.wait_for()

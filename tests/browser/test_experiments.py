@@ -29,7 +29,7 @@ def test_an_experiment_is_made_and_run_by_the_keyboard_alone(site: Site) -> None
         page.get_by_label("Name").fill("net")
         code = {"name": "code.tar.gz", "mimeType": "application/gzip", "buffer": CODE}
         page.get_by_label("Training source code").set_input_files([code])  # type: ignore[list-item]
-        page.get_by_label("Framework").select_option("Horovod script")
+        page.get_by_label("Framework").select_option("Horovod")
         page.get_by_label("Execution command").fill("python train.py")
         page.get_by_label("Maximum GPUs").fill("4")
         page.keyboard.press("Tab")
@@ -70,7 +70,7 @@ def test_what_is_there_is_edited(site: Site) -> None:
         site.check_access(page)
         most.fill("2")
         by_keyboard(page, "button", "Save")
-        page.get_by_text("1 device on 1 to 2 nodes, Elastic").wait_for()
+        page.get_by_text("1 to 2 GPUs, Elastic").wait_for()
         name = page.get_by_label("Name", exact=True)
         name.fill("second")
         with page.expect_navigation():
@@ -101,7 +101,7 @@ def test_pages_follow_what_others_do(site: Site) -> None:
             (run,) = lab.run(experiment)
             lab.finish(run["job"], loss=0.5)
             page.locator(f"#curves[data-curves='{number}'] canvas").wait_for()
-        page.get_by_role("combobox", name="Value").select_option("loss")
+        page.get_by_role("combobox", name="Metric").select_option("loss")
         lab.ann.delete(f"/jobs/{run['job']}")
         page.locator("#curves[data-curves='1']").wait_for()
         # What happens while a page is loaded.

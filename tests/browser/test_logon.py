@@ -17,7 +17,7 @@ def test_one_logs_on_with_the_keyboard_alone_and_off_again(site: Site) -> None:
         page.get_by_role("button", name="Dark").focus()
         site.check_access(page)
         page.keyboard.press("Enter")
-        page.locator("html[data-theme=dark]").wait_for()
+        page.locator("html[data-bs-theme=dark]").wait_for()
         page.get_by_role("button", name="ann").focus()
         page.keyboard.press("Enter")
         page.get_by_role("button", name="Log off").focus()

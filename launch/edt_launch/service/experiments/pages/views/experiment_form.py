@@ -31,8 +31,14 @@ OBJECTIVES = [
 ]
 """Which values of a metric are better."""
 
-FRAMEWORKS = {HOROVOD: "Horovod script"}
-"""How frameworks are called besides their own names."""
+FRAMEWORKS = {
+    HOROVOD: "Horovod script: a command that uses Horovod or edt_hvd",
+    "torchrun": "torchrun: torchrun's options and a script of torch.distributed",
+    "edtPyTorch": "edtPyTorch: an elastic WMLA program",
+    "distPyTorch": "distPyTorch: a WMLA program on several GPUs, never resized",
+    "PyTorch": "PyTorch: a WMLA program on one GPU",
+}
+"""What frameworks are."""
 
 
 def draft(is_draft: bool) -> str:

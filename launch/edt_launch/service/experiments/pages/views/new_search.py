@@ -9,6 +9,7 @@ from edt_launch.service.errors import InvalidError
 from edt_launch.service.experiments.records import DefinitionRecord
 from edt_launch.service.experiments.searches.spec import Algorithm, Objective
 from edt_launch.service.web.asking import Field
+from edt_launch.service.web.crumbs import SEARCHES, Crumb
 
 ROWS, MOST_ROWS = 6, 64
 """Rows for parameters that the form has at least and at most."""
@@ -135,7 +136,7 @@ class NewSearch:
     """The form: fields before the file, between it and the parameters, and after these.
 
     `key` is of the search that it starts, `definition` the training definition that trials are runs of, if
-    they are.
+    they are; `filled` rows have a parameter, and one more is shown unless somebody adds another.
     """
 
     key: str
@@ -143,9 +144,11 @@ class NewSearch:
     job: Sequence[Field]
     search: Sequence[Field]
     rows: Sequence[Row]
+    filled: int
     kinds: Mapping[str, str]
     error: str
     definition: DefinitionRecord | None
+    above: Sequence[Crumb] = (SEARCHES,)
 
 
 def new_search(
@@ -173,6 +176,7 @@ def new_search(
         [fields.pop(name) for name in own],
         list(fields.values()),
         [*rows[:used], *[Row()] * (shown - used)],
+        used,
         KINDS,
         error,
         definition,
