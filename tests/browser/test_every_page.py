@@ -117,7 +117,7 @@ def of_administrators(site: Site) -> list[str]:
     site.world.admin.put("/shares/ann", json={"parent": "lab"})
     site.world.store.hosts.put([HostRecord("node3", ("cpu0",), is_draining=True, reason=HOSTILE)])
     site.world.bus.notify(Topic.HOSTS)
-    console = ("applications", "applications?text=nothing", "groups", "hosts", "consumers", "run")
+    console = ("groups", "hosts", "consumers", "run")
     return [
         *("/users", "/users/bob/password", "/users/bob/remove", "/users/changes"),
         *(f"/console/{path}" for path in (*console, "consumers/lab", "new-consumer")),

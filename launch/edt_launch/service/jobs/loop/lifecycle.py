@@ -158,7 +158,9 @@ def _runs(job: ObservedJob) -> bool:
 
 def _started(job: ObservedJob) -> float | None:
     """When its first process was started; None if none was."""
-    return job.record.started or (job.run.began if job.run is not None else None) or None
+    if job.record.started or job.run is None:
+        return job.record.started
+    return job.run.began or (job.progress.begun if job.run.is_driven else None)
 
 
 def _ask(now: float, transition: Transition, to: State, reason: str) -> Transition:
@@ -289,7 +291,9 @@ def _end(
     fields["ran"] = _ran(now, transition.job)
     if failure is not None:  # a job may have written it: PostgreSQL does not take every character
         failure = failure.encode(errors="replace").decode().replace("\0", "?")
-    return transition.move(to, reason, **fields, exit_code=exit_code, failure=failure, ended=_ended(now, transition.job))
+    return transition.move(
+        to, reason, **fields, exit_code=exit_code, failure=failure, ended=_ended(now, transition.job)
+    )
 
 
 def _freed(now: float, transition: Transition, reason: str) -> Transition:

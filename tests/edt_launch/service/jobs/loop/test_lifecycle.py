@@ -146,6 +146,13 @@ def test_a_job_has_the_exit_code_of_its_program_and_its_run_time() -> None:
     assert (after.state, after.exit_code, after.started, after.ended) == (State.FAILED, 143, 150.0, 200.0)
 
 
+def test_a_driver_that_failed_at_once_has_run() -> None:
+    one = job(State.STARTING, exit_code=1)
+    assert one.progress.run is not None
+    driven = JobProgress(replace(one.progress.run, began=None, is_driven=True), begun=140.0)
+    assert advance(200.0, replace(one, progress=driven)).job.record.started == 140.0
+
+
 def test_a_job_that_ended_unseen_has_the_time_of_its_last_event() -> None:
     one = job(State.RUNNING, exit_code=0)
     unseen = replace(one, progress=replace(one.progress, heard=160.0))

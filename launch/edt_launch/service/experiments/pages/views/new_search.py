@@ -25,7 +25,7 @@ KINDS: Mapping[str, str] = {
 LABELS: Mapping[str, str] = {
     "name": "Name",
     "command": "Command; {rate} stands for the parameter rate",
-    "code_of": "Or the code of your job (id)",
+    "code_of": "Or the files of your job (id)",
     "source": "Data folder",
     "metric": "Metric that the script reports",
     "objective": "Goal",

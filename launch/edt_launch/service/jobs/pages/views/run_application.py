@@ -9,7 +9,7 @@ from edt_launch.service.web.asking import Field
 LABELS: Mapping[str, str] = {
     "name": "Name",
     "command": "Command",
-    "code_of": "Or the code of your job (id)",
+    "code_of": "Or the files of your job (id)",
     "path": "Or a folder on the service's machine",
     "min": "Minimum workers",
     "max": "Maximum workers",
