@@ -77,7 +77,7 @@ def test_what_is_there_is_edited(site: Site) -> None:
             name.press("Enter")  # saves, and takes no definition out
         page.get_by_label("Description").fill("typed")
         by_keyboard(page, "button", "Remove net")
-        page.get_by_text("An experiment needs a training definition").wait_for()
+        page.get_by_text("Add a training definition before").wait_for()
         assert (name.input_value(), page.get_by_label("Description").input_value()) == ("second", "typed")
     assert lab.ann.get(f"/definitions/{definition}").json()["description"] == "one layer"
     assert site.errors == []

@@ -81,7 +81,7 @@
     const color = colours.hues[number % colours.hues.length].fill;
     const values = data.values[name].map((value) => (isLog && value <= 0 ? null : value));
     const line = broken(view, points(xs, values, data.gaps[name]));
-    const raw = { ...LINE, name, data: line, lineStyle: { color, width: 2 }, itemStyle: { color } };
+    const raw = { ...LINE, showSymbol: line.length === 1, name, data: line, lineStyle: { color, width: 2 }, itemStyle: { color } };
     if (!weight) return [raw];
     const smooth = { ...raw, name: `${name}, smoothed`, data: smoothed(line, weight) };
     return [{ ...raw, lineStyle: { color, width: 1, opacity: 0.35 } }, smooth];

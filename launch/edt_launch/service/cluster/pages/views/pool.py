@@ -260,13 +260,13 @@ def _tiles(cluster: Json, live: Sequence[HolderRecord], today: float, now: float
     counts = cluster["jobs"]
     running = sum(counts.get(state, 0) for state in (State.STARTING, State.RUNNING))
     waits = [now - (job.waiting_since or job.submitted) for job in live if job.state is State.QUEUED]
-    usable = cluster["devices"] - cluster["down"]
+    usable, title = cluster["devices"] - cluster["down"], unit[:1].upper() + unit[1:]
     return [
-        Tile(f"{unit}s in use", f"{cluster['used']} of {usable}"),
+        Tile(f"{title}s in use", f"{cluster['used']} of {usable}"),
         Tile("Running", str(running)),
         Tile("Queued", str(len(waits))),
         Tile("Longest wait", wording.duration(max(waits)) if waits else wording.NONE),
-        Tile(f"{unit}-hours today", wording.number(today, 2)),
+        Tile(f"{title}-hours today", wording.number(today, 2)),
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from edt_launch.core.failure_text import cause
-from edt_launch.service.jobs.states import State
+from edt_launch.service.jobs.states import ENDED, State
 from edt_launch.service.web import wording
 
 Json = Mapping[str, Any]
@@ -141,6 +141,7 @@ class JobRow:
     name: str
     owner: str
     state: str
+    has_ended: bool
     size: str
     bounds: str
     share: str
@@ -159,6 +160,7 @@ class JobRow:
             name=job["name"],
             owner=job["owner"],
             state=str(job["state"]),
+            has_ended=job["state"] in ENDED,
             size=wording.size(job["size"], job["target"]),
             bounds=wording.bounds(job["min"], job["max"], job["allowed"]),
             share=wording.number(job["share"], 1),
