@@ -200,6 +200,7 @@ class Elastic:
                 match happening:
                     case events.Event():
                         monitor.note(happening)
+                        self._allocations.observe(happening)
                         if isinstance(happening, events.Finished):
                             self.ending = self.ending.finished(time.monotonic())
                     case Line():
