@@ -23,7 +23,7 @@ class Allocations:
         self._checker = checker
         self._follower: AllocationSource | None = None
         if plan.source is not None:
-            self._follower = SourceFollower(plan.source, plan.limits, checker)
+            self._follower = SourceFollower(plan.source, plan.limits, checker.check_anew)
         elif plan.follow is not None:
             self._follower = Follower(plan.follow, plan.limits, checker)
         self._latest = None if plan.allocation is None else Accepted(plan.allocation)
