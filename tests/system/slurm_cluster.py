@@ -1,5 +1,6 @@
 """A Slurm cluster of several nodes on this machine: munged, slurmctld and a slurmd for each node."""
 
+import contextlib
 import getpass
 import os
 import shutil
@@ -73,7 +74,8 @@ class SlurmCluster:
 
     def __init__(self, folder: Path, nodes: int = 3, cpus: int = 2) -> None:
         self.folder = folder
-        self.nodes = tuple(f"n{number}" for number in range(1, nodes + 1))
+        self.nodes = tuple(f"127.0.0.{number}" for number in range(1, nodes + 1))
+        """Names that need no resolver."""
         self._cpus = cpus
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self.environment = dict(os.environ) | {"SLURM_CONF": str(folder / "slurm.conf"), "PATH": _path()}
@@ -89,11 +91,10 @@ class SlurmCluster:
     def _start(self) -> None:
         ports = _free_ports(1 + len(self.nodes))
         nodes = "\n".join(
-            f"NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs={self._cpus}" for name, port in zip(self.nodes, ports[1:], strict=True)
+            f"NodeName={name} NodeHostname=localhost NodeAddr={name} Port={port} CPUs={self._cpus}"
+            for name, port in zip(self.nodes, ports[1:], strict=True)
         )
-        text = CONFIGURATION.format(
-            port=ports[0], user=getpass.getuser(), folder=self.folder, nodes=nodes
-        )
+        text = CONFIGURATION.format(port=ports[0], user=getpass.getuser(), folder=self.folder, nodes=nodes)
         (self.folder / "slurm.conf").write_text(text)
         (self.folder / "state").mkdir()
         for name in self.nodes:
@@ -105,7 +106,7 @@ class SlurmCluster:
         files = ("--pid-file", self.folder / "munge.pid", "--log-file", self.folder / "munge.log")
         seed = ("--seed-file", self.folder / "munge.seed")
         self._run("munged", "--foreground", "--force", *munge, *files, *seed)
-        self.until(lambda: (self.folder / "munge.socket").exists())
+        self.until((self.folder / "munge.socket").exists)
         self._run("slurmctld", "-D")
         for name in self.nodes:
             self.start_node(name)
@@ -133,7 +134,13 @@ class SlurmCluster:
     def run(self, *words: str | Path, cwd: Path | None = None) -> str:
         """What a command of Slurm prints."""
         done = subprocess.run(
-            words, env=self.environment, cwd=cwd, capture_output=True, text=True, timeout=DEADLINE, check=False
+            words,
+            env=self.environment,
+            cwd=cwd,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
+            check=False,
         )
         assert done.returncode == 0, f"{words}: {done.stderr}"
         return done.stdout
@@ -167,7 +174,8 @@ class SlurmCluster:
 
     def _logs(self) -> str:
         return "\n".join(
-            f"== {path.name}\n{path.read_text(errors='replace')[-2000:]}" for path in (*self.folder.glob("*.log"), *self.folder.glob("*.out"))
+            f"== {path.name}\n{path.read_text(errors='replace')[-2000:]}"
+            for path in (*self.folder.glob("*.log"), *self.folder.glob("*.out"))
         )
 
     def __exit__(
@@ -219,14 +227,14 @@ def _of_node(name: str, folder: Path) -> set[int]:
             environment = process.environ()
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
-        if environment.get("SLURMD_NODENAME") == name and environment.get("SLURM_CONF") == str(folder / "slurm.conf"):
+        if environment.get("SLURMD_NODENAME") == name and environment.get("SLURM_CONF") == str(
+            folder / "slurm.conf"
+        ):
             found.add(process.pid)
             found |= {one.pid for one in process.parents() if one.name() == "slurmstepd"}
     return found
 
 
 def _kill(pid: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass

@@ -34,6 +34,7 @@ class Script(HostSource):
 
     name: ClassVar[str] = "host-discovery script"
     may_change: ClassVar[bool] = True
+    may_grow: ClassVar[bool] = True
     path: Path
     slots_per_host: int | None = None
 

@@ -44,11 +44,13 @@ class HostSource(ABC):
     Attributes:
         name: of its kind, as `edt hosts --json` has it.
         may_change: whether a running job of `edt-launch` follows what it says. `edt serve` always does.
+        may_grow: whether there may be more hosts later, so that a job of `edt-launch` needs an upper bound.
         oversubscribes: whether a job of `edt-launch` may have more workers on the one host than it has slots.
     """
 
     name: ClassVar[str]
     may_change: ClassVar[bool] = False
+    may_grow: ClassVar[bool] = False
     oversubscribes: ClassVar[bool] = False
 
     @classmethod

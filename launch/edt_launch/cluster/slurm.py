@@ -6,26 +6,32 @@ this process alone. So the GPUs of several nodes come from `SLURM_GPUS_PER_NODE`
 """
 
 import re
+import shutil
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.hosts import HostOptions, HostSource, usable, without_devices
-from edt_launch.core.errors import HostsError
+from edt_launch.cluster.slurm_job import TIME_LIMIT, SlurmJob
+from edt_launch.core.errors import HostsError, SourceError
 
-TIME_LIMIT = 30.0
-"""Seconds that scontrol has for its answer."""
+INTERVAL = 2.0
+"""Seconds between two questions to Slurm's controller."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Slurm(HostSource):
-    """An allocation of Slurm's; it does not change."""
+    """An allocation of Slurm's. It may lose nodes: one fails, or `scontrol update` takes it away."""
 
     name: ClassVar[str] = "slurm"
+    may_change: ClassVar[bool] = True
     found: tuple[HostSlots, ...]
     job: str = ""
+    _asked: float = field(default=float("-inf"), repr=False)
+    _left: frozenset[str] | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         return f"Slurm job {self.job}"
@@ -58,7 +64,14 @@ class Slurm(HostSource):
         return cls(usable(slots, where), job)
 
     def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
-        return self.found
+        now = time.monotonic()
+        if len(self.found) > 1 and now - self._asked >= INTERVAL and shutil.which("scontrol") is not None:
+            nodes = SlurmJob(self.job).fields().get("NodeList", "")
+            self._asked, self._left = now, frozenset(hosts_of(nodes))
+        left = tuple(host for host in self.found if self._left is None or host.host in self._left)
+        if not left:
+            raise SourceError(f"{self} has none of its nodes any more")
+        return left
 
 
 def hosts_of(text: str) -> tuple[str, ...]:

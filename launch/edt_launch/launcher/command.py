@@ -5,12 +5,14 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from edt_launch.cluster.hosts import HostOptions
+from edt_launch.cluster.slurm_job import PREEMPTION, SlurmJob
 from edt_launch.core import current_directory, environments
 from edt_launch.core.command_line import taking
 from edt_launch.core.errors import EdtLaunchError, ExitCode, UsageError
@@ -86,8 +88,12 @@ def _run(read: Callable[[], tuple[Program, list[str], RunOptions]]) -> None:
         )
         if text := announcement(source, where):
             typer.echo(text, err=True)
-        with job.received_signals() as signals:
+        slurm = SlurmJob.detect(os.environ) if options.allocation is None else None
+        with job.received_signals(PREEMPTION if slurm is not None else ()) as signals:
             outcome = job.run(chosen, plan, make_view(options.view, sys.stdout, sys.stderr), signals)
+        if slurm is not None and outcome.exit_code == ExitCode.LEFT and signals.preempted_by is not None:
+            typer.echo(outcome.message, err=True)
+            outcome = replace(outcome, message=f"edt-launch: {slurm.go_on(signals.preempted_by)}")
     except EdtLaunchError as error:
         outcome = Outcome(error.exit_code, f"edt-launch: {error}")
     if outcome.message:
