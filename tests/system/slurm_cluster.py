@@ -12,6 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import psutil
+
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "squeue", "scancel")
 
 DEADLINE = 120.0
@@ -209,8 +211,6 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _descendants(pid: int) -> set[int]:
-    import psutil
-
     try:
         return {child.pid for child in psutil.Process(pid).children(recursive=True)}
     except psutil.NoSuchProcess:
@@ -219,8 +219,6 @@ def _descendants(pid: int) -> set[int]:
 
 def _of_node(name: str, folder: Path) -> set[int]:
     """Processes of jobs on a node: slurmstepd has left its slurmd, its children have the node's name."""
-    import psutil
-
     found = set()
     for process in psutil.process_iter():
         try:

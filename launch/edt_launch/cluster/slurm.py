@@ -30,7 +30,7 @@ class Slurm(HostSource):
     may_change: ClassVar[bool] = True
     found: tuple[HostSlots, ...]
     job: str = ""
-    _asked: float = field(default=float("-inf"), repr=False)
+    _asked: float | None = field(default=None, repr=False)
     _left: frozenset[str] | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
@@ -65,7 +65,9 @@ class Slurm(HostSource):
 
     def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
         now = time.monotonic()
-        if len(self.found) > 1 and now - self._asked >= INTERVAL and shutil.which("scontrol") is not None:
+        if self._asked is None:  # what the environment says is new
+            self._asked = now
+        elif len(self.found) > 1 and now - self._asked >= INTERVAL and shutil.which("scontrol") is not None:
             nodes = SlurmJob(self.job).fields().get("NodeList", "")
             self._asked, self._left = now, frozenset(hosts_of(nodes))
         left = tuple(host for host in self.found if self._left is None or host.host in self._left)
@@ -164,12 +166,15 @@ def _details(job: str, here: str) -> str:
 
 
 def tasks_of(variables: Mapping[str, str], nodes: int) -> tuple[int, ...]:
-    """How many tasks the job has on each of its nodes; cores where Slurm counts no tasks.
+    """How many tasks the job has on each of its nodes; cores where Slurm counts no tasks of the whole job.
+
+    In a step on fewer nodes, SLURM_TASKS_PER_NODE is of the step.
 
     Raises:
         HostsError: the variable makes no sense.
     """
-    for variable in ("SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE"):
+    is_part = variables.get("SLURM_STEP_NUM_NODES", str(nodes)) != str(nodes)
+    for variable in ("SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE")[is_part:]:
         if text := variables.get(variable):
             return counts_of(text, nodes, variable)
     return (1,) * nodes

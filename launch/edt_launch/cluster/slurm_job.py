@@ -77,4 +77,5 @@ def fields_of(text: str) -> dict[str, str]:
 
 def is_preempted(fields: Mapping[str, str]) -> bool:
     """Whether a job that still runs is to make room for another one."""
-    return fields.get("JobState") == "RUNNING" and fields.get("PreemptTime", "None") != "None"
+    is_running = fields.get("JobState") in ("RUNNING", "SIGNALING")
+    return is_running and fields.get("PreemptTime", "None") != "None"
