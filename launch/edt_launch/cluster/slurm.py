@@ -9,8 +9,8 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 from edt_launch.cluster.allocation import HostSlots
@@ -54,14 +54,15 @@ class Slurm(HostSource):
         counts = _gpus(names, job, variables)
         if any(counts):
             if len(names) == 1 and listed:
-                return cls(usable([_with_devices(names[0], tuple(listed.split(",")), listed)], where), job)
+                host = _with_devices(names[0], tuple(listed.split(",")), listed)
+                return cls(_reached(usable([host], where), variables), job)
             found = (
                 HostSlots(n, c, tuple(map(str, range(c)))) for n, c in zip(names, counts, strict=True) if c
             )
-            return cls(usable(found, where), job)
+            return cls(_reached(usable(found, where), variables), job)
         counts = tasks_of(variables, len(names))
         slots = (without_devices(name, count) for name, count in zip(names, counts, strict=True))
-        return cls(usable(slots, where), job)
+        return cls(_reached(usable(slots, where), variables), job)
 
     def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
         now = time.monotonic()
@@ -74,6 +75,14 @@ class Slurm(HostSource):
         if not left:
             raise SourceError(f"{self} has none of its nodes any more")
         return left
+
+
+def _reached(hosts: Iterable[HostSlots], variables: Mapping[str, str]) -> tuple[HostSlots, ...]:
+    """The agents of other nodes are started by `srun`; where there is none, as for other hosts."""
+    if shutil.which("srun") is None:
+        return tuple(hosts)
+    here = variables.get("SLURMD_NODENAME")
+    return tuple(host if host.host == here else replace(host, transport="srun") for host in hosts)
 
 
 def hosts_of(text: str) -> tuple[str, ...]:
