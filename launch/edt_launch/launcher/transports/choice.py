@@ -12,8 +12,8 @@ from edt_launch.launcher.transports.ssh import Ssh
 from edt_launch.launcher.transports.transport import Transport
 
 TRANSPORTS: tuple[type[Transport], ...] = (Srun, Ssh)
-"""Those of other hosts. A host that names none has the first one that detects itself and need not be named; ssh
-always does.
+"""Those of other hosts. A host that names none has the first one that detects itself and need not be named;
+ssh always does.
 """
 
 
