@@ -68,9 +68,7 @@ class HorovodrunKind(Kind):
             )
         return UnderHorovodrun.of(program)
 
-    def command_line(
-        self, options: RunOptions, framework: str | None, command: Sequence[str], data_dir: str | None
-    ) -> list[str]:
+    def command_line(self, options: RunOptions, framework: str | None, command: Sequence[str]) -> list[str]:
         """As any other's; a job is not started again by itself."""
         return [*words(replace(options, max_restarts=None)), *words(Options(True)), "--", *command]
 
