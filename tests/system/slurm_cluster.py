@@ -8,13 +8,14 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import psutil
 
-PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "squeue", "scancel")
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "scancel")
 
 DEADLINE = 120.0
 """Seconds that something may take which takes a few here."""
@@ -46,7 +47,7 @@ JobAcctGatherType=jobacct_gather/none
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 ReturnToService=2
-SlurmdTimeout=300
+SlurmdTimeout=10
 KillWait=5
 MinJobAge=60
 {nodes}
@@ -74,7 +75,7 @@ class SlurmCluster:
         environment: with which Slurm's commands reach it.
     """
 
-    def __init__(self, folder: Path, nodes: int = 3, cpus: int = 2) -> None:
+    def __init__(self, folder: Path, nodes: int = 3, cpus: int = 1) -> None:
         self.folder = folder
         self.nodes = tuple(f"127.0.0.{number}" for number in range(1, nodes + 1))
         """Names that need no resolver."""
@@ -155,19 +156,13 @@ class SlurmCluster:
         )  # fmt: skip
         return dict(line.split() for line in done.stdout.splitlines())
 
-    def submit(self, script: Path, *options: str) -> str:
-        """Submit a batch script; the job's number."""
-        words = ("sbatch", "--parsable", f"--output={script.parent}/slurm-%j.out", *options, script.name)
-        return self.run(*words, cwd=script.parent).strip()
-
     def show(self, job: str) -> dict[str, str]:
         """What Slurm knows of a job."""
         text = self.run("scontrol", "show", "job", "-o", job)
         return dict(word.split("=", 1) for word in text.split() if "=" in word)
 
-    def until(self, condition: "object", seconds: float = DEADLINE) -> None:
+    def until(self, condition: Callable[[], object], seconds: float = DEADLINE) -> None:
         """Wait for something."""
-        assert callable(condition)
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, self._logs()
