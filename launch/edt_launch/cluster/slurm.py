@@ -27,6 +27,7 @@ class Slurm(HostSource):
     """An allocation of Slurm's. It may lose nodes: one fails, or `scontrol update` takes it away."""
 
     name: ClassVar[str] = "slurm"
+    transport: ClassVar[str] = "srun"
     may_change: ClassVar[bool] = True
     found: tuple[HostSlots, ...]
     job: str = ""

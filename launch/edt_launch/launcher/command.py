@@ -23,13 +23,16 @@ from edt_launch.launcher import job
 from edt_launch.launcher.plan import Outcome, Plan, allocation_of, announcement, limits_of, source_of
 from edt_launch.launcher.program import Program
 from edt_launch.launcher.programs import kinds
+from edt_launch.launcher.transports.choice import option_groups
 from edt_launch.launcher.view.view import make_view
+
+GROUPS = option_groups()
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 @app.command(context_settings={"allow_interspersed_args": False})
-@taking(RunOptions, *(kind.options for kind in kinds.kinds()))
+@taking(RunOptions, *GROUPS, *(kind.options for kind in kinds.kinds()))
 def launch(
     program: Annotated[
         list[str], typer.Argument(metavar="SCRIPT.PY [ARGS]", help="A Python script or a command.")
@@ -43,7 +46,9 @@ def launch(
     3 it could not start, 4 a mistake in edt-launch itself, 5 paused by SIGUSR1, 129, 130, 143 ended by
     SIGHUP, Ctrl-C, SIGTERM.
     """
-    _run(lambda: (kinds.read(program, options, own), program, options))
+    groups, its_own = own[: len(GROUPS)], own[len(GROUPS) :]
+    whole = replace(options, groups=groups)
+    _run(lambda: (kinds.read(program, whole, its_own), program, whole))
 
 
 def launch_as(name: str, words: list[str]) -> None:
@@ -67,13 +72,7 @@ def _run(read: Callable[[], tuple[Program, list[str], RunOptions]]) -> None:
     try:
         chosen, program, options = read()
         options = chosen.options(options)
-        where = HostOptions(
-            os.environ,
-            options.hosts,
-            options.hostfile,
-            script=options.host_discovery_script,
-            slots_per_host=options.slots_per_host,
-        )
+        where = HostOptions(os.environ, options.groups)
         source = source_of(where, options.allocation)
         limits = limits_of(options.min_np, options.max_np, source, options.allocation, where)
         limits = chosen.bounds(limits)
