@@ -34,7 +34,7 @@ class SlurmJob:
         Raises:
             SourceError: it does not answer.
         """
-        return fields_of(self._ask("scontrol", "show", "job", "-o", self.id))
+        return fields_of(ask("scontrol", "show", "job", "-o", self.id))
 
     def go_on(self, number: int) -> str:
         """The job has saved its state because of a signal: requeue it, unless its user wants its end.
@@ -45,28 +45,34 @@ class SlurmJob:
         try:
             if number == signal.SIGTERM and not is_preempted(self.fields()):
                 return f"the state is saved; 'scontrol requeue {self.id}' lets Slurm job {self.id} go on"
-            self._ask("scontrol", "requeue", self.id)
+            ask("scontrol", "requeue", self.id)
         except SourceError as error:
             return f"the state is saved, but Slurm does not requeue the job: {error}"
         return f"the state is saved, and Slurm job {self.id} is requeued"
 
-    def _ask(self, *words: str) -> str:
-        try:
-            done = subprocess.run(
-                words,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=TIME_LIMIT,
-                check=True,
-            )
-        except OSError as error:
-            raise SourceError(f"{words[0]}: {error.strerror}") from None
-        except subprocess.CalledProcessError as error:
-            raise SourceError(f"{' '.join(words)}: {error.stderr.strip()}") from None
-        except subprocess.TimeoutExpired:
-            raise SourceError(f"{' '.join(words)}: no answer within {TIME_LIMIT:g} s") from None
-        return done.stdout
+
+def ask(*words: str) -> str:
+    """What a command of Slurm prints.
+
+    Raises:
+        SourceError: it does not succeed.
+    """
+    try:
+        done = subprocess.run(
+            words,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIME_LIMIT,
+            check=True,
+        )
+    except OSError as error:
+        raise SourceError(f"{words[0]}: {error.strerror}") from None
+    except subprocess.CalledProcessError as error:
+        raise SourceError(f"{' '.join(words)}: {error.stderr.strip()}") from None
+    except subprocess.TimeoutExpired:
+        raise SourceError(f"{' '.join(words)}: no answer within {TIME_LIMIT:g} s") from None
+    return done.stdout
 
 
 def fields_of(text: str) -> dict[str, str]:

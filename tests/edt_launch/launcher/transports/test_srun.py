@@ -1,5 +1,8 @@
 """Agents as steps of a Slurm job."""
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from edt_launch.cluster.allocation import HostSlots
@@ -30,6 +33,19 @@ def test_the_agent_shares_the_node_with_all_that_the_job_runs_there() -> None:
     assert words[:5] == ["srun", "--jobid", "7", "--nodelist", "n2"]
     assert words[-2:] == ["agent", "a b"]
     assert "--overlap" in words
+
+
+def test_a_pilot_is_found_by_its_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, body in (("squeue", "echo '5 other'; echo '6 edt-pilot-x'"), ("srun", 'echo "$@"')):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    words = (
+        Transports(RunOptions(), {}, lambda host: True)._get("slurm-pilot").command("n2", ("agent", "a b"))
+    )
+    said = subprocess.check_output(words, text=True)
+    assert said.startswith("--jobid 6 --nodelist n2 --nodes 1")
+    assert said.endswith("agent a b\n")
 
 
 def test_says_when_a_node_has_left() -> None:
