@@ -38,7 +38,8 @@ class ScriptOptions:
         Path | None, Option(help="Run this script now and then: it prints 'host:slots' or 'host' a line.")
     ] = None
     slots_per_host: Annotated[
-        int | None, Option(min=1, help="Of hosts for which the script prints no number of slots.")
+        int | None,
+        Option(min=1, help="Of hosts for which the script prints no number; of the hosts of --under-mpi."),
     ] = None
 
 

@@ -52,10 +52,10 @@ class Transports:
     def problem(self, host: HostSlots) -> str | None:
         """What is wrong with the transport that a host names; None if it can be used."""
         try:
-            self._get(host.transport or (self._options.transport or Child.name))
+            problem = self._for(host.host, host.transport).problem(host.host)
         except UsageError as error:
-            return f"host {host.host!r}: {error}"
-        return None
+            problem = str(error)
+        return f"host {host.host!r}: {problem}" if problem is not None else None
 
     def follow(self, hosts: Iterable[HostSlots]) -> None:
         """Have these hosts by the transports that they name.
@@ -70,11 +70,12 @@ class Transports:
 
     def of(self, host: str) -> Transport:
         """The transport of a host."""
-        if name := self._named.get(host):
-            return self._get(name)
-        if not self._is_remote(host):
+        return self._for(host, self._named.get(host, ""))
+
+    def _for(self, host: str, name: str) -> Transport:
+        if not name and not self._is_remote(host):
             return self._get(Child.name)
-        return self._get(self._options.transport or "")
+        return self._get(name or self._options.transport or "")
 
     def is_remote(self, host: str) -> bool:
         """Whether a host is another machine, or an agent's that was not started here."""
