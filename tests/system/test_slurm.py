@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import BIN, TRACED, ElasticJob, Undisturbed
+from harness import BIN, SLOW, TRACED, ElasticJob, Undisturbed
 from slurm_cluster import SlurmCluster, missing
 
 RECIPE = Path(__file__).parents[2] / "launch" / "deploy" / "slurm" / "train.sbatch"
@@ -105,3 +105,21 @@ def test_a_job_goes_on_when_a_node_is_lost(slurmed: SlurmedJob, undisturbed: Und
     assert slurmed.end() == 0
     slurmed.cluster.start_node(slurmed.cluster.nodes[-1])
     undisturbed.check(slurmed, repeated=1)
+
+
+@pytest.mark.full
+def test_pilots_come_for_a_job_and_one_that_is_cancelled_is_replaced(
+    job: ElasticJob, cluster: SlurmCluster, undisturbed: Undisturbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SLURM_CONF", "PATH"):
+        monkeypatch.setenv(name, cluster.environment[name])
+    job.start(TRACED, job.results, *SLOW, options=("--slurm-pilots", "0:2"))
+    job.until_size(2)
+    job.until_more_steps(2)
+    first, *_ = cluster.run("squeue", "--noheader", "--format=%i").split()
+    cluster.run("scancel", first)
+    job.until_size(1)
+    job.until_size(2)
+    assert job.end() == 0
+    undisturbed.check(job, repeated=1)
+    cluster.until(lambda: not cluster.run("squeue", "--noheader").strip())
