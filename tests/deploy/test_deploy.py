@@ -73,3 +73,9 @@ def test_the_image_runs_without_root_below_tini() -> None:
     (user,) = re.findall(r"^USER (\d+):\d+$", last, re.MULTILINE)
     assert int(user) == pods()[0]["securityContext"]["runAsUser"] > 0
     assert 'ENTRYPOINT ["tini", "-g", "--"]' in last
+
+
+def test_the_guide_shows_the_batch_script() -> None:
+    script = (DEPLOY / "slurm" / "train.sbatch").read_text()
+    assert f"```bash\n{script}```" in (SOURCES / "docs" / "slurm.md").read_text()
+    assert len(script.splitlines()) == 5
