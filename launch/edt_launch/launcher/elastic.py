@@ -68,13 +68,14 @@ def supervised(job: Job) -> Iterator[Supervision]:
         return next(filter(None, known), None) or resolve(host)
 
     hosts = HostChecker(address, interface=job.plan.options.network_interface)
+    check = hosts if job.plan.source is None else hosts.check_anew
     with (
         contextlib.closing(JobMonitor(job.plan, job.view, job.log)) as monitor,
         contextlib.closing(
             Transports(job.plan.options, os.environ, hosts.is_remote, job.plan.transports)
         ) as transports,
         contextlib.closing(
-            Allocations(job.plan, monitor.note, lambda host: transports.problem(host) or hosts(host.host))
+            Allocations(job.plan, monitor.note, lambda host: transports.problem(host) or check(host.host))
         ) as allocations,
     ):
         runs = JobRuns(job.plan.paths.job_run, monitor.message)

@@ -22,7 +22,7 @@ class Plan:
     limits: Limits
     paths: RunDir
     allocation: Allocation | None = None
-    """Hosts that never change; None to follow a file or a source."""
+    """The hosts at first; None to have them from a file or a source, too."""
     follow: Path | None = None
     """The allocation file to follow."""
     source: HostSource | None = None
@@ -100,7 +100,7 @@ def limits_of(
     """
     if max_np is not None:
         default = f"--max-np {max_np}"
-    elif source is not None and source.may_change:
+    elif source is not None and source.may_grow:
         raise UsageError(f"{source}: give --max-np, too, as more hosts may come at any time")
     elif source is not None and not source.oversubscribes:
         max_np = _slots(source)
@@ -114,14 +114,14 @@ def limits_of(
 
 
 def allocation_of(source: HostSource | None, limits: Limits, slots_here: int) -> Allocation | None:
-    """What a job has whose hosts do not change; None for others.
+    """What a job has at first; None if it follows a file, or a source that may show more hosts later.
 
     This machine has `slots_here` if no hosts are named.
 
     Raises:
         UsageError: the hosts have too few slots.
     """
-    if source is None or source.may_change:
+    if source is None or source.may_grow:
         return None
     hosts: tuple[HostSlots, ...] = source.hosts()
     if not isinstance(source, Slots):  # whose workers are to see no GPU

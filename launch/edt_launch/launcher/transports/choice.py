@@ -9,10 +9,11 @@ from edt_launch.core.command_line import NoOptions
 from edt_launch.core.errors import UsageError
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.transports.child import Child
+from edt_launch.launcher.transports.srun import SlurmPilot, Srun
 from edt_launch.launcher.transports.ssh import Ssh
 from edt_launch.launcher.transports.transport import Transport
 
-TRANSPORTS: tuple[type[Transport], ...] = (Ssh,)
+TRANSPORTS: tuple[type[Transport], ...] = (Srun, SlurmPilot, Ssh)
 """Those of other hosts. A host that names none has the first one that detects itself and need not be named;
 ssh always does.
 """
