@@ -6,6 +6,7 @@ Everything that Ray is asked is asked without waiting for the answer: a node tha
 
 import argparse
 import contextlib
+import logging
 import os
 import re
 import selectors
@@ -53,8 +54,8 @@ def explain(address: str, error: Exception) -> str:
     if found := MISMATCH.search(text):
         theirs, their_python, ours, our_python = found.groups()
         return (
-            f"--ray {address}: the cluster has Ray {theirs} with Python {their_python}, this environment Ray {ours} "
-            f"with Python {our_python}: use the same on all nodes"
+            f"--ray {address}: the cluster has Ray {theirs} with Python {their_python}, this environment Ray "
+            f"{ours} with Python {our_python}: use the same on all nodes"
         )
     if "token" in text.lower() and "auth" in text.lower():
         return (
@@ -63,8 +64,8 @@ def explain(address: str, error: Exception) -> str:
         )
     if isinstance(error, ConnectionError) and address == "auto":
         return (
-            "--ray auto: no Ray cluster runs on this machine: start one with 'ray start --head', or 'edt up --ray 3' "
-            "to try it"
+            "--ray auto: no Ray cluster runs on this machine: start one with 'ray start --head', or with "
+            "'edt up --ray 3' to try it"
         )
     first = next(iter(text.splitlines()), "")
     return f"--ray {address}: {type(error).__name__}: {first}: run this on a node of the cluster that is up"
@@ -152,9 +153,7 @@ class Bridge:
     def _trouble(self, node: Node, error: Exception) -> str:
         text = str(error)
         if found := re.search(r"No module named '?([\w.]+)", text):
-            return (
-                f"{found[1]} is missing on Ray's node {node.name}: install the same environment on all nodes"
-            )
+            return f"Ray's node {node.name} has no module {found[1]}: install the same environment there"
         if isinstance(error, self._ray.exceptions.RayActorError):
             return f"Ray has lost the node {node.name}, or the actor there that starts agents"
         return f"Ray's node {node.name}: {type(error).__name__}: {text.strip().splitlines()[-1]}"
@@ -368,7 +367,7 @@ def main() -> None:
             namespace=NAMESPACE,
             log_to_driver=False,
             configure_logging=False,
-            logging_level="error",
+            logging_level=logging.ERROR,
         )
     except Exception as error:  # noqa: BLE001 - of Ray's many kinds; all of them are told
         os.write(out, messages.write(Failed(explain(options.address, error))))

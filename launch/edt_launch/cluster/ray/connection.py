@@ -1,4 +1,4 @@
-"""The end of a bridge to a Ray cluster that jobs and pools hold. It starts the bridge, and again if it ends."""
+"""The end of a bridge to a Ray cluster that jobs and pools hold. It starts the bridge again if that ends."""
 
 import contextlib
 import subprocess
@@ -157,9 +157,8 @@ class Connection:
             self._process = None
             self._picture = None
             self._trouble = self._trouble or f"{LOST}; it is tried again"
-            self._ended = {
-                number: ended or Ended(number, None, LOST) for number, ended in self._ended.items()
-            }
+            lost = Ended(0, None, self._trouble)
+            self._ended = {number: ended or lost for number, ended in self._ended.items()}
             self._changed.notify_all()
 
     def _take(self, message: messages.Message) -> None:

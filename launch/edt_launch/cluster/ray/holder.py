@@ -1,7 +1,7 @@
 """What runs on a node of a Ray cluster: an actor that holds devices of the node and starts agents.
 
-It lives on when whoever has made it is gone, as jobs outlive the service. It ends by itself: told to leave, or
-not asked anything for a while, it waits for the last agent, and ends. Ray frees the devices then.
+It lives on when whoever has made it is gone, as jobs outlive the service. It ends by itself: told to leave,
+or not asked anything for a while, it waits for the last agent, and ends. Ray frees the devices then.
 """
 
 import asyncio
@@ -22,8 +22,8 @@ INTERVAL = 0.5
 """Seconds between two looks whether it is time to end."""
 
 HOLD_TIMEOUT = 5.0
-"""Seconds that Ray has to reserve a device. One that is not there is asked for no longer: the autoscaler would
-bring a node for it."""
+"""Seconds that Ray has to reserve a device. One that is not there is asked for no longer: the autoscaler
+would bring a node for it."""
 
 LAST_WORDS = 4000
 """Characters of an agent's last words that are passed on."""

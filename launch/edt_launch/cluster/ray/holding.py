@@ -1,7 +1,7 @@
 """Which devices a pool holds of a Ray cluster, and how many more it asks for. Pure.
 
-A device is held before a job may have it, so that nobody else on the cluster is given it. Nothing is held that
-no job could use; what is held is kept for a while after its last use, as the next job often comes soon.
+A device is held before a job may have it, so that nobody else on the cluster is given it. Nothing is held
+that no job could use; what is held is kept for a while after its last use, as the next job often comes soon.
 """
 
 from collections import Counter
@@ -90,7 +90,7 @@ def decide(
 def _chosen(
     nodes: Iterable[Node], counts: Mapping[str, int], coming: Mapping[str, int], short: int
 ) -> dict[str, int]:
-    """How many of `short` devices to hold of which nodes: as few nodes as may be, those already in use first."""
+    """How many of `short` devices to hold of which nodes: of few nodes, of those already in use first."""
     hold: dict[str, int] = {}
     free = {node.id: node.free - coming.get(node.id, 0) for node in nodes}
     for id_ in sorted(free, key=lambda id_: (-counts.get(id_, 0), -free[id_], id_)):

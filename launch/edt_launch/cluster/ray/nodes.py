@@ -45,8 +45,8 @@ def kind_of(listed: Iterable[Mapping[str, Any]], possible: Iterable[str] = ()) -
 def names_of(known: Mapping[str, str], listed: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """The host names of the nodes that are alive, by their ids; `known` nodes keep theirs.
 
-    The name given to ``ray start --node-name``, else the machine's. The second node of a name, which is on the
-    same machine, has the beginning of its id behind it.
+    The name given to ``ray start --node-name``, else the machine's. The second node of a name, which is on
+    the same machine, has the beginning of its id behind it.
     """
     alive = {node["NodeID"]: node for node in listed if node["Alive"]}
     names = {id_: name for id_, name in known.items() if id_ in alive}
