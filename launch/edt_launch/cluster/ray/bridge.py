@@ -334,7 +334,7 @@ def _checked(address: str) -> str:
     """
     from ray._private.services import canonicalize_bootstrap_address
 
-    found = canonicalize_bootstrap_address(address)
+    found: str | None = canonicalize_bootstrap_address(address)
     if found is None:
         raise ConnectionError("no address")
     host, _, port = found.rpartition(":")

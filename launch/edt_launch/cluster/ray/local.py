@@ -1,0 +1,78 @@
+"""A Ray cluster of several nodes on this machine, to try things: ``python -m edt_launch.cluster.ray.local 3``.
+
+It hears on standard input: ``add NAME``, ``remove NAME``, ``kill NAME``; it ends with it. Each answer is a line.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+QUICK = {
+    "RAY_health_check_period_ms": "500",
+    "RAY_health_check_timeout_ms": "1000",
+    "RAY_health_check_failure_threshold": "2",
+    "RAY_health_check_initial_delay_ms": "500",
+    "RAY_raylet_start_wait_time_s": "120",
+}
+"""Ray notices within about a second that a node is gone, instead of half a minute; and has time to start."""
+
+
+class LocalCluster:
+    """Nodes called n1, n2, ... with `cpus` slots each; the first one is the head."""
+
+    def __init__(self, nodes: int, cpus: int, folder: str) -> None:
+        os.environ.update({**QUICK, "RAY_TMPDIR": folder})
+        from ray.cluster_utils import Cluster
+
+        self._cpus = cpus
+        self._nodes: dict[str, Any] = {}
+        head = {"num_cpus": cpus, "node_name": "n1", "include_dashboard": False}
+        self._cluster = Cluster(initialize_head=True, head_node_args=head)
+        for number in range(2, nodes + 1):
+            self.add(f"n{number}")
+
+    @property
+    def address(self) -> str:
+        """What ``--ray`` is given."""
+        return str(self._cluster.address)
+
+    def add(self, name: str) -> None:
+        """Start a node."""
+        self._nodes[name] = self._cluster.add_node(num_cpus=self._cpus, node_name=name)
+
+    def remove(self, name: str) -> None:
+        """End a node, which may say so."""
+        self._cluster.remove_node(self._nodes.pop(name), allow_graceful=True)
+
+    def kill(self, name: str) -> None:
+        """Kill a node's processes: those of Ray, not what they have started."""
+        self._cluster.remove_node(self._nodes.pop(name), allow_graceful=False)
+
+    def close(self) -> None:
+        """End all nodes."""
+        self._cluster.shutdown()
+
+
+def main() -> None:
+    """Run a cluster until standard input ends."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("nodes", type=int)
+    parser.add_argument("--cpus", type=int, default=1)
+    parser.add_argument("--folder", required=True, help="short: sockets are in it")
+    options = parser.parse_args()
+    cluster = LocalCluster(options.nodes, options.cpus, options.folder)
+    try:
+        print(cluster.address, flush=True)
+        for line in sys.stdin:
+            command, _, name = line.strip().partition(" ")
+            call: Callable[[str], None] = getattr(cluster, command)
+            call(name)
+            print(line.strip(), flush=True)
+    finally:
+        cluster.close()
+
+
+if __name__ == "__main__":
+    main()
