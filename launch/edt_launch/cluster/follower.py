@@ -193,7 +193,7 @@ class SourceFollower(AllocationSource):
         self._interval = interval
         self._news: tuple[HostSlots, ...] | str | None = None
         """Hosts, or what is wrong; None once that is known."""
-        self._usage: tuple[Used, int] = frozenset(), 0
+        self._usage: tuple[Used, int] = frozenset(), limits.max_np
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="edt-hosts", daemon=True)

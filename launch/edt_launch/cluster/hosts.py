@@ -28,6 +28,9 @@ class HostOptions:
         slots: slots of this machine, without GPUs.
         script: a host-discovery script.
         slots_per_host: of hosts for which the script prints no number.
+        ray: address of a Ray cluster.
+        slots_at_most: of that cluster.
+        pool: name of the pool of `edt serve`; None for a job of its own.
     """
 
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -36,6 +39,9 @@ class HostOptions:
     slots: int | None = None
     script: Path | None = None
     slots_per_host: int | None = None
+    ray: str | None = None
+    slots_at_most: int | None = None
+    pool: str | None = None
 
 
 class HostSource(ABC):

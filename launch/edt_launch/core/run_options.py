@@ -43,6 +43,13 @@ class RunOptions:
     slots_per_host: Annotated[
         int | None, Option(min=1, help="Of hosts for which the script prints no number of slots.")
     ] = None
+    ray: Annotated[
+        str | None,
+        Option(metavar="ADDRESS", help="Run on the nodes of this Ray cluster, HEAD:PORT or auto."),
+    ] = None
+    ray_pool: Annotated[
+        str | None, Option(hidden=True, help="The pool that holds the devices of the allocation.")
+    ] = None
     output_dir: Annotated[
         Path | None, Option(help="Logs, events, checkpoints: a new folder in runs, or one to go on in.")
     ] = None

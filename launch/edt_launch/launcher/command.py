@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from edt_launch.cluster.hosts import HostOptions
+from edt_launch.cluster.hosts import HostOptions, HostSource
+from edt_launch.cluster.ray.source import Ray as RaySource
 from edt_launch.core import current_directory, environments
 from edt_launch.core.command_line import taking
 from edt_launch.core.errors import EdtLaunchError, ExitCode, UsageError
@@ -21,6 +22,8 @@ from edt_launch.launcher import job
 from edt_launch.launcher.plan import Outcome, Plan, allocation_of, announcement, limits_of, source_of
 from edt_launch.launcher.program import Program
 from edt_launch.launcher.programs import kinds
+from edt_launch.launcher.transports.ray import Ray
+from edt_launch.launcher.transports.transport import Transport
 from edt_launch.launcher.view.view import make_view
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -71,6 +74,8 @@ def _run(read: Callable[[], tuple[Program, list[str], RunOptions]]) -> None:
             options.hostfile,
             script=options.host_discovery_script,
             slots_per_host=options.slots_per_host,
+            ray=options.ray if options.ray_pool is None else None,
+            slots_at_most=options.max_np,
         )
         source = source_of(where, options.allocation)
         limits = limits_of(options.min_np, options.max_np, source, options.allocation, where)
@@ -83,6 +88,7 @@ def _run(read: Callable[[], tuple[Program, list[str], RunOptions]]) -> None:
             follow=options.allocation.absolute() if options.allocation else None,
             source=source if source is not None and source.may_change else None,
             options=options,
+            transports=_transports(options, source),
         )
         if text := announcement(source, where):
             typer.echo(text, err=True)
@@ -93,6 +99,14 @@ def _run(read: Callable[[], tuple[Program, list[str], RunOptions]]) -> None:
     if outcome.message:
         typer.echo(outcome.message, err=True)
     raise typer.Exit(outcome.exit_code)
+
+
+def _transports(options: RunOptions, source: HostSource | None) -> tuple[Transport, ...]:
+    """Transports that a job's hosts need not name."""
+    if isinstance(source, RaySource):
+        return (Ray(source.connection),)
+    found = Ray.detect(options, os.environ)
+    return () if found is None else (found,)
 
 
 def main() -> None:

@@ -62,17 +62,19 @@ class Supervision:
 @contextlib.contextmanager
 def supervised(job: Job) -> Iterator[Supervision]:
     """Look after a job; in the end its view shows the last of it, and its logs are complete."""
-    hosts = HostChecker(interface=job.plan.options.network_interface)
+    plan = job.plan
+    hosts = HostChecker(interface=plan.options.network_interface)
     with (
-        contextlib.closing(JobMonitor(job.plan, job.view, job.log)) as monitor,
+        contextlib.closing(JobMonitor(plan, job.view, job.log)) as monitor,
         contextlib.closing(
-            Transports(job.plan.options, os.environ, hosts.is_remote, job.plan.transports)
+            Transports(plan.options, os.environ, hosts.is_remote, plan.transports)
         ) as transports,
         contextlib.closing(
-            Allocations(job.plan, monitor.note, lambda host: transports.problem(host) or hosts(host.host))
+            Allocations(plan, monitor.note, lambda host: transports.problem(host) or hosts(host.host))
         ) as allocations,
     ):
-        runs = JobRuns(job.plan.paths.job_run, monitor.message)
+        hosts.given = transports.address
+        runs = JobRuns(plan.paths.job_run, monitor.message)
         yield Supervision(monitor, allocations, hosts, transports, job.listen, runs)
 
 

@@ -61,6 +61,7 @@ def source_of(options: HostOptions, allocation: Path | None) -> HostSource | Non
         "--hostfile": options.hostfile,
         "--allocation": allocation,
         "--host-discovery-script": options.script,
+        "--ray": options.ray,
     }
     named = [option for option, value in given.items() if value is not None]
     if len(named) > 1:
@@ -72,7 +73,7 @@ def source_of(options: HostOptions, allocation: Path | None) -> HostSource | Non
 
 def announcement(source: HostSource | None, options: HostOptions) -> str:
     """What to tell a user who has named no hosts, and gets others than this machine; else empty."""
-    is_named = any((options.hosts, options.hostfile, options.script))
+    is_named = any((options.hosts, options.hostfile, options.script, options.ray))
     if source is None or source.oversubscribes or is_named:
         return ""
     hosts = source.hosts()

@@ -189,6 +189,7 @@ def test_a_source_is_told_what_is_used_and_what_could_be() -> None:
     following.next(A)
     following.follower.close()
     assert following.source.told == [
+        ("demand", 4),  # it has nothing yet
         *(("reserve", "a", "0"), ("reserve", "c", "3", "5"), ("demand", 2)),
         ("release", "c", "5"),
         *(("release", "a", "0"), ("release", "c", "3"), ("demand", 0), ("close",)),

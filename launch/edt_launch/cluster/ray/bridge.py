@@ -75,13 +75,14 @@ class Bridge:
     """A connection to a cluster.
 
     Args:
+        out: descriptor that messages are written to.
         pool: whose devices these are: holders are found again by it.
         holds_devices: whether to hold devices, or to start agents only.
         most: devices to hold at most; None for any number.
         is_kept: whether devices stay held when this process ends.
     """
 
-    def __init__(self, pool: str, *, holds_devices: bool, most: int | None, is_kept: bool) -> None:
+    def __init__(self, out: int, pool: str, *, holds_devices: bool, most: int | None, is_kept: bool) -> None:
         import ray
 
         self._ray = ray
@@ -103,9 +104,9 @@ class Bridge:
         self._want = Want(0)
         self._memory = Memory()
         self._request = 0
+        self._reason = ""
         self._said = b""
-        self._out = os.dup(1)
-        os.dup2(2, 1)  # Ray prints
+        self._out = out
 
     def run(self) -> None:
         """Serve until standard input ends."""
@@ -123,7 +124,7 @@ class Bridge:
                     self._look()
                     if self._holds_devices:
                         self._hold(now)
-                        self._tell_picture()
+                    self._tell_picture()
         self._end()
 
     # What is asked for.
@@ -353,8 +354,11 @@ def main() -> None:
     parser.add_argument("--holds-devices", action="store_true")
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
-    out = os.dup(1)
-    os.dup2(2, 1)
+    out, own_words = os.dup(1), os.dup(2)
+    with open(os.devnull, "wb") as nothing:  # Ray prints, also what is no news to anybody
+        os.dup2(nothing.fileno(), 1)
+        os.dup2(nothing.fileno(), 2)
+    sys.stderr = os.fdopen(own_words, "w", buffering=1)
     try:
         import ray
     except ImportError:
@@ -372,10 +376,8 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001 - of Ray's many kinds; all of them are told
         os.write(out, messages.write(Failed(explain(options.address, error))))
         return
-    os.dup2(out, 1)
-    os.close(out)
     bridge = Bridge(
-        options.pool, holds_devices=options.holds_devices, most=options.most, is_kept=options.keep
+        out, options.pool, holds_devices=options.holds_devices, most=options.most, is_kept=options.keep
     )
     bridge.run()
 

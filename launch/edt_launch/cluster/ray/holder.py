@@ -28,7 +28,7 @@ would bring a node for it."""
 LAST_WORDS = 4000
 """Characters of an agent's last words that are passed on."""
 
-AGENT = (sys.executable, "-P", "-m", "edt_launch.agent")
+AGENT = (sys.executable, "-P", "-m", "edt_launch.agent.dial_back")
 
 RAYS_OWN = frozenset(
     # For Ray's workers, which an agent is not. A device's worker is told its device by its agent.
@@ -61,7 +61,6 @@ class Holder:
         """Placement groups, by the device that each holds."""
         self._agents: set[asyncio.subprocess.Process] = set()
         self._starting = 0
-        self._is_leaving = False
         self._asked_at = time.monotonic()
         self._watching: asyncio.Task[None] | None = None
 
@@ -106,7 +105,12 @@ class Holder:
 
     async def leave(self) -> None:
         """End, and give all devices back, as soon as no agent runs."""
-        self._is_leaving = True
+        import ray
+
+        self._asked_at = float("inf")
+        while not self._is_idle:
+            await asyncio.sleep(INTERVAL)
+        ray.actor.exit_actor()
 
     async def start(self, words: Sequence[str], text: str) -> tuple[int, str]:
         """Run an agent to its end; returns its exit code and what it said last.
@@ -128,6 +132,8 @@ class Holder:
                 start_new_session=True,
             )
             self._agents.add(process)
+            with contextlib.suppress(PermissionError, ProcessLookupError):
+                os.setpriority(os.PRIO_PROCESS, process.pid, 0)  # Ray's own workers run at 15
         finally:
             self._starting -= 1
         try:
@@ -145,6 +151,10 @@ class Holder:
             self._agents.discard(process)
             self._ask()
 
+    @property
+    def _is_idle(self) -> bool:
+        return not self._agents and not self._starting
+
     def _ask(self) -> None:
         self._asked_at = time.monotonic()
         if self._watching is None:
@@ -153,9 +163,8 @@ class Holder:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(INTERVAL)
-            is_orphaned = time.monotonic() - self._asked_at > ORPHANED
-            if (self._is_leaving or is_orphaned) and not self._agents and not self._starting:
-                os.kill(os.getpid(), signal.SIGKILL)  # an actor has no other way to end by itself here
+            if time.monotonic() - self._asked_at > ORPHANED and self._is_idle:
+                os.kill(os.getpid(), signal.SIGKILL)  # only who was called may end an actor in good order
 
 
 async def _number_of(group: Any) -> str:

@@ -1,6 +1,7 @@
-"""A Ray cluster of several nodes on this machine, to try things: ``python -m edt_launch.cluster.ray.local 3``.
+"""A Ray cluster of several nodes on this machine: ``python -m edt_launch.cluster.ray.local 3``.
 
-It hears on standard input: ``add NAME``, ``remove NAME``, ``kill NAME``; it ends with it. Each answer is a line.
+It hears on standard input ``add NAME``, ``remove NAME``, ``kill NAME``, and ends with it. Each answer is a
+line.
 """
 
 import argparse
@@ -15,23 +16,25 @@ QUICK = {
     "RAY_health_check_failure_threshold": "2",
     "RAY_health_check_initial_delay_ms": "500",
     "RAY_raylet_start_wait_time_s": "120",
+    "RAY_enable_worker_prestart": "0",
+    "RAY_worker_niceness": "0",
 }
 """Ray notices within about a second that a node is gone, instead of half a minute; and has time to start."""
 
 
 class LocalCluster:
-    """Nodes called n1, n2, ... with `cpus` slots each; the first one is the head."""
+    """Nodes called `prefix` and their number, with `cpus` slots each; the first one is the head."""
 
-    def __init__(self, nodes: int, cpus: int, folder: str) -> None:
+    def __init__(self, nodes: int, cpus: int, folder: str, prefix: str = "n") -> None:
         os.environ.update({**QUICK, "RAY_TMPDIR": folder})
         from ray.cluster_utils import Cluster
 
         self._cpus = cpus
         self._nodes: dict[str, Any] = {}
-        head = {"num_cpus": cpus, "node_name": "n1", "include_dashboard": False}
+        head = {"num_cpus": cpus, "node_name": f"{prefix}1", "include_dashboard": False}
         self._cluster = Cluster(initialize_head=True, head_node_args=head)
         for number in range(2, nodes + 1):
-            self.add(f"n{number}")
+            self.add(f"{prefix}{number}")
 
     @property
     def address(self) -> str:
@@ -61,15 +64,16 @@ def main() -> None:
     parser.add_argument("nodes", type=int)
     parser.add_argument("--cpus", type=int, default=1)
     parser.add_argument("--folder", required=True, help="short: sockets are in it")
+    parser.add_argument("--prefix", default="n")
     options = parser.parse_args()
-    cluster = LocalCluster(options.nodes, options.cpus, options.folder)
+    cluster = LocalCluster(options.nodes, options.cpus, options.folder, options.prefix)
     try:
-        print(cluster.address, flush=True)
+        print(f"edt: {cluster.address}", flush=True)
         for line in sys.stdin:
             command, _, name = line.strip().partition(" ")
             call: Callable[[str], None] = getattr(cluster, command)
             call(name)
-            print(line.strip(), flush=True)
+            print(f"edt: {line.strip()}", flush=True)
     finally:
         cluster.close()
 

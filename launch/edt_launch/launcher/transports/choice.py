@@ -61,7 +61,7 @@ class Transports:
 
     def of(self, host: str) -> Transport:
         """The transport of a host."""
-        if name := self._named.get(host):
+        if name := self._name(host):
             return self._get(name)
         if not self._is_remote(host):
             return self._get(Child.name)
@@ -69,8 +69,21 @@ class Transports:
 
     def is_remote(self, host: str) -> bool:
         """Whether a host is another machine, or an agent's that was not started here."""
-        name = self._named.get(host)
+        name = self._name(host)
         return self._is_remote(host) if name is None else self._get(name).is_remote
+
+    def _name(self, host: str) -> str | None:
+        """The name of the transport that a host names, or that knows it."""
+        if host not in self._named:
+            knows = (name for name, made in [*self._made.items()] if made.address(host) is not None)
+            if (name := next(knows, None)) is not None:
+                self._named[host] = name
+        return self._named.get(host)
+
+    def address(self, host: str) -> str | None:
+        """The address of a host that a transport knows, else None."""
+        known = (transport.address(host) for transport in [*self._made.values()])
+        return next(filter(None, known), None)
 
     def close(self) -> None:
         """The job has ended."""

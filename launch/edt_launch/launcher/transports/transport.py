@@ -114,5 +114,9 @@ class Transport(ABC):
         """What messages call the connection to a host."""
         return f"{self.name} to {host}"
 
+    def address(self, host: str) -> str | None:
+        """The address of a host, if the transport knows it; else its name is looked up."""
+        return None
+
     def close(self) -> None:  # noqa: B027 - most keep nothing
         """The job has ended, and all connections with it."""
