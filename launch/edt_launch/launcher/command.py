@@ -5,13 +5,14 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from edt_launch.cluster.hosts import HostOptions, HostSource
-from edt_launch.cluster.ray.source import Ray as RaySource
+from edt_launch.cluster.hosts import HostOptions
+from edt_launch.cluster.ray.source import Ray as RayCluster
 from edt_launch.core import current_directory, environments
 from edt_launch.core.command_line import taking
 from edt_launch.core.errors import EdtLaunchError, ExitCode, UsageError
@@ -22,15 +23,17 @@ from edt_launch.launcher import job
 from edt_launch.launcher.plan import Outcome, Plan, allocation_of, announcement, limits_of, source_of
 from edt_launch.launcher.program import Program
 from edt_launch.launcher.programs import kinds
+from edt_launch.launcher.transports.choice import option_groups
 from edt_launch.launcher.transports.ray import Ray
-from edt_launch.launcher.transports.transport import Transport
 from edt_launch.launcher.view.view import make_view
+
+GROUPS = option_groups()
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 @app.command(context_settings={"allow_interspersed_args": False})
-@taking(RunOptions, *(kind.options for kind in kinds.kinds()))
+@taking(RunOptions, *GROUPS, *(kind.options for kind in kinds.kinds()))
 def launch(
     program: Annotated[
         list[str], typer.Argument(metavar="SCRIPT.PY [ARGS]", help="A Python script or a command.")
@@ -44,7 +47,9 @@ def launch(
     3 it could not start, 4 a mistake in edt-launch itself, 5 paused by SIGUSR1, 129, 130, 143 ended by
     SIGHUP, Ctrl-C, SIGTERM.
     """
-    _run(lambda: (kinds.read(program, options, own), program, options))
+    groups, its_own = own[: len(GROUPS)], own[len(GROUPS) :]
+    whole = replace(options, groups=groups)
+    _run(lambda: (kinds.read(program, whole, its_own), program, whole))
 
 
 def launch_as(name: str, words: list[str]) -> None:
@@ -68,15 +73,7 @@ def _run(read: Callable[[], tuple[Program, list[str], RunOptions]]) -> None:
     try:
         chosen, program, options = read()
         options = chosen.options(options)
-        where = HostOptions(
-            os.environ,
-            options.hosts,
-            options.hostfile,
-            script=options.host_discovery_script,
-            slots_per_host=options.slots_per_host,
-            ray=options.ray if options.ray_pool is None else None,
-            slots_at_most=options.max_np,
-        )
+        where = HostOptions(os.environ, options.groups)
         source = source_of(where, options.allocation)
         limits = limits_of(options.min_np, options.max_np, source, options.allocation, where)
         limits = chosen.bounds(limits)
@@ -88,7 +85,7 @@ def _run(read: Callable[[], tuple[Program, list[str], RunOptions]]) -> None:
             follow=options.allocation.absolute() if options.allocation else None,
             source=source if source is not None and source.may_change else None,
             options=options,
-            transports=_transports(options, source),
+            transports=(Ray(source.connection),) if isinstance(source, RayCluster) else (),
         )
         if text := announcement(source, where):
             typer.echo(text, err=True)
@@ -99,14 +96,6 @@ def _run(read: Callable[[], tuple[Program, list[str], RunOptions]]) -> None:
     if outcome.message:
         typer.echo(outcome.message, err=True)
     raise typer.Exit(outcome.exit_code)
-
-
-def _transports(options: RunOptions, source: HostSource | None) -> tuple[Transport, ...]:
-    """Transports that a job's hosts need not name."""
-    if isinstance(source, RaySource):
-        return (Ray(source.connection),)
-    found = Ray.detect(options, os.environ)
-    return () if found is None else (found,)
 
 
 def main() -> None:

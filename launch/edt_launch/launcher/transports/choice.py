@@ -3,17 +3,26 @@
 import threading
 from collections.abc import Callable, Iterable, Mapping
 
+from edt_launch.cluster import sources
 from edt_launch.cluster.allocation import HostSlots
+from edt_launch.core.command_line import NoOptions
 from edt_launch.core.errors import UsageError
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.transports.child import Child
+from edt_launch.launcher.transports.ray import Ray
 from edt_launch.launcher.transports.ssh import Ssh
 from edt_launch.launcher.transports.transport import Transport
 
-TRANSPORTS: tuple[type[Transport], ...] = (Ssh,)
-"""Those of other hosts. A host that names none has the first one that detects itself and need not be named; ssh
-always does.
+TRANSPORTS: tuple[type[Transport], ...] = (Ray, Ssh)
+"""Those of other hosts. A host that names none has the first one that detects itself and need not be named;
+ssh always does.
 """
+
+
+def option_groups() -> tuple[type, ...]:
+    """The options that sources of hosts and transports have declared, a dataclass for each that has some."""
+    declared = (kind.options for kind in TRANSPORTS if kind.options is not NoOptions)
+    return tuple(dict.fromkeys((*sources.groups(), *declared)))
 
 
 class Transports:
@@ -43,7 +52,7 @@ class Transports:
     def problem(self, host: HostSlots) -> str | None:
         """What is wrong with the transport that a host names; None if it can be used."""
         try:
-            self._get(host.transport or Child.name)
+            self._get(host.transport or (self._options.transport or Child.name))
         except UsageError as error:
             return f"host {host.host!r}: {error}"
         return None
@@ -65,7 +74,7 @@ class Transports:
             return self._get(name)
         if not self._is_remote(host):
             return self._get(Child.name)
-        return self._get("")
+        return self._get(self._options.transport or "")
 
     def is_remote(self, host: str) -> bool:
         """Whether a host is another machine, or an agent's that was not started here."""

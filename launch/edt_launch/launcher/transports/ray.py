@@ -4,15 +4,18 @@ from collections.abc import Mapping
 from typing import ClassVar, Self
 
 from edt_launch.cluster.ray.connection import Connection, Options
+from edt_launch.cluster.ray.source import TRANSPORT, RayOptions
 from edt_launch.core.errors import SourceError, StartError
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.transports.dial_back import DialBack
 
 
 class Ray(DialBack):
-    """Has Ray start the agents that dial back. `connection` is that of the source of hosts, if there is one."""
+    """Has Ray start the agents that dial back; `connection` may be that of the source of hosts."""
 
-    name: ClassVar[str] = "ray"
+    name: ClassVar[str] = TRANSPORT
+    options: ClassVar[type] = RayOptions
+    by_name_only: ClassVar[bool] = True
 
     def __init__(self, connection: Connection) -> None:
         super().__init__()
@@ -20,10 +23,12 @@ class Ray(DialBack):
 
     @classmethod
     def detect(cls, options: RunOptions, environment: Mapping[str, str]) -> Self | None:
-        """That of a job whose devices a pool holds."""
-        if options.ray is None or options.ray_pool is None:
+        """That of a job whose devices somebody else holds."""
+        given = options.of(RayOptions)
+        if given.ray is None:
             return None
-        return cls(Connection(Options(options.ray, options.ray_pool, holds_devices=False, is_kept=True)))
+        pool = given.ray_pool or "agents"
+        return cls(Connection(Options(given.ray, pool, holds_devices=False, is_kept=True)))
 
     def start(self, host: str) -> None:  # noqa: D102
         ended = self._connection.run_agent(host, (host,), f"{self.invitation.text}\n")

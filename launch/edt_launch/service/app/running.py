@@ -91,7 +91,7 @@ def run(settings: Settings) -> None:
             sole, store = _store(settings, stack)
             ensure_administrator(store, home, time.time())
             machines = Machines()
-            inventory = _inventory(settings, store, bus, machines)
+            inventory = stack.enter_context(contextlib.closing(_inventory(settings, store, bus, machines)))
             tls = _tls(settings)
             listening = stack.enter_context(listening_socket(settings))
             url, own_url = urls(settings, listening.getsockname()[1])
@@ -107,6 +107,9 @@ def run(settings: Settings) -> None:
             stack.callback(setattr, tempfile, "tempdir", None)
             _greet(url, store, home.token)
 
+        def wanted(demand: int) -> None:
+            inventory.demand = demand
+
         def look() -> None:
             inventory.refresh()
             sole.hold()
@@ -116,7 +119,7 @@ def run(settings: Settings) -> None:
         }
         parts = {
             "edt-searches": searches.Controller(context, trials).run,
-            "edt-loop": lambda: loop.run(settings, store, bus, context.stop),
+            "edt-loop": lambda: loop.run(settings, store, bus, context.stop, told=wanted),
             "edt-inventory": lambda: repeat(look, INTERVAL, context.stop),
             "edt-retention": lambda: repeat(
                 lambda: retention.prune(context), retention.INTERVAL, context.stop
@@ -151,7 +154,7 @@ def _store(settings: Settings, stack: contextlib.ExitStack) -> tuple[SoleUser, S
 
 
 def _inventory(settings: Settings, store: Store, bus: Bus, machines: Machines) -> Inventory:
-    source = choose(HostOptions(os.environ, hostfile=settings.hostfile, slots=settings.slots))
+    source = choose(HostOptions(os.environ, settings.groups))
     log.info("devices", source=source.name)
     inventory = Inventory(source, store, bus, time.time, machines)
     inventory.refresh()
