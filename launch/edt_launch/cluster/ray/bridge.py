@@ -32,6 +32,9 @@ INTERVAL = 0.5
 LOOK_INTERVAL = 10.0
 """Seconds between two questions to a holder, see `holder.ORPHANED`."""
 
+FIND_TIMEOUT = 10.0
+"""Seconds that holders have to say what they hold when a pool begins."""
+
 LEAVE_TIMEOUT = 2.0
 """Seconds that holders have at the end to hear that they are to leave."""
 
@@ -188,6 +191,9 @@ class Bridge:
             if self._name(node) in known:
                 self._holder(node)
                 self._ask_what_is_held(node.id)
+        if calls := list(self._pending):  # until they have answered, nobody is to think that nothing is held
+            self._ray.wait(calls, num_returns=len(calls), timeout=FIND_TIMEOUT)
+            self._collect()
 
     def _name(self, node: Node) -> str:
         return f"{self._pool}:{node.name}"
