@@ -65,10 +65,18 @@ def explain(address: str, error: Exception) -> str:
             f"--ray {address}: the cluster wants a token: set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or "
             f"RAY_AUTH_TOKEN_PATH to the cluster's token"
         )
+    if "://" in address:
+        return (
+            f"--ray {address}: name the cluster's head itself, as in head:6379, on one of the cluster's nodes"
+        )
     if isinstance(error, ConnectionError) and address == "auto":
         return (
             "--ray auto: no Ray cluster runs on this machine: start one with 'ray start --head', or with "
             "'edt up --ray 3' to try it"
+        )
+    if isinstance(error, OSError):
+        return (
+            f"--ray {address}: nothing answers there ({error}): is the cluster up, and this one of its nodes?"
         )
     first = next(iter(text.splitlines()), "")
     return f"--ray {address}: {type(error).__name__}: {first}: run this on a node of the cluster that is up"
@@ -341,6 +349,8 @@ def _checked(address: str) -> str:
     """
     from ray._private.services import canonicalize_bootstrap_address
 
+    if "://" in address:
+        raise OSError("an address of Ray's client")
     found: str | None = canonicalize_bootstrap_address(address)
     if found is None:
         raise ConnectionError("no address")

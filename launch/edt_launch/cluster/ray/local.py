@@ -6,9 +6,12 @@ line.
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
+
+COMMANDS = ("add", "remove", "kill")
 
 QUICK = {
     "RAY_health_check_period_ms": "500",
@@ -66,14 +69,24 @@ def main() -> None:
     parser.add_argument("--folder", required=True, help="short: sockets are in it")
     parser.add_argument("--prefix", default="n")
     options = parser.parse_args()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     cluster = LocalCluster(options.nodes, options.cpus, options.folder, options.prefix)
     try:
         print(f"edt: {cluster.address}", flush=True)
         for line in sys.stdin:
             command, _, name = line.strip().partition(" ")
-            call: Callable[[str], None] = getattr(cluster, command)
-            call(name)
-            print(f"edt: {line.strip()}", flush=True)
+            if command not in COMMANDS or not name:
+                print(f"edt: expected one of {', '.join(COMMANDS)}, and a name", flush=True)
+                continue
+            try:
+                call: Callable[[str], None] = getattr(cluster, command)
+                call(name)
+                print(f"edt: {line.strip()}: done", flush=True)
+            except KeyError:
+                print(f"edt: there is no node {name!r}; the first one is the head, which stays", flush=True)
+    except KeyboardInterrupt:
+        pass
     finally:
         cluster.close()
 

@@ -94,6 +94,9 @@ class Ray(HostSource):
         has = self._shown if self._bridge.is_kept else len(self._used)
         self.connection.want(has + slots if slots else len(self._used), sorted(self._used))
 
+    def waiting(self) -> str:  # noqa: D102
+        return self.connection.picture().reason
+
     def close(self) -> None:
         """Give back what is held."""
         self.connection.close()

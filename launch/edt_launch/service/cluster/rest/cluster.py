@@ -32,9 +32,10 @@ HostName = Annotated[str, Path(max_length=255, pattern=f"^{HOST}$", description=
 @router.get("/cluster", response_model=cluster_schemas.Cluster)
 def cluster(context: ContextDep, user: CurrentUser) -> Any:
     """The machines, and how their devices are used."""
-    return views.cluster(
+    shown = views.cluster(
         context.store.hosts.all(), context.store.jobs.holders(), context.store.jobs.suspended()
     )
+    return {**shown, "waiting": context.machines.waiting}
 
 
 @router.get("/hosts", response_model=cluster_schemas.HostsNow)
