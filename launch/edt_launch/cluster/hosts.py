@@ -85,6 +85,10 @@ class HostSource(ABC):
     def demand(self, slots: int) -> None:  # noqa: B027 - most cannot get more hosts
         """Jobs could use so many slots more than `hosts` shows; said whenever the number changes."""
 
+    def waiting(self) -> str:
+        """What the source is waiting for to meet the demand, in words; empty if it is not."""
+        return ""
+
     def close(self) -> None:  # noqa: B027
         """Nobody needs its hosts any more."""
 

@@ -88,6 +88,7 @@ class Inventory:
         try:
             self._usage.tell(in_use, self.demand)
             listed = usable(self._source.hosts(), str(self._source))
+            waiting = self._source.waiting()
         except Exception as error:
             if str(error) != self._trouble:
                 trace = None if isinstance(error, SourceError) else error
@@ -95,7 +96,7 @@ class Inventory:
             self._trouble = str(error)
             return
         self._trouble = ""
-        self._machines.heard = self._clock()
+        self._machines.heard, self._machines.waiting = self._clock(), waiting
         changed = changes(self._store.hosts.all(), listed, self._source.name, self._clock())
         if changed:
             self._store.hosts.put(changed)

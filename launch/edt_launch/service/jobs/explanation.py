@@ -15,10 +15,15 @@ SHOWN_DEVICES = 4
 """Devices that a line names."""
 
 
-def explain(job: JobRecord, start: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What decides about its size, and when it starts (`upcoming.begins`); the same in a few lines."""
+def explain(job: JobRecord, start: Mapping[str, Any] | None = None, waiting: str = "") -> dict[str, Any]:
+    """What decides about its size, and when it starts (`upcoming.begins`); the same in a few lines.
+
+    `waiting` is what the source of hosts is waiting for.
+    """
     answer = _explain(job)
     told = [f"It {start['text']}."] if start else []
+    if waiting and job.size < job.max and _apart(job) is None:
+        told = [f"The pool is {waiting}.", *told]
     return answer | {"lines": [*answer["lines"], *told], "start": start}
 
 

@@ -118,7 +118,8 @@ async def explained(context: Context, user: UserRecord, job: JobRecord) -> dict[
     if not may(user, job):
         job = replace(job, failure=None)
     waits = job.state is State.QUEUED and job.wanted is Wanted.RUN
-    return explain(job, begins(job.id, await upcoming(context)) if waits else None)
+    start = begins(job.id, await upcoming(context)) if waits else None
+    return explain(job, start, context.machines.waiting)
 
 
 def wanting(job: JobRecord, wanted: Wanted) -> JobRecord:
