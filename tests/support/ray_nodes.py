@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 
@@ -38,13 +39,27 @@ class RayNodes:
         """End the processes of a node as if its power had failed; agents may survive them."""
         return self._do("kill", number)
 
-    def agents(self) -> list[psutil.Process]:
-        """The processes by which nodes take part in jobs."""
+    def drain(self, number: int) -> None:
+        """Tell Ray that a node is about to be preempted."""
+        find = (
+            "import ray, sys; ray.init(sys.argv[1], log_to_driver=False)\n"
+            "print(*(node['NodeID'] for node in ray.nodes() if node['NodeName'] == sys.argv[2]))"
+        )
+        words = [sys.executable, "-c", find, self.address, self.name(number)]
+        node = subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+        notice = "--reason=DRAIN_NODE_REASON_PREEMPTION", "--reason-message=spot"
+        command = [Path(sys.executable).parent / "ray", "drain-node", "--address", self.address]
+        command += ["--node-id", node, *notice, "--deadline-remaining-seconds=600"]
+        subprocess.run(command, check=True, capture_output=True)
+
+    def agents(self, number: int | None = None) -> list[psutil.Process]:
+        """The processes by which nodes take part in jobs, or one of them does."""
+        prefix = self._prefix if number is None else self.name(number)
         found = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
                 words = process.cmdline()
-                if "edt_launch.agent.dial_back" in words and words[-1].startswith(self._prefix):
+                if "edt_launch.agent.dial_back" in words and words[-1].startswith(prefix):
                     found.append(process)
         return found
 
