@@ -17,7 +17,7 @@ PROGRAM = """
 import sys, types
 from edt_launch.service.app import running
 loop = types.ModuleType("idle_loop")
-loop.run = lambda settings, store, bus, stop: stop.wait()
+loop.run = lambda settings, store, bus, stop, told: stop.wait()
 sys.modules["idle_loop"] = loop
 running.LOOP = "idle_loop"
 from edt_launch.cli.main import main
