@@ -14,12 +14,8 @@ import typer
 
 from edt_launch.cluster import ranks
 from edt_launch.cluster.hosts import HostOptions, HostSource
-<<<<<<< HEAD
-from edt_launch.cluster.ranks import RankHosts
-from edt_launch.cluster.slurm_job import PREEMPTION, SlurmJob
-=======
 from edt_launch.cluster.ranks import Rank, RankHosts
->>>>>>> main
+from edt_launch.cluster.slurm_job import PREEMPTION, SlurmJob
 from edt_launch.core import current_directory, environments
 from edt_launch.core.command_line import taking
 from edt_launch.core.errors import EdtLaunchError, ExitCode, UsageError
@@ -82,16 +78,10 @@ def _run(read: Callable[[], tuple[Program, list[str], RunOptions]]) -> None:
         options = chosen.options(options)
         slurm = SlurmJob.detect(os.environ) if options.allocation is None else None
         with contextlib.ExitStack() as stack:
-<<<<<<< HEAD
             signals = stack.enter_context(job.received_signals(PREEMPTION if slurm is not None else ()))
-            if options.under_mpi:
-                outcome = _run_rank(chosen, program, options, signals, stack)
-=======
-            signals = stack.enter_context(job.received_signals())
             rank = ranks.rank_of(os.environ) if options.under_mpi else chosen.rank(options, os.environ)
             if rank is not None:
                 outcome = _run_rank(rank, chosen, program, options, signals, stack)
->>>>>>> main
             else:
                 where = HostOptions(os.environ, options.groups)
                 source = source_of(where, options.allocation, options.transport)
