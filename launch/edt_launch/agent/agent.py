@@ -124,6 +124,8 @@ class Agent:
                 self._prober.begin(order)
             case protocol.Taken(size):
                 self._printing.taken(size)
+            case protocol.Close():
+                self._take(workers.Closed())
 
     def _set_up(self, setup: protocol.Setup) -> None:
         self._setup = setup

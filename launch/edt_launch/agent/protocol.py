@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar, get_args, get_origin
 
 from edt_launch.core.lines import LineSplitter
 
-VERSION = 4
+VERSION = 5
 """Of these messages; launcher and agent must have the same."""
 
 MAX_LINE = 2**26
@@ -99,6 +99,11 @@ class Taken:
     """So many more bytes of output have been dealt with; there is room for as many again."""
 
     size: int
+
+
+@dataclass(frozen=True)
+class Close:
+    """As the end of the launcher's stream, for connections whose streams end together."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +215,18 @@ class Swept:
     count: int
 
 
-Order = Setup | Start | Terminate | Kill | Reserve | Listen | Probe | Renew | Taken
+@dataclass(frozen=True)
+class Left:
+    """The agent's process has ended; sent for it by the process that connects it over a network.
+
+    `last_words` are the last lines that it has written to standard error.
+    """
+
+    exit_code: int
+    last_words: tuple[str, ...]
+
+
+Order = Setup | Start | Terminate | Kill | Reserve | Listen | Probe | Renew | Taken | Close
 """Messages to an agent."""
 
 Report = (
@@ -225,6 +241,7 @@ Report = (
     | Output
     | Exited
     | Swept
+    | Left
 )
 """Messages from an agent."""
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from edt_launch.cluster.allocation import Allocation, HostSlots, parse, read
 from edt_launch.cluster.hosts import HostSource, cap, unbound, usable
+from edt_launch.cluster.usage import Usage, Used
 from edt_launch.core.errors import AllocationError, SourceError
 
-CheckHost = Callable[[str], str | None]
+CheckHost = Callable[[HostSlots], str | None]
 """What is wrong with a host, in words; None if it can be used."""
 
 INTERVAL = 1.0
@@ -20,6 +21,9 @@ INTERVAL = 1.0
 
 MAX_REJECTIONS = 20
 """Distinct rejections that are reported until an allocation is accepted again."""
+
+CLOSE_TIMEOUT = 2.0
+"""Seconds that a source has at the end to give back what it holds."""
 
 REREAD_INTERVAL = 1.0
 """Seconds after which the content is compared even if the file looks untouched."""
@@ -76,7 +80,7 @@ def accept(previous: Allocation | None, text: str, limits: Limits, check_host: C
 
 
 def _problem(hosts: Iterable[HostSlots], check_host: CheckHost) -> str | None:
-    return next(filter(None, (check_host(host.host) for host in hosts if host.slots)), None)
+    return next(filter(None, (check_host(host) for host in hosts if host.slots)), None)
 
 
 class AllocationSource:
@@ -95,6 +99,9 @@ class AllocationSource:
     def poll(self, now: float) -> Verdict:
         """What has not been reported yet, or None. `now` is in seconds of a monotonic clock."""
         raise NotImplementedError
+
+    def use(self, devices: Used, demand: int) -> None:
+        """The job has these devices, and could use so many slots more than there are."""
 
     def close(self) -> None:
         """Nobody asks any more."""
@@ -170,10 +177,19 @@ def _changed(path: Path) -> float | None:
     return max(status.st_mtime, status.st_ctime)
 
 
+@dataclass(frozen=True)
+class _Found:
+    """Hosts that can be used, and what is wrong with the others."""
+
+    hosts: tuple[HostSlots, ...]
+    problems: tuple[str, ...]
+
+
 class SourceFollower(AllocationSource):
     """Asks a source again and again, in a thread of its own, as it may take its time.
 
-    Slots beyond `limits.max_np` are left out. `interval` is in seconds, from one answer to the next question.
+    Slots beyond `limits.max_np` are left out, and so are hosts that cannot be used yet: a new pod has a name
+    before it has an address. `interval` is in seconds, from one answer to the next question.
     """
 
     def __init__(
@@ -184,8 +200,10 @@ class SourceFollower(AllocationSource):
         self._limits = limits
         self._check_host = check_host
         self._interval = interval
-        self._news: tuple[HostSlots, ...] | str | None = None
+        self._unusable: frozenset[str] = frozenset()
+        self._news: _Found | str | None = None
         """Hosts, or what is wrong; None once that is known."""
+        self._usage: tuple[Used, int] = frozenset(), limits.max_np
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="edt-hosts", daemon=True)
@@ -199,32 +217,60 @@ class SourceFollower(AllocationSource):
             return None
         if isinstance(news, str):
             return self._judge(Rejected(news))
-        hosts = cap(map(unbound, usable(news, str(self._source))), self._limits.max_np)
+        hosts = cap(map(unbound, news.hosts), self._limits.max_np)
         if self.allocation is not None and set(hosts) == set(self.allocation.hosts):
             return self._judge(None)
         slots = sum(host.slots for host in hosts)
         if slots < self._limits.min_np:
             least = f"fewer than --min-np {self._limits.min_np}"
-            return self._judge(Rejected(f"{self._source} shows {slots} slots, {least}"))
-        if (problem := _problem(hosts, self._check_host)) is not None:
-            return self._judge(Rejected(problem))
+            reason = "; ".join((f"{self._source} shows {slots} slots, {least}", *news.problems))
+            return self._judge(Rejected(reason))
         generation = 1 if self.allocation is None else self.allocation.generation + 1
         return self._judge(Accepted(Allocation(generation, hosts), changed=time.time()))
 
+    def use(self, devices: Used, demand: int) -> None:
+        """Have the source told so with its next question."""
+        with self._lock:
+            self._usage = devices, demand
+
     def close(self) -> None:
-        """Ask no more. A question under way is left to its time limit."""
+        """Ask no more. A question under way is left to its time limit, and the source is closed after it."""
         self._stopped.set()
+        self._thread.join(CLOSE_TIMEOUT)
 
     def _serve(self) -> None:
+        usage = Usage(self._source)
         while not self._stopped.is_set():
-            news: tuple[HostSlots, ...] | str
-            try:
-                news = self._source.hosts()
-            except SourceError as error:
-                news = str(error)
-            except Exception as error:
-                log.warning("%s failed", self._source, exc_info=error)
-                news = f"{self._source} failed: {type(error).__name__}: {error}"
-            with self._lock:
-                self._news = news
+            self._ask(usage)
             self._stopped.wait(self._interval)
+        try:
+            usage.close()
+        except Exception as error:
+            log.warning("%s cannot be closed", self._source, exc_info=error)
+
+    def _ask(self, usage: Usage) -> None:
+        with self._lock:
+            now_used, demand = self._usage
+        news: _Found | str
+        try:
+            usage.tell(now_used, demand)
+            news = self._usable(self._source.hosts())
+        except SourceError as error:
+            news = str(error)
+        except Exception as error:
+            log.warning("%s failed", self._source, exc_info=error)
+            news = f"{self._source} failed: {type(error).__name__}: {error}"
+        with self._lock:
+            self._news = news
+
+    def _usable(self, hosts: Iterable[HostSlots]) -> "_Found":
+        """Check each host, here in the thread, as a resolver may take its time."""
+        checked = [
+            (host, self._check_host(host) if host.slots else None)
+            for host in usable(hosts, str(self._source))
+        ]
+        problems = frozenset(problem for _, problem in checked if problem is not None)
+        for problem in sorted(problems - self._unusable):
+            log.warning("%s: %s; left out until it can be used", self._source, problem)
+        self._unusable = problems
+        return _Found(tuple(host for host, problem in checked if problem is None), tuple(sorted(problems)))

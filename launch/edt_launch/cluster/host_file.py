@@ -7,11 +7,13 @@ import os
 import re
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
-from edt_launch.cluster.allocation import DEVICE, HOST, HostSlots
+from typer import Option
+
+from edt_launch.cluster.allocation import DEVICE, HOST, TRANSPORT, HostSlots
 from edt_launch.cluster.hosts import HostOptions, HostSource, leave_out
 from edt_launch.core.errors import HostsError, SourceError
 from edt_launch.core.text_files import decoded
@@ -21,10 +23,20 @@ MAX_BYTES = 2**24
 
 
 @dataclass(frozen=True)
+class HostListOptions:
+    """The option of `HostList`."""
+
+    hosts: Annotated[
+        str | None, Option("-H", "--hosts", metavar="HOST:SLOTS,...", help="Run on these hosts.")
+    ] = None
+
+
+@dataclass(frozen=True)
 class HostList(HostSource):
     """The value of `-H`; a host without a number has one slot."""
 
     name: ClassVar[str] = "host list"
+    options: ClassVar[type] = HostListOptions
     text: str
 
     def __str__(self) -> str:
@@ -32,10 +44,21 @@ class HostList(HostSource):
 
     @classmethod
     def detect(cls, options: HostOptions) -> Self | None:  # noqa: D102
-        return None if options.hosts is None else cls(options.hosts)
+        text = options.of(HostListOptions).hosts
+        return None if text is None else cls(text)
 
     def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
         return _unique((f"{self}", _slots(f"{self}", *_split(part))) for part in self.text.split(","))
+
+
+@dataclass(frozen=True)
+class HostFileOptions:
+    """The option of `HostFile`."""
+
+    hostfile: Annotated[
+        Path | None,
+        Option(help="Run on the hosts of this file: 'host slots=N' or 'host devices=a,b' a line."),
+    ] = None
 
 
 @dataclass
@@ -43,6 +66,7 @@ class HostFile(HostSource):
     """A host file, read again whenever it has changed."""
 
     name: ClassVar[str] = "host file"
+    options: ClassVar[type] = HostFileOptions
     path: Path
     _read: tuple[object, tuple[HostSlots, ...]] | None = field(default=None, repr=False)
 
@@ -51,9 +75,10 @@ class HostFile(HostSource):
 
     @classmethod
     def detect(cls, options: HostOptions) -> Self | None:  # noqa: D102
-        if options.hostfile is None:
+        path = options.of(HostFileOptions).hostfile
+        if path is None:
             return None
-        source = cls(options.hostfile)
+        source = cls(path)
         source.hosts()
         return source
 
@@ -107,12 +132,15 @@ def _line(where: str, content: str) -> HostSlots:
     # Open MPI's other keys (max_slots, port) limit nothing here.
     if ":" in words[0] or not named.keys() & {"slots", "devices"}:
         raise HostsError(where, content, "'host slots=N', 'host:N' or 'host devices=a,b'")
+    transport = named.get("transport", "")
+    if transport and not re.fullmatch(TRANSPORT, transport):
+        raise HostsError(where, transport, "the name of a transport, such as ssh")
     if "devices" not in named:
-        return _slots(where, words[0], named["slots"])
+        return replace(_slots(where, words[0], named["slots"]), transport=transport)
     devices = tuple(named["devices"].split(","))
     if not all(re.fullmatch(DEVICE, device) for device in devices) or len(set(devices)) < len(devices):
         raise HostsError(where, named["devices"], "names of devices, each once, with commas between")
-    return HostSlots(_slots(where, words[0], "1").host, len(devices), devices)
+    return HostSlots(_slots(where, words[0], "1").host, len(devices), devices, transport)
 
 
 def _split(part: str) -> tuple[str, str]:

@@ -4,51 +4,57 @@ import functools
 import logging
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeVar
 
 from edt_launch.cluster.allocation import DEVICE, HOST, HostSlots
+from edt_launch.core import command_line
+from edt_launch.core.command_line import NoOptions
 from edt_launch.core.errors import SHOWN
 
 LOCAL = "localhost"
 
 log = logging.getLogger(__name__)
 
+_T = TypeVar("_T")
+
 _NO_DEVICE = "cpu"
 
 
 @dataclass(frozen=True)
 class HostOptions:
-    """What sources are detected from.
-
-    Attributes:
-        hosts: value of `-H`.
-        slots: slots of this machine, without GPUs.
-        script: a host-discovery script.
-        slots_per_host: of hosts for which the script prints no number.
-    """
+    """What sources are detected from: the environment, and the options that they have declared."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
-    hosts: str | None = None
-    hostfile: Path | None = None
-    slots: int | None = None
-    script: Path | None = None
-    slots_per_host: int | None = None
+    groups: tuple[object, ...] = ()
+
+    def of(self, group: type[_T]) -> _T:
+        """The options of a source."""
+        return command_line.of(self.groups, group)
 
 
 class HostSource(ABC):
     """Knows hosts and their devices. `str` gives what messages call it.
 
+    Of a source that may change, and of every one of the service, all methods but `detect` are called from one
+    thread, which may wait.
+
     Attributes:
         name: of its kind, as `edt hosts --json` has it.
+        options: a dataclass of those that it has, declared as in `core.run_options`. They are options of
+            `edt-launch` and `edt serve`, and settings of the service. It is asked for with the first one.
+        transport: how jobs of the service reach its hosts that are not this machine; empty for ssh.
         may_change: whether a running job of `edt-launch` follows what it says. `edt serve` always does.
+        may_grow: whether there may be more hosts later, so that a job of `edt-launch` needs an upper bound.
         oversubscribes: whether a job of `edt-launch` may have more workers on the one host than it has slots.
     """
 
     name: ClassVar[str]
+    options: ClassVar[type] = NoOptions
+    transport: ClassVar[str] = ""
     may_change: ClassVar[bool] = False
+    may_grow: ClassVar[bool] = False
     oversubscribes: ClassVar[bool] = False
 
     @classmethod
@@ -64,9 +70,23 @@ class HostSource(ABC):
     def hosts(self) -> tuple[HostSlots, ...]:
         """The hosts there are now; may be called about once a second.
 
+        What it shows can be used at once: an engine shows the devices that it holds for us.
+
         Raises:
             SourceError: nobody knows; what was known before goes on to count.
         """
+
+    def reserve(self, host: str, devices: Sequence[str]) -> None:  # noqa: B027 - most hold nothing
+        """Jobs have these devices of a host, too, from now on. Slots without devices are numbered from 0."""
+
+    def release(self, host: str, devices: Sequence[str]) -> None:  # noqa: B027
+        """No job has these devices of a host any more."""
+
+    def demand(self, slots: int) -> None:  # noqa: B027 - most cannot get more hosts
+        """Jobs could use so many slots more than `hosts` shows; said whenever the number changes."""
+
+    def close(self) -> None:  # noqa: B027
+        """Nobody needs its hosts any more."""
 
 
 def usable(hosts: Iterable[HostSlots], where: str) -> tuple[HostSlots, ...]:
@@ -113,7 +133,7 @@ def unbound(host: HostSlots) -> HostSlots:
 def spread(host: HostSlots, count: int) -> HostSlots:
     """So many slots on a host, with a device each if it has enough of them."""
     has_enough = host.devices is not None and len(host.devices) >= count
-    return HostSlots(host.host, count, host.devices[:count] if host.devices and has_enough else None)
+    return replace(host, slots=count, devices=host.devices[:count] if host.devices and has_enough else None)
 
 
 def cap(hosts: Iterable[HostSlots], most: int) -> tuple[HostSlots, ...]:
@@ -123,5 +143,5 @@ def cap(hosts: Iterable[HostSlots], most: int) -> tuple[HostSlots, ...]:
         slots = min(host.slots, left)
         left -= slots
         if slots:
-            capped.append(HostSlots(host.host, slots, host.devices and host.devices[:slots]))
+            capped.append(replace(host, slots=slots, devices=host.devices and host.devices[:slots]))
     return tuple(capped)

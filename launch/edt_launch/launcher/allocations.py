@@ -4,9 +4,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from edt_launch.cluster.allocation import Allocation, render
-from edt_launch.cluster.follower import Accepted, AllocationSource, Follower, Rejected, SourceFollower
+from edt_launch.cluster.follower import (
+    Accepted,
+    AllocationSource,
+    CheckHost,
+    Follower,
+    Rejected,
+    SourceFollower,
+)
 from edt_launch.cluster.hosts import cap
-from edt_launch.cluster.network import HostChecker
+from edt_launch.cluster.usage import used
 from edt_launch.core import events
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import UsageError
@@ -17,7 +24,7 @@ from edt_launch.launcher.plan import Plan
 class Allocations:
     """The allocation in force, of which others may read a copy. `note` takes the events of its changes."""
 
-    def __init__(self, plan: Plan, note: Callable[[events.Event], None], checker: HostChecker) -> None:
+    def __init__(self, plan: Plan, note: Callable[[events.Event], None], checker: CheckHost) -> None:
         self._path = plan.paths.allocation
         self._note = note
         self._checker = checker
@@ -29,6 +36,8 @@ class Allocations:
         self._latest = None if plan.allocation is None else Accepted(plan.allocation)
         self._most = plan.limits.max_np
         self._failed_to_apply: int | None = None
+        self._running: set[tuple[int, str, str]] = set()
+        """Workers that are not known to be gone, with host and device, or slot."""
         self.current: Allocation | None = None
         """The one in force; None before the first."""
 
@@ -47,6 +56,23 @@ class Allocations:
         if most != self._most:
             self._most = most
             self._note(stamped(events.Usable(most)))
+
+    def observe(self, event: events.Event) -> None:
+        """Take note of workers that come and go: what one uses is in use until it is gone."""
+        match event:
+            case events.Started(worker, host, slot, device):
+                self._running.add((worker, host, device or str(slot)))
+            case events.Released(worker):
+                self._running = {each for each in self._running if each[0] != worker}
+            case _:
+                return
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._follower is not None and self.current is not None:
+            running = {(host, device) for _, host, device in self._running}
+            demand = max(0, self._most - self.current.slots)
+            self._follower.use(used(self.current.hosts) | running, demand)
 
     def follow(self, now: float) -> None:
         """Look at the file, and put in force what is new.
@@ -67,7 +93,7 @@ class Allocations:
         if allocation == self.current:
             return
         if self.current is None:
-            problems = (self._checker(host.host) for host in slots if host.slots)
+            problems = (self._checker(host) for host in slots if host.slots)
             if problem := next(filter(None, problems), None):
                 raise UsageError(problem)
             self._apply(allocation, None)
@@ -91,5 +117,6 @@ class Allocations:
         write_atomically(self._path, render(allocation))
         is_first, self.current = self.current is None, allocation
         hosts = tuple(events.AllocatedHost(host.host, host.slots, host.devices) for host in allocation.hosts)
+        self._tell()
         event = events.AllocationAccepted(allocation.generation, allocation.slots, hosts, is_first, changed)
         self._note(stamped(event))

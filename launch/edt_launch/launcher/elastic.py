@@ -12,7 +12,7 @@ from pathlib import Path
 from edt_launch.agent.processes import number
 from edt_launch.agent.protocol import Setup
 from edt_launch.cluster.allocation import Allocation
-from edt_launch.cluster.network import HostChecker
+from edt_launch.cluster.network import HostChecker, resolve
 from edt_launch.core import events
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import ExitCode, StartTimeoutError
@@ -22,7 +22,6 @@ from edt_launch.core.run_dir import RunDir
 from edt_launch.launcher import checkpoints, restarts
 from edt_launch.launcher.allocations import Allocations
 from edt_launch.launcher.cause import cause_of
-from edt_launch.launcher.connectors.choice import choose
 from edt_launch.launcher.driver import Settings
 from edt_launch.launcher.environment import environment
 from edt_launch.launcher.horovodrun.command import DISCOVER
@@ -31,8 +30,9 @@ from edt_launch.launcher.job_runs import JobRuns
 from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.program import Job, Workers
 from edt_launch.launcher.run import TICK, LeftBehind, Run, Tick
-from edt_launch.launcher.run_summary import describe, how_it_ended
+from edt_launch.launcher.run_summary import describe, describe_exits, how_it_ended
 from edt_launch.launcher.termination import GRACE, Ending, Listen, Step, signal_name
+from edt_launch.launcher.transports.choice import Transports
 from edt_launch.launcher.view.output import KEPT_LINES, Line
 from edt_launch.membership import members
 from edt_launch.membership.policy import POLICIES
@@ -52,6 +52,7 @@ class Supervision:
     monitor: JobMonitor
     allocations: Allocations
     hosts: HostChecker
+    transports: Transports
     listen: Listen
     runs: JobRuns
     given_up: dict[int, Worker] = field(default_factory=dict)
@@ -61,14 +62,24 @@ class Supervision:
 @contextlib.contextmanager
 def supervised(job: Job) -> Iterator[Supervision]:
     """Look after a job; in the end its view shows the last of it, and its logs are complete."""
-    hosts = HostChecker(interface=job.plan.options.network_interface)
+
+    def address(host: str) -> str | None:
+        known = (transport.address(host) for transport in job.plan.transports)
+        return next(filter(None, known), None) or resolve(host)
+
+    hosts = HostChecker(address, interface=job.plan.options.network_interface)
+    check = hosts if job.plan.source is None else hosts.check_anew
     with (
         contextlib.closing(JobMonitor(job.plan, job.view, job.log)) as monitor,
-        contextlib.closing(Allocations(job.plan, monitor.note, hosts)) as allocations,
+        contextlib.closing(
+            Transports(job.plan.options, os.environ, hosts.is_remote, job.plan.transports)
+        ) as transports,
+        contextlib.closing(
+            Allocations(job.plan, monitor.note, lambda host: transports.problem(host) or check(host.host))
+        ) as allocations,
     ):
-        yield Supervision(
-            monitor, allocations, hosts, job.listen, JobRuns(job.plan.paths.job_run, monitor.message)
-        )
+        runs = JobRuns(job.plan.paths.job_run, monitor.message)
+        yield Supervision(monitor, allocations, hosts, transports, job.listen, runs)
 
 
 def run(job: Job, workers: Workers) -> Outcome:
@@ -95,6 +106,7 @@ class Elastic:
         self._monitor = supervision.monitor
         self._allocations = supervision.allocations
         self._hosts = supervision.hosts
+        self._transports = supervision.transports
         self._take_signals = supervision.listen
         self._runs = supervision.runs
         self._given_up = supervision.given_up
@@ -168,7 +180,7 @@ class Elastic:
     def _decide(self) -> restarts.Restart | restarts.Stop:
         run = self._monitor.run
         first = run.failures.first(self._monitor.logs.last_lines) if run.is_fatal else None
-        is_lost = first is not None and restarts.is_loss(first, self._hosts.is_remote(first.host))
+        is_lost = first is not None and restarts.is_loss(first, self._transports.is_remote(first.host))
         return restarts.decide(run, self.ending, first, is_lost, self._restarts, self._max_restarts)
 
     def _run_once(self) -> None:
@@ -176,12 +188,11 @@ class Elastic:
         assert self._allocations.current is not None
         named = [host.host for host in self._allocations.current.hosts if host.slots]
         interface = self._hosts.interface_towards(named)
-        connector = choose(plan.options, os.environ)
         self.ending = Ending()
         monitor.begin_run()
         with (
             watching(plan.follow) as watch,
-            Run(*self._how(), plan.paths.log, self._hosts, connector, watch) as run,
+            Run(*self._how(), plan.paths.log, self._transports, watch) as run,
         ):
             monitor.note(stamped(events.Launched(tuple(self._workers.command), os.getpid(), interface)))
             self._applied = self._allocations.current
@@ -190,6 +201,7 @@ class Elastic:
                 match happening:
                     case events.Event():
                         monitor.note(happening)
+                        self._allocations.observe(happening)
                         if isinstance(happening, events.Finished):
                             self.ending = self.ending.finished(time.monotonic())
                     case Line():
@@ -283,7 +295,9 @@ class Elastic:
             return Outcome(ExitCode.LEFT, f"edt-launch: all workers have left; {how}")
         logs, run, status = self._monitor.logs, self._monitor.run, self._monitor.status
         if status.exit_code == 0:
-            return Outcome(ExitCode.SUCCESS, self._failing_slots())
+            early = run.early_exits
+            exited = f"edt-launch: {describe_exits(early, self._log_of(early[0]))}" if early else ""
+            return Outcome(ExitCode.SUCCESS, "\n".join(filter(None, [self._failing_slots(), exited])))
         log = self._plan.paths.own_log
         if not run.has_started and not self._restarts:
             reason = status.reason or "it was not wanted any more"

@@ -6,10 +6,13 @@ from pathlib import Path
 from edt_launch.cluster.allocation import Allocation, HostSlots, parse, read
 from edt_launch.cluster.follower import Limits
 from edt_launch.cluster.hosts import HostOptions, HostSource, cap, spread, unbound
-from edt_launch.cluster.sources import THIS_MACHINE, choose
+from edt_launch.cluster.local import Slots
+from edt_launch.cluster.sources import SOURCES, THIS_MACHINE, choose, groups
+from edt_launch.core.command_line import named
 from edt_launch.core.errors import AllocationError, ExitCode, UsageError
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
+from edt_launch.launcher.transports.transport import Transport
 
 
 @dataclass(frozen=True)
@@ -19,13 +22,15 @@ class Plan:
     limits: Limits
     paths: RunDir
     allocation: Allocation | None = None
-    """Hosts that never change; None to follow a file or a source."""
+    """The hosts at first; None to have them from a file or a source, too."""
     follow: Path | None = None
     """The allocation file to follow."""
     source: HostSource | None = None
     """The source of hosts to follow."""
     options: RunOptions = field(default_factory=RunOptions)
     """Those that count as they are given."""
+    transports: tuple[Transport, ...] = ()
+    """Transports that are there already; the job closes them."""
     checkpoint_dir: Path | None = None
     """The folder of its checkpoints; None for that of the output directory."""
 
@@ -47,30 +52,34 @@ class Outcome:
     worker_exit_code: int | None = None
 
 
-def source_of(options: HostOptions, allocation: Path | None) -> HostSource | None:
+def source_of(
+    options: HostOptions, allocation: Path | None, transport: str | None = None
+) -> HostSource | None:
     """The source of a job's hosts; None if it follows an allocation file.
+
+    The file may name hosts of a source whose `transport` leads to them: its options are the transport's then.
 
     Raises:
         UsageError: options exclude one another, or what they name cannot be used.
     """
-    given = {
-        "-H": options.hosts,
-        "--hostfile": options.hostfile,
-        "--allocation": allocation,
-        "--host-discovery-script": options.script,
-    }
-    named = [option for option, value in given.items() if value is not None]
+    named = named_sources(options, None if allocation is None else transport)
+    if allocation is not None:
+        named.append("--allocation")
     if len(named) > 1:
         raise UsageError(f"{' and '.join(named)} exclude one another: give one of them")
-    if options.slots_per_host is not None and options.script is None:
-        raise UsageError("--slots-per-host is for --host-discovery-script: give that, too")
     return None if allocation is not None else choose(options)
+
+
+def named_sources(options: HostOptions, transport: str | None = None) -> list[str]:
+    """The options that ask for a source of hosts, but for those whose hosts are reached by this transport."""
+    others = {kind.options for kind in SOURCES if transport and kind.transport == transport}
+    given = (named(options.of(group)) for group in groups() if group not in others)
+    return [names[0] for names in given if names]
 
 
 def announcement(source: HostSource | None, options: HostOptions) -> str:
     """What to tell a user who has named no hosts, and gets others than this machine; else empty."""
-    is_named = any((options.hosts, options.hostfile, options.script))
-    if source is None or source.oversubscribes or is_named:
+    if source is None or source.oversubscribes or named_sources(options):
         return ""
     hosts = source.hosts()
     slots = sum(host.slots for host in hosts)
@@ -91,7 +100,7 @@ def limits_of(
     """
     if max_np is not None:
         default = f"--max-np {max_np}"
-    elif source is not None and source.may_change:
+    elif source is not None and source.may_grow:
         raise UsageError(f"{source}: give --max-np, too, as more hosts may come at any time")
     elif source is not None and not source.oversubscribes:
         max_np = _slots(source)
@@ -105,16 +114,18 @@ def limits_of(
 
 
 def allocation_of(source: HostSource | None, limits: Limits, slots_here: int) -> Allocation | None:
-    """What a job has whose hosts do not change; None for others.
+    """What a job has at first; None if it follows a file, or a source that may show more hosts later.
 
     This machine has `slots_here` if no hosts are named.
 
     Raises:
         UsageError: the hosts have too few slots.
     """
-    if source is None or source.may_change:
+    if source is None or source.may_grow:
         return None
-    hosts: tuple[HostSlots, ...] = tuple(map(unbound, source.hosts()))
+    hosts: tuple[HostSlots, ...] = source.hosts()
+    if not isinstance(source, Slots):  # whose workers are to see no GPU
+        hosts = tuple(map(unbound, hosts))
     if source.oversubscribes:
         hosts = (spread(hosts[0], slots_here),)
     allocation = Allocation(1, cap(hosts, limits.max_np))

@@ -22,6 +22,7 @@ from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher import agents, driver, job, termination
 from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.programs.script import NOT_ELASTIC, Script
+from edt_launch.launcher.transports import child
 from no_files import KINDS, put
 from recorder import Recorder
 from started import gone, started
@@ -198,7 +199,7 @@ def test_workers_that_start_leave_on_sigusr1_and_the_job_can_go_on(run, paths):
 
 
 def test_who_runs_the_job_and_how_it_ended_is_written_down(run, paths, monkeypatch):
-    monkeypatch.setattr(agents, "AGENT", (sys.executable, "-c", "import no_such_module"))
+    monkeypatch.setattr(child, "AGENT", (sys.executable, "-c", "import no_such_module"))
     with pytest.raises(StartError):
         run("success")
     launcher = json.loads(paths.launcher.read_text())
@@ -242,6 +243,16 @@ def test_a_real_signal(paths):
         launcher.send_signal(signal.SIGTERM)
         assert launcher.wait() == ExitCode.TERMINATED
     assert all(map(gone, pids))
+
+
+def test_signals_of_a_preemption_pause_the_job():
+    before = signal.getsignal(signal.SIGUSR2)
+    with job.received_signals({signal.SIGTERM, signal.SIGUSR2}) as received:
+        for number in (signal.SIGUSR2, signal.SIGTERM, signal.SIGINT):
+            signal.raise_signal(number)
+    assert received == [signal.SIGUSR1, signal.SIGUSR1, signal.SIGINT]
+    assert received.preempted_by == signal.SIGTERM
+    assert signal.getsignal(signal.SIGUSR2) == before
 
 
 def test_nothing_outlives_a_killed_launcher(paths):

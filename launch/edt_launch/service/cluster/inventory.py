@@ -7,6 +7,7 @@ import structlog
 
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.hosts import HostSource, usable
+from edt_launch.cluster.usage import Usage, Used
 from edt_launch.core.errors import SourceError
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.cluster.machines import Machines
@@ -38,7 +39,10 @@ def changes(
 
 
 class Inventory:
-    """Looks at a source of hosts, each time that `refresh` is called; `clock` gives unix time."""
+    """Looks at a source of hosts, each time that `refresh` is called; `clock` gives unix time.
+
+    It tells the source which devices jobs have, and how many more they could use.
+    """
 
     def __init__(
         self,
@@ -54,10 +58,35 @@ class Inventory:
         self._bus = bus
         self._clock = clock
         self._trouble = ""
+        self._usage = Usage(source)
+        self._used: tuple[int, Used] = -1, frozenset()
+        self.demand = 0
+        """Slots that jobs could use besides those that the source shows."""
+
+    def close(self) -> None:
+        """The source is not needed any more; jobs may go on on its hosts."""
+        self._source.close()
+
+    def _in_use(self) -> Used:
+        version = self._bus.version(Topic.JOBS)
+        if version != self._used[0]:
+            holders = self._store.jobs.holders()
+            self._used = (
+                version,
+                frozenset(
+                    (host, device)
+                    for holder in holders
+                    for host, devices in (*holder.held, *holder.leaving)
+                    for device in devices
+                ),
+            )
+        return self._used[1]
 
     def refresh(self) -> None:
         """Look once. What the source cannot tell stays as it was; that is logged once."""
+        in_use = self._in_use()
         try:
+            self._usage.tell(in_use, self.demand)
             listed = usable(self._source.hosts(), str(self._source))
         except Exception as error:
             if str(error) != self._trouble:

@@ -8,7 +8,7 @@ from typing import Any
 
 from edt_launch.core.failure_text import Failure
 from edt_launch.service.files.series import LOSS
-from edt_launch.service.jobs.foreseen import sentences
+from edt_launch.service.jobs.forecast.foreseen import sentences
 from edt_launch.service.jobs.pages.views.job_tabs.monitor import Monitor
 from edt_launch.service.jobs.pages.views.jobs import JobRow
 from edt_launch.service.jobs.states import ENDED, State, Wanted
