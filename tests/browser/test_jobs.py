@@ -76,6 +76,7 @@ def test_a_session_that_was_ended_elsewhere_is_told(site: Site) -> None:
             other.goto("/account")
             other.get_by_role("button", name="Log off all others").click()
             page.get_by_role("link", name="log on again").wait_for()
+        page.locator("[name=job]").first.check()
         page.get_by_role("button", name="Apply").click()
         page.wait_for_url(lambda url: url.endswith("/logon?next=%2Fjobs"))
 

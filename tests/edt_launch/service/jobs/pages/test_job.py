@@ -82,6 +82,15 @@ def test_what_is_reported_is_a_table_and_a_file(world: World) -> None:
     ]
 
 
+def test_the_status_line_has_the_loss_of_the_table(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    world.store.jobs.record({job: {"loss": 0.75}})
+    world.files(job).output.events.write_text(PROGRESS.format(1, '{"loss": 0.5}'))
+    client = browser(world, "ann")
+    assert '<b data-field="loss">0.5</b>' in client.get(f"/jobs/{job}").text
+    assert '<b data-field="loss">0.75</b>' in client.get(f"/jobs/{job}?tab=size").text
+
+
 def test_a_log_is_searched_and_a_line_found_is_shown_among_its_neighbours(world: World) -> None:
     job = world.submit(world.ann)["id"]
     lines = [f"[0] line {number:05}" for number in range(5000)]

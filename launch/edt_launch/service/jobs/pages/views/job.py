@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from edt_launch.core.failure_text import Failure
+from edt_launch.service.files.series import LOSS
 from edt_launch.service.jobs.forecast.foreseen import sentences
+from edt_launch.service.jobs.pages.views.job_tabs.monitor import Monitor
 from edt_launch.service.jobs.pages.views.jobs import JobRow
 from edt_launch.service.jobs.states import ENDED, State, Wanted
 from edt_launch.service.web import wording
@@ -75,7 +77,7 @@ def job_view(job: Json, tab: str, body: object, crumbs: Sequence[Crumb], *, is_o
         head=JobRow.of(job),
         crumbs=crumbs,
         percent=100 * (job["step"] or 0) // job["total_steps"] if job["total_steps"] else None,
-        loss=wording.precise(job["loss"]),
+        loss=_loss(job, body),
         failure=_failure(job),
         times=[(label, job[name]) for label, name in times.items() if job[name]],
         details=_details(job),
@@ -91,6 +93,12 @@ def job_view(job: Json, tab: str, body: object, crumbs: Sequence[Crumb], *, is_o
         tab=tab,
         body=body,
     )
+
+
+def _loss(job: Json, body: object) -> str:
+    """The last loss; the same as in the monitor's table where that is shown."""
+    shown = [one.last for one in body.values if one.name == LOSS] if isinstance(body, Monitor) else []
+    return shown[0] if shown else wording.precise(job["loss"])
 
 
 def _failure(job: Json) -> Failure | None:
