@@ -1,5 +1,6 @@
 """Jobs over several hosts whose network and power fail: network namespaces, real ssh."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -77,3 +78,39 @@ def test_a_job_that_starts_on_one_host_goes_on_on_others_whose_cards_have_other_
         job.until_more_steps(3)
     assert job.end() == 0, job.stderr
     undisturbed.check(job)
+
+
+@pytest.fixture
+def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HostBed]:
+    """Hosts each of which has a disk of its own."""
+    missing = host_bed.missing()
+    if missing is not None:
+        pytest.skip(missing)
+    with host_bed.hosts(tmp_path, 4, disk=tmp_path / "disk") as hosts:
+        monkeypatch.setenv("PATH", hosts.variables()["PATH"])
+        yield hosts
+
+
+def test_hosts_without_a_shared_disk_get_the_code_and_the_newest_checkpoint_survives_its_host(
+    apart: HostBed, job: ElasticJob, undisturbed: Undisturbed, tmp_path: Path
+) -> None:
+    disk, seen = tmp_path / "disk", apart.disk_of("h0")
+    (seen / "code").mkdir()
+    shutil.copy(TRACED, seen / "code")
+    job.out = disk / "out"
+    job.allocate(1, "h1")
+    options = ("--checkpoint-interval", "0")
+    job.start(disk / "code" / TRACED.name, job.results, *SLOW, options=options, prefix=apart.on("h0", []))
+    job.out = seen / "out"
+    job.until(lambda: len(job.events("checkpointed")) >= 2)
+    apart.power_off("h1")
+    job.allocate(1, "h2")
+    job.until(lambda: job.events("restored"))
+    job.until_more_steps(5)
+    assert job.end() == 0, job.stderr
+    undisturbed.check_final(job.results)
+    last = job.events("checkpointed")[-1]
+    assert last["last"]
+    assert (apart.disk_of("h0") / Path(last["path"]).relative_to(disk) / "state.pt").is_file()
+    assert not list(apart.disk_of("h2").glob("cache/edt/jobs/*"))
+    assert job.survivors() == []

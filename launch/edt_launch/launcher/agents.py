@@ -8,10 +8,11 @@ import asyncio
 import contextlib
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,9 @@ from edt_launch.core.environments import own
 from edt_launch.core.errors import StartError
 from edt_launch.core.lines import LineSplitter
 from edt_launch.launcher.connectors.connector import AGENT, Connector
+from edt_launch.launcher.host_files import HostFiles
+from edt_launch.launcher.transfers import TransferError, Transfers
+from edt_messages.messages import Checkpointed
 from edt_messages.runs import RUN
 
 CHUNK = 2**16
@@ -73,6 +77,24 @@ class Lost:
 
 
 @dataclass(frozen=True)
+class CheckpointFetched:
+    """A worker's checkpoint is in `path`; that is None if `error` says why not, or if a newer one comes."""
+
+    worker: int
+    checkpointed: Checkpointed
+    path: Path | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class CheckpointPut:
+    """A worker has the newest checkpoint, if there is one; or `error` says why not."""
+
+    worker: int
+    error: str | None = None
+
+
+@dataclass(frozen=True)
 class AllEnded:
     """The last agent has ended, after `Agents.close`; or there was a mistake of ours."""
 
@@ -84,7 +106,7 @@ class HostEvent:
     """Something has happened on a host, whose name is empty for `AllEnded`."""
 
     host: str
-    happening: protocol.Report | AgentOutput | Lost | AllEnded
+    happening: protocol.Report | AgentOutput | Lost | CheckpointFetched | CheckpointPut | AllEnded
 
 
 class Agents:
@@ -93,6 +115,7 @@ class Agents:
     What differs from host to host is filled in in `setup`. `connector` starts the agents of remote hosts.
     `notify` is told of everything that happens, in the thread of the agents. An agent that does not answer
     for `timeout` seconds is killed. One on another host has a lease, and is given up after `SILENCE_LIMIT`.
+    A host that does not see the output directory gets `files`; None if all do.
     """
 
     _group: asyncio.TaskGroup
@@ -105,8 +128,10 @@ class Agents:
         connector: Connector,
         notify: Callable[[HostEvent], None],
         timeout: float = ANSWER_TIMEOUT,
+        files: HostFiles | None = None,
     ) -> None:
         self._setup = setup
+        self._files = files
         self._timeout = timeout
         self._logs = logs
         self._is_remote = is_remote
@@ -161,6 +186,9 @@ class Agents:
                 sweeps=self._setup.sweeps or host in self._known,
                 lease=protocol.LEASE if is_remote else None,
             )
+            if is_remote and self._files is not None:
+                output, nonce = str(self._files.output), self._files.nonce
+                setup = replace(setup, output=output, nonce=nonce, python=sys.executable)
             words = self._connector.command(host) if is_remote else AGENT
             self._known.add(host)
             marks = {name: setup.environment[name] for name in MARKS if name in setup.environment}
@@ -214,6 +242,19 @@ class Agents:
             if self._links:
                 self._loop.call_soon_threadsafe(self._begin_probe, number, dict(addresses))
 
+    def has_own_disk(self, host: str) -> bool:
+        """Whether a host has said that it does not see the output directory."""
+        link = self._links.get(host)
+        return link is not None and link.transfers.folder is not None
+
+    def fetch_checkpoint(self, host: str, worker: int, checkpointed: Checkpointed) -> None:
+        """Fetch a checkpoint that a worker has written; `CheckpointFetched` follows."""
+        self._transfer(host, worker, partial(self._fetch, checkpointed=checkpointed))
+
+    def put_checkpoint(self, host: str, worker: int, folder: str) -> None:
+        """Have the newest checkpoint in a folder of the host; `CheckpointPut` follows."""
+        self._transfer(host, worker, partial(self._put, folder=folder))
+
     def close(self) -> None:
         """Have every agent end everything that its workers have left, and itself."""
         with self._lock:
@@ -235,6 +276,13 @@ class Agents:
         with self._lock:
             if (link := self._links.get(host)) is not None:
                 self._loop.call_soon_threadsafe(link.put, order)
+
+    def _transfer(
+        self, host: str, worker: int, run: Callable[[str, "_Link", int], Coroutine[None, None, None]]
+    ) -> None:
+        with self._lock:
+            if (link := self._links.get(host)) is not None:
+                self._loop.call_soon_threadsafe(lambda: self._group.create_task(run(host, link, worker)))
 
     # The thread.
 
@@ -296,6 +344,7 @@ class Agents:
             exit_code = await link.ended(END_TIMEOUT)
             await asyncio.wait([listening], timeout=LAST_WORDS_GRACE)
             listening.cancel()
+        link.transfers.close(f"{host} is lost")
         with self._lock:
             del self._links[host]
         if exit_code or not self._is_closing:
@@ -311,6 +360,34 @@ class Agents:
             except protocol.ProtocolError as error:
                 self._refuse(host, link, f"the agent has sent {error}")
                 return
+
+    async def _send_code(self, host: str, link: "_Link") -> None:
+        """Send the program's files to a host that does not see them; then its workers may start."""
+        assert self._files is not None
+        try:
+            await self._files.send_code(link.transfers)
+        except TransferError as error:
+            self._refuse(host, link, f"{host} cannot get the program's files: {error}")
+        else:
+            link.greet()
+
+    async def _fetch(self, host: str, link: "_Link", worker: int, checkpointed: Checkpointed) -> None:
+        assert self._files is not None
+        path = error = None
+        try:
+            path = await self._files.fetch_checkpoint(link.transfers, checkpointed.path)
+        except TransferError as caught:
+            error = f"it cannot be fetched from {host}: {caught}"
+        self._notify(HostEvent(host, CheckpointFetched(worker, checkpointed, path, error)))
+
+    async def _put(self, host: str, link: "_Link", worker: int, folder: str) -> None:
+        assert self._files is not None
+        error = None
+        try:
+            await self._files.put_checkpoint(link.transfers, folder)
+        except TransferError as caught:
+            error = f"the checkpoint cannot be brought to {host}: {caught}"
+        self._notify(HostEvent(host, CheckpointPut(worker, error)))
 
     async def _watch(self, host: str, link: "_Link") -> None:
         """Give up an agent that does not answer: it is stopped, or its host is, or the way to it is cut."""
@@ -345,7 +422,14 @@ class Agents:
                 reason = f"edt_launch on {host} has {versions}: install the same on all hosts"
                 self._refuse(host, link, reason)
                 return
-            link.greet()
+            if report.folder is None:
+                link.greet()
+            else:
+                link.transfers.folder = report.folder
+                self._group.create_task(self._send_code(host, link))
+        elif isinstance(report, protocol.Want | protocol.Stored | protocol.Fetched):
+            link.move_file(report)
+            return
         elif isinstance(report, protocol.Heartbeat):
             link.write(protocol.Renew(report.sent_at))
             return
@@ -406,6 +490,7 @@ class _Link:
         """Seconds since anything has come from the agent, once it has said hello."""
         self.listening_at: int | None = None
         """The port at which it accepts connections of other agents; None if it does not yet."""
+        self.transfers = Transfers(self.write)
         self._waited = 0.0
         """Seconds without a hello, or without the port that it is to reserve."""
         self._port: int | None = None
@@ -439,6 +524,11 @@ class _Link:
         self.has_connected = True
         while self._waiting:
             self.write(self._waiting.pop(0))
+
+    def move_file(self, report: protocol.Want | protocol.Stored | protocol.Fetched) -> None:
+        """The agent has said something about a file; it is not late then."""
+        self._waited = 0.0
+        self.transfers.take(report)
 
     def with_port(self, link: "_Link", order: protocol.Start) -> None:
         """Start a worker over a link, with the port that this agent has reserved."""

@@ -5,6 +5,7 @@ import queue
 import sched
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 
@@ -18,7 +19,7 @@ from edt_launch.core.errors import StartError
 from edt_launch.core.event_log import stamped
 from edt_launch.core.reserved_variables import WORKER_TOKEN
 from edt_launch.launcher import reachability, watchdog
-from edt_launch.launcher.agents import Agents, HostEvent, Lost
+from edt_launch.launcher.agents import Agents, CheckpointFetched, CheckpointPut, HostEvent, Lost
 from edt_launch.launcher.connectors.connector import HOST_LOST
 from edt_launch.launcher.control import ControlServers
 from edt_launch.launcher.program import Workers
@@ -75,6 +76,9 @@ class Settings:
 _Queued = protocol.Event | watchdog.Heartbeat | HostEvent
 
 
+_HEARD = Hello | Probed | Warm | Started | ProcessEnded | Lost | CheckpointFetched | CheckpointPut
+
+
 class Driver:
     """Carries out what `membership` decides.
 
@@ -107,6 +111,8 @@ class Driver:
         self._hosts: dict[int, str] = {}
         """Where the workers run whose end has not been reported."""
         self._pids: dict[int, int] = {}
+        self._fetching: Counter[int] = Counter()
+        """Checkpoints that are being fetched, by the workers that have written them."""
         self.given_up = dict(settings.given_up)
         """Workers whose processes may be there still, those of earlier runs included."""
         self._to_end: set[int] = set()
@@ -121,7 +127,7 @@ class Driver:
 
     def notify(self, event: HostEvent) -> None:
         """Something has happened on a host; may be called from any thread."""
-        if isinstance(event.happening, Hello | Probed | Warm | Started | ProcessEnded | Lost):
+        if isinstance(event.happening, _HEARD):
             self._events.put(event)
 
     def run(self) -> None:
@@ -145,6 +151,10 @@ class Driver:
         match event:
             case watchdog.Heartbeat():
                 self._watch = watchdog.observe(now, self._watch, event)
+            case HostEvent(happening=CheckpointFetched() as fetched):
+                self._report_fetched(fetched)
+            case HostEvent(happening=CheckpointPut(worker, error)):
+                self._go_on_with(worker, error)
             case HostEvent():
                 self._take_report(now, event)
             case _:
@@ -204,6 +214,8 @@ class Driver:
                 self._pids[worker] = pid
             case ProcessEnded(worker, 0) if self._server.has_unread(worker):  # `Done` may be among it
                 self._timers.enter(READ_INTERVAL, 0, self._events.put, (event,))
+            case ProcessEnded(worker, 0) if self._fetching[worker]:  # its last checkpoint is still there
+                self._timers.enter(READ_INTERVAL, 0, self._events.put, (event,))
             case ProcessEnded(worker, exit_code):
                 self._end(now, worker, exit_code)
             case Lost() as lost:
@@ -251,6 +263,21 @@ class Driver:
         if lost.gone_after is not None and given_up:
             self._timers.enter(lost.gone_after, 0, self._release, (given_up,))
 
+    def _report_fetched(self, fetched: CheckpointFetched) -> None:
+        self._fetching[fetched.worker] -= 1
+        if fetched.error is not None:
+            self._report(events.CheckpointFailed(fetched.error))
+        elif fetched.path is not None:
+            self._report(events.Checkpointed(**{**vars(fetched.checkpointed), "path": str(fetched.path)}))
+
+    def _go_on_with(self, worker: int, error: str | None) -> None:
+        """A worker has the newest checkpoint; or its host cannot have it, and the others do without it."""
+        if error is None:
+            self._server.send(worker, messages.CheckpointBrought())
+        else:
+            self._print_line(worker, f"edt-launch: {error}")
+            self._kill(worker)
+
     def _leave_out(self, now: float) -> None:
         """Treat the workers of hosts that do not reach the others as workers that hang."""
         workers = self._state.workers.values()
@@ -283,7 +310,13 @@ class Driver:
                 self._take_message(worker, message)
 
     def _take_message(self, worker: int, message: Message) -> None:
-        if (event := _protocol_event(worker, message)) is not None:
+        host = self._hosts.get(worker, "")
+        if isinstance(message, messages.CheckpointWanted):
+            self._agents.put_checkpoint(host, worker, message.folder)
+        elif isinstance(message, messages.Checkpointed) and self._agents.has_own_disk(host):
+            self._fetching[worker] += 1
+            self._agents.fetch_checkpoint(host, worker, message)
+        elif (event := _protocol_event(worker, message)) is not None:
             self._events.put(event)
         elif (reported := events.event_of(worker, message)) is not None:
             self._report(reported)

@@ -26,6 +26,7 @@ from edt_launch.launcher.connectors.choice import choose
 from edt_launch.launcher.driver import Settings
 from edt_launch.launcher.environment import environment
 from edt_launch.launcher.horovodrun.command import DISCOVER
+from edt_launch.launcher.host_files import HostFiles
 from edt_launch.launcher.job_monitor import JobMonitor
 from edt_launch.launcher.job_runs import JobRuns
 from edt_launch.launcher.plan import Outcome, Plan
@@ -181,7 +182,7 @@ class Elastic:
         monitor.begin_run()
         with (
             watching(plan.follow) as watch,
-            Run(*self._how(), plan.paths.log, self._hosts, connector, watch) as run,
+            Run(*self._how(), plan.paths.log, self._hosts, connector, watch, self._files()) as run,
         ):
             monitor.note(stamped(events.Launched(tuple(self._workers.command), os.getpid(), interface)))
             self._applied = self._allocations.current
@@ -234,6 +235,18 @@ class Elastic:
             max_log_size=options.max_log_size,
         )
         return setup, settings
+
+    def _files(self) -> HostFiles | None:
+        plan, workers = self._plan, self._workers
+        directory = Path(workers.directory or os.getcwd())
+        try:
+            return HostFiles(plan.paths, workers.command, directory, plan.options.keep_checkpoints)
+        except OSError as error:
+            self._monitor.message(
+                f"{error.filename or plan.paths.root}: {error.strerror}; hosts that do not see the output "
+                "directory get no files"
+            )
+            return None
 
     def _tick(self, run: Run) -> None:
         now = time.monotonic()

@@ -25,6 +25,7 @@ from edt_launch.core.file_watch import Watch
 from edt_launch.launcher.agents import AgentOutput, Agents, AllEnded, HostEvent
 from edt_launch.launcher.connectors.connector import Connector
 from edt_launch.launcher.driver import PAUSED, Driver, Settings
+from edt_launch.launcher.host_files import HostFiles
 from edt_launch.launcher.view.output import Line, LineReader
 from edt_launch.membership import protocol
 from edt_launch.membership.protocol import Slot, Worker
@@ -75,6 +76,7 @@ class Run:
         hosts: HostChecker,
         connector: Connector,
         watch: Watch | None = None,
+        files: HostFiles | None = None,
     ) -> None:
         self._job = setup.environment[JOB_VARIABLE]
         self._settings = settings
@@ -84,7 +86,7 @@ class Run:
         self._readers: dict[tuple[int, str], LineReader] = {}
         self._copies: dict[tuple[int, str], Appender] = {}
         self._swept = 0
-        self._agents = Agents(setup, logs, hosts.is_remote, connector, self._notify)
+        self._agents = Agents(setup, logs, hosts.is_remote, connector, self._notify, files=files)
         self._driver = Driver(settings, self._agents, self._put, self._print_line)
         self._thread = threading.Thread(target=self._drive, name="edt-driver", daemon=True)
         self._handler = _LogHandler(lambda text: self._put(Line(None, "stderr", text)))
