@@ -169,7 +169,11 @@ class Agent:
         if setup.sweeps:
             from edt_launch.agent import processes
 
-            if left := processes.sweep_host(setup.environment):
+            try:
+                left = processes.sweep_host(setup.environment)
+            except processes.LaterRunError as error:
+                sys.exit(f"edt agent: {error}")
+            if left:
                 numbers = ", ".join(sorted(str(process.pid) for process in left))
                 sys.exit(f"edt agent: processes that an earlier agent has left cannot be ended: {numbers}")
         now = time.monotonic()

@@ -183,7 +183,7 @@ class Agents:
                 environment={**self._setup.environment, "HOROVOD_HOSTNAME": host},
                 log=str(self._logs / f"warm.{host}.log"),
                 inherits=is_remote,
-                sweeps=self._setup.sweeps or host in self._known,
+                sweeps=is_remote or self._setup.sweeps or host in self._known,
                 lease=protocol.LEASE if is_remote else None,
             )
             if is_remote and self._files is not None:
