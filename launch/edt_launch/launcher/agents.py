@@ -50,6 +50,9 @@ SILENCE_LIMIT = 3 * protocol.HEARTBEAT_INTERVAL
 MARKS = (JOB_VARIABLE, RUN, "HOROVOD_HOSTNAME")
 """Variables by which an agent on this host is found again; it has no others of its workers'."""
 
+_OURS = "edt-launch: "
+"""How explanations begin that are not what an agent or ssh has said."""
+
 TICK = 0.5
 """Seconds between two looks whether an agent is late. A longer one, as when this process was stopped together
 with its agents, counts for as much."""
@@ -74,6 +77,12 @@ class Lost:
     explanation: tuple[str, ...] = ()
     has_connected: bool = True
     gone_after: float | None = None
+
+    @property
+    def reason(self) -> str:
+        """What has come first, in words."""
+        ours = (text.removeprefix(_OURS) for text in self.explanation if text.startswith(_OURS))
+        return next(ours, "")
 
 
 @dataclass(frozen=True)
@@ -444,7 +453,7 @@ class Agents:
         self._notify(HostEvent(host, report))
 
     def _refuse(self, host: str, link: "_Link", reason: str) -> None:
-        link.last_words.append(f"edt-launch: {reason}")
+        link.last_words.append(f"{_OURS}{reason}")
         self._notify(HostEvent(host, AgentOutput(reason)))
         link.process.kill()
 
@@ -453,7 +462,7 @@ class Agents:
         hint = self._connector.explain(host, [*link.last_words]) if is_remote else None
         what = f"{self._connector.name} to {host}" if is_remote else "the agent of this host"
         how = f"was killed by signal {-exit_code}" if exit_code < 0 else f"ended with exit code {exit_code}"
-        explanation = (*link.last_words, f"edt-launch: {hint or f'{what} {how}'}")
+        explanation = (*link.last_words, f"{_OURS}{hint or f'{what} {how}'}")
         return Lost(exit_code, explanation, link.has_connected, 2 * protocol.LEASE if is_remote else None)
 
 

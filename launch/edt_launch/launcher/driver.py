@@ -115,6 +115,8 @@ class Driver:
         """Checkpoints that are being fetched, by the workers that have written them."""
         self.given_up = dict(settings.given_up)
         """Workers whose processes may be there still, those of earlier runs included."""
+        self._unreachable: set[str] = set()
+        """Hosts whose agent is lost, or cannot be started."""
         self._to_end: set[int] = set()
         self._timers = sched.scheduler()
         elsewhere = frozenset(key for key, at in self.given_up.items() if not agents.is_here(at.slot.host))
@@ -200,10 +202,8 @@ class Driver:
 
     def _take_report(self, now: float, event: HostEvent) -> None:
         match event.happening:
-            case Hello():  # it has killed what an agent before it has left
-                gone = [key for key, worker in self.given_up.items() if worker.slot.host == event.host]
-                for worker in gone:
-                    self._report(events.Released(*self.given_up.pop(worker).where))
+            case Hello():
+                self._note_agent(event.host)
             case Probed(probe, reached):
                 self._probing = reachability.answered(self._probing, probe, event.host, reached)
                 if self._probing.is_complete:
@@ -221,14 +221,24 @@ class Driver:
             case Lost() as lost:
                 self._lose(now, event.host, lost)
 
-    def _end(
-        self, now: float, worker: int, exit_code: int, is_gone: bool = True, with_host: bool = False
-    ) -> None:
-        """A worker has ended, or is given up; one that was given up before may be known to be gone now."""
-        if self._hosts.pop(worker, None) is not None:
-            self._take(now, protocol.Exited(worker, exit_code, is_gone, with_host))
-        elif is_gone and worker in self.given_up:
+    def _note_agent(self, host: str) -> None:
+        """A host has an agent, which has killed what one before it has left."""
+        if host in self._unreachable:
+            self._unreachable.remove(host)
+            self._report(events.HostReachable(host))
+        for worker in [key for key, worker in self.given_up.items() if worker.slot.host == host]:
             self._report(events.Released(*self.given_up.pop(worker).where))
+
+    def _end(self, now: float, worker: int, exit_code: int) -> None:
+        """A worker has ended."""
+        self._take_end(now, protocol.Exited(worker, exit_code))
+
+    def _take_end(self, now: float, exited: protocol.Exited) -> None:
+        """A worker has ended, or is given up; one that was given up before may be known to be gone now."""
+        if self._hosts.pop(exited.worker, None) is not None:
+            self._take(now, exited)
+        elif exited.is_gone and exited.worker in self.given_up:
+            self._report(events.Released(*self.given_up.pop(exited.worker).where))
 
     def _report_end(self, exited: protocol.Exited) -> None:
         worker = self._state.workers.get(exited.worker)
@@ -250,6 +260,9 @@ class Driver:
             raise StartError(f"the agent of this machine does not start:\n{said}")
         workers = [worker for worker, at in self._hosts.items() if at == host]
         is_here = self._agents.is_here(host)
+        if not is_here and host not in self._unreachable:
+            self._unreachable.add(host)
+            self._report(events.HostUnreachable(host, lost.reason))
         left = {worker: self._processes_of(worker) for worker in workers} if is_here else {}
         processes.kill({process for family in left.values() for process in family})
         for worker in workers:
@@ -258,7 +271,8 @@ class Driver:
                     self._print_line(worker, text)
             exit_code = KILLED if is_here else HOST_LOST
             is_gone = is_here and not any(map(processes.is_alive, left[worker]))
-            self._end(now, worker, exit_code, is_gone or not lost.has_connected, with_host=True)
+            is_gone = is_gone or not lost.has_connected
+            self._take_end(now, protocol.Exited(worker, exit_code, is_gone, True, lost.has_connected))
         given_up = frozenset(worker for worker in workers if worker in self.given_up)
         if lost.gone_after is not None and given_up:
             self._timers.enter(lost.gone_after, 0, self._release, (given_up,))
@@ -316,6 +330,8 @@ class Driver:
         elif isinstance(message, messages.Checkpointed) and self._agents.has_own_disk(host):
             self._fetching[worker] += 1
             self._agents.fetch_checkpoint(host, worker, message)
+        elif isinstance(message, messages.CheckpointFailed) and self._agents.has_own_disk(host):
+            self._report(events.CheckpointFailed(f"{host}: {message.reason}"))
         elif (event := _protocol_event(worker, message)) is not None:
             self._events.put(event)
         elif (reported := events.event_of(worker, message)) is not None:
@@ -445,7 +461,7 @@ class Driver:
         processes.kill(left)
         is_gone = is_here and not any(map(processes.is_alive, left))
         log.info("the agent does not say that worker %d is gone", worker)
-        self._end(time.monotonic(), worker, KILLED, is_gone)
+        self._take_end(time.monotonic(), protocol.Exited(worker, KILLED, is_gone))
 
     def _processes_of(self, worker: int) -> set[psutil.Process]:
         ours = {processes.JOB_VARIABLE: self._agents.job}
