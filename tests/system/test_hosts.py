@@ -104,7 +104,7 @@ def test_hosts_without_a_shared_disk_get_the_code_and_the_newest_checkpoint_surv
     job.out = seen / "out"
     job.until(lambda: len(job.events("checkpointed")) >= 2)
     apart.power_off("h1")
-    job.allocate(1, "h2")
+    job.allocate(1, "root@h2")
     job.until(lambda: job.events("restored"))
     job.until_more_steps(5)
     assert job.end() == 0, job.stderr
