@@ -27,8 +27,8 @@ import psutil
 
 SERVICE = """
 import sys, time, types
-from edt_launch.service import running
-from edt_launch.service.database.job_query import JobQuery
+from edt_launch.service.app import running
+from edt_launch.service.jobs.query import JobQuery
 from edt_launch.service.bus import Topic
 
 def run(settings, store, bus, stop):
@@ -175,12 +175,12 @@ def service(home: Path) -> Iterator[tuple[Address, psutil.Process]]:
 
 def fill(home: Path, count: int) -> list[str]:
     """Queue jobs: the same as submitting them, without the requests."""
-    from edt_launch.service.database.records import JobRecord
-    from edt_launch.service.database.store import Store
-    from edt_launch.service.first_start import this_user
-    from edt_launch.service.home import Home
-    from edt_launch.service.settings import Settings
-    from edt_launch.service.submission import new_id
+    from edt_launch.service.app.first_start import this_user
+    from edt_launch.service.app.home import Home
+    from edt_launch.service.app.settings import Settings
+    from edt_launch.service.db.store import Store
+    from edt_launch.service.jobs.records import JobRecord
+    from edt_launch.service.jobs.submission import new_id
 
     store = Store.opened(Settings(home=home).database_url)
     ids = [new_id() for _ in range(count)]

@@ -32,7 +32,7 @@ def fill(context: Any) -> None:
 
 
 def _experiments(context: Any) -> None:
-    from edt_launch.service.database.project_records import (
+    from edt_launch.service.experiments.records import (
         DefinitionRecord,
         Distribution,
         ExperimentRecord,
@@ -40,8 +40,8 @@ def _experiments(context: Any) -> None:
         RunRecord,
         TrainingRecord,
     )
-    from edt_launch.service.database.records import JobRecord
-    from edt_launch.service.states import State
+    from edt_launch.service.jobs.records import JobRecord
+    from edt_launch.service.jobs.states import State
 
     store, now = context.store, time.time()
     command = ("python", "train.py")
@@ -82,7 +82,7 @@ def _report(now: float, number: int, step: int) -> str:
 
 
 def _search(store: Any) -> None:
-    from edt_launch.service.database.search_records import SearchRecord, TrialRecord, TrialState
+    from edt_launch.service.experiments.searches.records import SearchRecord, TrialRecord, TrialState
 
     now = time.time()
     parameters = {

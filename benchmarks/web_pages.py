@@ -211,14 +211,14 @@ def script_seconds(session: Any) -> float:
 def assets() -> float:
     """The kB of the files that all pages load, and of the scripts of the page with most, but for ECharts."""
     from edt_launch.service.web.app import STATIC
-    from edt_launch.service.web.templating import HERE
+    from edt_launch.service.web.templating import HERE, TEMPLATES
 
     def size(names: Iterable[str]) -> int:
         return sum(len(gzip.compress((STATIC / name).read_bytes())) for name in names)
 
-    templates = HERE / "templates"
-    loaded = {path: LOADED.findall(path.read_text()) for path in templates.rglob("*.html")}
-    common = loaded.pop(templates / "base.html")
+    pages = (path for folder in TEMPLATES for path in folder.rglob("*.html"))
+    loaded = {path: LOADED.findall(path.read_text()) for path in pages}
+    common = loaded.pop(HERE / "templates" / "base.html")
     own = ([name for name in names if "echarts" not in name] for names in loaded.values())
     return (size(common) + max(map(size, own))) / 1000
 
@@ -332,14 +332,14 @@ def serve(folder: Path, port: int, told: Any, contents: Callable[[Any], None]) -
     """The service: everything but the loop, in whose place something changes now and then."""
     import uvicorn
 
-    from edt_launch.service import tokens
-    from edt_launch.service.api.app import create_app
+    from edt_launch.service.accounts import tokens
+    from edt_launch.service.accounts.records import UserRecord
+    from edt_launch.service.app.application import create_app
+    from edt_launch.service.app.context import Context
+    from edt_launch.service.app.first_start import make_home
+    from edt_launch.service.app.settings import Settings
     from edt_launch.service.bus import Bus
-    from edt_launch.service.context import Context
-    from edt_launch.service.database.account_records import UserRecord
-    from edt_launch.service.database.store import Store
-    from edt_launch.service.first_start import make_home
-    from edt_launch.service.settings import Settings
+    from edt_launch.service.db.store import Store
 
     settings = Settings(home=folder)
     make_home(settings.paths)
@@ -372,8 +372,9 @@ def serve(folder: Path, port: int, told: Any, contents: Callable[[Any], None]) -
 
 def fill(context: Any) -> None:
     """Jobs that run on all devices and jobs that wait, and an hour of their history."""
-    from edt_launch.service.database.records import AllocationRecord, HostRecord, JobRecord
-    from edt_launch.service.states import State
+    from edt_launch.service.cluster.records import AllocationRecord, HostRecord
+    from edt_launch.service.jobs.records import JobRecord
+    from edt_launch.service.jobs.states import State
 
     store = context.store
     hosts = [HostRecord(f"node{number:02}", tuple(map(str, range(DEVICES)))) for number in range(HOSTS)]
@@ -406,7 +407,7 @@ def fill_everything(context: Any) -> None:
 def change(context: Any, ids: list[str], step: int) -> None:
     """Progress of all jobs that run, and now and then another size of one."""
     from edt_launch.service.bus import Topic
-    from edt_launch.service.database.records import AllocationRecord
+    from edt_launch.service.cluster.records import AllocationRecord
 
     context.store.jobs.record({job: {"step": step, "throughput": 1.0} for job in ids})
     if step % EVERY == 0:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from edt_launch.service.home import JOB_ID, Home
+from edt_launch.service.app.home import JOB_ID, Home
 
 LAUNCHERS = {"torch.distributed.run", "torch.distributed.launch"}
 PORTS = range(20000, 29000)

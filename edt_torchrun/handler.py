@@ -30,7 +30,7 @@ from typing_extensions import override
 from edt_launch.cluster import allocation
 from edt_launch.cluster.network import HostChecker
 from edt_launch.core.errors import AllocationError
-from edt_launch.service.home import Home
+from edt_launch.service.app.home import Home
 from edt_torchrun.endpoint import allocation_path, port_of, workers_per_node
 from edt_torchrun.meeting import LIMIT, Meeting, missing
 from edt_torchrun.membership import World, is_restart_under_way, must_restart, own_rank, world_of

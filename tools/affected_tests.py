@@ -55,7 +55,10 @@ TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("launch/edt_launch/tools/machine.py", ()),
     ("launch/edt_launch/launcher/horovodrun/", HOROVODRUN),
     ("launch/edt_launch/launcher/programs/horovodrun.py", HOROVODRUN),
-    ("launch/edt_launch/jobs/", (*POOL, *ATTACKS, *HOROVODRUN, "tests/edt_launch/jobs/test_loop.py")),
+    (
+        "launch/edt_launch/service/jobs/loop/",
+        (*POOL, *ATTACKS, *HOROVODRUN, "tests/edt_launch/service/jobs/loop/test_loop.py"),
+    ),
     (
         "launch/edt_launch/service/web/",
         ("tests/browser/test_*.py", "tests/edt_launch/service/web/**/test_*.py"),

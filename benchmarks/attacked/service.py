@@ -18,7 +18,7 @@ import requests
 
 from attacked import journals
 from edt_launch.agent import processes
-from edt_launch.service.home import Home
+from edt_launch.service.app.home import Home
 
 TIMEOUT = 60.0
 """Seconds until a client gives up."""

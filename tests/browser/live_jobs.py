@@ -3,7 +3,7 @@
 import json
 
 from edt_launch.service.bus import Topic
-from edt_launch.service.states import State
+from edt_launch.service.jobs.states import State
 from pages import Site
 
 HOSTILE = '<img src=x onerror="alert(1)">\u202e\x1b[31m'

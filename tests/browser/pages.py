@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 
 import npm
 from databases import sqlite_at
-from edt_launch.service import sessions
+from edt_launch.service.accounts import sessions
 from world import World
 
 CHROMIUM = Path("/usr/bin/chromium")

@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any
 
-from edt_launch.service.database.search_records import SearchRecord, SearchState, TrialRecord, TrialState
+from edt_launch.service.experiments.searches.records import SearchRecord, SearchState, TrialRecord, TrialState
 from pages import Site
 from world import NOW
 

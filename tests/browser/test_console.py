@@ -2,7 +2,7 @@
 
 from playwright.sync_api import Page
 
-from edt_launch.service.states import State, Wanted
+from edt_launch.service.jobs.states import State, Wanted
 from pages import Site
 
 

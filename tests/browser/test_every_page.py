@@ -17,8 +17,9 @@ from playwright.sync_api import Browser, Page
 from sqlalchemy.exc import OperationalError
 
 from edt_launch.service.bus import Topic
-from edt_launch.service.database.records import AllocationRecord, Held, HostRecord
-from edt_launch.service.states import State
+from edt_launch.service.cluster.records import AllocationRecord, HostRecord
+from edt_launch.service.db.types import Held
+from edt_launch.service.jobs.states import State
 from lab import Lab
 from pages import Site, is_too_wide, site_at
 from some_search import ID, a_search

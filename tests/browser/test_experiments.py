@@ -2,7 +2,7 @@
 
 from playwright.sync_api import Page
 
-from edt_launch.service.states import State
+from edt_launch.service.jobs.states import State
 from lab import CODE, Lab
 from pages import Site
 from world import tar

@@ -1,7 +1,7 @@
 """Jobs and a job, live, in a real browser."""
 
 from edt_launch.service.bus import Topic
-from edt_launch.service.states import State, Wanted
+from edt_launch.service.jobs.states import State, Wanted
 from live_jobs import a_running_job, record
 from pages import Site
 

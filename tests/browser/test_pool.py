@@ -1,8 +1,8 @@
 """The pool, live, in a real browser."""
 
 from edt_launch.service.bus import Topic
-from edt_launch.service.database.records import AllocationRecord, HostRecord
-from edt_launch.service.states import State
+from edt_launch.service.cluster.records import AllocationRecord, HostRecord
+from edt_launch.service.jobs.states import State
 from pages import Site
 from world import NOW
 

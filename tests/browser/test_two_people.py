@@ -18,10 +18,10 @@ import torch
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from digits_as_mnist import write_digits
-from edt_launch.service.api.app import create_app
-from edt_launch.service.context import Context
-from edt_launch.service.first_start import ensure_administrator, make_home
-from edt_launch.service.states import State
+from edt_launch.service.app.application import create_app
+from edt_launch.service.app.context import Context
+from edt_launch.service.app.first_start import ensure_administrator, make_home
+from edt_launch.service.jobs.states import State
 from pages import PATIENCE, Server
 from pool_harness import Pool
 

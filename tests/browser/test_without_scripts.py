@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
-from edt_launch.service.states import Wanted
+from edt_launch.service.jobs.states import Wanted
 from lab import Lab
 from live_jobs import a_running_job
 from pages import Site

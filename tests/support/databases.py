@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Engine, create_engine, event
 
-from edt_launch.service.database.engine import Database
-from edt_launch.service.database.store import Store
+from edt_launch.service.db.engine import Database
+from edt_launch.service.db.store import Store
 
 
 def sqlite_at(path: Path) -> Store:

@@ -13,13 +13,14 @@ from attacked.service import PROGRAMS
 
 from edt_launch.agent import processes
 from edt_launch.allocator.model import Options
-from edt_launch.jobs import loop
+from edt_launch.service.app.settings import load
 from edt_launch.service.bus import Bus, Topic
-from edt_launch.service.database.job_query import JobQuery
-from edt_launch.service.database.records import HostRecord, JobRecord
-from edt_launch.service.database.store import Store
-from edt_launch.service.settings import load
-from edt_launch.service.states import State, Wanted
+from edt_launch.service.cluster.records import HostRecord
+from edt_launch.service.db.store import Store
+from edt_launch.service.jobs.loop import loop
+from edt_launch.service.jobs.query import JobQuery
+from edt_launch.service.jobs.records import JobRecord
+from edt_launch.service.jobs.states import State, Wanted
 
 POOLED = PROGRAMS / "pooled.py"
 

@@ -15,7 +15,7 @@ import pytest
 from edt_launch.agent import processes
 from edt_launch.core.errors import ExitCode
 from edt_launch.launcher.checkpoints import newest
-from edt_launch.service.states import State, Wanted
+from edt_launch.service.jobs.states import State, Wanted
 from harness import PROGRAMS, SLOW, STEPS, TRACED, ElasticJob, Undisturbed
 from horovodrun_job import HorovodrunJob
 from pool_harness import Pool

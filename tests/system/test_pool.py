@@ -10,8 +10,8 @@ import pytest
 from attacked import journals
 
 from edt_launch.service.bus import Topic
-from edt_launch.service.database.records import ShareRecord
-from edt_launch.service.states import State, Wanted
+from edt_launch.service.cluster.records import ShareRecord
+from edt_launch.service.jobs.states import State, Wanted
 from pool_harness import Pool
 
 ENDLESS = ("--steps", 100_000)

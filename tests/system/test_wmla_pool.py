@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from edt_launch.adapters.wmla.frameworks import Framework
-from edt_launch.service.states import State
+from edt_launch.service.jobs.states import State
 from harness import PROGRAMS
 from pool_harness import Pool
 

@@ -39,7 +39,7 @@ COMMANDS: Commands = {
     "shares": (f"{CLI}.cluster:shares", "Show the owners' tree, or change a node of it."),
     "users": (f"{CLI}.accounts:users", "List users; add and remove them."),
     "tokens": (f"{CLI}.accounts:tokens", "List your tokens; make and revoke them."),
-    "serve": ("edt_launch.service.command:serve", "Run the job service on this machine."),
+    "serve": ("edt_launch.service.app.command:serve", "Run the job service on this machine."),
     "up": (f"{CLI}.up:up", "Try everything: a service, two users, two jobs."),
     "discover": (f"{TOOLS}.discover:command", "Print an allocation file as a host-discovery script does."),
     "simulate": (f"{TOOLS}.simulate.command:simulate", "Replay a trace of jobs through the allocator."),

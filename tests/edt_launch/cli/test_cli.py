@@ -31,7 +31,7 @@ def imported_by(*words: str) -> set[str]:
 def test_nothing_slow_is_imported(service: FakeService, words: tuple[str, ...]) -> None:
     found = imported_by(*words)
     assert {name.partition(".")[0] for name in found} & SLOW == set()
-    assert not any(name.startswith(("edt_launch.service", "edt_launch.jobs")) for name in found)
+    assert not any(name.startswith(("edt_launch.service", "edt_launch.service.jobs.loop")) for name in found)
     commands = {name for name in found if name.startswith("edt_launch.cli.commands.")}
     assert len(commands) == (0 if words == ("--help",) else 1)
 

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import pytest
 from argon2 import PasswordHasher
 
-from edt_launch.service import passwords
+from edt_launch.service.accounts import passwords
 from worlds import database_url, postgresql, store, world
 
 __all__ = ["database_url", "postgresql", "store", "world"]

@@ -5,7 +5,7 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from edt_launch.service.states import State
+from edt_launch.service.jobs.states import State
 from world import World, tar
 
 CODE = tar({"train.py": b"print()"})

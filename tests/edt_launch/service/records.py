@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from edt_launch.service.database.experiments import add_run
-from edt_launch.service.database.project_records import RunRecord
-from edt_launch.service.database.records import JobRecord
-from edt_launch.service.database.store import Store
+from edt_launch.service.db.store import Store
+from edt_launch.service.experiments.records import RunRecord
+from edt_launch.service.experiments.stores.experiments import add_run
+from edt_launch.service.jobs.records import JobRecord
 
 
 def record(**fields: Any) -> JobRecord:

@@ -15,7 +15,7 @@ from typing import Any
 
 PROGRAM = """
 import sys, types
-from edt_launch.service import running
+from edt_launch.service.app import running
 loop = types.ModuleType("idle_loop")
 loop.run = lambda settings, store, bus, stop: stop.wait()
 sys.modules["idle_loop"] = loop

@@ -9,17 +9,17 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from edt_launch.service import tokens
-from edt_launch.service.api.app import create_app
+from edt_launch.service.accounts import tokens
+from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.app.application import create_app
+from edt_launch.service.app.context import Context
+from edt_launch.service.app.first_start import make_home
+from edt_launch.service.app.home import JobDir
+from edt_launch.service.app.settings import Settings
 from edt_launch.service.bus import Bus
-from edt_launch.service.context import Context
-from edt_launch.service.database.account_records import UserRecord
-from edt_launch.service.database.records import HostRecord, ShareRecord
-from edt_launch.service.database.store import Store
-from edt_launch.service.first_start import make_home
-from edt_launch.service.home import JobDir
-from edt_launch.service.settings import Settings
-from edt_launch.service.states import State
+from edt_launch.service.cluster.records import HostRecord, ShareRecord
+from edt_launch.service.db.store import Store
+from edt_launch.service.jobs.states import State
 
 NOW = 1_000_000.0
 

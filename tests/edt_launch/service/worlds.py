@@ -10,8 +10,8 @@ from sqlalchemy import create_engine, text
 
 import postgres_server
 from databases import sqlite_at
-from edt_launch.service.database.engine import parse_url
-from edt_launch.service.database.store import Store
+from edt_launch.service.db.engine import parse_url
+from edt_launch.service.db.store import Store
 from tiers import full
 from world import World
 

@@ -5,7 +5,7 @@ import uuid
 from datetime import UTC, datetime
 
 from edt_launch.adapters.wmla.running.layout import driver_id
-from edt_launch.service.database.records import ExecRecord
+from edt_launch.service.jobs.records import ExecRecord
 
 _GROUPS = uuid.UUID("5b7b4e63-0f0c-4d0c-9f0e-0b8a5f3f9d11")
 

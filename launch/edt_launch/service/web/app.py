@@ -14,39 +14,39 @@ from starlette.routing import BaseRoute
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from edt_launch.service.api import problems
-from edt_launch.service.api.auditing import Auditor
-from edt_launch.service.api.middleware import RequestMiddleware
-from edt_launch.service.context import Context
-from edt_launch.service.logon import PasswordLogon
-from edt_launch.service.web import pages, templating
-from edt_launch.service.web.authenticator import WebAuthenticator
+from edt_launch.service.accounts.auditing import Auditor
+from edt_launch.service.accounts.logon import PasswordLogon
+from edt_launch.service.accounts.pages.authenticator import WebAuthenticator
+from edt_launch.service.app.context import Context
+from edt_launch.service.http import problems
+from edt_launch.service.http.middleware import RequestMiddleware
+from edt_launch.service.web import templating
 
 STATIC = Path(__file__).with_name("static")
 PAGES = (
-    "account",
-    "cloning",
-    "run_application",
-    "console",
-    "consumers",
-    "definition_form",
-    "deletions",
-    "adding",
-    "experiment_form",
-    "experiments",
-    "job",
-    "jobs",
-    "logon",
-    "new_search",
-    "passwords",
-    "pool",
-    "project_form",
-    "search",
-    "searches",
-    "selection",
-    "users",
+    "accounts.pages.account",
+    "jobs.pages.cloning",
+    "jobs.pages.run_application",
+    "cluster.pages.console",
+    "cluster.pages.consumers",
+    "experiments.pages.definition_form",
+    "experiments.pages.deletions",
+    "experiments.pages.adding",
+    "experiments.pages.experiment_form",
+    "experiments.pages.experiments",
+    "jobs.pages.job",
+    "jobs.pages.jobs",
+    "accounts.pages.logon",
+    "experiments.pages.new_search",
+    "accounts.pages.passwords",
+    "cluster.pages.pool",
+    "experiments.pages.project_form",
+    "jobs.pages.search",
+    "experiments.pages.searches",
+    "jobs.pages.selection",
+    "accounts.pages.users",
 )
-"""Modules of the package `pages`, each with a `router`, in the order in which these are asked for a path."""
+"""Modules of the service, each with a `router`, in the order in which these are asked for a path."""
 
 FIRST = frozenset(
     {
@@ -103,7 +103,7 @@ def _routes() -> list[BaseRoute]:
     """Shared by all services of a process: FastAPI takes 0.1 s to find out how to call them."""
     router = APIRouter(redirect_slashes=False)
     for page in PAGES:
-        router.include_router(import_module(f"{pages.__name__}.{page}").router)
+        router.include_router(import_module(f"edt_launch.service.{page}").router)
 
     @router.get("/favicon.ico")
     def favicon() -> FileResponse:

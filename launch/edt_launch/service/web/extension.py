@@ -1,8 +1,8 @@
-"""The web interface in the service: the functions of `service.extensions.Extension`."""
+"""The web interface in the service: the functions of `service.app.extensions.Extension`."""
 
 from collections.abc import Mapping
 
-from edt_launch.service.database.store import Store
+from edt_launch.service.db.store import Store
 from edt_launch.service.web.app import create_app as application
 from edt_launch.service.web.app import serves
 

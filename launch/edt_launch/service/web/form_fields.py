@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from fastapi import Form, UploadFile
 from pydantic import AfterValidator, ValidationError
 
-from edt_launch.service.api import problems
 from edt_launch.service.errors import (
     ConflictError,
     ForbiddenError,
@@ -15,6 +14,7 @@ from edt_launch.service.errors import (
     NotFoundError,
     TooLargeError,
 )
+from edt_launch.service.http import problems
 
 MOST = 2**16
 """Characters of a field. What makes no sense is told by the form, which keeps what was written."""

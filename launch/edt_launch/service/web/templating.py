@@ -15,13 +15,16 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from edt_launch.service.api.compressed import send
-from edt_launch.service.api.dependencies import USER
-from edt_launch.service.shared_answers import compressed
+from edt_launch.service.http.compressed import send
+from edt_launch.service.http.dependencies import USER
+from edt_launch.service.http.shared_answers import compressed
 from edt_launch.service.web import wording
 from edt_launch.service.web.theme import theme_of
 
 HERE = Path(__file__).parent
+
+TEMPLATES = sorted(HERE.parent.rglob("templates"))
+"""Folders of templates: those of all pages, and those of each feature."""
 
 HX = "hx-request"
 """The header by which htmx, and the dialogs, ask for what is inside a page's frame."""
@@ -48,7 +51,7 @@ def static(name: str) -> str:
 
 def _environment() -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
+        loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from edt_launch.adapters.wmla.rest.authenticator import CONDUCTOR, DEEP_LEARNING
-from edt_launch.service import passwords
+from edt_launch.service.accounts import passwords
 from world import World, tar
 
 PASSWORD = "correct horse"

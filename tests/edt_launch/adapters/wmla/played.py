@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from edt_launch.adapters.wmla.running.layout import ResultDir, executor_id
-from edt_launch.service.database.records import JobRecord
-from edt_launch.service.database.store import Store
-from edt_launch.service.home import Home
-from edt_launch.service.states import State
+from edt_launch.service.app.home import Home
+from edt_launch.service.db.store import Store
+from edt_launch.service.jobs.records import JobRecord
+from edt_launch.service.jobs.states import State
 
 ELOG = "".join(
     f"[2020-02-19 03:45:{i:02}] Train,\tTimestamp: {1582083900000 + i},\tGlobal steps: {i},"

@@ -1,8 +1,10 @@
 """A browser without scripts: it keeps cookies, and says which page a form is on."""
 
 import re
+from pathlib import Path
 from typing import Any
 
+import pytest
 from starlette.testclient import TestClient
 
 from world import World
@@ -37,3 +39,9 @@ def shown_again(answer: Any, status: int, *said: str) -> None:
     assert (answer.status_code, 'role="alert"' in text, "<form" in text) == (status, True, True), text
     for one in said:
         assert one in text
+
+
+@pytest.fixture
+def database_url(tmp_path: Path) -> str:
+    """Pages see no difference between databases."""
+    return f"sqlite:///{tmp_path}/edt.db"

@@ -7,12 +7,12 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from browser import browser
-from edt_launch.service.database.store import Store
+from edt_launch.service.db.store import Store
 from edt_launch.service.web import app, templating
 from edt_launch.service.web.app import POLICY
 from world import World
 
-TEMPLATES = sorted((Path(app.__file__).parent / "templates").rglob("*.html"))
+TEMPLATES = sorted(file for folder in templating.TEMPLATES for file in folder.rglob("*.html"))
 
 
 @pytest.mark.parametrize(
@@ -27,8 +27,11 @@ def test_every_answer_says_what_its_page_may_do(world: World, path: str) -> None
 
 
 def test_every_page_is_served() -> None:
-    modules = (Path(app.__file__).parent / "pages").glob("*.py")
-    assert {one.stem for one in modules if "\nrouter = " in one.read_text()} == set(app.PAGES)
+    service = Path(app.__file__).parents[1]
+    modules = (
+        one.relative_to(service) for one in service.rglob("pages/*.py") if "\nrouter = " in one.read_text()
+    )
+    assert {".".join(one.with_suffix("").parts) for one in modules} == set(app.PAGES)
 
 
 def test_files_are_kept_for_a_year_under_their_digest(world: World) -> None:

@@ -5,7 +5,7 @@ import re
 from edt_launch.service.web import app, templating
 
 SCRIPTS = sorted(app.STATIC.glob("*.js"))
-TEMPLATES = sorted((templating.HERE / "templates").rglob("*.html"))
+TEMPLATES = sorted(file for folder in templating.TEMPLATES for file in folder.rglob("*.html"))
 
 
 def test_every_script_is_loaded_by_a_page() -> None:

@@ -7,7 +7,7 @@ from edt_launch.adapters.wmla.answers.views import FINISHED, Execution, Json, mo
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.submission.catalogue import asked_priority
 from edt_launch.cluster.nvidia import Load
-from edt_launch.service.database.records import JobRecord
+from edt_launch.service.jobs.records import JobRecord
 
 
 def classic(execution: Execution, load: Load, now: float, url: str) -> Json:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from edt_launch.adapters.wmla.answers.views import Json
-from edt_launch.service.database.records import ShareRecord
+from edt_launch.service.cluster.records import ShareRecord
 from edt_launch.service.names import ROOT
 
 

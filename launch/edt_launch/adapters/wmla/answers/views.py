@@ -13,9 +13,9 @@ from edt_launch.adapters.wmla import identity
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running.layout import ResultDir
 from edt_launch.adapters.wmla.submission.catalogue import app_name
-from edt_launch.service.database.records import ExecRecord, JobRecord
-from edt_launch.service.home import JobDir
-from edt_launch.service.states import State
+from edt_launch.service.app.home import JobDir
+from edt_launch.service.jobs.records import ExecRecord, JobRecord
+from edt_launch.service.jobs.states import State
 
 Json = dict[str, Any]
 

@@ -27,10 +27,9 @@ from edt_launch.adapters.wmla.hypersearch.hyperparameters import (
     Value,
     one_of,
 )
-from edt_launch.service import search_spec as core
 from edt_launch.service.errors import InvalidError
-from edt_launch.service.names import PLAIN, TEXT, USER
-from edt_launch.service.search_spec import (
+from edt_launch.service.experiments.searches import spec as core
+from edt_launch.service.experiments.searches.spec import (
     MOST_BUDGET,
     MOST_MINUTES,
     MOST_PARALLEL,
@@ -39,7 +38,8 @@ from edt_launch.service.search_spec import (
     Objective,
     Word,
 )
-from edt_launch.service.specification import MOST_TEXT
+from edt_launch.service.jobs.specification import MOST_TEXT
+from edt_launch.service.names import PLAIN, TEXT, USER
 
 UNLIMITED = -1
 

@@ -15,8 +15,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from edt_launch.service.names import TEXT
-from edt_launch.service.search_spec import (
+from edt_launch.service.experiments.searches.spec import (
     EXACT,
     MOST_PARAMETERS,
     MOST_VALUES,
@@ -24,6 +23,7 @@ from edt_launch.service.search_spec import (
     Word,
     check_range,
 )
+from edt_launch.service.names import TEXT
 
 SYNONYMS = {"gridsearch": "Grid", "integer": "int", "float": "double", "string": "str"}
 

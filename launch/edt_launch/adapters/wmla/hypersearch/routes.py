@@ -11,13 +11,13 @@ from edt_launch.adapters.wmla.hypersearch import views
 from edt_launch.adapters.wmla.hypersearch.definition import Algorithm
 from edt_launch.adapters.wmla.hypersearch.searches import KIND, as_hpo_task, create_search, restart
 from edt_launch.adapters.wmla.submission.form import FormDep
-from edt_launch.service import searches
-from edt_launch.service.api.dependencies import ContextDep, CurrentUser, carry_out
-from edt_launch.service.context import Context
-from edt_launch.service.database.account_records import UserRecord
-from edt_launch.service.database.search_records import SearchRecord, SearchWanted
+from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.app.context import Context
 from edt_launch.service.errors import ConflictError, InvalidError
-from edt_launch.service.searches import Deletion
+from edt_launch.service.experiments.searches import service as searches
+from edt_launch.service.experiments.searches.records import SearchRecord, SearchWanted
+from edt_launch.service.experiments.searches.service import Deletion
+from edt_launch.service.http.dependencies import ContextDep, CurrentUser, carry_out
 
 router = APIRouter(prefix="/hypersearch")
 

@@ -14,15 +14,15 @@ from edt_launch.adapters.wmla.hypersearch.views import SEARCH_STATES
 from edt_launch.adapters.wmla.submission import submitting
 from edt_launch.adapters.wmla.submission.request import ExecRequest, Part, model_of, with_names
 from edt_launch.core import plain_files
-from edt_launch.jobs.searches.decide import Outcome
-from edt_launch.service import searches
-from edt_launch.service.context import Context
-from edt_launch.service.database.account_records import UserRecord
-from edt_launch.service.database.records import JobRecord
-from edt_launch.service.database.search_records import SearchRecord, TrialRecord
+from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.app.context import Context
+from edt_launch.service.app.home import SEARCH_ID
 from edt_launch.service.errors import ConflictError, InvalidError
-from edt_launch.service.home import SEARCH_ID
-from edt_launch.service.search_spec import Objective, SearchSpec
+from edt_launch.service.experiments.searches import service as searches
+from edt_launch.service.experiments.searches.decide import Outcome
+from edt_launch.service.experiments.searches.records import SearchRecord, TrialRecord
+from edt_launch.service.experiments.searches.spec import Objective, SearchSpec
+from edt_launch.service.jobs.records import JobRecord
 
 KIND = "wmla"
 """Of these searches, in `SearchRecord.kind`."""
@@ -102,7 +102,7 @@ def as_hpo_task() -> Iterator[None]:
 
 
 class ExecTrials:
-    """Implements `jobs.searches.trials.Trials`."""
+    """Implements `experiments.searches.trials.Trials`."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

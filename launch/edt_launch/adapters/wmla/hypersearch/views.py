@@ -7,10 +7,10 @@ from typing import Any
 
 from edt_launch.adapters.wmla.hypersearch.definition import Algorithm
 from edt_launch.adapters.wmla.hypersearch.hyperparameters import DataType
-from edt_launch.jobs.searches.decide import TIME_OVER
-from edt_launch.jobs.searches.plan import total
-from edt_launch.service.database.search_records import SearchRecord, SearchState, TrialRecord, TrialState
-from edt_launch.service.search_spec import SearchSpec, ranking
+from edt_launch.service.experiments.searches.decide import TIME_OVER
+from edt_launch.service.experiments.searches.plan import total
+from edt_launch.service.experiments.searches.records import SearchRecord, SearchState, TrialRecord, TrialState
+from edt_launch.service.experiments.searches.spec import SearchSpec, ranking
 
 BUILT_IN = "BUILD_IN"
 """The type of an algorithm that comes with the service, in WMLA's spelling."""

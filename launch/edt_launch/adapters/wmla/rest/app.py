@@ -17,10 +17,10 @@ from edt_launch.adapters.wmla.rest.authenticator import (
     response,
 )
 from edt_launch.cluster.nvidia import Nvml
-from edt_launch.service.api import problems
-from edt_launch.service.api.auditing import Auditor
-from edt_launch.service.api.middleware import RequestMiddleware
-from edt_launch.service.context import Context
+from edt_launch.service.accounts.auditing import Auditor
+from edt_launch.service.app.context import Context
+from edt_launch.service.http import problems
+from edt_launch.service.http.middleware import RequestMiddleware
 
 
 def serves(scope: Scope) -> bool:

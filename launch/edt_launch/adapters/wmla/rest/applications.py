@@ -18,10 +18,10 @@ from edt_launch.adapters.wmla.rest.results import as_text
 from edt_launch.adapters.wmla.rest.selecting import Selection, States
 from edt_launch.cluster.hosts import LOCAL
 from edt_launch.cluster.nvidia import Load, Meter
-from edt_launch.service.api.dependencies import ContextDep, CurrentUser
-from edt_launch.service.context import Context
-from edt_launch.service.database.records import JobRecord
+from edt_launch.service.app.context import Context
 from edt_launch.service.errors import InvalidError
+from edt_launch.service.http.dependencies import ContextDep, CurrentUser
+from edt_launch.service.jobs.records import JobRecord
 
 conductor, router = APIRouter(), APIRouter()
 

@@ -17,17 +17,17 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Scope
 
-from edt_launch.service import tokens
-from edt_launch.service.api import problems
-from edt_launch.service.api.authenticator import FORM
-from edt_launch.service.api.dependencies import USER
-from edt_launch.service.context import Context
-from edt_launch.service.database.account_records import UserRecord
-from edt_launch.service.database.engine import AWAY
+from edt_launch.service.accounts import tokens
+from edt_launch.service.accounts.authenticator import FORM
+from edt_launch.service.accounts.passwords import Verifier
+from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.app.context import Context
+from edt_launch.service.app.fair_threads import FairThreads
+from edt_launch.service.db.engine import AWAY
 from edt_launch.service.errors import ServiceError, TooLargeError, UnauthorizedError
-from edt_launch.service.fair_threads import FairThreads
+from edt_launch.service.http import problems
+from edt_launch.service.http.dependencies import USER
 from edt_launch.service.names import USER as USER_NAME
-from edt_launch.service.passwords import Verifier
 
 log = structlog.get_logger()
 
@@ -151,7 +151,7 @@ def cookie(header: str) -> Token | None:
 
 
 class WmlaAuthenticator:
-    """Implements `service.api.authenticator.Authenticator`."""
+    """Implements `service.accounts.authenticator.Authenticator`."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

@@ -16,13 +16,13 @@ from edt_launch.adapters.wmla.submission import catalogue
 from edt_launch.adapters.wmla.submission.form import FormDep
 from edt_launch.adapters.wmla.submission.request import ExecRequest, beside, model_of, with_names
 from edt_launch.adapters.wmla.submission.submitting import group_name, pool_size, submit
-from edt_launch.service import runs
-from edt_launch.service.api.dependencies import ContextDep, CurrentUser, carry_out
-from edt_launch.service.context import Context
-from edt_launch.service.database.job_query import JobQuery
+from edt_launch.service.app.context import Context
 from edt_launch.service.errors import ConflictError, InvalidError
-from edt_launch.service.states import ENDED
-from edt_launch.service.submission import remove_files
+from edt_launch.service.experiments import runs
+from edt_launch.service.http.dependencies import ContextDep, CurrentUser, carry_out
+from edt_launch.service.jobs.query import JobQuery
+from edt_launch.service.jobs.states import ENDED
+from edt_launch.service.jobs.submission import remove_files
 
 router = APIRouter()
 

@@ -14,11 +14,11 @@ from edt_launch.adapters.wmla.rest.authenticator import (
     Token,
     cookie,
 )
-from edt_launch.service import tokens
-from edt_launch.service.api.dependencies import ContextDep, CurrentUser
-from edt_launch.service.context import Context
-from edt_launch.service.database.account_records import UserRecord
+from edt_launch.service.accounts import tokens
+from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.app.context import Context
 from edt_launch.service.errors import UnauthorizedError
+from edt_launch.service.http.dependencies import ContextDep, CurrentUser
 
 LASTS = 8 * 3600
 """Seconds for which a session lasts."""

@@ -8,13 +8,13 @@ from fastapi import Depends, Request
 from edt_launch.adapters.wmla.answers import views
 from edt_launch.adapters.wmla.answers.views import Execution
 from edt_launch.adapters.wmla.rest.authenticator import STYLE, Style
-from edt_launch.service.api.dependencies import ContextDep, CurrentUser
-from edt_launch.service.context import Context, may
-from edt_launch.service.database.jobs import NoSuchJobError
-from edt_launch.service.database.records import JobRecord
+from edt_launch.service.app.context import Context, may
+from edt_launch.service.app.first_start import this_user
 from edt_launch.service.errors import ForbiddenError, InvalidError
-from edt_launch.service.first_start import this_user
-from edt_launch.service.states import Wanted
+from edt_launch.service.http.dependencies import ContextDep, CurrentUser
+from edt_launch.service.jobs.records import JobRecord
+from edt_launch.service.jobs.states import Wanted
+from edt_launch.service.jobs.store import NoSuchJobError
 
 
 async def _style(request: Request) -> Style:

@@ -5,8 +5,8 @@ from fastapi import APIRouter
 from edt_launch import __version__
 from edt_launch.adapters.wmla.answers.consumers import Consumers
 from edt_launch.adapters.wmla.answers.views import Json
-from edt_launch.service.api.dependencies import ContextDep, CurrentUser
 from edt_launch.service.errors import InvalidError
+from edt_launch.service.http.dependencies import ContextDep, CurrentUser
 from edt_launch.service.names import ROOT
 
 router = APIRouter()

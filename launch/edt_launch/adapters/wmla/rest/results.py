@@ -21,11 +21,12 @@ from edt_launch.adapters.wmla.hypersearch.searches import METRIC_FILE
 from edt_launch.adapters.wmla.rest.authenticator import Style
 from edt_launch.adapters.wmla.rest.lookup import Manner, Named
 from edt_launch.core.walking import walk
-from edt_launch.service import tailing, zipping
-from edt_launch.service.api.dependencies import ContextDep, CurrentUser
-from edt_launch.service.context import Context
-from edt_launch.service.database.account_records import UserRecord
+from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.app.context import Context
 from edt_launch.service.errors import ConflictError
+from edt_launch.service.files import tailing
+from edt_launch.service.files.archives import zipping
+from edt_launch.service.http.dependencies import ContextDep, CurrentUser
 
 log = structlog.get_logger()
 

@@ -10,10 +10,10 @@ from edt_launch.adapters.wmla import identity
 from edt_launch.adapters.wmla.answers import files, views
 from edt_launch.adapters.wmla.answers.views import Execution, Json
 from edt_launch.adapters.wmla.rest import lookup
-from edt_launch.service.context import Context
-from edt_launch.service.database.account_records import UserRecord
-from edt_launch.service.database.job_query import JobQuery
+from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.app.context import Context
 from edt_launch.service.errors import InvalidError
+from edt_launch.service.jobs.query import JobQuery
 
 MOST = 1000  # applications of one answer
 

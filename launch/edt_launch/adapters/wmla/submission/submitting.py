@@ -16,15 +16,15 @@ from edt_launch.adapters.wmla.running.environment import DRIVER_VARIABLE, USER_V
 from edt_launch.adapters.wmla.submission import catalogue
 from edt_launch.adapters.wmla.submission.args import Arguments, ArgumentsError
 from edt_launch.adapters.wmla.submission.request import NAME_LIMIT, ExecRequest, read
-from edt_launch.service.context import Context
-from edt_launch.service.database.account_records import UserRecord
-from edt_launch.service.database.job_query import JobQuery
-from edt_launch.service.database.records import ExecRecord
-from edt_launch.service.database.store import Store
+from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.app.context import Context
+from edt_launch.service.db.store import Store
 from edt_launch.service.errors import ArchiveError, InvalidError, TooLargeError
+from edt_launch.service.jobs.query import JobQuery
+from edt_launch.service.jobs.records import ExecRecord
+from edt_launch.service.jobs.specification import JobSpec
+from edt_launch.service.jobs.submission import Submission
 from edt_launch.service.names import PLAIN
-from edt_launch.service.specification import JobSpec
-from edt_launch.service.submission import Submission
 
 MAIN = "main.py"
 """What a script is called that is sent alone and not named."""

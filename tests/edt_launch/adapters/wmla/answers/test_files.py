@@ -6,8 +6,8 @@ from edt_launch.adapters.wmla.answers import files
 from edt_launch.adapters.wmla.answers.views import Execution, unnamed
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running.layout import executor_id
-from edt_launch.service.database.records import ExecRecord, JobRecord
-from edt_launch.service.home import JobDir
+from edt_launch.service.app.home import JobDir
+from edt_launch.service.jobs.records import ExecRecord, JobRecord
 from no_files import KINDS, put
 from world import World
 

@@ -1,8 +1,8 @@
 from dataclasses import replace
 
 from edt_launch.adapters.wmla.answers import views
-from edt_launch.service.database.records import JobRecord
-from edt_launch.service.states import State
+from edt_launch.service.jobs.records import JobRecord
+from edt_launch.service.jobs.states import State
 
 JOB = JobRecord("jaaaaaaaa", "ann", ("main.py",), 1, 2, 0.0)
 

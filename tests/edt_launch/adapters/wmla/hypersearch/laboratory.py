@@ -7,9 +7,9 @@ from starlette.testclient import TestClient
 
 from edt_launch.adapters.wmla.hypersearch.searches import METRIC_FILE, ExecTrials
 from edt_launch.adapters.wmla.rest.authenticator import DEEP_LEARNING
-from edt_launch.jobs.searches.controller import Controller
-from edt_launch.service.database.records import JobRecord
-from edt_launch.service.states import State
+from edt_launch.service.experiments.searches.controller import Controller
+from edt_launch.service.jobs.records import JobRecord
+from edt_launch.service.jobs.states import State
 from searches import content
 from world import World, tar
 

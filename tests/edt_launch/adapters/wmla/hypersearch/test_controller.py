@@ -4,13 +4,13 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from edt_launch.adapters.wmla.submission import submitting
-from edt_launch.jobs.searches.choosing import Chooser
-from edt_launch.jobs.searches.controller import TROUBLE
-from edt_launch.jobs.searches.space import Point
-from edt_launch.service.context import Context
-from edt_launch.service.database.account_records import UserRecord
-from edt_launch.service.database.job_query import JobQuery
-from edt_launch.service.states import State, Wanted
+from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.app.context import Context
+from edt_launch.service.experiments.searches.choosing import Chooser
+from edt_launch.service.experiments.searches.controller import TROUBLE
+from edt_launch.service.experiments.searches.space import Point
+from edt_launch.service.jobs.query import JobQuery
+from edt_launch.service.jobs.states import State, Wanted
 from laboratory import Laboratory
 from searches import budgets
 

@@ -12,7 +12,7 @@ from edt_launch.adapters.wmla.hypersearch.definition import (
     parse,
 )
 from edt_launch.service.errors import InvalidError
-from edt_launch.service.search_spec import Objective, SearchSpec
+from edt_launch.service.experiments.searches.spec import Objective, SearchSpec
 from searches import RATE, budgets, content
 
 

@@ -7,7 +7,7 @@ from edt_launch.adapters.wmla.hypersearch.hyperparameters import (
     FixedParam,
     HyperParam,
 )
-from edt_launch.service.search_spec import EXACT
+from edt_launch.service.experiments.searches.spec import EXACT
 from searches import RATE
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from edt_launch.service.states import State, Wanted
+from edt_launch.service.jobs.states import State, Wanted
 from laboratory import CODE, Laboratory
 from searches import content
 from world import tar

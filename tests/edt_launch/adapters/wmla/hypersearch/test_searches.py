@@ -15,11 +15,11 @@ from edt_launch.adapters.wmla.hypersearch.searches import (
     read_metric,
     restart,
 )
-from edt_launch.service import searches
-from edt_launch.service.database.search_records import SearchRecord, SearchState
 from edt_launch.service.errors import ServiceError
-from edt_launch.service.search_spec import Objective
-from edt_launch.service.states import State
+from edt_launch.service.experiments.searches import service as searches
+from edt_launch.service.experiments.searches.records import SearchRecord, SearchState
+from edt_launch.service.experiments.searches.spec import Objective
+from edt_launch.service.jobs.states import State
 from laboratory import Laboratory
 
 AT_ONCE = 8

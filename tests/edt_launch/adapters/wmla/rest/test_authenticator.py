@@ -18,12 +18,12 @@ from edt_launch.adapters.wmla.rest.authenticator import (
     WmlaAuthenticator,
     proof_of,
 )
-from edt_launch.service import passwords
+from edt_launch.service.accounts import passwords
+from edt_launch.service.accounts.passwords import Verifier
 from edt_launch.service.errors import (
     UnauthorizedError,
     UnavailableError,
 )
-from edt_launch.service.passwords import Verifier
 from world import World
 
 

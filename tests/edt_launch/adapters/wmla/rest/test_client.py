@@ -14,10 +14,10 @@ import pandas as pd
 import pytest
 import requests
 
-from edt_launch.service.database.store import Store
-from edt_launch.service.home import Home
-from edt_launch.service.settings import Settings
-from edt_launch.service.states import State
+from edt_launch.service.app.home import Home
+from edt_launch.service.app.settings import Settings
+from edt_launch.service.db.store import Store
+from edt_launch.service.jobs.states import State
 from played import WEIGHTS, Player
 from serving import Service, serving
 from tiers import full

@@ -2,7 +2,7 @@ from pathlib import Path
 from typing import Any
 
 from asking import CODE, Asking, submit, submitted
-from edt_launch.service.states import State, Wanted
+from edt_launch.service.jobs.states import State, Wanted
 from played import Player
 from world import tar
 

@@ -3,7 +3,7 @@ import pytest
 from asking import PASSWORD, Asking
 from edt_launch.adapters.wmla.rest.authenticator import AUTH, CONDUCTOR
 from edt_launch.adapters.wmla.rest.logon import LASTS
-from edt_launch.service import passwords
+from edt_launch.service.accounts import passwords
 
 LOGON = "/auth/logon"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from asking import Asking, submitted
-from edt_launch.service import zipping
+from edt_launch.service.files.archives import zipping
 from no_files import KINDS, put
 from played import ELOG, TEST_LINE, Player
 

@@ -4,7 +4,7 @@ import pytest
 
 from asking import Asking, submitted
 from edt_launch.adapters.wmla import identity
-from edt_launch.service.states import State
+from edt_launch.service.jobs.states import State
 from played import Player
 
 ARGS = "--exec-start edtPyTorch --model-dir m --numWorker 2 --appName {}"

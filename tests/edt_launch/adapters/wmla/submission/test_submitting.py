@@ -8,10 +8,10 @@ import pytest
 from asking import nothing_is_left
 from edt_launch.adapters.wmla.submission.request import ExecRequest
 from edt_launch.adapters.wmla.submission.submitting import settle, submit
-from edt_launch.service.database.account_records import UserRecord
-from edt_launch.service.database.records import ExecRecord, JobRecord
+from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.errors import ForbiddenError, ServiceError
-from edt_launch.service.submission import Submitter
+from edt_launch.service.jobs.records import ExecRecord, JobRecord
+from edt_launch.service.jobs.submission import Submitter
 from world import World, tar
 
 ANN = UserRecord("ann")

@@ -1,0 +1,1 @@
+"""Users, tokens, sessions and the audit log."""

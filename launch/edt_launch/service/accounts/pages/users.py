@@ -1,0 +1,124 @@
+"""Who may use the service; for administrators."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi.responses import RedirectResponse
+from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from edt_launch.service.accounts.pages.new_token_cookie import clear, redirect_with, token_of
+from edt_launch.service.accounts.pages.views import account, users
+from edt_launch.service.accounts.rest import schemas as account_schemas
+from edt_launch.service.accounts.rest import users as rest
+from edt_launch.service.app.context import Context
+from edt_launch.service.cluster.rest import timeline
+from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
+from edt_launch.service.http import problems
+from edt_launch.service.http.dependencies import ContextDep, CurrentAdmin, CurrentToken, SubjectDep
+from edt_launch.service.web import templating
+
+router = APIRouter()
+
+WEEK = 7 * 86400.0
+
+CHANGES = 100
+"""Changes of a page."""
+
+
+@router.get("/users")
+async def show(request: Request, context: ContextDep, user: CurrentAdmin) -> Response:
+    """Everybody who may use the service, and the first token of somebody who has just been added."""
+    fresh = token_of(request)
+    answer = await _page(request, context, fresh=fresh)
+    return clear(request, answer) if fresh else answer
+
+
+@router.post("/users")
+async def add(
+    request: Request,
+    context: ContextDep,
+    user: CurrentAdmin,
+    session: CurrentToken,
+    subject: SubjectDep,
+    name: Annotated[str, Form(max_length=256)] = "",
+    is_admin: Annotated[bool, Form()] = False,
+) -> Response:
+    """Let somebody use the service; or show the form again with what was wrong."""
+    try:
+        wanted = account_schemas.NewUser(name=name.strip(), is_admin=is_admin)
+        new = await run_in_threadpool(rest.add, context, user, session, subject, wanted)
+    except ValidationError as error:
+        told = problems.invalid(error.errors()).detail
+    except ConflictError as error:
+        told = error.message
+    else:
+        return redirect_with(request, "/users", account.Fresh(new["name"], new["token"]))
+    return await _page(request, context, error=told, name=name, is_admin=is_admin)
+
+
+@router.get("/users/{name}/remove")
+def ask(request: Request, context: ContextDep, user: CurrentAdmin, name: str) -> Response:
+    """What removing somebody does, and the button for it."""
+    if context.store.accounts.user(name) is None:
+        raise NotFoundError(
+            f"there is no user {name[:64]!r}", "look at the page of users for those that there are"
+        )
+    return templating.page(request, "act.html", view=users.removal(name))
+
+
+@router.post("/users/{name}/remove")
+def remove(context: ContextDep, user: CurrentAdmin, name: str) -> Response:
+    """Let somebody no longer use the service."""
+    rest.remove(context, user, name)
+    return RedirectResponse("/users", 303)
+
+
+@router.get("/users/changes")
+def changes(
+    request: Request,
+    context: ContextDep,
+    user: CurrentAdmin,
+    before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
+) -> Response:
+    """Who has changed what."""
+    found = context.store.audit.newest(CHANGES, before)
+    older = found[-1].number if len(found) == CHANGES else None
+    return templating.page(request, "changes.html", changes=found, older=older)
+
+
+async def _page(
+    request: Request,
+    context: Context,
+    *,
+    fresh: account.Fresh | None = None,
+    error: str = "",
+    name: str = "",
+    is_admin: bool = False,
+) -> Response:
+    had = await timeline.latest(context, WEEK)
+
+    def made() -> Response:
+        accounts, store = context.store.accounts, context.store
+        hours = {one["owner"]: one["hours"] for one in had["owners"]}
+        rows = users.rows(
+            accounts.users(),
+            accounts.tokens(),
+            store.jobs.holders(),
+            store.shares.all(),
+            hours,
+            context.clock(),
+        )
+        status = InvalidError.status if error else 200
+        return templating.page(
+            request,
+            "users.html",
+            status=status,
+            rows=rows,
+            fresh=fresh,
+            error=error,
+            name=name,
+            is_admin=is_admin,
+        )
+
+    return await run_in_threadpool(made)

@@ -1,0 +1,53 @@
+"""Users, their tokens and what they have changed, as in `records`."""
+
+from dataclasses import dataclass
+
+from edt_launch.service.db.types import Str16, Str64, Str255
+
+
+@dataclass(frozen=True)
+class UserRecord:
+    """Somebody with jobs of their own."""
+
+    name: Str64
+    is_admin: bool = False
+    created: float = 0.0
+
+
+@dataclass(frozen=True)
+class TokenRecord:
+    """A token; only its hash is kept.
+
+    Attributes:
+        is_session: whether logging on gave it.
+        parent: id of the token that it was made with; None if a password, or the service itself, gave it.
+        idle_until: of a browser's session, when it ends if it is not used before; None for any other.
+        is_once: whether it logs a browser on, once, and opens nothing else.
+        scope: what it may do: "all", or "read".
+        used: when it was last used, to a minute; None if it never was.
+    """
+
+    id: Str16
+    hash: Str64
+    user: Str64
+    name: Str64
+    created: float
+    expires: float | None = None
+    revoked: float | None = None
+    is_session: bool = False
+    parent: Str16 | None = None
+    idle_until: float | None = None
+    is_once: bool = False
+    scope: Str16 = "all"
+    used: float | None = None
+
+
+@dataclass(frozen=True)
+class AuditRecord:
+    """Somebody has changed something: a request that was carried out, and what it was about, as its path."""
+
+    time: float
+    user: Str64
+    method: Str16
+    path: Str255
+    number: int = 0

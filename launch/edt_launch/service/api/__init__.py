@@ -1,1 +1,0 @@
-"""The REST interface: one router a file, put together in `app`."""

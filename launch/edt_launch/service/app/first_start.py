@@ -1,0 +1,82 @@
+"""What a service needs before it can be used: its folder, an administrator, and their token."""
+
+import contextlib
+import os
+import re
+import stat
+from pathlib import Path
+
+from edt_launch.core.user_name import user_name
+from edt_launch.service.accounts import tokens
+from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.app.home import Home
+from edt_launch.service.cluster.records import ShareRecord
+from edt_launch.service.db.store import Store
+from edt_launch.service.files.archives.deleting import delete_folder
+from edt_launch.service.names import USER
+
+LOCAL_TOKEN = "local"
+"""Name of the token in the service's folder."""
+
+
+class SharedFolderError(Exception):
+    """The service's folder is one that others use, too."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"--home {folder} is for everybody's use; name a folder of the service's own in it")
+
+
+def make_home(home: Home) -> None:
+    """Make the service's folder, for its owner's eyes only, and throw away what a crash has left half done.
+
+    Raises:
+        SharedFolderError: it is one such as /tmp, which everybody uses.
+    """
+    home.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    mode = home.root.stat().st_mode
+    if mode & stat.S_ISVTX:
+        raise SharedFolderError(home.root)
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        home.root.chmod(0o700)
+    for folder in (home.incoming, home.trash):
+        delete_folder(folder)
+        folder.mkdir(exist_ok=True)
+    for folder in (home.jobs, home.data, home.searches, home.definitions):
+        folder.mkdir(exist_ok=True)
+
+
+def this_user() -> str:
+    """Name of who runs the service, as far as it can be a user's name here."""
+    name = user_name()
+    return name if re.fullmatch(USER, name) else "admin"
+
+
+def ensure_administrator(store: Store, home: Home, now: float) -> str:
+    """Have whoever runs the service be an administrator whose token is in `home.token`; returns the token."""
+    name = this_user()
+    store.accounts.add_user(UserRecord(name, is_admin=True, created=now))
+    store.shares.add_missing(ShareRecord(name))
+    known = ""
+    with contextlib.suppress(OSError):
+        known = home.token.read_text(encoding="utf-8", errors="replace").strip()
+    bearer = tokens.bearer(store.accounts, known, now)
+    if bearer is not None and bearer[0].is_admin:
+        return known
+    for old in store.accounts.tokens(name):
+        if old.name == LOCAL_TOKEN:
+            store.accounts.revoke(old.id, name, now, only=True)  # it is lost, and no secret of others'
+    token, _ = tokens.issue(store.accounts, name, LOCAL_TOKEN, now)
+    write_secret(home.token, token + "\n")
+    return token
+
+
+def write_secret(path: Path, text: str) -> None:
+    """Write a file in one go that only its owner can read."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    beside.unlink(missing_ok=True)
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)

@@ -1,0 +1,222 @@
+"""The service's settings: declared once, with type, default and environment name.
+
+A value is taken from the command line, or else from the environment (``EDT_PORT``), or else from
+``<EDT_HOME>/service.toml`` (``port = 8766``). `edt serve --help` is made from the fields below.
+"""
+
+import shlex
+import tomllib
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+from sqlalchemy.engine import URL
+from typing_extensions import override
+
+from edt_launch.allocator.model import Options
+from edt_launch.core.text_files import decoded
+from edt_launch.service.app.home import Home, NoHomeDirectoryError, absolute
+from edt_launch.service.db.engine import parse_url, sqlite_url
+from edt_launch.service.expectations import expected
+
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Bytes = Annotated[int, Field(ge=1)]
+
+
+class SettingsError(Exception):
+    """Settings make no sense; the message has a line for each: name, value, what is expected."""
+
+
+def _words(command: str | None) -> str | None:
+    if command is not None:
+        shlex.split(command)  # raises ValueError
+    return command
+
+
+def _database(url: str | None) -> str | None:
+    return None if url is None else parse_url(url).render_as_string(hide_password=False)
+
+
+FilePath = Annotated[Path, AfterValidator(absolute)]
+
+
+class _SettingsFile(TomlConfigSettingsSource):
+    @override
+    def _read_file(self, file_path: Path | Traversable) -> dict[str, Any]:
+        return tomllib.loads(decoded(file_path.read_bytes()))
+
+
+class Settings(BaseSettings):
+    """Everything that can be set. Sizes are bytes, times seconds."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="EDT_", extra="forbid", frozen=True, env_ignore_empty=True, validate_default=True
+    )
+
+    home: Annotated[FilePath, Field(description="Folder of the service.")] = Path("~/.edt")
+    database: Annotated[
+        str | None,
+        AfterValidator(_database),
+        Field(description="postgresql://user:password@host/name; a SQLite file in the folder by default."),
+    ] = None
+    host: Annotated[str, Field(description="Address to listen on.")] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535, description="Port to listen on; 0: any free one.")] = 8766
+    public_url: Annotated[
+        str | None,
+        Field(
+            pattern=r"^https?://[^/\s]+$",
+            description="How clients reach the service, for URLs in answers; from host and port by default.",
+        ),
+    ] = None
+    allowed_hosts: Annotated[
+        str, Field(description="More host names to answer to, with commas between; *: all names.")
+    ] = ""
+    tls_certificate: Annotated[FilePath | None, Field(description="Certificate (PEM) to speak HTTPS.")] = None
+    tls_key: Annotated[FilePath | None, Field(description="Its key (PEM).")] = None
+    tls_self_signed: Annotated[
+        bool, Field(description="Speak HTTPS with a certificate that the service makes and signs itself.")
+    ] = False
+    banner: Annotated[
+        str, Field(max_length=1000, description="A line for everybody, at the top of each page.")
+    ] = ""
+    public_metrics: Annotated[bool, Field(description="Let /metrics be read without a token.")] = False
+
+    slots: Annotated[
+        int | None, Field(ge=1, le=2**16, description="Workers that this machine runs, without GPUs.")
+    ] = None
+    hostfile: Annotated[
+        FilePath | None, Field(description="File of hosts: 'node1 slots=4' or 'node1 devices=0,1' a line.")
+    ] = None
+
+    horovodrun: Annotated[
+        bool, Field(description="Run jobs through Horovod's own driver, all but those for WMLA.")
+    ] = False
+
+    data_fs: Annotated[
+        FilePath | None,
+        Field(description="Folder of data that WMLA programs find; by default one in the service's folder."),
+    ] = None
+
+    max_upload: Annotated[Bytes, Field(description="Largest archive of code, as sent.")] = 512 * 2**20
+    max_unpacked: Annotated[Bytes, Field(description="Largest code, unpacked.")] = 2 * 2**30
+    max_files: Annotated[int, Field(ge=1, description="Most files and folders of a job's code.")] = 50_000
+    max_log_size: Annotated[
+        Bytes, Field(description="Largest log of a worker; more of its output is not kept.")
+    ] = 2**30
+    max_body: Annotated[Bytes, Field(description="Largest body of any other request.")] = 2**20
+
+    max_result: Annotated[Bytes, Field(description="Largest result or checkpoint that is sent.")] = 64 * 2**30
+
+    max_connections: Annotated[
+        int, Field(ge=1, description="Most connections; fewer where the system allows few open files.")
+    ] = 1024
+    max_connections_per_address: Annotated[
+        int, Field(ge=1, description="Most of them from one address, that of a proxy for instance.")
+    ] = 256
+
+    highest_priority: Annotated[
+        int,
+        Field(ge=-1000, le=1000, description="Highest priority that others than administrators may give."),
+    ] = 1000
+
+    least_password: Annotated[
+        int, Field(ge=1, le=128, description="Characters that passwords for WMLA's interfaces have at least.")
+    ] = 8
+
+    retention: Annotated[
+        float,
+        Field(ge=0, le=36500, description="Days after its end for which a job is kept; 0 keeps all jobs."),
+    ] = 90.0
+
+    notify: Annotated[
+        str | None,
+        AfterValidator(_words),
+        Field(description="Command to run when a job has ended; gets it as JSON on standard input."),
+    ] = None
+
+    coalesce: Annotated[Seconds, Field(description="How long events are gathered before a decision.")] = 0.5
+    interval: Annotated[Seconds, Field(description="Time between two decisions at most.")] = 5.0
+    preemption: Annotated[
+        Literal["none", "to min", "to zero"],
+        Field(description="What a higher tier may take from lower ones."),
+    ] = "to min"
+    turn: Annotated[
+        Seconds,
+        Field(description="By how much of its minimum a suspended job is behind one whose place it takes."),
+    ] = Options.turn
+    longest_wait: Annotated[
+        Seconds,
+        Field(description="When the first waiting job gets a reservation, if all minimums would fit."),
+    ] = Options.longest_wait
+    protected: Annotated[Seconds, Field(description="How long a started job keeps its minimum.")] = 300.0
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Flag, then environment, then the file in the service's folder."""
+        home = {**env_settings(), **init_settings()}.get("home") or "~/.edt"
+        file = Home(absolute(home)).settings
+        return init_settings, env_settings, _SettingsFile(settings_cls, file)
+
+    @property
+    def paths(self) -> Home:
+        """Where the service keeps what."""
+        return Home(self.home)
+
+    @property
+    def database_url(self) -> URL:
+        """The database to use."""
+        return sqlite_url(self.paths.database) if self.database is None else parse_url(self.database)
+
+    @property
+    def data_folder(self) -> Path:
+        """Where WMLA programs find data."""
+        return self.data_fs or self.paths.data
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can talk to the service."""
+        return self.host in ("127.0.0.1", "::1", "localhost")
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether the service speaks HTTPS."""
+        return self.tls_self_signed or self.tls_certificate is not None
+
+
+def load(**flags: Any) -> Settings:
+    """The settings, where `flags` (None: not given) come before environment and file."""
+    try:
+        settings = Settings(**{name: value for name, value in flags.items() if value is not None})
+    except ValidationError as error:
+        raise SettingsError("\n".join(map(_problem, error.errors()))) from None
+    except NoHomeDirectoryError as error:
+        raise SettingsError(str(error)) from None
+    except ValueError as error:  # the file is no TOML
+        raise SettingsError(f"{Home.default().settings.name}: {error}") from None
+    if (settings.tls_certificate is None) != (settings.tls_key is None):
+        raise SettingsError("tls_certificate and tls_key: give both, or none")
+    if settings.tls_self_signed and settings.tls_certificate is not None:
+        raise SettingsError("tls_self_signed and tls_certificate: give one of them")
+    return settings
+
+
+def _problem(problem: Any) -> str:
+    name = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        return f"{Home.default().settings.name}: nothing is called {name!r}; `edt serve --help` lists all"
+    value = "(hidden)" if name == "database" else repr(problem["input"])
+    return f"{name}: {value}: {expected(problem)}"

@@ -1,0 +1,1 @@
+"""Hosts, shares, and who had which device when."""

@@ -1,0 +1,75 @@
+"""Keeping the table of hosts like the world: what a source tells, compared with what was known."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+import structlog
+
+from edt_launch.cluster.allocation import HostSlots
+from edt_launch.cluster.hosts import HostSource, usable
+from edt_launch.core.errors import SourceError
+from edt_launch.service.bus import Bus, Topic
+from edt_launch.service.cluster.machines import Machines
+from edt_launch.service.cluster.records import HostRecord
+from edt_launch.service.db.store import Store
+
+log = structlog.get_logger()
+
+INTERVAL = 1.0
+"""Seconds between two looks at the source."""
+
+
+def changes(
+    known: Iterable[HostRecord], listed: Sequence[HostSlots], source: str, now: float
+) -> list[HostRecord]:
+    """The hosts whose record is to change, as they are to be.
+
+    A host that the source has dropped is down; listed again, it is up. That it is drained stays.
+
+    Slots without named devices are GPUs, numbered from 0.
+    """
+    before = {host.name: host for host in known}
+    after = {name: replace(host, is_up=False) for name, host in before.items()}
+    for host in listed:
+        devices = host.devices or tuple(map(str, range(host.slots)))
+        old = before.get(host.host, HostRecord(host.host, devices))
+        after[host.host] = replace(old, devices=devices, is_up=True, source=source)
+    return [replace(host, changed=now) for name, host in after.items() if host != before.get(name)]
+
+
+class Inventory:
+    """Looks at a source of hosts, each time that `refresh` is called; `clock` gives unix time."""
+
+    def __init__(
+        self,
+        source: HostSource,
+        store: Store,
+        bus: Bus,
+        clock: Callable[[], float],
+        machines: Machines | None = None,
+    ) -> None:
+        self._machines = machines or Machines()
+        self._source = source
+        self._store = store
+        self._bus = bus
+        self._clock = clock
+        self._trouble = ""
+
+    def refresh(self) -> None:
+        """Look once. What the source cannot tell stays as it was; that is logged once."""
+        try:
+            listed = usable(self._source.hosts(), str(self._source))
+        except Exception as error:
+            if str(error) != self._trouble:
+                trace = None if isinstance(error, SourceError) else error
+                log.warning("hosts stay as they are", reason=str(error), exc_info=trace)
+            self._trouble = str(error)
+            return
+        self._trouble = ""
+        self._machines.heard = self._clock()
+        changed = changes(self._store.hosts.all(), listed, self._source.name, self._clock())
+        if changed:
+            self._store.hosts.put(changed)
+            self._bus.notify(Topic.HOSTS, Topic.JOBS)
+            for host in changed:
+                log.info("host", name=host.name, state=host.state, devices=len(host.devices))

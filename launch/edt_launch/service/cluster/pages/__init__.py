@@ -1,0 +1,1 @@
+"""Pages of the pool, its hosts and its consumers."""

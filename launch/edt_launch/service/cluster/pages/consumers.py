@@ -1,0 +1,207 @@
+"""The console's consumers: the owners' tree, and changing it, for administrators."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import RedirectResponse
+from pydantic import ValidationError
+
+from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.app.context import Context
+from edt_launch.service.cluster.pages.views import consumers as views
+from edt_launch.service.cluster.rest import cluster
+from edt_launch.service.cluster.rest import schemas as cluster_schemas
+from edt_launch.service.cluster.rest import shares as rest
+from edt_launch.service.cluster.store import fresh
+from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
+from edt_launch.service.http import problems
+from edt_launch.service.http.dependencies import PREVIEWED, SUBJECT, ContextDep, CurrentAdmin, CurrentUser
+from edt_launch.service.names import ROOT, USER
+from edt_launch.service.web import templating
+from edt_launch.service.web.form_fields import Value
+
+router = APIRouter(prefix="/console")
+
+Json = dict[str, Any]
+
+
+class Given:
+    """What a form was sent with."""
+
+    def __init__(
+        self,
+        version: Value = "",
+        name: Value = "",
+        parent: Value = "",
+        weight: Value = "1",
+        guarantee: Value = "0",
+        limit: Value = "",
+        lends: Value = "yes",
+        policy: Value = "fair",
+        half_life: Value = "86400",
+    ) -> None:
+        self.version = version
+        self.name = name.strip()
+        sent = (parent, weight, guarantee, limit, lends, policy, half_life)
+        settings = dict(zip(views.LABELS, sent, strict=True))
+        self.settings = {field: value.strip() for field, value in settings.items()}
+
+    def change(self, own: str) -> cluster_schemas.ShareChange:
+        """The same as REST takes it, of the node of that name; raises `InvalidError`."""
+        sent: Json = {**self.settings, "limit": self.settings["limit"] or None, "version": self.version}
+        if own == "":
+            del sent["parent"]
+        try:
+            return cluster_schemas.ShareChange.model_validate(sent)
+        except ValidationError as error:
+            raise InvalidError(problems.invalid(error.errors()).detail) from None
+
+
+GivenDep = Annotated[Given, Depends()]
+DryRun = Annotated[bool, Query()]
+
+
+@router.get("/consumers")
+async def show(request: Request, context: ContextDep, user: CurrentUser) -> Response:
+    """The tree."""
+    return await templating.shared_page(
+        request,
+        user.is_admin,
+        "console/consumers.html",
+        lambda: views.consumers(
+            _nodes(context, user),
+            cluster.cluster(context, user)["devices"],
+            {one.name for one in context.store.accounts.users()},
+        ),
+    )
+
+
+@router.get("/new-consumer")
+def ask_new(request: Request, context: ContextDep, user: CurrentAdmin) -> Response:
+    """The form for another node."""
+    parents = [node["name"] for node in _nodes(context, user)]
+    view = views.form(None, rest.NEW, Given().settings, parents)
+    return templating.page(request, "act.html", view=view)
+
+
+@router.post("/new-consumer")
+def preview_new(request: Request, context: ContextDep, user: CurrentAdmin, given: GivenDep) -> Response:
+    """What adding a node would change, and the button for it; or what was wrong with the form."""
+    request.scope[SUBJECT] = None
+    nodes = _nodes(context, user)
+    error = ""
+    if not re.fullmatch(USER, given.name):
+        error = (
+            f"name: {given.name!r} is not possible: use letters, digits, '_', '.', '@' and '-', 64 at most"
+        )
+    elif any(node["name"] == given.name for node in nodes):
+        error = f"name: there is a consumer {given.name!r} already: choose another name"
+    if error:
+        parents = [node["name"] for node in nodes]
+        view = views.form(None, given.version, given.settings | {"name": given.name}, parents, error)
+        return templating.page(request, "act.html", status=InvalidError.status, view=view)
+    return _answer(request, context, user, given.name, given, dry_run=True, is_new=True)
+
+
+@router.get("/consumers/{node}")
+def ask(request: Request, context: ContextDep, user: CurrentAdmin, node: rest.NodeName) -> Response:
+    """The form of a node."""
+    nodes = _nodes(context, user)
+    own = "" if node == ROOT else node
+    found = _node(nodes, own)
+    view = views.form(own, found["version"], views.values(found), views.parents(nodes, own))
+    return templating.page(request, "act.html", view=view)
+
+
+@router.post("/consumers/{node}", dependencies=[PREVIEWED])
+def change(
+    request: Request,
+    context: ContextDep,
+    user: CurrentAdmin,
+    node: rest.NodeName,
+    given: GivenDep,
+    dry_run: DryRun = False,
+) -> Response:
+    """Change a node, or say who would gain and lose by that; or what was wrong with the form."""
+    return _answer(request, context, user, "" if node == ROOT else node, given, dry_run=dry_run)
+
+
+@router.get("/consumers/{node}/remove")
+def ask_removal(request: Request, context: ContextDep, user: CurrentAdmin, node: rest.NodeName) -> Response:
+    """What removing a node would change, and the button for it."""
+    found = _node(_nodes(context, user), "" if node == ROOT else node)
+    foreseen = json.loads(bytes(rest.remove(context, user, node, dry_run=True).body))
+    is_user = context.store.accounts.user(node) is not None
+    view = views.removal(found, foreseen["changes"], is_user=is_user)
+    return templating.page(request, "act.html", view=view)
+
+
+@router.post("/consumers/{node}/remove")
+def remove(
+    request: Request, context: ContextDep, user: CurrentAdmin, node: rest.NodeName, version: Value = ""
+) -> Response:
+    """Remove a node, or show the question again with what was wrong."""
+    found = _node(_nodes(context, user), "" if node == ROOT else node)
+    try:
+        rest.remove(context, user, node, version=version or None)
+    except ConflictError as error:
+        is_user = context.store.accounts.user(node) is not None
+        view = views.removal(found, (), is_user=is_user).refused(error.message)
+        return templating.page(request, "act.html", status=error.status, view=view)
+    return RedirectResponse(views.LIST, 303)
+
+
+def _answer(
+    request: Request,
+    context: Context,
+    user: UserRecord,
+    own: str,
+    given: Given,
+    *,
+    dry_run: bool,
+    is_new: bool = False,
+) -> Response:
+    told, nodes = "", _nodes(context, user)
+    node = _found(nodes, own) or _absent(own)
+    try:
+        done = rest.put(context, user, own or ROOT, given.change(own), dry_run)
+    except (InvalidError, NotFoundError) as error:
+        status, version = error.status, given.version
+        told = error.message
+    except ConflictError as error:
+        node = _found(_nodes(context, user), own) or _absent(own)
+        status, version = error.status, node["version"]
+        told = views.quicker(error.detail, given.settings, views.values(node))
+    if told:
+        sent = given.settings | ({"name": own} if is_new else {})
+        view = views.form(None if is_new else own, version, sent, views.parents(nodes, own), told)
+        return templating.page(request, "act.html", status=status, view=view)
+    if not dry_run:
+        return RedirectResponse(views.LIST, 303)
+    view = views.preview(own, given.version, views.values(node), given.settings, done["changes"])
+    return templating.page(request, "act.html", view=view)
+
+
+def _nodes(context: Context, user: UserRecord) -> list[Json]:
+    nodes: list[Json] = rest.shares(context, user)["shares"]
+    return nodes
+
+
+def _node(nodes: Sequence[Json], own: str) -> Json:
+    node = _found(nodes, own)
+    if node is None:
+        raise NotFoundError(f"there is no consumer {own!r}", "look at the page of consumers")
+    return node
+
+
+def _found(nodes: Sequence[Json], own: str) -> Json | None:
+    return next((node for node in nodes if node["name"] == own), None)
+
+
+def _absent(own: str) -> Json:
+    """A node that is not there yet, as REST would show it."""
+    node = fresh(own)
+    return {**node.settings, "name": own, "version": node.version, "limit": None}

@@ -1,0 +1,257 @@
+"""What the console shows of the owners' tree, and the forms that change it."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from edt_launch.service.cluster.pages.views.console import EVERYBODY, PLACES
+from edt_launch.service.cluster.store import fresh
+from edt_launch.service.jobs.foreseen import sentences
+from edt_launch.service.names import ROOT
+from edt_launch.service.web import wording
+from edt_launch.service.web.asking import Field, Question, overtaken
+
+Json = Mapping[str, Any]
+
+LIST = "/console/consumers"
+
+LABELS: Mapping[str, str] = {
+    "parent": "Below",
+    "weight": "Weight (its part of what is shared, beside its siblings)",
+    "guarantee": "Guarantee (devices that it owns)",
+    "limit": "Limit (devices at most; empty: none)",
+    "lends": "Lends what it owns and does not use",
+    "policy": "Policy among those below it",
+    "half_life": "Half-life of remembered use, in seconds",
+}
+"""Fields of the form, in their order."""
+
+SHORT: Mapping[str, str] = {
+    "parent": "below", "weight": "weight", "guarantee": "guarantee", "limit": "limit", "lends": "lends",
+    "policy": "policy", "half_life": "half-life",
+}  # fmt: skip
+
+POLICIES: Mapping[str, str] = {
+    "fair": "fair: by weights",
+    "fifo": "fifo: the first is served first",
+    "priority": "priority: the highest is served first",
+}
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A number of devices, and the percentage of the pool that it is."""
+
+    shown: str
+    percent: float
+
+
+@dataclass(frozen=True)
+class Consumer:
+    """A node of the tree; `depth` is that of its place below the root, `address` where it is changed.
+
+    `removal` is how it can go: a user's node is only reset to what it was at first. Empty: not now.
+    """
+
+    name: str
+    above: str
+    depth: int
+    weight: str
+    guarantee: str
+    limit: str
+    lends: str
+    policy: str
+    half_life: str
+    entitled: Amount
+    has: Amount
+    asks: Amount
+    lent: Amount
+    address: str
+    removal: str
+
+
+@dataclass(frozen=True)
+class Consumers:
+    """The tree."""
+
+    rows: Sequence[Consumer]
+    devices: int
+    address: str = LIST
+    title: str = "Consumers"
+    places: Sequence[tuple[str, str]] = PLACES
+
+
+def consumers(nodes: Sequence[Json], devices: int, users: Collection[str]) -> Consumers:
+    """The page of the nodes that REST has shown, of a pool of so many devices; `users` are names of some."""
+    above = {node["parent"] for node in nodes}
+
+    def removal(node: Json) -> str:
+        name = node["name"]
+        if name in (*above, "") or node["size"] or node["asks"]:
+            return ""
+        if name not in users:
+            return "remove"
+        return "" if node["version"] == fresh(name).version else "reset"
+
+    return Consumers([_row(node, depth, devices, removal(node)) for node, depth in in_order(nodes)], devices)
+
+
+def in_order(nodes: Iterable[Json]) -> Iterator[tuple[Json, int]]:
+    """Each node before those below it, with its depth."""
+    below: dict[str | None, list[Json]] = {}
+    for node in nodes:
+        below.setdefault(node["parent"], []).append(node)
+    waiting = [(node, 0) for node in below.get(None, ())]
+    while waiting:
+        node, depth = waiting.pop()
+        yield node, depth
+        waiting += [(child, depth + 1) for child in reversed(below.get(node["name"], ()))]
+
+
+def _row(node: Json, depth: int, devices: int, removal: str) -> Consumer:
+    def amount(value: float) -> Amount:
+        percent = 100 * min(1.0, value / devices) if devices else 0.0
+        return Amount(wording.number(value, 1), round(percent, 1))
+
+    return Consumer(
+        node["name"] or EVERYBODY,
+        "" if node["parent"] is None else node["parent"] or EVERYBODY,
+        depth,
+        wording.number(node["weight"], 3),
+        wording.number(node["guarantee"], 2),
+        wording.number(node["limit"], 2),
+        _yes(node["lends"]) if node["guarantee"] else wording.NONE,
+        node["policy"],
+        wording.duration(node["half_life"]),
+        amount(node["entitled"]),
+        amount(node["size"]),
+        amount(node["asks"]),
+        amount(node["lent"]),
+        address(node["name"]),
+        removal,
+    )
+
+
+def address(name: str) -> str:
+    """Where a node is changed."""
+    return f"{LIST}/{name or ROOT}"
+
+
+def _yes(is_so: bool) -> str:
+    return "yes" if is_so else "no"
+
+
+def values(node: Json) -> dict[str, str]:
+    """What the form of a node begins with."""
+    return {
+        "parent": node["parent"] or "",
+        "weight": _exact(node["weight"]),
+        "guarantee": _exact(node["guarantee"]),
+        "limit": "" if node["limit"] is None else _exact(node["limit"]),
+        "lends": _yes(node["lends"]),
+        "policy": node["policy"],
+        "half_life": _exact(node["half_life"]),
+    }
+
+
+def _exact(value: float) -> str:
+    """A number that is read as the same."""
+    return repr(float(value)).removesuffix(".0")
+
+
+def parents(nodes: Iterable[Json], own: str) -> list[str]:
+    """Names of the nodes that one may be below: neither itself nor those below it."""
+    ordered = list(in_order(nodes))
+    inside = {own}
+    for node, _ in ordered:
+        if node["parent"] in inside:
+            inside.add(node["name"])
+    return [node["name"] for node, _ in ordered if node["name"] not in inside]
+
+
+def form(
+    name: str | None, version: str, given: Mapping[str, str], parents: Iterable[str], error: str = ""
+) -> Question:
+    """The form of a node.
+
+    Args:
+        name: the node's; None for one to be added, whose name is asked for.
+        version: that was seen.
+        given: what it shows.
+        parents: names of nodes that it may be below.
+        error: what was wrong with what it was sent with.
+    """
+    options = {
+        "parent": [(parent, parent or EVERYBODY) for parent in parents],
+        "lends": [("yes", "yes"), ("no", "no")],
+        "policy": list(POLICIES.items()),
+    }
+    fields = [
+        Field(field, label, given.get(field, ""), options=options.get(field, ()))
+        for field, label in LABELS.items()
+        if field != "parent" or name != ""
+    ]
+    if name is None:
+        fields.insert(0, Field("name", "Name", given.get("name", ""), is_number=False))
+    return Question(
+        "Add" if name is None else "Edit",
+        "a consumer" if name is None else f"consumer {name or EVERYBODY}",
+        [],
+        f"{'/console/new-consumer' if name is None else address(name)}?dry_run=1",
+        LIST,
+        fields,
+        [("version", version)],
+        error,
+        "Preview",
+    )
+
+
+def preview(
+    name: str, version: str, before: Mapping[str, str], given: Mapping[str, str], changes: Sequence[Json]
+) -> Question:
+    """The question whether a change is to be saved: what it is, and who gains and loses by it."""
+    different = [
+        f"{SHORT[field].capitalize()}: {_told(field, before[field])} → {_told(field, value)}."
+        for field, value in given.items()
+        if value != before[field]
+    ]
+    gain, lose = (
+        [one for one in changes if (one["to"] > one["from"]) is is_more] for is_more in (True, False)
+    )
+    effect = [
+        *(different or ["Nothing is different."]),
+        *([f"Gain: {len(gain)}.", *sentences(gain)] if gain else []),
+        *([f"Lose: {len(lose)}.", *sentences(lose)] if lose else []),
+        *([] if changes else sentences([])),
+    ]
+    hidden = [("version", version), *given.items()]
+    return Question("Save", f"consumer {name or EVERYBODY}", effect, address(name), LIST, hidden=hidden)
+
+
+def removal(node: Json, changes: Sequence[Json], *, is_user: bool) -> Question:
+    """The question whether a node is to be removed, or a user's one reset; `changes` come of it."""
+    own = address(node["name"])
+    defaults = f"It has the defaults from then on: weight 1, no guarantee, below {EVERYBODY}."
+    effect = [*([defaults] if is_user else ["It is gone from the tree."]), *sentences(changes)]
+    return Question(
+        "Reset" if is_user else "Remove",
+        f"consumer {node['name']}",
+        effect,
+        f"{own}/remove",
+        LIST,
+        hidden=[("version", node["version"])],
+        command=f"edt shares {node['name']} --remove",
+    )
+
+
+def _told(field: str, value: str) -> str:
+    if field == "half_life" and value:
+        return wording.duration(float(value))
+    return value or {"parent": EVERYBODY, "limit": "none"}.get(field, wording.NONE)
+
+
+def quicker(told: str, given: Mapping[str, str], present: Mapping[str, str]) -> str:
+    """What is said to somebody whose change came second: `told`, and what is different now."""
+    ours, theirs = ({field: _told(field, value) for field, value in one.items()} for one in (given, present))
+    compared = {field: SHORT[field] for field in present}
+    return overtaken(told, compared, ours, theirs)

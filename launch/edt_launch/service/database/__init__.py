@@ -1,1 +1,0 @@
-"""The service's database: SQLite by default, PostgreSQL by URL."""

@@ -1,0 +1,1 @@
+"""Projects, training definitions, experiments and their runs."""

@@ -1,0 +1,109 @@
+"""Runs beside each other: what differs in how they were started, and which is the best. Pure functions."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from edt_launch.core.masking import masked
+from edt_launch.service.experiments.searches.spec import Objective
+
+LOSS = "loss"
+LENGTH = "total_steps"
+"""Is reported beside values, and says how long a run is."""
+
+MOST_METRICS = 50
+"""Values by which runs are compared."""
+
+LOWER = frozenset(
+    {"loss", "error", "err", "mse", "rmse", "mae", "nll", "ppl", "perplexity", "wer", "cer", "fid", "bpb"}
+    | {"seconds", "time", "distance", "regret"}
+)
+"""Words in the names of values that are better the lower they are."""
+
+
+class Parameter(NamedTuple):
+    """Something that runs were started with, and what each had; None: nothing."""
+
+    name: str
+    values: tuple[str | None, ...]
+
+
+class Metric(NamedTuple):
+    """A value by which runs are compared, and the place of the best one; None if none has it."""
+
+    name: str
+    objective: Objective
+    best: int | None
+
+
+def objective_of(name: str) -> Objective:
+    """Which values of a name are better, as the name says: a loss the lower, an accuracy the higher."""
+    words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
+    return Objective.MINIMIZE if LOWER.intersection(words) else Objective.MAXIMIZE
+
+
+def metrics(
+    runs: Sequence[Mapping[str, float]], first: str = "", objective: Objective | None = None
+) -> list[Metric]:
+    """The values that some run has, with the best one each: `first` or the loss, then by name.
+
+    `runs` have their last values by name; `objective` is that of `first`, None: as its name says.
+    """
+    first = first or LOSS
+    return [
+        _metric(runs, name, objective or objective_of(name) if name == first else objective_of(name))
+        for name in names(runs, first)[:MOST_METRICS]
+    ]
+
+
+def names(runs: Sequence[Mapping[str, float]], first: str = "") -> list[str]:
+    """Names of all values that some run has: `first` or the loss, then by name."""
+    found = {name for run in runs for name in run} - {LENGTH}
+    return sorted(found, key=lambda name: (name != (first or LOSS), name))
+
+
+def _metric(runs: Sequence[Mapping[str, float]], name: str, objective: Objective) -> Metric:
+    found = [(objective.sign * run[name], place) for place, run in enumerate(runs) if name in run]
+    return Metric(name, objective, min(found)[1] if found else None)
+
+
+def parameters(definition: str, code: str, spec: Mapping[str, Any]) -> dict[str, str]:
+    """What a run was started with, by name; `spec` is its `specification.JobSpec`.
+
+    Options of its command stand by their names, with or without "=", other words by their places. Values of
+    variables and options that are called like secrets are hidden, and passwords in addresses.
+    """
+    found = {"training definition": definition, "code": code}
+    found |= {f"${name}": masked(name, value) for name, value in spec.get("environment", {}).items()}
+    least, most = spec["min"], spec["max"] or spec["min"]
+    found["nodes"] = f"{least}" if least == most else f"{least} to {most}"
+    found |= {
+        name: str(spec[name]) for name in ("framework", "priority", "data_dir", "directory") if spec.get(name)
+    }
+    return found | _options(spec["command"])
+
+
+def differing(runs: Sequence[Mapping[str, str]]) -> list[Parameter]:
+    """The parameters that are not the same in all runs, in the order in which they appear."""
+    names = dict.fromkeys(name for run in runs for name in run)
+    found = [Parameter(name, tuple(run.get(name) for run in runs)) for name in names]
+    return [one for one in found if len(set(one.values)) > 1]
+
+
+def _options(command: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    place, words = 0, list(command)
+    while words:
+        word = words.pop(0)
+        if not re.match(r"--?[A-Za-z]", word):
+            place += 1
+            name, value = f"word {place}", word
+        elif "=" in word:
+            name, _, value = word.partition("=")
+        elif words and not re.match(r"--?[A-Za-z]", words[0]):
+            name, value = word, words.pop(0)
+        else:
+            name, value = word, "yes"
+        value = masked(name, value)
+        found[name] = f"{found[name]} {value}" if name in found else value
+    return found

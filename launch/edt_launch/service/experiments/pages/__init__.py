@@ -1,0 +1,1 @@
+"""Pages of projects, definitions, experiments and searches."""

@@ -1,0 +1,124 @@
+"""Searches for hyperparameters: all of them, and one."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, BackgroundTasks, Depends, Query, Request, Response
+from fastapi.responses import RedirectResponse
+from pydantic import StringConstraints
+
+from edt_launch.service.errors import ConflictError, ForbiddenError
+from edt_launch.service.experiments.pages.views import searches as views
+from edt_launch.service.experiments.searches import rest
+from edt_launch.service.http.dependencies import ContextDep, CurrentUser
+from edt_launch.service.names import MOST_NAME, OWNER, PLAIN
+from edt_launch.service.web import templating
+from edt_launch.service.web.form_fields import FormKey, new_key
+
+router = APIRouter(prefix="/searches")
+
+PAGE = 100
+"""Searches of a page, and trials."""
+
+Action = Literal["stop", "restart", "run-best", "delete"]
+Key = Annotated[str, StringConstraints(max_length=MOST_NAME + 2, pattern=f"^{PLAIN}$")]
+Keys = Annotated[list[Key] | None, Query(max_length=2 * views.MOST_AXES)]
+
+
+class PicturesQuery:
+    """What an address asks of the pictures."""
+
+    def __init__(
+        self,
+        axis: Keys = None,
+        flip: Keys = None,
+        log: Keys = None,
+        x: Key = "",
+        y: Key = "",
+        sort: Key = "",
+    ) -> None:
+        self.drawn = views.Drawn(axis or (), flip or (), log or (), x, y, sort)
+
+
+PicturesQueryDep = Annotated[PicturesQuery, Depends()]
+
+
+@router.get("")
+async def show_all(
+    request: Request,
+    context: ContextDep,
+    user: CurrentUser,
+    owner: Annotated[str, Query(pattern=f"^({OWNER})?$")] = "",
+    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+) -> Response:
+    """A page of searches, the newest first."""
+
+    def view() -> views.SearchesView:
+        answer = rest.list_searches(context, user, owner or None, PAGE, after, newest=True)
+        return views.searches_view(owner, answer["searches"], answer["next"], context.clock(), after)
+
+    who = None if user.is_admin else user.name  # others see the best of their own alone
+    return await templating.shared_page(request, who, "searches.html", view)
+
+
+@router.get("/{search_id}")
+def show(
+    request: Request,
+    context: ContextDep,
+    user: CurrentUser,
+    search_id: str,
+    asked: PicturesQueryDep,
+    tab: Literal["input", "best", "progress"] = "progress",
+    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+) -> Response:
+    """A search, and one of its tabs."""
+    search = rest.show(context, user, search_id)
+    view = views.search_view(
+        search,
+        tab,
+        asked.drawn,
+        context.clock(),
+        after=after,
+        most=PAGE,
+        is_own=search["trials"] is not None,
+    )
+    return templating.page(request, "search.html", view=view)
+
+
+@router.get("/{search_id}/{action}")
+def ask(request: Request, context: ContextDep, user: CurrentUser, search_id: str, action: Action) -> Response:
+    """What an action would do, and the button for it."""
+    search = rest.show(context, user, search_id)
+    if search["trials"] is None:
+        raise ForbiddenError(
+            f"{search['name']} is a search of {search['owner']}", "ask them, or an administrator"
+        )
+    if action not in views.actions(search):
+        raise ConflictError(f"{search['name']} is {search['state']}", "look at its page for what can be done")
+    return templating.page(request, "act.html", view=views.question(search, action, new_key()))
+
+
+@router.post("/{search_id}/{action}")
+def act(
+    context: ContextDep,
+    user: CurrentUser,
+    search_id: str,
+    action: Action,
+    afterwards: BackgroundTasks,
+    key: FormKey = "",
+) -> Response:
+    """Do it, and show what has come of it."""
+    found: Mapping[str, Any] = {}
+    match action:
+        case "stop":
+            rest.stop(context, user, search_id)
+        case "restart":
+            rest.restart(context, user, search_id, afterwards)
+        case "run-best":
+            found = rest.run_best(context, user, search_id, key or None)
+        case "delete":
+            rest.delete(context, user, search_id, afterwards)
+    goal = {"delete": "/searches", "run-best": f"/jobs/{found.get('id')}"}.get(
+        action, f"/searches/{search_id}"
+    )
+    return RedirectResponse(goal, 303, background=afterwards)

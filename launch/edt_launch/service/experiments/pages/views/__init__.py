@@ -1,0 +1,1 @@
+"""What pages of projects, definitions, experiments and searches show."""

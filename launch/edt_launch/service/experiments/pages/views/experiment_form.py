@@ -1,0 +1,223 @@
+"""What the forms of an experiment and of its training definitions show."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from edt_launch.service.experiments.records import Distribution
+from edt_launch.service.experiments.spec import HOROVOD
+from edt_launch.service.web.asking import Field
+
+Json = Mapping[str, Any]
+
+LABELS = {
+    "name": "name", "description": "description", "source": "source files folder",
+    "command": "global execution command", "metric": "compared by", "objective": "objective",
+}  # fmt: skip
+"""What is compared if two people have changed an experiment."""
+
+ATTRIBUTES = {
+    "distribution": "distributed training type", "min": "number of nodes, at least",
+    "max": "number of nodes, at most",
+}  # fmt: skip
+"""What is compared if two people have changed how an experiment runs a training definition."""
+
+OBJECTIVES = [
+    ("", "lower ones of a loss or an error, otherwise higher ones"),
+    ("minimize", "lower ones"),
+    ("maximize", "higher ones"),
+]
+"""Which values of a metric are better."""
+
+FRAMEWORKS = {HOROVOD: "Horovod script"}
+"""How frameworks are called besides their own names."""
+
+
+def draft(is_draft: bool) -> str:
+    """What follows the addresses of forms as long as an experiment is a draft."""
+    return "?draft=1" if is_draft else ""
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training definition of an experiment, and how it is run."""
+
+    definition: str
+    name: str
+    plan: str
+
+
+@dataclass(frozen=True)
+class FormView:
+    """The form of an experiment.
+
+    Attributes:
+        experiment: what REST answers; None for one that is not there yet.
+        values: of the form's fields.
+        seen: the version that these are about.
+        folders: that can be its source.
+        is_valid: whether it could be run.
+        is_draft: whether it was made only to have training definitions added, and not saved since.
+        key: of what the form starts.
+        error: what was wrong with what the form was sent with.
+    """
+
+    project: Json
+    experiment: Json | None
+    values: Mapping[str, str]
+    seen: int | None
+    folders: Sequence[str]
+    is_valid: bool
+    is_draft: bool
+    key: str
+    error: str = ""
+
+    @property
+    def address(self) -> str:
+        """Where the form is sent."""
+        if self.experiment is None:
+            return "/experiments/new"
+        return f"/experiments/{self.experiment['id']}/edit{draft(self.is_draft)}"
+
+    @property
+    def back(self) -> str:
+        """Where one comes from."""
+        if self.experiment is None:
+            return f"/experiments/projects/{self.project['id']}"
+        return f"/experiments/{self.experiment['id']}"
+
+    @property
+    def title(self) -> str:
+        """Of the page."""
+        return "New experiment" if self.experiment is None else "Experiment"
+
+    @property
+    def trainings(self) -> Sequence[Training]:
+        """Its training definitions."""
+        known = () if self.experiment is None else self.experiment["trainings"]
+        return [Training(one["definition"], one["name"], plan(one)) for one in known]
+
+    @property
+    def objective(self) -> Field:
+        """Which values of the metric are better."""
+        return Field(
+            "objective", "Better are", self.values.get("objective", ""), is_number=False, options=OBJECTIVES
+        )
+
+
+@dataclass(frozen=True)
+class AddView:
+    """The form by which a training definition is added: a new one, or an existing one.
+
+    Attributes:
+        present: the name of one that the experiment has, of which the form changes the attributes.
+        seen: the version of the experiment that these are about.
+    """
+
+    experiment: Json
+    is_new: bool
+    is_draft: bool
+    present: str
+    values: Mapping[str, str]
+    existing: Field
+    framework: Field
+    distribution: Field
+    seen: str = ""
+    error: str = ""
+
+    def tab(self, name: str) -> str:
+        """The address of the form's tab of a name."""
+        return f"/experiments/{self.experiment['id']}/add?tab={name}{'&draft=1' if self.is_draft else ''}"
+
+    @property
+    def title(self) -> str:
+        """Of the page."""
+        return f"Attributes of {self.present}" if self.present else "Add training definition"
+
+    @property
+    def back(self) -> str:
+        """Where one comes from."""
+        return f"/experiments/{self.experiment['id']}/edit{draft(self.is_draft)}"
+
+
+def add_view(
+    experiment: Json,
+    definitions: Sequence[Json],
+    frameworks: Sequence[str],
+    values: Mapping[str, str],
+    *,
+    is_new: bool,
+    is_draft: bool,
+    seen: int | None,
+    error: str = "",
+    are_all: bool = True,
+) -> AddView:
+    """The form with what it was sent with; `are_all`: whether the definitions are all of the project."""
+    chosen = values.get("definition", "")
+    present = "" if is_new else names_of(experiment).get(chosen, "")
+    options = [(one["id"], one["name"]) for one in definitions]
+    distributions = [(str(one), str(one)) for one in Distribution]
+    distribution = values.get("distribution", Distribution.ELASTIC)
+    return AddView(
+        experiment,
+        is_new,
+        is_draft,
+        present,
+        values,
+        Field(
+            "definition",
+            "Training definition" if are_all else f"Training definition (the newest {len(definitions)})",
+            chosen,
+            False,
+            options,
+        ),
+        framework_field(frameworks, values.get("framework", HOROVOD)),
+        Field("distribution", "Distributed training type", distribution, False, distributions),
+        "" if seen is None else str(seen),
+        error,
+    )
+
+
+def values_of(experiment: Json) -> dict[str, str]:
+    """What the form of an experiment begins with."""
+    return {
+        **{name: experiment[name] for name in ("name", "description", "source", "metric")},
+        "global": "1" if experiment["command"] else "",
+        "command": shlex.join(experiment["command"]),
+        "objective": experiment["objective"] or "",
+    }
+
+
+def compared(values: Mapping[str, str]) -> dict[str, str]:
+    """What the form of an experiment was sent with, as `values_of` has it."""
+    return {**values, "command": values["command"] if values["global"] else ""}
+
+
+def attributes(trainings: Sequence[Json], definition: str) -> dict[str, str]:
+    """What the form of the attributes of a training definition begins with, if it is one of these."""
+    return {
+        name: str(one[name])
+        for one in trainings
+        if one["definition"] == definition
+        for name in ("definition", "distribution", "min", "max")
+    }
+
+
+def names_of(experiment: Json) -> dict[str, str]:
+    """The names of an experiment's training definitions, by their ids."""
+    return {one["definition"]: one["name"] for one in experiment["trainings"]}
+
+
+def plan(training: Json) -> str:
+    """How an experiment runs a training definition: ``1 device on 1 to 4 nodes, Elastic``."""
+    least, most = training["min"], training["max"]
+    nodes = f"{least}{f' to {most}' if most != least else ''} node{'s' if most > 1 else ''}"
+    return f"{training['devices']} device on {nodes}, {training['distribution']}"
+
+
+def framework_field(frameworks: Sequence[str], chosen: str) -> Field:
+    """The field by which a definition's framework is chosen."""
+    return Field(
+        "framework", "Framework", chosen, False, [(one, FRAMEWORKS.get(one, one)) for one in frameworks]
+    )

@@ -1,0 +1,292 @@
+"""What the pages of projects and experiments show."""
+
+import shlex
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from edt_launch.service.experiments.pages.views.compared import Compared
+from edt_launch.service.experiments.records import Role
+from edt_launch.service.experiments.runs import Summary
+from edt_launch.service.jobs.states import LIVE, State
+from edt_launch.service.web import wording
+from edt_launch.service.web.asking import Field, Question
+
+Json = Mapping[str, Any]
+
+TABS = {"runs": "Training Runs", "compare": "Compare Runs", "overview": "Overview"}
+MOST_METRICS = 20
+"""Values that tables of runs have columns for."""
+
+
+@dataclass(frozen=True)
+class Tab:
+    """A part of a page, and whether it is the one that is shown."""
+
+    name: str
+    address: str
+    is_chosen: bool
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run, in words; `values` are of the metrics, each with whether it is the best.
+
+    `has_results` says whether whoever looks may fetch its files.
+    """
+
+    id: str
+    name: str
+    job: str
+    owner: str
+    state: str
+    created: float
+    duration: str
+    hours: str
+    size: str
+    loss: str
+    values: Sequence[tuple[str, bool]]
+    is_deleted: bool
+    has_results: bool
+
+
+@dataclass(frozen=True)
+class Pages:
+    """Lists of a page that are each read page by page.
+
+    Attributes:
+        path: of the page.
+        places: by the names in the address, where the lists begin; 0: at the newest.
+        nexts: where they go on; None at the end.
+    """
+
+    path: str
+    places: Mapping[str, int]
+    nexts: Mapping[str, int | None]
+
+    @property
+    def address(self) -> str:
+        """Of the page as it is."""
+        return self.address_of(self.places)
+
+    def more(self, name: str) -> str:
+        """The address at which the list of a name goes on; empty at its end."""
+        following = self.nexts[name]
+        return self.address_of({**self.places, name: following}) if following else ""
+
+    def newest(self, name: str) -> str:
+        """The address at which it begins; empty if it does."""
+        return self.address_of({**self.places, name: 0}) if self.places[name] else ""
+
+    def address_of(self, places: Mapping[str, int]) -> str:
+        """The page with its lists from there."""
+        query = urlencode({name: place for name, place in places.items() if place})
+        return f"{self.path}?{query}" if query else self.path
+
+
+@dataclass(frozen=True)
+class ExperimentQuery:
+    """What an address asks of an experiment's page: a tab, a page of runs, some runs, how they are drawn."""
+
+    tab: str = "runs"
+    before: int | None = None
+    chosen: Sequence[str] = ()
+    metric: str = ""
+    x: str = "step"
+
+
+@dataclass(frozen=True)
+class ExperimentView:
+    """An experiment and a page of its runs; `compared` is None on other tabs.
+
+    Attributes:
+        without_column: how many values have no column, as there are too many.
+        best_over: which runs the best is one of, if these are not all; empty if they are.
+        elsewhere: values whose best run is on another page: the value's name, the best value, its job, and
+            whether that was deleted.
+        newest: address of the newest runs, unless these are shown; empty then.
+        older: address of the runs before those that are shown; empty if there are none.
+    """
+
+    experiment: Json
+    project: Json
+    may_edit: bool
+    tab: str
+    tabs: Sequence[Tab]
+    tiles: Sequence[tuple[str, str]]
+    metrics: Sequence[str]
+    without_column: int
+    best_over: str
+    elsewhere: Sequence[tuple[str, str, str, bool]]
+    queued: Sequence[Run]
+    running: Sequence[Run]
+    completed: Sequence[Run]
+    compared: Compared | None
+    address: str
+    before: int | None
+    newest: str
+    older: str
+
+    @property
+    def command(self) -> str:
+        """The global execution command, as it is written."""
+        return shlex.join(self.experiment["command"])
+
+
+def experiment_view(
+    experiment: Json,
+    project: Json,
+    runs: Sequence[Json],
+    summary: Summary,
+    asked: ExperimentQuery,
+    following: int | None,
+    compared: Compared | None,
+    *,
+    viewer: str | None,
+) -> ExperimentView:
+    """The page of an experiment, from what REST answers of it, its project, and a page of its runs.
+
+    `viewer` is who looks; None: an administrator.
+    """
+    best = {
+        one.name: None if one.best is None else summary.runs[one.best].run.id
+        for one in summary.metrics[:MOST_METRICS]
+    }
+    shown = [_run(one, best, viewer) for one in runs]
+    live = {str(state) for state in LIVE}
+    address = f"/experiments/{experiment['id']}"
+    page = f"{address}?tab={asked.tab}"
+    drawn = {"metric": asked.metric, "x": asked.x, "run": asked.chosen} if asked.tab == "compare" else {}
+    before = {"before": asked.before} if asked.before else {}
+    return ExperimentView(
+        experiment,
+        project,
+        may_edit(project),
+        asked.tab,
+        [Tab(name, f"{address}?tab={key}", key == asked.tab) for key, name in TABS.items()],
+        _tiles(experiment, summary),
+        list(best),
+        len(summary.names) - len(best),
+        _partly(experiment, summary),
+        _elsewhere(summary, {run.id for run in shown}),
+        [run for run in shown if run.state == State.QUEUED],
+        [run for run in shown if run.state in live - {State.QUEUED}],
+        [run for run in shown if run.state not in live],
+        compared,
+        f"{address}?{urlencode({'tab': asked.tab, **before, **drawn}, doseq=True)}",
+        asked.before,
+        page if asked.before else "",
+        f"{page}&before={following}" if following else "",
+    )
+
+
+def with_line(definition: Json) -> Json:
+    """A training definition and its `line`, which is its command as it is written."""
+    return {**definition, "line": shlex.join(definition["command"])}
+
+
+def _tiles(experiment: Json, summary: Summary) -> list[tuple[str, str]]:
+    partly = _partly(experiment, summary)
+    return [
+        ("Runs in total", str(experiment["runs"])),
+        (f"Total running time{partly}", wording.duration(summary.seconds)),
+        (f"Device-hours{partly}", f"{summary.hours:.2f}"),
+    ]
+
+
+def _partly(experiment: Json, summary: Summary) -> str:
+    return f" of the newest {summary.number} runs" if summary.number < experiment["runs"] else ""
+
+
+def _elsewhere(summary: Summary, shown: Collection[str]) -> list[tuple[str, str, str, bool]]:
+    """Values whose best run is none of those that are shown."""
+    found = []
+    for one in summary.metrics[:MOST_METRICS]:
+        best = None if one.best is None else summary.runs[one.best]
+        if best is not None and best.run.id not in shown:
+            found.append((one.name, precise(best.outcome.last(one.name)), best.run.job, best.job is None))
+    return found
+
+
+def may_edit(project: Json) -> bool:
+    """Whether who looks may change what is in a project, and start runs."""
+    return Role(project["role"]).rank >= Role.EDITOR.rank
+
+
+def _run(run: Json, best: Mapping[str, str | None], viewer: str | None) -> Run:
+    is_deleted = run["state"] == "deleted"
+    lasts = {name: about["last"] for name, about in run["values"].items()}
+    size = "-" if run["size"] is None else str(run["size"])
+    return Run(
+        run["id"],
+        run["job_name"] or run["name"],
+        run["job"],
+        run["owner"],
+        str(run["state"]),
+        run["created"],
+        wording.duration(run["seconds"]),
+        f"{run['hours']:.2f}",
+        f"{size} of {wording.bounds(run['min'], run['max'], None)}",
+        precise(lasts.get("loss")),
+        [(precise(lasts.get(name)), run["id"] == id_) for name, id_ in best.items()],
+        is_deleted,
+        not is_deleted and viewer in (None, run["owner"]),
+    )
+
+
+def precise(value: float | None) -> str:
+    """A value that was reported."""
+    return wording.NONE if value is None else f"{value:.5g}"
+
+
+def project_question(given: Mapping[str, str], error: str = "") -> Question:
+    """The form of a new project."""
+    fields = [Field(name, name.capitalize(), given.get(name, ""), False) for name in ("name", "description")]
+    return Question(
+        "New project",
+        "",
+        (),
+        "/experiments/new-project",
+        "/experiments",
+        fields,
+        error=error,
+        button="Create",
+    )
+
+
+def member_question(project: Json, users: Iterable[str], error: str = "") -> Question:
+    """The form by which somebody becomes a member, or gets another role."""
+    address = f"/experiments/projects/{project['id']}"
+    roles = [(str(role), str(role)) for role in Role] + [("", "no member any more")]
+    fields = [
+        Field("user", "User", "", False, [(name, name) for name in users]),
+        Field("role", "Role", str(Role.EDITOR), False, roles),
+    ]
+    return Question(
+        "Members of", project["name"], (), f"{address}/members", address, fields, error=error, button="Save"
+    )
+
+
+def start_question(
+    verb: str, name: str, lines: Sequence[str], address: str, back: str, key: str, error: str = ""
+) -> Question:
+    """The question before runs are started; `lines` say what that does to whom."""
+    return Question(verb, name, lines, address, back, hidden=[("key", key)], error=error)
+
+
+def leave_question(project: Json, user: str) -> Question:
+    """The question before somebody leaves a project that they are a member of."""
+    address = f"/experiments/projects/{project['id']}"
+    effect = [
+        f"You see what is in it no more, until {project['owner']} adds you again. Your jobs stay yours."
+    ]
+    hidden = [("user", user), ("role", "")]
+    return Question("Leave", project["name"], effect, f"{address}/members", address, hidden=hidden)
+
+
+def save_question(run: Json, given: str, back: str, error: str = "") -> Question:
+    """The form by which a run becomes a training definition."""
+    fields = [Field("name", "Name of the training definition", given, False)]
+    address = f"/experiments/runs/{run['id']}/save"
+    return Question("Save definition of", run["name"], (), address, back, fields, error=error, button="Save")

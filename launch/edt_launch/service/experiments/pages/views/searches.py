@@ -1,0 +1,389 @@
+"""What the pages of searches show."""
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from edt_launch.core.failure_text import cause
+from edt_launch.service.experiments.searches.records import SEARCH_ENDS, SearchState, SearchWanted, TrialState
+from edt_launch.service.web import wording
+from edt_launch.service.web.asking import Question
+
+Json = Mapping[str, Any]
+
+TABS: Mapping[str, str] = {"input": "Input", "best": "Best", "progress": "Progress"}
+"""Names of the tabs, as in the address and as shown."""
+
+BEST = 10
+"""Trials that the tab of the best ones shows."""
+
+METRIC, NUMBER, PARAMETER = "m", "n", "p."
+"""What axes are called in addresses: of the metric, of the trial's number, and before names of parameters."""
+
+AXES = 8
+"""Parameters whose axes are shown unless others are chosen."""
+
+MOST_AXES = 32
+"""Parameters that have axes."""
+
+FINITE = (SearchState.STOPPED, SearchState.FAILED, SearchState.WAITING)
+"""States in which a search can be started again."""
+
+
+@dataclass(frozen=True)
+class SearchRow:
+    """A search in a list."""
+
+    id: str
+    name: str
+    owner: str
+    state: str
+    done: str
+    failed: int
+    metric: str
+    best: str
+    algorithm: str
+    created: float
+    elapsed: str
+
+    @classmethod
+    def of(cls, search: Json, now: float) -> "SearchRow":
+        """That of a search as REST shows it."""
+        counts, best = search["counts"], search["best"]
+        done = sum(counts.get(state, 0) for state in (TrialState.SUCCEEDED, TrialState.FAILED))
+        return cls(
+            search["id"],
+            search["name"],
+            search["owner"],
+            str(search["state"]),
+            _done(done, search),
+            counts.get(TrialState.FAILED, 0),
+            search["metric"],
+            wording.precise(best.metric if best else None),
+            str(search["algorithm"]),
+            search["created"],
+            wording.duration((search["ended"] or now) - (search["started"] or search["created"])),
+        )
+
+
+def _done(done: int, search: Json) -> str:
+    """How many trials are done, of how many; before it has begun, that is not known exactly."""
+    if search["total"] is not None:
+        return f"{done} of {search['total']}"
+    most = search.get("max_trials")
+    return f"{done} of at most {most}" if most else str(done)
+
+
+@dataclass(frozen=True)
+class SearchesView:
+    """A page of searches; `next` is the address of the next one, None at the end."""
+
+    owner: str
+    rows: Sequence[SearchRow]
+    address: str
+    next: str | None
+    as_json: str
+    goes_on: bool
+
+
+def searches_view(
+    owner: str, searches: Sequence[Json], after: int | None, now: float, at: int
+) -> SearchesView:
+    """The page that REST has shown, which begins `at`; `after` is where the next one begins."""
+
+    def address(place: int | None) -> str:
+        query = urlencode({name: value for name, value in (("owner", owner), ("after", place)) if value})
+        return f"/searches?{query}"
+
+    return SearchesView(
+        owner,
+        [SearchRow.of(search, now) for search in searches],
+        address(at),
+        None if after is None else address(after),
+        f"/api/v1/searches?newest=1{f'&owner={quote(owner)}' if owner else ''}",
+        any(search["state"] not in SEARCH_ENDS for search in searches),
+    )
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of the pictures; `is_number` is false for one of texts."""
+
+    key: str
+    name: str
+    is_shown: bool
+    is_flipped: bool
+    is_log: bool
+    is_number: bool
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What an address asks of the pictures; empty: what suits the search."""
+
+    axis: Sequence[str] = ()
+    flip: Sequence[str] = ()
+    log: Sequence[str] = ()
+    x: str = ""
+    y: str = ""
+    sort: str = ""
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    """A trial; `cells` are the values of its parameters."""
+
+    number: int
+    state: str
+    metric: str
+    job: str | None
+    cells: Sequence[str]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Tab:
+    """A link to a tab."""
+
+    name: str
+    address: str
+    is_chosen: bool
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What a parameter is chosen from."""
+
+    name: str
+    kind: str
+    values: str
+
+
+@dataclass(frozen=True)
+class SearchView:
+    """A search, and one of its tabs; what only its owner and administrators see is empty for others."""
+
+    head: SearchRow
+    reason: str
+    objective: str
+    is_own: bool
+    actions: Sequence[str]
+    tabs: Sequence[Tab]
+    tab: str
+    counts: Mapping[str, int]
+    percent: float
+    parameters: Sequence[Parameter]
+    settings: Sequence[tuple[str, str]]
+    command: str
+    names: Sequence[str]
+    rows: Sequence[TrialRow]
+    total: int
+    next: str | None
+    axes: Sequence[Axis]
+    drawn: Drawn
+    goes_on: bool
+
+
+def search_view(
+    search: Json, tab: str, drawn: Drawn, now: float, *, after: int, most: int, is_own: bool
+) -> SearchView:
+    """The page of a search that REST has shown; its table of trials has `most` rows after so many."""
+    head = SearchRow.of(search, now)
+    trials, spec, template = search["trials"] or [], search["spec"] or {}, search["job"] or {}
+    names = parameter_names(spec, trials)
+    done = sum(number for state, number in search["counts"].items() if state not in _GOING)
+    ranked = ordered(trials, search["objective"], drawn.sort if tab == "progress" else "")
+    shown = best_of(ranked) if tab == "best" else ranked[after : after + most]
+    address = f"/searches/{search['id']}?tab="
+    has_more = tab == "progress" and after + most < len(trials)
+    more = urlencode({"after": after + most, **({"sort": drawn.sort} if drawn.sort else {})})
+    return SearchView(
+        head=head,
+        reason=search["reason"] or "",
+        objective=str(search["objective"]),
+        is_own=is_own,
+        actions=actions(search) if is_own else (),
+        tabs=[Tab(shown, f"{address}{name}", name == tab) for name, shown in TABS.items()] if is_own else (),
+        tab=tab,
+        counts={str(state): number for state, number in search["counts"].items()},
+        percent=round(100 * done / search["total"], 1) if search["total"] else 0.0,
+        parameters=parameters(spec),
+        settings=settings(spec, template),
+        command=shlex.join(template.get("command", ())),
+        names=names,
+        rows=[_row(trial, names) for trial in shown],
+        total=len(trials),
+        next=f"{address}progress&{more}" if has_more else None,
+        axes=axes(spec, trials, names, search["metric"], drawn),
+        drawn=drawn,
+        goes_on=search["state"] not in SEARCH_ENDS,
+    )
+
+
+_GOING = (TrialState.QUEUED, TrialState.RUNNING)
+
+
+def ordered(trials: Sequence[Any], objective: str, sort: str) -> list[Any]:
+    """Trials by the key of a column, with `-` before it for the opposite order; empty: the best first.
+
+    Those without a value are the last.
+    """
+    key = sort.removeprefix("-") or METRIC
+    sign = -1 if sort.startswith("-") or (not sort and objective == "maximize") else 1
+
+    def rank(trial: Any) -> tuple[bool, float, str, int]:
+        value = value_of(trial, key)
+        if isinstance(value, int | float):
+            return False, sign * value, "", sign * trial.number
+        return value is None, 0.0, value or "", trial.number
+
+    return sorted(trials, key=rank)
+
+
+def best_of(ranked: Iterable[Any]) -> list[Any]:
+    """The first of trials that have a value and have not failed."""
+    fine = (one for one in ranked if one.metric is not None and one.state is not TrialState.FAILED)
+    return list(islice(fine, BEST))
+
+
+def value_of(trial: Any, key: str) -> float | str | None:
+    """What a trial has on an axis, or in a column."""
+    if key in (METRIC, NUMBER):
+        value: float | None = trial.metric if key == METRIC else trial.number
+        return value
+    found: float | str | None = trial.parameters.get(key.removeprefix(PARAMETER))
+    return found
+
+
+def actions(search: Json) -> Sequence[str]:
+    """What can be done with a search."""
+    best = ["run-best"] if search["best"] and search["best"].job else []
+    if search["state"] in SEARCH_ENDS:
+        again = ["restart"] if search["state"] in FINITE else []
+        return (*again, *best, "delete")
+    if search["wanted"] != SearchWanted.RUN:
+        return best
+    return (*(["restart"] if search["state"] in FINITE else []), "stop", *best)
+
+
+VERBS: Mapping[str, str] = {
+    "stop": "Stop",
+    "restart": "Restart",
+    "run-best": "Run the best again",
+    "delete": "Delete",
+}
+
+EFFECTS: Mapping[str, str] = {
+    "stop": "No trial starts any more, and those that run are stopped. What has finished stays.",
+    "restart": "It goes on: trials that were stopped are tried again, or all of them if it has failed."
+    " Trials that have finished stay.",
+    "run-best": "A new job with the files, the command and the parameters of the best trial.",
+    "delete": "The search, its trials, their jobs and all that they have made are deleted.",
+}
+
+
+def question(search: Json, action: str, key: str) -> Question:
+    """The question about an action; `key` is of what it starts."""
+    back = f"/searches/{search['id']}"
+    verb = "Run the best trial of" if action == "run-best" else VERBS[action]
+    button = "Run again" if action == "run-best" else VERBS[action]
+    hidden = [("key", key)] if action == "run-best" else []
+    return Question(
+        verb, search["name"], [EFFECTS[action]], f"{back}/{action}", back, hidden=hidden, button=button
+    )
+
+
+def parameter_names(spec: Json, trials: Iterable[Any]) -> list[str]:
+    """Names of the parameters that are searched, in the order in which they were given."""
+    names = dict.fromkeys(spec.get("parameters", ()))
+    for parameters in (*spec.get("configurations", ()), *(trial.parameters for trial in trials)):
+        names |= dict.fromkeys(parameters)
+    return list(names)
+
+
+def axes(spec: Json, trials: Sequence[Any], names: Sequence[str], metric: str, drawn: Drawn) -> list[Axis]:
+    """Those that are shown first, in their order."""
+    ranges = spec.get("parameters", {})
+    known = {
+        f"{PARAMETER}{name}": (
+            name,
+            all(isinstance(trial.parameters.get(name, 0), int | float) for trial in trials),
+            ranges.get(name, {}).get("base") is not None,
+        )
+        for name in names[:MOST_AXES]
+    } | {METRIC: (metric, True, False)}
+    standard = [*list(known)[: min(AXES, len(known) - 1)], METRIC]
+    chosen = [key for key in drawn.axis if key in known] or standard
+    ordered = dict.fromkeys([*chosen, *known])
+    return [
+        Axis(
+            key,
+            known[key][0],
+            key in chosen,
+            key in drawn.flip,
+            known[key][1] and (key in drawn.log if drawn.axis else known[key][2]),
+            known[key][1],
+        )
+        for key in ordered
+    ]
+
+
+def parameters(spec: Json) -> list[Parameter]:
+    """What each parameter is chosen from, in words."""
+    return [Parameter(name, *_range(one)) for name, one in spec.get("parameters", {}).items()]
+
+
+def _range(one: Json) -> tuple[str, str]:
+    if one.get("values"):
+        return "values", ", ".join(map(str, one["values"]))
+    step = f", every {one['step']:g}" if one.get("step") else ""
+    power = f"{one['base']:g} to the power of " if one.get("base") else ""
+    return one.get("type", "float"), f"{power}{one['min']:g} to {one['max']:g}{step}"
+
+
+SETTINGS: Mapping[str, str] = {
+    "max_trials": "Trials at most",
+    "max_parallel": "Trials at the same time",
+    "max_minutes": "Minutes at most",
+    "seed": "Seed",
+    "max_budget": "Greatest budget",
+    "budget": "Parameter of the budget",
+    "eta": "Of how many one goes on",
+    "warm_up": "Random trials first",
+}
+
+
+def settings(spec: Json, template: Json) -> list[tuple[str, str]]:
+    """Other settings of a search, and the size of its trials."""
+    only = {"hyperband": ("max_budget", "budget", "eta"), "tpe": ("warm_up",), "bayesian": ("warm_up",)}
+    special = {name for names in only.values() for name in names}
+    wanted = only.get(spec.get("algorithm", ""), ())
+    found = [
+        (label, f"{spec[name]}")
+        for name, label in SETTINGS.items()
+        if name in spec and (name not in special or name in wanted)
+    ]
+    if "min" in template:
+        most = template.get("max") or template["min"]
+        found.append(("Workers of a trial", wording.bounds(template["min"], most, template.get("allowed"))))
+    return found
+
+
+def _row(trial: Any, names: Sequence[str]) -> TrialRow:
+    return TrialRow(
+        trial.number,
+        str(trial.state),
+        wording.precise(trial.metric),
+        trial.job,
+        [_cell(trial.parameters.get(name)) for name in names],
+        cause(trial.reason) if trial.state is TrialState.FAILED else "",
+    )
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return wording.NONE
+    return wording.precise(value) if isinstance(value, float) else str(value)

@@ -1,0 +1,1 @@
+"""The REST interface of projects, definitions, experiments and runs."""

@@ -1,0 +1,106 @@
+"""`/api/v1/experiments` and `/api/v1/data`: what is run with what, and where the data lies."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+
+from edt_launch.service.app.context import Context
+from edt_launch.service.experiments import data_folder, experiments
+from edt_launch.service.experiments.projects import project_for
+from edt_launch.service.experiments.records import ExperimentRecord
+from edt_launch.service.experiments.rest import schemas
+from edt_launch.service.experiments.rest.definitions import MOST, OwnName, ProjectName
+from edt_launch.service.experiments.spec import ExperimentChange, ExperimentSpec
+from edt_launch.service.http.dependencies import ContextDep, CurrentUser, SubjectDep
+from edt_launch.service.http.versions import Seen, tag
+from edt_launch.service.names import PLAIN
+
+router = APIRouter(tags=["experiments"])
+
+
+@router.post("/experiments", status_code=201, response_model=schemas.ExperimentWithTrainings)
+def create(
+    context: ContextDep, user: CurrentUser, subject: SubjectDep, response: Response, spec: ExperimentSpec
+) -> Any:
+    """Make an experiment."""
+    experiment = experiments.create(context, user, spec)
+    subject(f"{experiment.id} {experiment.name}")
+    return _shown(context, experiment, response)
+
+
+@router.get("/experiments", response_model=schemas.Experiments)
+def list_experiments(
+    context: ContextDep,
+    user: CurrentUser,
+    project: ProjectName = None,
+    name: OwnName = None,
+    limit: Annotated[int, Query(ge=1, le=MOST, description="Experiments of a page.")] = MOST,
+    after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before.")] = 0,
+    newest: Annotated[bool, Query(description="The newest first.")] = False,
+) -> Any:
+    """The experiments of projects that the user is a member of."""
+    within = None if project is None else project_for(context, user, project).id
+    own = None if user.is_admin else user.name
+    found = context.store.experiments.page(own, within, name, after, limit + 1, newest=newest)
+    page = found[:limit]
+    counts = context.store.experiments.run_counts([one.id for one in page])
+    return {
+        "experiments": [summary(one, counts.get(one.id, 0)) for one in page],
+        "next": page[-1].number if len(found) > limit else None,
+    }
+
+
+@router.get("/experiments/{experiment_id}", response_model=schemas.ExperimentWithTrainings)
+def show(context: ContextDep, user: CurrentUser, response: Response, experiment_id: str) -> Any:
+    """An experiment and its training definitions."""
+    return _shown(context, experiments.experiment_for(context, user, experiment_id), response)
+
+
+@router.patch("/experiments/{experiment_id}", response_model=schemas.ExperimentWithTrainings)
+def change(
+    context: ContextDep,
+    user: CurrentUser,
+    response: Response,
+    experiment_id: str,
+    changes: ExperimentChange,
+    seen: Seen,
+) -> Any:
+    """Change an experiment; `trainings` takes the place of all that it has."""
+    return _shown(context, experiments.change(context, user, experiment_id, changes, seen), response)
+
+
+@router.delete("/experiments/{experiment_id}", status_code=204, response_class=Response)
+def delete(context: ContextDep, user: CurrentUser, experiment_id: str) -> None:
+    """Forget an experiment whose runs have ended, and these; their jobs stay."""
+    experiments.delete(context, user, experiment_id)
+
+
+@router.get("/data", response_model=schemas.Folder)
+def data(
+    context: ContextDep,
+    user: CurrentUser,
+    path: Annotated[
+        str, Query(max_length=1024, pattern=f"^{PLAIN}$", description="Below the folder of data.")
+    ] = "",
+) -> Any:
+    """What is in a folder below the service's folder of data, from which experiments choose theirs."""
+    return data_folder.listing(context.settings.data_folder, path)
+
+
+def summary(experiment: ExperimentRecord, runs: int) -> dict[str, Any]:
+    """An experiment as lists have it."""
+    return {**vars(experiment), "objective": experiment.objective or None, "runs": runs}
+
+
+def _shown(context: Context, experiment: ExperimentRecord, response: Response) -> Any:
+    tag(response, experiment.version)
+    store = context.store
+    trainings = store.experiments.trainings(experiment.id)
+    used = store.definitions.some([one.definition for one in trainings])
+    shown = [
+        {**vars(one), "name": used[one.definition].name, "min": one.least, "max": one.most}
+        for one in trainings
+        if one.definition in used  # it may have been taken out and deleted meanwhile
+    ]
+    counts = store.experiments.run_counts([experiment.id])
+    return {**summary(experiment, counts.get(experiment.id, 0)), "trainings": shown}

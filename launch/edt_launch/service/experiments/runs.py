@@ -1,0 +1,136 @@
+"""Runs of experiments: whose values somebody may follow, and what has come of them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.app.context import Context, may
+from edt_launch.service.errors import ForbiddenError
+from edt_launch.service.experiments import comparison
+from edt_launch.service.experiments.comparison import Metric
+from edt_launch.service.experiments.outcomes import Outcome, Usage, usage_of
+from edt_launch.service.experiments.records import ExperimentRecord, RunRecord
+from edt_launch.service.experiments.searches.spec import Objective
+from edt_launch.service.jobs.records import JobRecord
+
+DELETED = "deleted"
+"""State of a run whose job is gone."""
+
+MOST_SUMMED = 2000
+"""Runs over which an experiment is summed up, the newest ones."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A run as it is now: its job, None if that was deleted, and what has come of it so far."""
+
+    run: RunRecord
+    job: JobRecord | None
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Runs of an experiment taken together, the newest if there are more than `MOST_SUMMED`.
+
+    Attributes:
+        number: of the runs.
+        metrics: values that they have reported, `best` being the place in `runs`; the first 50.
+        names: of all values that they have reported.
+    """
+
+    number: int
+    seconds: float
+    hours: float
+    runs: Sequence[Shown]
+    metrics: Sequence[Metric]
+    names: Sequence[str]
+
+
+def may_follow(context: Context, user: UserRecord, jobs: Sequence[JobRecord]) -> None:
+    """Raise `ForbiddenError` unless a user may see what all of these jobs report.
+
+    Those are their own, and runs in projects that they are a member of.
+    """
+    others = [job for job in jobs if not may(user, job)]
+    if not others:
+        return
+    seen = experiments_of(context, user, [job.id for job in others])
+    for job in others:
+        if job.id not in seen:
+            raise ForbiddenError(f"{job.id} is a job of {job.owner}", "ask them, or an administrator")
+
+
+def experiments_of(context: Context, user: UserRecord, jobs: Sequence[str]) -> Mapping[str, ExperimentRecord]:
+    """The experiments that jobs are runs of, by the jobs' ids, as far as the user may see them."""
+    store = context.store
+    runs = store.experiments.runs_of_jobs(jobs)
+    experiments = store.experiments.some({run.experiment for run in runs.values()}) if runs else {}
+    projects = {one.project for one in experiments.values()}
+    allowed = store.projects.roles(user.name, projects).keys() | store.projects.owned(user.name, projects)
+    return {
+        job: experiments[run.experiment]
+        for job, run in runs.items()
+        if user.is_admin or experiments[run.experiment].project in allowed
+    }
+
+
+def shown(context: Context, runs: Sequence[RunRecord]) -> list[Shown]:
+    """Runs as they are now; of those that have ended, it is written down."""
+    jobs = context.store.jobs.some([run.job for run in runs]) if runs else {}
+    fresh = [run for run in runs if run.outcome is None and run.job in jobs]
+    found = outcomes(context, [jobs[run.job] for run in fresh])
+    ended = {run.id: found[run.job].stored() for run in fresh if jobs[run.job].has_ended}
+    if ended:
+        context.store.experiments.record(ended)
+    told: list[Shown] = []
+    for run in runs:
+        known = found.get(run.job) or Outcome.of(run.outcome or {"state": DELETED})
+        told.append(Shown(run, jobs.get(run.job), known))
+    return told
+
+
+def summary(context: Context, experiment: ExperimentRecord) -> Summary:
+    """The runs of an experiment taken together. Of those that have ended, only what is stored is read."""
+    found = shown(context, context.store.experiments.runs(experiment.id, None, MOST_SUMMED))
+    seconds = sum(one.outcome.seconds for one in found)
+    hours = sum(one.outcome.hours for one in found)
+    names = comparison.names(_lasts(found), experiment.metric)
+    return Summary(len(found), seconds, hours, found, metrics(experiment, found), names)
+
+
+def metrics(experiment: ExperimentRecord, found: Sequence[Shown]) -> list[Metric]:
+    """The values that runs of an experiment have reported, with the place of the best run for each."""
+    objective = Objective(experiment.objective) if experiment.objective else None
+    return comparison.metrics(_lasts(found), experiment.metric, objective)
+
+
+def _lasts(found: Sequence[Shown]) -> list[dict[str, float]]:
+    """The last values of runs, by name."""
+    return [
+        {name: last for name in one.outcome.values if (last := one.outcome.last(name)) is not None}
+        for one in found
+    ]
+
+
+def keep(context: Context, job: str) -> None:
+    """Write down what has come of a run, before its job is deleted."""
+    shown(context, list(context.store.experiments.runs_of_jobs([job]).values()))
+
+
+def outcomes(context: Context, jobs: Iterable[JobRecord]) -> Mapping[str, Outcome]:
+    """What has come of jobs so far, by their ids."""
+    known = list(jobs)
+    if not known:
+        return {}
+    now = context.clock()
+    used = usage_of(context.store.history.of_jobs([job.id for job in known]), now)
+    return {job.id: _outcome(context, job, used.get(job.id), now) for job in known}
+
+
+def _outcome(context: Context, job: JobRecord, used: Usage | None, now: float) -> Outcome:
+    values: Mapping[str, Any] = context.values.columns(context.home.job(job.id).output.events)
+    started = used.since if used is not None and job.started is None else job.started
+    seconds = 0.0 if started is None else max(0.0, (job.ended or now) - started)
+    return Outcome(job.state, 0.0 if used is None else used.hours, seconds, job.step, values)

@@ -1,0 +1,212 @@
+"""Creating, stopping and deleting searches."""
+
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, BinaryIO
+
+from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.app.context import Context
+from edt_launch.service.app.home import SEARCH_ID
+from edt_launch.service.bus import Topic
+from edt_launch.service.errors import ConflictError, InvalidError
+from edt_launch.service.experiments.searches.records import (
+    SEARCH_LIVE,
+    SearchRecord,
+    SearchState,
+    SearchWanted,
+    TrialRecord,
+    TrialState,
+)
+from edt_launch.service.experiments.searches.spec import SearchSpec, SubmittedSearch
+from edt_launch.service.experiments.searches.trial_job import check_job, check_parameters
+from edt_launch.service.files.archives.deleting import delete_file
+from edt_launch.service.jobs.records import JobRecord
+from edt_launch.service.jobs.submission import Submission, digest, id_of, like, new_id, remove_files
+from edt_launch.service.names import MOST_NAME
+
+Deletion = Callable[[], None]
+"""Deletes files that are out of the way already."""
+
+
+def submit(
+    context: Context, user: UserRecord, spec: SubmittedSearch, code: BinaryIO | None, key: str | None = None
+) -> SearchRecord:
+    """Queue a search; `code` is an archive of its trials' code, which can be sought, if there is one.
+
+    With a `key`, which is one user's and one search's, it is queued once; not from two threads at a time.
+
+    Raises:
+        ServiceError: no trial could be submitted, or the name is taken.
+        OSError: the disk is full, say.
+    """
+    if re.fullmatch(SEARCH_ID, spec.name):
+        raise InvalidError(f"name: {spec.name!r} looks like an id", "take another name")
+    template = spec.job.model_dump(mode="json")
+    file_name = "" if code is None else "code"
+    search = record_of(user, spec, context.clock(), template=template, file_name=file_name)
+    if key is not None:
+        search = replace(search, id="h" + id_of(f"{user.name} {key}")[1:])
+        search = replace(search, name=spec.name or search.id)
+        known = context.store.searches.get(search.id)
+        if known is not None:
+            if _is_same(context, known, search, code):
+                return known
+            raise ConflictError(
+                f"this form was sent before, and made the search {known.name}", "stop that, or send it again"
+            )
+    check_job(spec, spec.job, spec.name or search.id)
+    context.submitter.rehearse(Submission(user, spec.job, code))
+    added = create(context, search, code, [spec.name or search.id])
+    if added is None:
+        raise ConflictError(f"name: there is a search {spec.name!r} already", "take another name")
+    return added
+
+
+def _is_same(context: Context, known: SearchRecord, search: SearchRecord, code: BinaryIO | None) -> bool:
+    """Whether a search that is there is what is submitted, with the same code."""
+    fields = ("name", "definition", "template", "file_name")
+    if any(getattr(known, field) != getattr(search, field) for field in fields):
+        return False
+    if code is None:
+        return True
+    with context.home.search(known.id).open("rb") as kept:
+        return digest(kept) == digest(code)
+
+
+def record_of(user: UserRecord, spec: SearchSpec, now: float, **fields: Any) -> SearchRecord:
+    """A search as it is first written down, but for its name; raises like `check_parameters`."""
+    check_parameters(spec)
+    definition = spec.model_dump(mode="json", include=set(SearchSpec.model_fields), exclude_none=True)
+    seed = secrets.randbits(32) if spec.seed is None else spec.seed
+    id_ = "h" + new_id()[1:]
+    return replace(SearchRecord(id_, "", user.name, definition, "", seed, now), **fields)
+
+
+def create(
+    context: Context, search: SearchRecord, code: BinaryIO | None, names: Iterable[str]
+) -> SearchRecord | None:
+    """Keep the code for the trials, and write the search down under the first name that is free.
+
+    Returns it, or None if all names are taken.
+    """
+    copy, archive = context.home.incoming / search.id, context.home.search(search.id)
+    added = None
+    try:
+        if code is not None:
+            code.seek(0)
+            with copy.open("wb") as file:
+                shutil.copyfileobj(code, file)
+            copy.rename(archive)
+        named = (replace(search, name=name) for name in names)
+        added = next(filter(context.store.searches.add, named), None)
+    finally:
+        copy.unlink(missing_ok=True)
+        if added is None:
+            archive.unlink(missing_ok=True)
+    context.bus.notify(Topic.SEARCHES)
+    return added
+
+
+def stop(context: Context, search: SearchRecord, wanted: SearchWanted = SearchWanted.STOP) -> bool:
+    """Have a search and its trials stop; whether that is new, and there is something to stop."""
+    order = list(SearchWanted)
+    is_new = order.index(wanted) > order.index(search.wanted)
+    if not is_new or not context.store.searches.set_wanted(search.id, wanted, SEARCH_LIVE):
+        return False
+    context.bus.notify(Topic.SEARCHES)
+    return True
+
+
+def to_try_again(search: SearchRecord, trials: Sequence[TrialRecord]) -> Sequence[TrialRecord] | None:
+    """The trials that are tried again if a search goes on; None if it has nothing to go on with."""
+    match search.state:
+        case SearchState.WAITING:
+            return ()
+        case SearchState.STOPPED:
+            return [trial for trial in trials if trial.state is TrialState.STOPPED]
+        case SearchState.FAILED:
+            return trials
+    return None
+
+
+def restart(context: Context, search: SearchRecord) -> list[Deletion]:
+    """Have a search go on that was stopped, has failed, or waits for better times; what has finished stays.
+
+    Raises:
+        ConflictError: there is nothing to go on with, jobs of it have not ended, or somebody was quicker.
+    """
+    again = to_try_again(search, context.store.searches.trials(search.id))
+    if again is None:
+        raise ConflictError(
+            f"{search.name} is {search.state}", "only one that was stopped, has failed or waits can go on"
+        )
+    return go_on(context, search, again)
+
+
+def go_on(context: Context, search: SearchRecord, again: Sequence[TrialRecord]) -> list[Deletion]:
+    """Have a search go on, and try these trials again; raises `ConflictError` as `restart` does."""
+    jobs = ended_jobs(context, search, again)
+    if not context.store.searches.start_again(search, [trial.number for trial in again], jobs):
+        raise ConflictError(f"{search.name} was started again, or deleted, just now")
+    context.bus.notify(Topic.SEARCHES)
+    return remove_jobs_files(context, jobs)
+
+
+def run_best(
+    context: Context,
+    user: UserRecord,
+    search: SearchRecord,
+    best: TrialRecord | None,
+    key: str | None = None,
+) -> JobRecord:
+    """Submit a job like that of a search's best trial, once with one key; raises `ServiceError`."""
+    trial_job = best.job if best else None
+    job = context.store.jobs.some([trial_job]).get(trial_job) if trial_job else None
+    if job is None:
+        raise ConflictError(
+            f"{search.name} has no best trial whose job is there", "wait until a trial has succeeded"
+        )
+    spec = like(job, name=f"{search.name[: MOST_NAME - 5]}-best")
+    new, _ = context.submitter.submit(Submission(user, spec, key=key), context.clock())
+    context.changed()
+    return new
+
+
+def delete(context: Context, search: SearchRecord) -> list[Deletion]:
+    """Forget a search, its trials, their jobs and files.
+
+    Raises:
+        ConflictError: it has not ended, or a job of it has not, or it was started again just now.
+    """
+    if not search.has_ended:
+        raise ConflictError(f"{search.name} is {search.state}", "stop it first, and wait until it has ended")
+    jobs = ended_jobs(context, search, context.store.searches.trials(search.id))
+    if not context.store.searches.delete(search, jobs):
+        raise ConflictError(f"{search.name} was started again, or deleted, just now")
+    return [*remove_jobs_files(context, jobs), partial(delete_file, context.home.search(search.id))]
+
+
+def ended_jobs(context: Context, search: SearchRecord, trials: Sequence[TrialRecord]) -> Collection[str]:
+    """The jobs of trials; `ConflictError` if some have not ended."""
+    jobs = context.store.jobs.some([trial.job for trial in trials if trial.job])
+    if live := sum(not job.has_ended for job in jobs.values()):
+        raise ConflictError(
+            f"{search.name}: {live} jobs of its trials are still ending", "try again in a moment"
+        )
+    return jobs.keys()
+
+
+def remove_jobs_files(context: Context, jobs: Collection[str]) -> list[Deletion]:
+    """Take away the files of jobs that have been forgotten."""
+    if jobs:
+        context.changed()
+    return [remove_files(context.home, job) for job in jobs]
+
+
+def key_of(search: SearchRecord, trial: TrialRecord) -> str:
+    """The idempotency key of a trial's job. Users' keys have no blanks."""
+    return f"{search.id} {trial.number} {trial.created!r}"

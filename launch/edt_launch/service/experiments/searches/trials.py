@@ -1,0 +1,82 @@
+"""How trials become jobs, by the template of a job, and which metric they have come to."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from edt_launch.core.event_codec import read_line
+from edt_launch.core.events import Progress
+from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.app.context import Context
+from edt_launch.service.experiments.searches.decide import Outcome
+from edt_launch.service.experiments.searches.records import SearchRecord, TrialRecord
+from edt_launch.service.experiments.searches.service import key_of
+from edt_launch.service.experiments.searches.spec import SearchSpec
+from edt_launch.service.experiments.searches.trial_job import job_of
+from edt_launch.service.files import tailing
+from edt_launch.service.jobs.records import JobRecord
+from edt_launch.service.jobs.submission import Submission
+
+
+class Trials(Protocol):
+    """What makes jobs of the trials of one kind of search."""
+
+    def submit(self, user: UserRecord, search: SearchRecord, trial: TrialRecord) -> TrialRecord:
+        """Submit a trial's job, with the idempotency key `key_of(search, trial)`.
+
+        Returns:
+            The trial with its job.
+
+        Raises:
+            ServiceError: the job makes no sense, or the user may not submit it.
+            pydantic.ValidationError: likewise.
+            OSError: the disk is full, say.
+        """
+
+    def found(self, trial: TrialRecord, job: JobRecord) -> TrialRecord:
+        """A trial with the job that a service submitted for it just before it was killed."""
+
+    def outcome(self, spec: SearchSpec, job: JobRecord) -> Outcome:
+        """What a job that has succeeded has come to."""
+
+
+class JobTrials:
+    """Trials whose template is a `JobSpec`; they read their parameters from variables and words."""
+
+    def __init__(self, parts: Context) -> None:
+        self._parts = parts
+
+    def submit(self, user: UserRecord, search: SearchRecord, trial: TrialRecord) -> TrialRecord:  # noqa: D102
+        spec = job_of(search.template, search.name, trial.number, trial.parameters)
+        submission = Submission(user, spec, None, key_of(search, trial))
+        submit, now = self._parts.submitter.submit, self._parts.clock()
+        if not search.file_name:
+            job, _ = submit(submission, now)
+        else:
+            with self._parts.home.search(search.id).open("rb") as code:
+                job, _ = submit(replace(submission, code=code), now)
+        self._parts.changed()
+        return replace(trial, job=job.id)
+
+    def found(self, trial: TrialRecord, job: JobRecord) -> TrialRecord:  # noqa: D102
+        return replace(trial, job=job.id)
+
+    def outcome(self, spec: SearchSpec, job: JobRecord) -> Outcome:  # noqa: D102
+        return reported(self._parts.home.job(job.id).output.events, spec.metric)
+
+
+def reported(events: Path, name: str) -> Outcome:
+    """The last value of a metric that a script has reported in the last 64 MiB of its `events.jsonl`."""
+    last: Progress | None = None
+    try:
+        for line in tailing.recent_lines(events):
+            if b"progress" in line and isinstance(event := read_line(line), Progress):
+                last = event if name in event.values else last
+    except OSError as error:
+        return Outcome(reason=f"{events.name} cannot be read: {error.strerror}")
+    if last is not None and (value := last.number(name)) is not None:
+        return Outcome(float(value))
+    was = (
+        "never reported" if last is None else f"last {last.values[name]!r:.80}, no number of less than 1e300"
+    )
+    return Outcome(reason=f"the metric {name!r} was {was}: call edt_hvd.report({name}=...) while training")

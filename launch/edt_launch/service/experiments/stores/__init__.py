@@ -1,0 +1,1 @@
+"""What is stored of projects, definitions, experiments and runs."""

@@ -1,0 +1,139 @@
+"""Projects and their members."""
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import delete, func, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from edt_launch.service.db.engine import Database
+from edt_launch.service.db.paging import page
+from edt_launch.service.db.tables import definitions, experiments, members, projects
+from edt_launch.service.experiments.records import MemberRecord, ProjectRecord, Role
+
+
+class InUseError(Exception):
+    """Something cannot be forgotten, since other things need it: the names of the first of them."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        super().__init__(", ".join(names))
+        self.names = tuple(names)
+
+
+class Projects:
+    """The tables of projects and of their members."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, project: ProjectRecord) -> bool:
+        """Store a new project; False if there is one of that name."""
+        values = {name: value for name, value in vars(project).items() if name != "number"}
+        try:
+            self._database.execute(insert(projects).values(values))
+        except IntegrityError:
+            return False
+        return True
+
+    def get(self, name: str) -> ProjectRecord | None:
+        """The project of an id, or of a name, if there is one."""
+        query = select(projects).where(or_(projects.c.name == name, projects.c.id == name))
+        found = [ProjectRecord(**row._mapping) for row in self._database.rows(query)]
+        return max(found, key=lambda project: project.id == name, default=None)
+
+    def page(self, user: str | None, after: int, limit: int, *, newest: bool = False) -> list[ProjectRecord]:
+        """Projects that follow the number `after`, in the order of their creation, or the newest first.
+
+        `user`: those that they own or are a member of; None: all.
+        """
+        query = select(projects)
+        if user is not None:
+            query = query.where(projects.c.id.in_(of_user(user)))
+        rows = self._database.rows(page(query, projects.c.number, after, limit, newest))
+        return [ProjectRecord(**row._mapping) for row in rows]
+
+    def names(self, wanted: Collection[str]) -> dict[str, str]:
+        """The names of projects, by their ids."""
+        query = select(projects.c.id, projects.c.name).where(projects.c.id.in_(sorted(wanted)))
+        return dict(map(tuple, self._database.rows(query)))
+
+    def change(self, project: str, seen: int, **values: Any) -> bool | None:
+        """Change a project if it has that version; whether it had; None: its new name is taken."""
+        fits = (projects.c.id == project, projects.c.version == seen)
+        try:
+            return self._database.execute(
+                update(projects).where(*fits).values(values | {"version": seen + 1})
+            )
+        except IntegrityError:
+            return None
+
+    def delete(self, project: str) -> bool:
+        """Forget a project and who its members are; whether it was there.
+
+        Raises:
+            InUseError: it has definitions or experiments.
+        """
+        try:
+            return self._database.execute(delete(projects).where(projects.c.id == project))
+        except IntegrityError:
+            raise InUseError(self._contents(project)) from None
+
+    def _contents(self, project: str) -> list[str]:
+        found: list[str] = []
+        for table in (experiments, definitions):
+            query = select(table.c.name).where(table.c.project == project).order_by(table.c.number).limit(10)
+            found += [row.name for row in self._database.rows(query)]
+        return found[:10]
+
+    def members(self, project: str) -> list[MemberRecord]:
+        """A project's members, by name."""
+        query = select(members).where(members.c.project == project).order_by(members.c.user)
+        return [MemberRecord(**row._mapping) for row in self._database.rows(query)]
+
+    def member_counts(self, wanted: Collection[str]) -> dict[str, int]:
+        """How many members projects have, by their ids; those without any are left out."""
+        fits = members.c.project.in_(sorted(wanted))
+        query = select(members.c.project, func.count()).where(fits).group_by(members.c.project)
+        return dict(map(tuple, self._database.rows(query)))
+
+    def roles(self, user: str, wanted: Collection[str]) -> dict[str, Role]:
+        """A user's roles as a member of projects, by the projects' ids."""
+        query = select(members.c.project, members.c.role)
+        rows = self._database.rows(query.where(members.c.user == user, members.c.project.in_(sorted(wanted))))
+        return dict(map(tuple, rows))
+
+    def owned(self, user: str, wanted: Collection[str]) -> frozenset[str]:
+        """The ids of projects that somebody owns, among those wanted."""
+        fits = (projects.c.owner == user, projects.c.id.in_(sorted(wanted)))
+        return frozenset(row.id for row in self._database.rows(select(projects.c.id).where(*fits)))
+
+    def put_member(self, member: MemberRecord, most: int) -> bool:
+        """Add a member, or give one another role; False if there are `most` already, or no such user.
+
+        A project that has just been deleted counts as full.
+        """
+        key = (members.c.project == member.project, members.c.user == member.user)
+        count = select(func.count()).select_from(members).where(members.c.project == member.project)
+        lock = select(projects.c.id).where(projects.c.id == member.project).with_for_update()
+        try:
+            with self._database.writing() as connection:
+                connection.execute(lock)
+                if connection.execute(update(members).where(*key).values(role=member.role)).rowcount:
+                    return True
+                if (connection.execute(count).scalar() or 0) >= most:
+                    return False
+                connection.execute(insert(members).values(vars(member)))
+                return True
+        except IntegrityError:
+            return False
+
+    def remove_member(self, project: str, user: str) -> bool:
+        """Have somebody no longer be a member; whether they were."""
+        key = (members.c.project == project, members.c.user == user)
+        return self._database.execute(delete(members).where(*key))
+
+
+def of_user(user: str) -> Any:
+    """The query of the ids of projects that somebody owns or is a member of."""
+    joined = select(members.c.project).where(members.c.user == user)
+    return select(projects.c.id).where(or_(projects.c.owner == user, projects.c.id.in_(joined)))

@@ -1,0 +1,1 @@
+"""What jobs write: results, checkpoints, logs and metrics."""

@@ -1,0 +1,1 @@
+"""Archives: unpacking what users send, packing what they fetch."""

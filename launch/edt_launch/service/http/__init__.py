@@ -1,0 +1,1 @@
+"""HTTP: listening, middleware, errors as problems, and what requests are given."""

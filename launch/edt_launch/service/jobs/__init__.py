@@ -1,0 +1,1 @@
+"""Jobs: their records, submission and states."""

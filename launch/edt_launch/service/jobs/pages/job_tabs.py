@@ -1,0 +1,199 @@
+"""The tabs of a job's page: each makes its view from the answers of REST."""
+
+import csv
+import io
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import Depends, Query
+
+from edt_launch.core.event_codec import read_line
+from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.app.context import Context
+from edt_launch.service.errors import InvalidError
+from edt_launch.service.files import log_search
+from edt_launch.service.files.rest import files as rest
+from edt_launch.service.files.rest.logs import ABSENT, Level, LogQuery, find_lines
+from edt_launch.service.files.results import submitted_files
+from edt_launch.service.files.series import LOSS
+from edt_launch.service.files.tailing import last_lines
+from edt_launch.service.jobs.pages.views.job_tabs import definition, events, logs, monitor, results, size
+from edt_launch.service.jobs.pages.views.lives import lives
+from edt_launch.service.jobs.records import JobRecord
+from edt_launch.service.jobs.resize_reasons import explained as explained_pauses
+from edt_launch.service.jobs.rest.jobs import explained
+from edt_launch.service.names import PLAIN
+
+MOST_EVENTS = 100
+"""Events that are shown."""
+
+REACH = 2**18
+"""Bytes at the end of a log, or of the events, that are looked at."""
+
+AROUND = 2**13
+"""Bytes of a log before a place that is shown, and after it."""
+
+LAUNCHER = "launcher"
+"""Stands for the launcher where a rank may be given."""
+
+Json = dict[str, Any]
+
+
+class TabQuery:
+    """What an address asks of a tab."""
+
+    def __init__(
+        self,
+        rank: Annotated[str, Query(pattern=f"^([0-9]{{0,6}}|{LAUNCHER})$")] = "",
+        text: Annotated[str, Query(max_length=256, pattern=f"^{PLAIN}$")] = "",
+        level: Annotated[Level, Query()] = "",
+        since: Annotated[str, Query(max_length=64)] = "",
+        until: Annotated[str, Query(max_length=64)] = "",
+        wrap: Annotated[str, Query(pattern="^0?$")] = "",
+        at: Annotated[int | None, Query(ge=0, le=2**53)] = None,
+        after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+        name: Annotated[list[rest.ValueName] | None, Query(max_length=rest.MOST_VALUES)] = None,
+        x: Annotated[str, Query(pattern="^(step|training|clock)$")] = "step",
+        log: Annotated[str, Query(pattern="^1?$")] = "",
+        check: Annotated[str, Query(max_length=32)] = "",
+        smooth: Annotated[str, Query(pattern=r"^0(\.[0-9]{1,2})?$")] = "0",
+    ) -> None:
+        self.log_query = LogQuery(
+            text=text.strip(),
+            rank=int(rank) if rank and rank != LAUNCHER else None,
+            after=after,
+            level=level,
+            since=_seconds("From", since),
+            until=_seconds("Until", until),
+            launcher=rank == LAUNCHER,
+        )
+        self.wraps = not wrap
+        self.at = at
+        self.names = name or []
+        self.x = x
+        self.is_log = bool(log)
+        self.check = check
+        self.smooth = smooth
+
+
+TabQueryDep = Annotated[TabQuery, Depends()]
+
+
+async def body(
+    context: Context, user: UserRecord, job: JobRecord, shown: Json, tab: str, asked: TabQuery
+) -> object:
+    """The view of a tab; `shown` is the job as REST shows it."""
+    if tab == "size":
+        return size.size(await explained(context, job))
+    make = {
+        "monitor": _monitor,
+        "logs": _logs,
+        "events": _events,
+        "results": _results,
+        "definition": _definition,
+    }
+    return await context.reads.run(user.name, partial(make[tab], context, user, shown, asked))
+
+
+def names_of(course: Json, asked: Sequence[str]) -> list[str]:
+    """The values that are plotted: those asked for, else the loss, else the first one reported."""
+    return list(asked) or [LOSS if LOSS in course["names"] else next(iter(course["names"]), LOSS)]
+
+
+def course_of(context: Context, job_id: str, asked: Sequence[str]) -> tuple[Json, list[str]]:
+    """A job's course, and the values of it that are plotted."""
+    path = context.home.job(job_id).output.events
+    course = context.courses.columns(path, asked, monitor.POINTS)
+    names = names_of(course, asked)
+    return (
+        course
+        if set(names) <= course["values"].keys()
+        else context.courses.columns(path, names, monitor.POINTS)
+    ), names
+
+
+def csv_of(context: Context, job_id: str, asked: Sequence[str]) -> str:
+    """The points of a job's plots, a line each after one with their names."""
+    course, names = course_of(context, job_id, asked)
+    fields = ("time", "training", "step", "size", "throughput")
+    text = io.StringIO()
+    rows = csv.writer(text)
+    rows.writerow([*fields, *(_harmless(name) for name in names)])
+    rows.writerows(
+        zip(*(course[name] for name in fields), *(course["values"][name] for name in names), strict=True)
+    )
+    return text.getvalue()
+
+
+def _harmless(name: str) -> str:
+    """A name that no spreadsheet takes for a formula."""
+    return f"'{name}" if name.startswith(("=", "+", "-", "@")) else name
+
+
+def _monitor(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> monitor.Monitor:
+    course, names = course_of(context, job["id"], asked.names)
+    return monitor.monitor(job["id"], course, names, asked.x, is_log=asked.is_log, smooth=asked.smooth)
+
+
+def _logs(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> logs.Logs:
+    path = context.home.job(job["id"]).log_of(asked.log_query.rank)
+    error, found = "", None
+    try:
+        if not asked.log_query.is_empty:
+            found = find_lines(context, user, job["id"], asked.log_query)
+    except InvalidError as refused:
+        error = refused.message
+    excerpt = logs.Excerpt(*_last(path, logs.TAIL)) if asked.at is None else _around(path, asked.at)
+    ranks = context.home.job(job["id"]).ranks
+    return logs.logs(job, asked.log_query, excerpt, found, ranks=ranks, wraps=asked.wraps, error=error)
+
+
+def _around(path: Path, at: int) -> logs.Excerpt:
+    try:
+        start, lines = log_search.lines_at(path, at, AROUND, AROUND)
+    except ABSENT:
+        start, lines = 0, []
+    return logs.Excerpt(start, lines, at, max(0, at - 2 * AROUND), at + 2 * AROUND)
+
+
+def _events(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> events.Events:
+    path = context.home.job(job["id"]).output.events
+    found = list(filter(None, map(read_line, _last(path, REACH)[1])))
+    lived = lives(found, None if job["ended"] else context.clock())
+    pauses = context.courses.columns(path, (), monitor.POINTS)["pauses"]
+    pauses = explained_pauses(pauses, context.store.history.newest(job["id"]))
+    return events.events(job, pauses, lived, events.happened(found, MOST_EVENTS))
+
+
+def _results(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> results.Results:
+    checkpoints = rest.list_checkpoints(context, user, job["id"])["checkpoints"]
+    checked = {asked.check: rest.checked(context, user, job["id"], asked.check)} if asked.check else {}
+    return results.results(job["id"], rest.list_files(context, user, job["id"]), checkpoints, checked)
+
+
+def _definition(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> definition.Definition:
+    noted = submitted_files(context.home.job(job["id"]))
+    return definition.definition(job, {name: size for name, (size, _) in noted.items()})
+
+
+def _last(path: Path, lines: int) -> tuple[int, list[bytes]]:
+    try:
+        return last_lines(path, lines, REACH)
+    except ABSENT:
+        return 0, []
+
+
+def _seconds(field: str, text: str) -> float | None:
+    """The time of a field, which is in UTC; None for an empty one."""
+    if not text:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is not None:
+        raise InvalidError(f"{field}: {text!r} is no time", "write one such as 2026-03-01T12:30, in UTC")
+    return max(0.0, time.replace(tzinfo=UTC).timestamp())

@@ -1,0 +1,78 @@
+"""All jobs."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import ValidationError
+
+from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.app.context import Context
+from edt_launch.service.errors import InvalidError
+from edt_launch.service.experiments import runs
+from edt_launch.service.http import problems
+from edt_launch.service.http.dependencies import ContextDep, CurrentUser
+from edt_launch.service.jobs.pages.views.jobs import TIMES, Filter, JobsView, jobs_view, refused
+from edt_launch.service.jobs.rest import job_lists as rest
+from edt_launch.service.web import templating
+
+router = APIRouter()
+
+PAGE = 100
+"""Jobs of a page."""
+
+Text = Annotated[str, Query(max_length=1024)]
+
+
+@router.get("/jobs")
+async def show(
+    request: Request,
+    context: ContextDep,
+    user: CurrentUser,
+    state: Text = "",
+    owner: Text = "",
+    text: Text = "",
+    host: Text = "",
+    experiment: Text = "",
+    search: Text = "",
+    last: Text = "",
+    sort: Text = "",
+    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+) -> Response:
+    """A page of those that are looked for, or the filter again with what is wrong with it."""
+    wanted = Filter(
+        state=state.strip(),
+        owner=owner.strip(),
+        text=text.strip(),
+        host=host.strip(),
+        experiment=experiment.strip(),
+        search=search.strip(),
+        last=last,
+        sort=sort,
+        after=after,
+    )
+    try:
+        _query(wanted, 0.0)
+    except InvalidError as error:
+        told = error.message
+        return templating.page(request, "jobs.html", status=error.status, view=refused(wanted, told))
+    who = None if user.is_admin else user.name  # others choose their own jobs alone
+    return await templating.shared_page(request, who, "jobs.html", lambda: _view(context, user, wanted))
+
+
+def _query(wanted: Filter, now: float) -> rest.JobListQuery:
+    if wanted.last and wanted.last not in TIMES:
+        raise InvalidError(f"last: {wanted.last!r} is not possible", f"choose one of {', '.join(TIMES)}")
+    try:
+        asked = rest.JobListQuery.model_validate(wanted.rest(now) | {"limit": PAGE})
+    except ValidationError as error:
+        raise InvalidError(problems.invalid(error.errors()).detail) from None
+    rest.states_of(asked.state)
+    return asked
+
+
+def _view(context: Context, user: UserRecord, wanted: Filter) -> JobsView:
+    now = context.clock()
+    page = rest.jobs_page(context, user, _query(wanted, now))
+    found = runs.experiments_of(context, user, [job["id"] for job in page["jobs"]])
+    experiments = {job: (one.id, one.name) for job, one in found.items()}
+    return jobs_view(wanted, page["jobs"], page["next"], now, experiments)

@@ -1,0 +1,33 @@
+"""What starting a job would change, while it is being described in a form."""
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.app.context import Context
+from edt_launch.service.errors import ForbiddenError
+from edt_launch.service.http import problems
+from edt_launch.service.jobs.foreseen import of_starting
+from edt_launch.service.jobs.rest.forecast import changes_by
+from edt_launch.service.jobs.specification import JobSpec
+from edt_launch.service.jobs.submission import Submission
+
+
+def lines(context: Context, user: UserRecord, framework: str = "", **values: Any) -> list[str]:
+    """Sentences about a job with these fields of `JobSpec`, or what is wrong with them.
+
+    `framework`: that of a script; empty for any command.
+    """
+    fields = {"framework": framework, **values}
+    try:
+        spec = JobSpec(
+            command=["main.py" if framework else "true"],
+            **{"name": "It"} | {name: one for name, one in fields.items() if one},
+        )
+        context.submitter.check_priority(user, spec.priority)
+    except ValidationError as error:
+        return [problems.invalid(error.errors()).detail]
+    except ForbiddenError as error:
+        return [error.message]
+    return of_starting(changes_by(context.store, context.settings, [Submission(user, spec)], context.clock()))

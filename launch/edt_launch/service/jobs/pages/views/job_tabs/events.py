@@ -1,0 +1,96 @@
+"""What has happened to a job, the latest first."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from edt_launch.core.events import Event
+from edt_launch.launcher.view.phases import PHASES
+from edt_launch.launcher.view.wording import describe
+from edt_launch.service.jobs.pages.views.lives import Lives
+from edt_launch.service.web import wording
+
+Json = Mapping[str, Any]
+
+MOST_RESIZES = 100
+"""Pauses that are shown with their phases: the latest."""
+
+
+@dataclass(frozen=True)
+class Happened:
+    """An event in words."""
+
+    time: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of a resize; `left` and `width` are percents of the longest one."""
+
+    name: str
+    seconds: str
+    number: int
+    left: float
+    width: float
+
+
+@dataclass(frozen=True)
+class Resize:
+    """A resize, and how its time was spent."""
+
+    time: float
+    size: str
+    pause: str
+    reason: str
+    phases: Sequence[Phase]
+
+
+@dataclass(frozen=True)
+class Events:
+    """What has happened, the latest first; `failure` is the first one of the job."""
+
+    failure: str
+    resizes: Sequence[Resize]
+    phases: Sequence[tuple[int, str]]
+    lives: Lives
+    events: Sequence[Happened]
+
+
+def events(job: Json, pauses: Sequence[Json], lives: Lives, happened: Sequence[Happened]) -> Events:
+    """The tab."""
+    shown = [one for one in pauses if one["from"] is not None][-MOST_RESIZES:]
+    longest = max((sum(one["phases"].values()) for one in shown), default=0.0)
+    return Events(
+        failure=job["failure"] or "",
+        resizes=[
+            Resize(
+                one["end"],
+                wording.size(one["from"], one["to"]),
+                f"{one['end'] - one['start']:.2f} s",
+                one["reason"],
+                _phases(one["phases"], longest),
+            )
+            for one in reversed(shown)
+        ],
+        phases=[(number, name.replace("_", " ")) for number, name in enumerate(PHASES)],
+        lives=lives,
+        events=happened,
+    )
+
+
+def _phases(seconds: Mapping[str, float], longest: float) -> list[Phase]:
+    found, left = [], 0.0
+    for number, name in enumerate(PHASES):
+        width = 100 * seconds.get(name, 0.0) / longest if longest else 0.0
+        if width:
+            shown = name.replace("_", " ")
+            found.append(Phase(shown, f"{seconds[name]:.2f} s", number, round(left, 2), round(width, 2)))
+        left += width
+    return found
+
+
+def happened(found: Iterable[Event], most: int) -> list[Happened]:
+    """Events in words, the latest first, and so many at most."""
+    described = [Happened(event.time, text) for event in found if (text := describe(event)) is not None]
+    return described[::-1][:most]

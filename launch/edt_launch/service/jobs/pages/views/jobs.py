@@ -1,0 +1,255 @@
+"""What the page of jobs shows."""
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlencode
+
+from edt_launch.core.failure_text import cause
+from edt_launch.service.jobs.states import State
+from edt_launch.service.web import wording
+
+Json = Mapping[str, Any]
+
+CHIPS: Mapping[str, str] = {
+    "Now": "",
+    "Running": "starting,running",
+    "Waiting": "queued",
+    "Paused": "pausing,paused",
+    "Failed": "failed",
+    "Succeeded": "succeeded",
+    "All": "all",
+}
+"""Names of what is often looked for, and the states that are meant; "": live, or ended in the last hour."""
+
+
+MOST_WHY = 300
+"""Characters of why a job has failed."""
+
+
+@dataclass(frozen=True)
+class Filter:
+    """What is looked for; as in the page's address, empty for everything.
+
+    Attributes:
+        state: states with commas between, or `all`.
+        owner: users with commas between.
+        experiment, search: id of one, whose runs or trials are meant.
+        last: name of the time in which they were submitted: of `TIMES`.
+        sort: what they are in the order of, with `-` before it for the opposite one; empty: the newest first.
+        after: where the page goes on, 0 at the beginning.
+    """
+
+    state: str = ""
+    owner: str = ""
+    text: str = ""
+    host: str = ""
+    experiment: str = ""
+    search: str = ""
+    last: str = ""
+    sort: str = ""
+    after: int = 0
+
+    def address(self, path: str = "/jobs") -> str:
+        """The page's address."""
+        query = urlencode({name: value for name, value in vars(self).items() if value})
+        return f"{path}?{query}" if query else path
+
+    def rest(self, now: float) -> dict[str, str | int]:
+        """REST's parameters for the same."""
+        states = {"all": {"all": 1}, "": {}}.get(self.state, {"state": self.state})
+        own = {name: getattr(self, name) for name in (*FIELDS, "after")}
+        own["sort"] = self.sort.removeprefix("-")
+        times = {"submitted_since": max(0, int(now - TIMES[self.last]))} if self.last in TIMES else {}
+        newest = {"newest": 1} if self.is_descending else {}
+        return {**states, **{name: value for name, value in own.items() if value}, **times, **newest}
+
+    @property
+    def command(self) -> str:
+        """That shows the same in a terminal, in the order of their submission."""
+        states = {"all": ["--all"], "": []}.get(self.state, ["--state", self.state])
+        own = [part for name in FIELDS if (value := getattr(self, name)) for part in (f"--{name}", value)]
+        times = ["--since", self.last.replace(" ", "")] if self.last else []
+        return shlex.join(["edt", "ps", *states, *own, *times])
+
+    @property
+    def is_descending(self) -> bool:
+        """Whether the highest, or the newest, are the first."""
+        return not self.sort or self.sort.startswith("-")
+
+
+FIELDS: Mapping[str, str] = {
+    "owner": "Owner",
+    "text": "Name or id",
+    "host": "Host",
+    "experiment": "Experiment",
+    "search": "Search",
+}
+"""Fields of a filter that REST has, too, and what they are called."""
+
+TIMES: Mapping[str, float] = {"1 h": 3600.0, "24 h": 86400.0, "7 d": 604800.0, "30 d": 2592000.0}
+"""Names of times in which jobs were submitted, and their seconds."""
+
+COLUMNS: Mapping[str, str] = {
+    "Job": "name",
+    "Owner": "owner",
+    "State": "state",
+    "Size": "size",
+    "of": "",
+    "Share": "share",
+    "Progress": "",
+    "Left": "",
+    "Priority": "priority",
+    "Experiment": "",
+    "Since": "since",
+}
+"""Columns of the table, and the fields that they are sorted by; empty: not at all."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: the address of its order, None where there is none, and the present one as ARIA has it."""
+
+    name: str
+    address: str | None
+    order: str
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A link to jobs in some states."""
+
+    name: str
+    address: str
+    is_chosen: bool
+
+
+@dataclass(frozen=True)
+class JobRow:
+    """A job in a list.
+
+    `why` says why it waits or has failed, as far as the viewer may know that, and is empty for others.
+    """
+
+    id: str
+    name: str
+    owner: str
+    state: str
+    size: str
+    bounds: str
+    share: str
+    progress: str
+    eta: str
+    priority: int
+    since: float
+    why: str
+
+    @classmethod
+    def of(cls, job: Json) -> "JobRow":
+        """That of a job as REST shows it."""
+        eta = job["eta"]
+        return cls(
+            id=job["id"],
+            name=job["name"],
+            owner=job["owner"],
+            state=str(job["state"]),
+            size=wording.size(job["size"], job["target"]),
+            bounds=wording.bounds(job["min"], job["max"], job["allowed"]),
+            share=wording.number(job["share"], 1),
+            progress=wording.progress(job["step"], job["total_steps"]),
+            eta=wording.NONE if eta is None else wording.duration(eta),
+            priority=job["priority"],
+            since=job["ended"] or job["started"] or job["submitted"],
+            why=_why(job),
+        )
+
+
+def _why(job: Json) -> str:
+    if job["state"] == State.FAILED:
+        return cause(job["failure"])[:MOST_WHY] or str(job["reason"])
+    return str(job["reason"]) if job["state"] == State.QUEUED else ""
+
+
+@dataclass(frozen=True)
+class JobsView:
+    """A page of jobs.
+
+    Attributes:
+        chips: links to jobs in some states; `applied` are links that take a part of the filter away.
+        experiments: addresses and names, by the ids of the jobs that are runs of them.
+        next: the address of the next page; None at the end.
+        error: what is wrong with the filter; empty if nothing is.
+    """
+
+    filter: Filter
+    times: Sequence[str]
+    columns: Sequence[Column]
+    rows: Sequence[JobRow]
+    chips: Sequence[Chip]
+    applied: Sequence[Chip]
+    experiments: Mapping[str, tuple[str, str]]
+    address: str
+    next: str | None
+    as_json: str
+    is_filtered: bool
+    error: str = ""
+
+
+def refused(wanted: Filter, error: str) -> JobsView:
+    """The page for a filter that makes no sense."""
+    return replace(jobs_view(wanted, [], None, 0.0, {}), error=error)
+
+
+def jobs_view(
+    wanted: Filter,
+    jobs: Sequence[Json],
+    after: int | None,
+    now: float,
+    experiments: Mapping[str, tuple[str, str]],
+) -> JobsView:
+    """The page of jobs that REST has shown for a filter; `after` is where the next page begins.
+
+    `experiments` are ids and names, by the ids of the jobs that are runs of them.
+    """
+    first = replace(wanted, after=0)
+    chips = [
+        Chip(name, replace(first, state=state).address(), state == wanted.state)
+        for name, state in CHIPS.items()
+    ]
+    return JobsView(
+        wanted,
+        list(TIMES),
+        [
+            column(name, field, wanted.sort, lambda sort: replace(first, sort=sort).address())
+            for name, field in COLUMNS.items()
+        ],
+        [JobRow.of(job) for job in jobs],
+        chips,
+        _applied(first),
+        {job: (f"/experiments/{id_}", name) for job, (id_, name) in experiments.items()},
+        wanted.address(),
+        None if after is None else replace(wanted, after=after).address(),
+        f"/api/v1/jobs?{urlencode(wanted.rest(now))}",
+        wanted != Filter(),
+    )
+
+
+def _applied(wanted: Filter) -> list[Chip]:
+    """A link for each part of a filter but the states, to what is found without it."""
+    named = {**FIELDS, "last": "Submitted in the last"}
+    empty: dict[str, Any] = dict.fromkeys(named, "")
+    return [
+        Chip(f"{name}: {value}", replace(wanted, **{field: empty[field]}).address(), True)
+        for field, name in named.items()
+        if (value := getattr(wanted, field))
+    ]
+
+
+def column(name: str, field: str, sort: str, address: Callable[[str], str]) -> Column:
+    """A column of a table that is in the order of `sort`; `address` is that of another order."""
+    if not field:
+        return Column(name, None, "")
+    is_this = sort.removeprefix("-") == field
+    order = ("descending" if sort.startswith("-") else "ascending") if is_this else ""
+    return Column(name, address(f"-{field}" if order == "ascending" else field), order)

@@ -1,0 +1,96 @@
+"""What is shown before something is done with several jobs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from edt_launch.service.jobs.foreseen import sentences
+from edt_launch.service.web.asking import Field, Question
+
+Json = Mapping[str, Any]
+
+DONE: Mapping[str, str] = {
+    "stop": "stopped",
+    "pause": "paused",
+    "resume": "resumed",
+    "priority": "changed",
+    "delete": "deleted",
+}
+
+EFFECTS: Mapping[str, str] = {
+    "stop": "Stopping is for good. What has been saved stays.",
+    "pause": "The state is saved; training goes on from it after a resume.",
+    "resume": "Training goes on from the saved state as soon as there are devices.",
+    "priority": "Jobs of a higher priority are served first. It takes effect within a second.",
+    "delete": "All that was made is deleted, too: models, logs and checkpoints.",
+}
+
+MOST_NAMES = 5
+"""Jobs that are named."""
+
+
+def question(
+    action: str,
+    jobs: Sequence[Json],
+    others: int,
+    changes: Sequence[Json] | None,
+    back: str,
+    priority: str | None = None,
+    lost: Sequence[str] = (),
+) -> Question:
+    """The question; `others` were chosen and cannot be done that to, `changes` come of it.
+
+    `priority` is what was written; None for what the jobs have. `lost` is what would be lost by it.
+    """
+    is_priority = action == "priority"
+    if priority is None:
+        present = {job["priority"] for job in jobs}
+        priority = str(present.pop()) if len(present) == 1 else ""
+    names = [job["name"] or job["id"] for job in jobs[:MOST_NAMES]]
+    more = len(jobs) - len(names)
+    left_out = f"{others} more that were chosen cannot be {DONE[action]}, and are left as they are."
+    return Question(
+        "Set the priority of" if is_priority else action.capitalize(),
+        f"{len(jobs)} {'job' if len(jobs) == 1 else 'jobs'}",
+        [
+            ", ".join(names) + (f" and {more} more" if more else ""),
+            EFFECTS[action],
+            *(f"{text}: it would begin again." for text in lost),
+            *sentences(changes),
+            *([left_out] if others else []),
+        ],
+        "/selected",
+        back,
+        [Field("priority", "Priority", priority, is_required=True)] if is_priority else (),
+        [
+            ("action", action),
+            ("back", back),
+            *([("force", "1")] if lost else []),
+            *(("job", job["id"]) for job in jobs),
+        ],
+        button="Set the priority" if is_priority else "",
+        can_foresee=is_priority,
+    )
+
+
+@dataclass(frozen=True)
+class Log:
+    """A log to be fetched."""
+
+    name: str
+    address: str
+    file: str
+
+
+@dataclass(frozen=True)
+class DriverLogs:
+    """Logs of chosen jobs."""
+
+    logs: Sequence[Log]
+    back: str
+
+
+def driver_logs(jobs: Sequence[Json], back: str) -> DriverLogs:
+    """The logs of jobs that REST has shown."""
+    logs = [Log(job["name"] or job["id"], job["urls"]["logs"], f"{job['id']}.log") for job in jobs]
+    return DriverLogs(logs, back)

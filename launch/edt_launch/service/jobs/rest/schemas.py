@@ -1,0 +1,208 @@
+"""What the interface takes and gives, as the description in /openapi.json has it. Times are unix seconds."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from edt_launch.service.experiments.searches.records import SearchState, SearchWanted, TrialState
+from edt_launch.service.experiments.searches.spec import Algorithm, Objective
+from edt_launch.service.http.schemas import listing
+from edt_launch.service.jobs.specification import Framework
+from edt_launch.service.jobs.states import State, Wanted
+
+
+class Resized(BaseModel):
+    """A change of a number of workers, which JSON calls `from` and `to`."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    before: int = Field(alias="from")
+    after: int = Field(alias="to")
+
+
+class About(BaseModel):
+    """The service, and who asks."""
+
+    version: str
+    user: str
+    is_admin: bool
+
+
+class HostDevices(BaseModel):
+    """Devices of one host."""
+
+    host: str
+    devices: list[str]
+
+
+class Job(BaseModel):
+    """A job. What only its owner and administrators see is null for others: all under `directory` here."""
+
+    id: str
+    owner: str
+    name: str
+    state: State
+    wanted: Wanted
+    reason: str = Field(description="Why it is in its state, or has its size.")
+    note: str = Field(description="Which of its bounds count from its next start only; mostly empty.")
+    min: int
+    max: int
+    allowed: list[int] | None
+    priority: int
+    weight: float
+    size: int = Field(description="Workers that it has been given.")
+    target: int = Field(description="Workers when all hand-overs are done.")
+    share: float | None = Field(description="Its fair share, in devices.")
+    preemptible: bool = Field(description="Whether others may take all of its devices once it runs.")
+    can_save: bool = Field(
+        description="Whether it has come to an elastic function or has written a checkpoint; "
+        "before that nothing is taken from it, unless it is `restartable`."
+    )
+    restartable: bool = Field(description="Whether it may begin again though it cannot save its work.")
+    time_limit: float = Field(description="Seconds that it may run; 0: any number.")
+    array_id: str = Field(description="What the jobs of its array have in common; empty without one.")
+    array_index: int | None
+    array_limit: int | None = Field(description="How many jobs of its array may run at a time.")
+    begin: float = Field(description="When it may start at the earliest; 0: at once.")
+    after: list[str] = Field(description="Jobs for whose success it waits.")
+    submitted: float
+    started: float | None
+    ended: float | None
+    restarts: int
+    resizes: int
+    losses: int = Field(description="Workers that have failed.")
+    step: int | None
+    total_steps: int | None
+    throughput: float | None = Field(description="Optimizer steps a second.")
+    eta: float | None = Field(description="Seconds until it has made all its steps.")
+    hosts: list[HostDevices]
+    urls: dict[str, str]
+    directory: str | None
+    command: list[str] | None
+    environment: dict[str, str] | None
+    framework: Framework | None = Field(description="How a WMLA program is run; null for any other.")
+    data_dir: str | None
+    code_digest: str | None = Field(
+        description="SHA-256 of the archive of its code; empty if it was copied from a folder."
+    )
+    exit_code: int | None = Field(description="Of its program; of `edt-launch` where no worker failed.")
+    failure: str | None
+    loss: float | None
+
+
+class Jobs(BaseModel):
+    """A page of jobs, in the order of their submission."""
+
+    jobs: list[Job]
+    next: int | None = Field(description="What to continue `after`; null at the end.")
+
+
+class Trial(BaseModel):
+    """A trial of a search."""
+
+    number: int = Field(description="Its place in the search, from 0.")
+    state: TrialState
+    reason: str = Field(description="Why it is in its state.")
+    parameters: dict[str, float | int | str]
+    budget: int = Field(description="What it may use, for `hyperband`; else 0.")
+    metric: float | None
+    job: str | None = Field(description="Id of its job; null as long as it has none.")
+    started: float | None
+    ended: float | None
+
+
+class Search(BaseModel):
+    """A search; only its owner and administrators see `reason`, `best`, `trials`, `spec`, `job`."""
+
+    id: str
+    name: str
+    owner: str
+    state: SearchState
+    wanted: SearchWanted
+    reason: str | None = Field(description="Why it is in its state.")
+    algorithm: Algorithm
+    metric: str
+    objective: Objective
+    total: int | None = Field(description="Trials in all, if none fails; null until it has begun.")
+    counts: dict[TrialState, int] = Field(description="How many trials are in each state.")
+    created: float
+    started: float | None
+    ended: float | None
+    best: Trial | None = Field(description="The trial with the best metric so far.")
+
+
+class SearchWithTrials(Search):
+    """A search and its trials."""
+
+    trials: list[Trial] | None
+    spec: dict[str, Any] | None = Field(description="What is searched how.")
+    job: dict[str, Any] | None = Field(description="What each trial is.")
+
+
+class Searches(BaseModel):
+    """A page of searches, in the order of their creation."""
+
+    searches: list[Search]
+    next: int | None = Field(description="What to continue `after`; null at the end.")
+
+
+class Change(Resized):
+    """A job's number of workers would change."""
+
+    job: str | None = Field(description="Its id; null for the job that would be submitted.")
+    owner: str
+    name: str
+    reason: str
+
+
+class Forecast(BaseModel):
+    """What submitting a job would change."""
+
+    job: Job
+    changes: list[Change]
+
+
+Changes = listing("Changes", "Whose number of workers would be another one.", changes=Change)
+
+
+class Node(BaseModel):
+    """A node of the owners' tree and its fair share, in devices."""
+
+    node: str
+    share: float
+
+
+class Beginning(BaseModel):
+    """When a job that waits is going to start, by what running jobs say of their ends."""
+
+    place: int = Field(description="Among those that wait, in the order of their starts: 1 is the next one.")
+    of: int = Field(description="How many wait.")
+    at: float | None = Field(description="When; null: nobody can tell.")
+    size: int | None = Field(description="Its workers then.")
+    after: list[str] = Field(description="Jobs whose ends it waits for; none: it starts at once.")
+    is_any: bool = Field(description="Whether the end of one of them will do.")
+    text: str = Field(description="The same in words.")
+
+
+class Why(BaseModel):
+    """Why a job has its size."""
+
+    share: float | None
+    target: int
+    size: int
+    binding: str | None = Field(description="What keeps it from having another size.")
+    path: list[Node]
+    text: str
+    change: str = Field(description="What would change it.")
+    lines: list[str] = Field(description="All of it in a few lines, for people.")
+    start: Beginning | None = Field(description="Of a job that waits.")
+
+
+class Health(BaseModel):
+    """Whether the service works."""
+
+    status: Literal["ok"]
+
+
+Event = dict[str, Any]
+"""An event of a job, as its `edt-launch` has written it."""

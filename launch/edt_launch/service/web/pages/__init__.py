@@ -1,1 +1,0 @@
-"""The pages, a router each: a request becomes a view model, which a template shows."""

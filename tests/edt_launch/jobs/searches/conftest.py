@@ -1,3 +1,0 @@
-from worlds import database_url, postgresql, store, world
-
-__all__ = ["database_url", "postgresql", "store", "world"]

@@ -1,0 +1,93 @@
+"""The interface does what its description says, whatever is asked: hundreds of requests."""
+
+import json
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from schemathesis.checks import CHECKS, not_a_server_error
+
+from databases import sqlite_at
+from edt_launch.service.experiments.searches.records import TrialRecord
+from edt_launch.service.jobs.states import State
+from lab import Lab
+from tiers import full
+from world import World
+
+NAMES = (
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_headers_conformance",
+    "response_schema_conformance",
+    "negative_data_rejection",
+)
+
+LONG = (
+    "PATCH /api/v1/definitions/{definition_id}",
+    "PATCH /api/v1/experiments/{experiment_id}",
+    "POST /api/v1/experiments",
+    "POST /api/v1/experiments/{experiment_id}/runs",
+)
+"""Operations for which it takes seconds each to find out what their descriptions allow."""
+
+
+@pytest.fixture(scope="module")
+def described(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A service with jobs, a search and an experiment, whose streams end at once."""
+    folder = tmp_path_factory.mktemp("service")
+    world = World(folder / "home", sqlite_at(folder / "edt.db"))
+    job = world.submit(world.ann)["id"]
+    world.go(job, State.STARTING, State.SUCCEEDED)
+    world.files(job).launcher_log.write_text("[0] hello\n")
+    world.submit(world.admin, name="queued")
+    search = {"name": "mine", "metric": "loss", "parameters": {"x": {"values": [1, "a"]}}}
+    answer = world.ann.post("/searches", data={"spec": json.dumps(search | {"job": {"command": ["true"]}})})
+    assert answer.status_code == 201, answer.text
+    (search,) = world.store.searches.all()
+    world.store.searches.add_trial(TrialRecord(search.id, 0, {"x": 1}, {"x": "a"}, 0, 1.0, metric=0.5))
+    lab = Lab(world)
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    lab.finish(lab.run(experiment)[0]["job"], loss=0.5)
+    world.context.stop.set()
+    return world
+
+
+@pytest.mark.parametrize("examples", [3, full(20)])
+def test_the_interface_does_what_its_description_says(described: World, examples: int) -> None:
+    headers = dict(described.admin.headers)
+    schema = schemathesis.openapi.from_asgi("/openapi.json", described.app, headers=headers)
+    checks = [not_a_server_error, *(CHECKS.get_one(name) for name in NAMES)]
+    ids = [job.id for job in described.store.jobs.page().jobs]
+    others = {"search_id": "mine", "project_id": "digits", **_ids(described)}
+    operations = asked = 0
+    for found in schema.get_all_operations():
+        operation = found.ok()
+        if examples < 20 and operation.label in LONG:
+            continue
+        operations += 1
+        strategy = operation.as_strategy()
+
+        @given(case=strategy, job=st.sampled_from(ids))
+        @settings(max_examples=examples, database=None, suppress_health_check=list(HealthCheck))
+        def ask(case: schemathesis.Case, job: str) -> None:
+            nonlocal asked
+            if "job_id" in case.path_parameters and len(case.path_parameters["job_id"]) % 2:
+                case.path_parameters["job_id"] = job
+            for name, known in others.items():
+                if name in case.path_parameters and len(case.path_parameters[name]) % 2:
+                    case.path_parameters[name] = known
+            response = case.call(headers=headers)
+            case.validate_response(response, checks=checks)
+            asked += 1
+
+        ask()
+    assert asked >= operations > 60
+
+
+def _ids(world: World) -> dict[str, str]:
+    """Of what there is in an experiment, by the names of parameters of paths."""
+    store = world.store.experiments
+    (experiment,) = store.page(None, None, None, 0, 9)
+    (run,) = store.runs(experiment.id, None, 9)
+    return {"experiment_id": experiment.id, "run_id": run.id, "definition_id": run.definition}

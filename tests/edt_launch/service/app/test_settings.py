@@ -1,0 +1,49 @@
+from pathlib import Path
+
+import pytest
+
+from edt_launch.service.app.settings import SettingsError, load
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("EDT_HOME", "EDT_PORT", "EDT_HOST", "EDT_SLOTS", "EDT_DATABASE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+def test_flag_before_environment_before_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / ".edt"
+    home.mkdir()
+    (home / "service.toml").write_text('port = 1\nslots = 1\nhost = "file"\n')
+    monkeypatch.setenv("EDT_PORT", "2")
+    monkeypatch.setenv("EDT_SLOTS", "2")
+    settings = load(port=3, slots=None)
+    assert (settings.port, settings.slots, settings.host) == (3, 2, "file")
+    assert settings.home == home
+
+
+@pytest.mark.parametrize(
+    "flags, named",
+    [
+        ({"port": 70000}, "port: 70000: expected 65535 or less"),
+        ({"slots": "x"}, "slots: 'x'"),
+        ({"database": "mysql://ann:secret@host/x"}, "database: (hidden): database 'mysql' is"),
+        ({"database": "postgresql://ann:secret@host:port/x"}, "database: (hidden): the database's URL"),
+        ({"tls_key": "/key"}, "tls_certificate and tls_key"),
+    ],
+)
+def test_what_makes_no_sense_is_named(flags: dict[str, object], named: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load(**flags)
+    assert named in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_an_unknown_name_in_the_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EDT_TOKEN", "of a client")
+    (tmp_path / "service.toml").write_text("prot = 1234\n")
+    with pytest.raises(SettingsError, match=r"service\.toml: nothing is called 'prot'"):
+        load(home=tmp_path)
+    (tmp_path / "service.toml").write_text("port = 1234\r\n", encoding="utf-8-sig")
+    assert load(home=tmp_path).port == 1234

@@ -1,0 +1,81 @@
+import pytest
+
+from browser import browser, shown_again
+from edt_launch.service.jobs.states import State
+from world import World
+
+FORM = {"parent": "", "weight": "1", "guarantee": "0", "limit": "", "lends": "yes", "policy": "fair"}
+
+
+def version(world: World, name: str) -> str:
+    return next(node for node in world.ann.get("/shares").json()["shares"] if node["name"] == name)["version"]
+
+
+@pytest.fixture
+def two_jobs(world: World) -> list[str]:
+    """Of ann and bob, with two devices each, who could use four."""
+    ids = []
+    for client, name, devices in ((world.ann, "first", ("0", "1")), (world.bob, "second", ("2", "3"))):
+        job = world.submit(client, name=name, max=4)["id"]
+        world.go(job, State.STARTING, State.RUNNING)
+        record = {"size": 2, "target": 2, "held": (("node1", devices),), "share": 2.0}
+        world.store.jobs.record({job: record})
+        ids.append(job)
+    return ids
+
+
+def test_everybody_sees_the_tree_and_administrators_change_it(world: World, two_jobs: list[str]) -> None:
+    world.admin.put("/shares/lab", json={"guarantee": 3, "limit": 4, "policy": "fifo"})
+    world.admin.put("/shares/ann", json={"parent": "lab"})
+    page = browser(world, "ann").get("/console/consumers").text
+    assert "ann<span" in page
+    assert ", below lab" in page
+    assert "<td>fifo</td>" in page
+    assert "Edit" not in page
+    lab = next(node for node in world.ann.get("/shares").json()["shares"] if node["name"] == "lab")
+    # one device of its three is used by bob: no other is free
+    assert [lab[name] for name in ("size", "asks", "entitled", "lent")] == [2, 4, 2.0, 1]
+    assert "/console/consumers/lab" in browser(world, "admin").get("/console/consumers").text
+    for path in ("/console/consumers/lab", "/console/new-consumer"):
+        assert browser(world, "ann").get(path).status_code == 403
+        assert browser(world, "ann").post(f"{path}?dry_run=1", data=FORM).status_code == 403
+
+
+def test_of_two_who_change_one_node_the_second_is_told_who_came_first(
+    world: World, two_jobs: list[str]
+) -> None:
+    admin, seen = browser(world, "admin"), version(world, "ann")
+    world.admin.put("/shares/ann", json={"weight": 2, "limit": 3})
+    world.clock.now += 7
+    data = FORM | {"weight": "3", "version": seen}
+    for query in ("?dry_run=1", ""):
+        answer = admin.post(f"/console/consumers/ann{query}", data=data)
+        assert answer.status_code == 409
+        assert "ann was changed by admin, 7 s ago: that came first." in answer.text
+        assert "weight 2 (yours: 3), limit 3 (yours: none)" in answer.text
+        assert 'name="weight" value="3"' in answer.text
+    assert version(world, "ann") in answer.text
+    again = data | {"version": version(world, "ann")}
+    assert admin.post("/console/consumers/ann", data=again).status_code == 303
+
+
+def test_a_consumer_is_removed_after_a_look_at_what_that_does(world: World, two_jobs: list[str]) -> None:
+    admin = browser(world, "admin")
+    world.admin.put("/shares/lab", json={"guarantee": 3, "lends": False})
+    page = admin.get("/console/consumers").text
+    assert 'href="/console/consumers/lab/remove"' in page
+    assert 'href="/console/consumers/-/remove"' not in page
+    assert "/remove" not in browser(world, "ann").get("/console/consumers").text
+    asked = admin.get("/console/consumers/lab/remove").text
+    told = ("It is gone from the tree.", "first of ann goes from", "<code>edt shares lab --remove</code>")
+    assert [one in asked for one in told] == [True, True, True]
+    seen = version(world, "lab")
+    world.admin.put("/shares/lab", json={"guarantee": 1})
+    shown_again(
+        admin.post("/console/consumers/lab/remove", data={"version": seen}), 409, "lab was changed by admin"
+    )
+    data = {"version": version(world, "lab")}
+    assert browser(world, "ann").post("/console/consumers/lab/remove", data=data).status_code == 403
+    assert admin.post("/console/consumers/lab/remove", data=data).headers["location"] == "/console/consumers"
+    assert "lab" not in {node.name for node in world.store.shares.all()}
+    assert world.store.audit.newest(1)[0].path == "/console/consumers/lab/remove"

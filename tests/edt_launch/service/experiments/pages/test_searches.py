@@ -1,0 +1,114 @@
+from typing import Any
+
+import pytest
+
+from browser import browser
+from edt_launch.service.experiments.searches.records import SearchRecord, SearchState, TrialRecord, TrialState
+from world import NOW, World
+
+SPEC: dict[str, Any] = {
+    "algorithm": "random",
+    "metric": "loss",
+    "objective": "minimize",
+    "parameters": {
+        "rate": {"type": "float", "min": -4, "max": -1, "base": 10},
+        "<i>": {"values": ["<b>", "adam"]},
+    },
+    "max_trials": 3,
+}
+ID = "haaaaaaaa"
+
+
+def search(world: World, *, trials: bool = True, **fields: Any) -> None:
+    template = {"command": ["python", "train.py", "--rate", "{rate}"], "min": 1, "max": 2}
+    values = {"template": template, "total": 3, "state": SearchState.RUNNING, "started": NOW - 90} | fields
+    world.store.searches.add(SearchRecord(ID, "<b>find", "ann", SPEC, "", 7, NOW - 100, **values))
+    if not trials:
+        return
+    job = world.submit(world.ann, name="find-0")["id"]
+    for number, (state, metric, reason) in enumerate(
+        [
+            (TrialState.SUCCEEDED, 0.5, ""),
+            (TrialState.SUCCEEDED, 0.25, ""),
+            (TrialState.FAILED, None, "<u>nan"),
+        ]
+    ):
+        parameters = {"rate": 0.1 / (number + 1), "<i>": "<b>"}
+        world.store.searches.add_trial(
+            TrialRecord(
+                ID, number, {}, parameters, 0, NOW, job=job, state=state, metric=metric, reason=reason
+            )
+        )
+
+
+def test_searches_are_listed_with_their_best(world: World) -> None:
+    assert "edt search create" in browser(world, "ann").get("/searches").text
+    search(world)
+    page = browser(world, "ann").get("/searches").text
+    assert "&lt;b&gt;find" in page
+    assert "<td>3 of 3</td><td>1</td><td>0.25</td>" in page
+    assert "<td>1 min 30 s</td>" in page
+    assert "data-goes-on" in page
+    others = browser(world, "bob").get("/searches").text
+    assert "<td>3 of 3</td><td>1</td><td>-</td>" in others
+    assert "bob has no search" in browser(world, "bob").get("/searches?owner=bob").text
+
+
+def test_a_search_and_its_tabs(world: World) -> None:
+    search(world)
+    client = browser(world, "ann")
+    progress = client.get(f"/searches/{ID}").text
+    assert progress.index("0.25") < progress.index("<td>0.5</td>")  # the best first
+    assert "&lt;u&gt;nan" in progress
+    assert "<caption>3 trials, the best first</caption>" in progress
+    assert f'data-url="/api/v1/searches/{ID}" data-metric="loss" data-objective="minimize"' in progress
+    assert 'data-axis="p.rate" data-name="rate">' in progress
+    assert 'data-axis="p.&lt;i&gt;" data-name="&lt;i&gt;" data-texts>' in progress
+    best = client.get(f"/searches/{ID}?tab=best").text
+    assert "data-axis" not in best
+    given = client.get(f"/searches/{ID}?tab=input").text
+    for told in (
+        "10 to the power of -4 to -1",
+        "&lt;b&gt;, adam",
+        "train.py --rate &#39;{rate}&#39;",
+        "<dd>1-2</dd>",
+    ):
+        assert told in given
+    for page in (progress, best, given):
+        assert "<b>" not in page
+        assert "<u>" not in page
+
+
+def test_what_others_see(world: World) -> None:
+    search(world, reason="a private reason")
+    page = browser(world, "bob").get(f"/searches/{ID}").text
+    assert "are for ann and administrators" in page
+    for private in ("0.25", "private reason", "--rate", "Stop"):
+        assert private not in page
+    assert browser(world, "bob").get("/searches/hbbbbbbbb").status_code == 404
+
+
+@pytest.mark.parametrize("action", ["stop", "restart", "run-best", "delete"])
+def test_nobody_touches_anothers_search(world: World, action: str) -> None:
+    search(world)
+    bob = browser(world, "bob")
+    assert bob.get(f"/searches/{ID}/{action}").status_code == 403
+    assert bob.post(f"/searches/{ID}/{action}").status_code == 403
+
+
+def test_what_can_be_done_is_asked_about_and_done(world: World) -> None:
+    search(world)
+    client = browser(world, "ann")
+    assert "&lt;b&gt;find" in client.get(f"/searches/{ID}/stop").text
+    assert client.get(f"/searches/{ID}/delete").status_code == 409
+    answer = client.post(f"/searches/{ID}/run-best")
+    job = world.store.jobs.get(answer.headers["location"].removeprefix("/jobs/"))
+    assert job.name == "<b>find-best"
+    assert client.post(f"/searches/{ID}/stop").headers["location"] == f"/searches/{ID}"
+    assert "/stop" not in client.get(f"/searches/{ID}").text
+    world.store.searches.update(ID, state=SearchState.STOPPED, ended=NOW)
+    assert "stopped are tried again" in client.get(f"/searches/{ID}/restart").text
+    client.post(f"/searches/{ID}/restart")
+    found = world.store.searches.get(ID)
+    assert found is not None
+    assert found.state is SearchState.QUEUED

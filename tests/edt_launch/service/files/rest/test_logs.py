@@ -1,0 +1,67 @@
+import pytest
+
+from edt_launch.service.jobs.states import State
+from world import NOW, World
+
+
+@pytest.fixture
+def job(world: World) -> str:
+    """An ended job with logs."""
+    made: str = world.submit(world.ann)["id"]
+    files = world.files(made)
+    files.launcher_log.write_text("[0] hello\n[1] wörld\n")
+    files.output.rank_log("1").write_text("wörld\n")
+    world.go(made, State.STARTING, State.SUCCEEDED)
+    return made
+
+
+def test_logs_of_all_ranks_or_one(world: World, job: str) -> None:
+    answer = world.ann.get(f"/jobs/{job}/logs")
+    assert answer.text == "[0] hello\n[1] wörld\n"
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert world.ann.get(f"/jobs/{job}/logs?rank=1").text == "wörld\n"
+    assert world.ann.get(f"/jobs/{job}/logs?rank=7").text == ""
+    assert world.ann.get(f"/jobs/{job}/logs?tail=1").text == "[1] wörld\n"
+    assert world.ann.get(f"/jobs/{job}/logs?after=10").text == "[1] wörld\n"
+    assert world.ann.get(f"/jobs/{job}/logs?after=20&tail=2").text == "\n"
+    assert world.ann.get(f"/jobs/{job}/logs?rank=../x").status_code == 422
+
+
+def test_a_log_is_searched(world: World, job: str) -> None:
+    log = world.files(job).launcher_log
+    log.write_text("[0] ok\n[1] An Error (1)\n[0] no\n" + "[2] error " + "x" * 5000 + "\n")
+    answer = world.ann.get(f"/jobs/{job}/logs/search", params={"text": "error"}).json()
+    assert [hit["offset"] for hit in answer["hits"]] == [7, 31]
+    assert [len(hit["text"]) for hit in answer["hits"]] == [16, 1000]
+    assert answer["next"] is None
+    assert world.ann.get(f"/jobs/{job}/logs/search?text=(1)").json()["hits"] == answer["hits"][:1]
+    assert world.ann.get(f"/jobs/{job}/logs/search?text=x&rank=7").json() == {"hits": [], "next": None}
+    assert world.ann.get(f"/jobs/{job}/logs/search?text=").status_code == 422
+    assert world.bob.get(f"/jobs/{job}/logs/search?text=error").status_code == 403
+
+
+def test_lines_of_some_time_are_found(world: World, job: str) -> None:
+    files = world.files(job)
+    files.launcher_log.write_text("[0] one\n[0] two\n[0] three\n")
+    rows = [
+        (100, 8, "launcher.log"),
+        (150, 99, "rank.1.log"),
+        (200, 16, "launcher.log"),
+        (300, 26, "launcher.log"),
+    ]
+    files.output.log_times.write_text(
+        "".join(f"{time}.0 {size} {name}\n" for time, size, name in rows) + "300.0 3"
+    )
+
+    def found(**query: str | float) -> list[str]:
+        answer = world.ann.get(f"/jobs/{job}/logs/search", params=query)
+        assert answer.status_code == 200
+        assert answer.json()["next"] is None
+        return [hit["text"].removeprefix("[0] ") for hit in answer.json()["hits"]]
+
+    assert found(since=0) == ["one", "two", "three"]
+    assert found(since=100.5) == ["two", "three"]
+    assert found(since=100.5, until=200) == ["two"]
+    assert found(until=150) == ["one", "two"]
+    assert found(since=100.5, text="thr") == ["three"]
+    assert found(since=NOW) == []

@@ -1,0 +1,55 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from edt_launch.service.app.home import JobDir
+from edt_launch.service.files.results import listed, members, note_submitted
+from no_files import put
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> JobDir:
+    """A job that was submitted with three files, one of them a link."""
+    folder = JobDir(tmp_path / "job")
+    for path in folder.folders:
+        path.mkdir(parents=True)
+    (folder.code / "data").mkdir()
+    (folder.code / "train.py").write_text("print()")
+    (folder.code / "data" / "weights.pt").write_text("old")
+    (folder.code / "link").symlink_to("train.py")
+    note_submitted(folder)
+    return folder
+
+
+def names(job: JobDir) -> list[str]:
+    return [one.name for one in listed(members(job))]
+
+
+def test_what_is_new_or_has_changed_is_a_result(job: JobDir) -> None:
+    (job.code / "out").mkdir()
+    (job.code / "out" / "best.pt").write_text("best")
+    (job.code / "data" / "weights.pt").write_text("new")
+    (job.code / "train.py").touch()
+    assert names(job) == ["work/train.py", "work/data/weights.pt", "work/out/best.pt"]
+
+
+def spoil(text: str) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        path.write_text(text)
+
+    return write
+
+
+@pytest.mark.parametrize("change", [Path.unlink, spoil("{"), spoil("[]"), spoil("[" * 100_000)])
+def test_without_the_list_of_what_was_submitted_all_counts(
+    job: JobDir, change: Callable[[Path], None]
+) -> None:
+    change(job.submitted)
+    assert names(job) == ["work/train.py", "work/data/weights.pt"]
+
+
+def test_a_pipe_in_place_of_the_list_is_not_waited_for(job: JobDir) -> None:
+    job.submitted.unlink()
+    put("pipe", job.submitted)
+    assert "work/train.py" in names(job)

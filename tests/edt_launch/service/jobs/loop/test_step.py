@@ -1,0 +1,308 @@
+"""One step of the loop: devices change hands, and only when they are free."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from edt_launch.allocator.model import Binding, HostDevices, Reason
+from edt_launch.service.cluster.records import AllocationRecord, HostRecord, ShareRecord
+from edt_launch.service.jobs.loop.device_grant import DeviceGrant
+from edt_launch.service.jobs.loop.observed import (
+    Launch,
+    Launcher,
+    Move,
+    Note,
+    ObservedJob,
+    ObservedState,
+    Prepare,
+    Remember,
+    Send,
+    WriteFile,
+)
+from edt_launch.service.jobs.loop.progress import JobProgress, LauncherRun
+from edt_launch.service.jobs.loop.step import REPEAT, as_job, explained, inputs, is_wanted, step
+from edt_launch.service.jobs.records import JobRecord
+from edt_launch.service.jobs.states import State, Wanted
+from simulated_pool import World, submit
+
+FOUR = HostRecord("h", ("0", "1", "2", "3"))
+
+
+@pytest.fixture
+def world() -> World:
+    """Four devices, one job, which has them all."""
+    world = World([FOUR])
+    submit(world, "j1", "ann")
+    world.settle()
+    assert world.rows["j1"].state is State.RUNNING
+    assert world.sizes() == {"j1": 4}
+    return world
+
+
+def remembered(world: World, job: str) -> list[AllocationRecord]:
+    """What a step adds to a job's history."""
+    actions = world.step().actions
+    return [one.change for one in actions if isinstance(one, Remember) and one.job == job]
+
+
+def test_a_job_is_started_in_an_order_that_a_crash_cannot_spoil() -> None:
+    world = World([FOUR])
+    submit(world, "j1", "ann")
+    kinds = [type(action) for action in world.step().actions]
+    assert kinds == [Prepare, WriteFile, Move, Launch, Remember]
+
+
+def test_devices_are_handed_over_when_their_workers_are_gone(world: World) -> None:
+    submit(world, "j2", "bob")
+    assert [(one.before, one.after, len(one.leaving[0][1])) for one in remembered(world, "j1")] == [(4, 2, 2)]
+    assert world.files["j1"].size == 2
+    assert len(world.files["j1"].leaving[0].devices) == 2
+    for part in (world.read, world.follow):
+        part("j1")
+        assert remembered(world, "j1") == []
+        assert "j2" not in world.processes
+    world.release("j1")
+    assert [(one.before, one.after, one.leaving) for one in remembered(world, "j1")] == [(2, 2, ())]
+    assert "j2" in world.processes
+    assert world.sizes() == {"j1": 2, "j2": 2}
+
+
+def test_a_job_that_cannot_save_keeps_its_devices_unless_somebody_agrees() -> None:
+    world = World([FOUR])
+    world.is_elastic = False
+    submit(world, "j1", "ann")
+    world.settle()
+    assert world.rows["j1"].would_lose
+    submit(world, "j2", "bob", priority=1)
+    world.settle()
+    assert world.sizes() == {"j1": 4, "j2": 0}
+    world.last = None  # another service
+    world.settle()
+    assert world.sizes() == {"j1": 4, "j2": 0}
+    world.rows["j1"] = replace(world.rows["j1"], may_lose=True)
+    world.settle()
+    assert world.sizes()["j2"]
+
+
+def test_workers_that_fail_are_in_the_history_once(world: World) -> None:
+    world.progress["j1"] = replace(world.progress["j1"], losses=2)
+    assert [(one.lost, one.before, one.after, one.reason) for one in remembered(world, "j1")] == [
+        (2, 4, 4, "2 workers have failed")
+    ]
+    assert world.rows["j1"].losses == 2
+    assert remembered(world, "j1") == []
+    world.progress["j1"] = replace(world.progress["j1"], losses=3)
+    assert [one.reason for one in remembered(world, "j1")] == ["a worker has failed"]
+
+
+def test_a_job_moves_onto_one_host_in_one_resize() -> None:
+    world = World([HostRecord("a", ("0", "1", "2")), HostRecord("b", ("0", "1", "2"))])
+    for name in ("j0", "j1", "j2"):
+        submit(world, name, "ann", high=2)
+        world.settle()
+    before = world.files["j2"]
+    assert [part.host for part in before.held] == ["a", "b"]
+    world.end("j0", 0)
+    world.step()
+    moved = world.files["j2"]
+    assert moved.held == (HostDevices("a", (*before.held[0].devices, "0")),)
+    assert moved.leaving == before.held[1:]
+    assert moved.generation == before.generation + 1
+    assert world.rows["j2"].resized == world.now
+    assert world.rows["j2"].reason.startswith("moves its 2 workers onto a")
+    submit(world, "j3", "bob", low=2, high=2)
+    world.step()
+    assert "j3" not in world.processes
+    world.settle()
+    assert world.sizes() == {"j1": 2, "j2": 2, "j3": 2}
+    assert world.files["j2"].held == moved.held
+
+
+def test_a_device_that_was_given_and_taken_away_may_still_get_a_worker() -> None:
+    world = World([FOUR])
+    submit(world, "j1", "ann", high=2)
+    world.settle()
+    world.rows["j1"] = replace(world.rows["j1"], max=4)
+    world.processes["j1"].bounds = (1, 4)
+    run = world.progress["j1"].run
+    assert run is not None
+    world.progress["j1"] = replace(world.progress["j1"], run=replace(run, max_np=4))
+    world.step()
+    assert world.files["j1"].size == 4
+    world.read("j1")
+    submit(world, "j2", "bob")
+    world.step()
+    assert world.files["j1"].size == 2
+    world.step()
+    assert "j2" not in world.processes
+    world.follow("j1")  # the older one
+    world.step()
+    assert "j2" not in world.processes
+    world.settle()
+    assert world.sizes() == {"j1": 2, "j2": 2}
+
+
+def test_what_a_killed_launcher_has_left_is_cleared_away_before_others_get_its_devices(world: World) -> None:
+    submit(world, "j2", "bob", low=4)
+    world.kill("j1")
+    world.step()
+    assert not world.processes
+    world.step()
+    assert list(world.processes) in (["j1"], ["j2"])
+
+
+def test_a_job_on_its_way_out_keeps_its_devices(world: World) -> None:
+    world.rows["j1"] = replace(world.rows["j1"], wanted=Wanted.PAUSE)
+    submit(world, "j2", "bob")
+    decided = world.step()
+    assert [action for action in decided.actions if isinstance(action, Send)]
+    assert world.rows["j1"].state is State.PAUSING
+    world.step()
+    assert "j2" not in world.processes
+    world.obey("j1")
+    world.step()
+    assert world.rows["j1"].state is State.PAUSED
+    assert "j2" in world.processes
+
+
+@pytest.mark.parametrize("following", [0, 7])
+def test_a_file_that_its_launcher_does_not_take_for_newer_is_written_again(
+    world: World, following: int
+) -> None:
+    run = world.progress["j1"].run
+    assert run is not None
+    world.progress["j1"] = replace(world.progress["j1"], run=replace(run, following=following))
+    before = world.files["j1"]
+    world.rows["j1"] = replace(world.rows["j1"], notes={"written": world.now - REPEAT + 1.0})
+    assert world.step().actions == ()
+    world.now += 1.0
+    assert [type(action) for action in world.step().actions] == [WriteFile, Note]
+    after = world.files["j1"]
+    assert (after.held, after.generation) == (before.held, max(before.generation, following) + 1)
+    assert world.step().actions == ()
+
+
+def test_a_job_that_cannot_be_looked_at_keeps_its_devices_and_is_left_alone(world: World) -> None:
+    hidden = replace(world.job("j1"), trouble="its files cannot be read: Input/output error")
+    submit(world, "j2", "bob")
+    decided = step(world.now, ObservedState((hidden, world.job("j2")), tuple(world.hosts.values())))
+    note_trouble, note_reason = decided.actions
+    assert note_trouble == Note("j1", {"notes": {**hidden.record.notes, "trouble": hidden.trouble}})
+    assert isinstance(note_reason, Note)
+    assert note_reason.job == "j2"
+
+
+def test_what_a_crash_kept_from_the_history_is_added(world: World) -> None:
+    world.rows["j1"] = replace(world.rows["j1"], generation=0, size=0)
+    actions = world.step().actions
+    assert [type(action) for action in actions] == [Note, Remember]
+    assert world.rows["j1"].size == 4
+
+
+def test_a_job_whose_min_does_not_fit_waits_with_a_reason(world: World) -> None:
+    submit(world, "j2", "bob", low=5, high=8)
+    world.settle()
+    row = world.rows["j2"]
+    assert row.state is State.QUEUED
+    assert row.why is not None
+    assert row.reason == row.why["text"] != ""
+    assert [move for move in world.step().actions if isinstance(move, Move)] == []
+
+
+def test_why_a_job_has_no_more_than_its_program_can_use() -> None:
+    at_most = Reason(Binding.MAX, 4.0, 2, (), "has 2, the most that it can use", "A higher --max ...")
+    run = LauncherRun(min_np=1, max_np=4, usable=2)
+    told = explained(run, 4, at_most)
+    assert told is not None
+    assert told.text == "has 2: its program has said that it can use 2 at most"
+    assert "Its script decides" in told.change
+    for other in (None, LauncherRun(max_np=4), LauncherRun(max_np=2, usable=2)):
+        assert explained(other, 4, at_most) == at_most
+    assert explained(run, 2, at_most) == at_most
+    by_share = Reason(Binding.SHARE, 2.0, 2, (), "has 2: its fair share is 2.00", "It grows ...")
+    assert explained(run, 4, by_share) == by_share
+    assert explained(run, 4, None) is None
+
+
+ME = (7, 0.5)
+HELD = (HostDevices("h", ("0", "1")),)
+LEFT = (HostDevices("h", ("2",)),)
+RECORD = JobRecord("j1", "ann", ("x",), 2, 4, 100.0, priority=3, weight=2.0, running_since=150.0)
+
+
+def job(state: State, **fields: Any) -> ObservedJob:
+    run = LauncherRun(*ME, min_np=1, max_np=4, following=1)
+    launcher = Launcher(is_alive=state is not State.QUEUED, identity=ME)
+    record = replace(RECORD, state=state, **fields)
+    return ObservedJob(record, DeviceGrant(2, HELD, LEFT), JobProgress(run), launcher)
+
+
+def test_one_that_runs_holds_what_its_file_says_and_what_it_has_not_left() -> None:
+    asked = as_job(job(State.RUNNING), protected=300.0)
+    assert (asked.held, asked.leaving) == (HELD, LEFT)
+    assert (asked.min, asked.max, asked.tier, asked.weight, asked.started) == (2, 4, 3, 2.0, 150.0)
+    assert (asked.protected, asked.waiting_since, asked.resize_cost) == (300.0, None, 5.0)
+    slow = replace(job(State.RUNNING), progress=JobProgress(starts=(35.0,)))
+    assert as_job(slow, protected=300.0).start_cost == 20.0
+
+
+@pytest.mark.parametrize("state", [State.PAUSING, State.STOPPING, State.SUSPENDING])
+def test_one_on_its_way_out_wants_nothing_and_keeps_what_it_uses(state: State) -> None:
+    asked = as_job(job(state), protected=300.0)
+    assert (asked.min, asked.max, asked.held) == (0, 0, ())
+    assert asked.leaving == (HostDevices("h", ("0", "1", "2")),)
+
+
+def test_one_that_cannot_be_looked_at_wants_what_it_has() -> None:
+    hidden = replace(job(State.RUNNING, min=1), trouble="its files cannot be read: Input/output error")
+    (asked,) = inputs(200.0, ObservedState(), [hidden])[1]
+    assert (asked.min, asked.max, asked.held, asked.leaving) == (2, 2, HELD, LEFT)
+    assert not is_wanted(replace(job(State.QUEUED), trouble="its files cannot be read: Input/output error"))
+
+
+@pytest.mark.parametrize("usable, expected", [(3, (2, 3)), (9, (2, 4)), (1, (1, 1))])
+def test_a_job_gets_no_more_than_its_program_can_use(usable: int, expected: tuple[int, int]) -> None:
+    one = job(State.RUNNING)
+    assert one.run is not None
+    asked = as_job(replace(one, progress=JobProgress(replace(one.run, usable=usable))), 300.0)
+    assert (asked.min, asked.max) == expected
+
+
+@pytest.mark.parametrize(
+    "low, high, expected", [(1, 2, (1, 2)), (3, 9, (3, 4)), (5, 9, (4, 4)), (1, 1, (1, 1))]
+)
+def test_bounds_count_as_far_as_the_launcher_goes_along(
+    low: int, high: int, expected: tuple[int, int]
+) -> None:
+    asked = as_job(job(State.RUNNING, min=low, max=high), protected=300.0)
+    assert (asked.min, asked.max) == expected
+
+
+@pytest.mark.parametrize(
+    "source, counts", [("nvidia", True), ("host file", True), ("slots", False), ("cores", False)]
+)
+def test_speeds_measured_on_shared_processors_count_for_nothing(source: str, counts: bool) -> None:
+    hosts = (replace(FOUR, source=source),)
+    assert inputs(200.0, ObservedState(hosts=hosts), [])[0].options.by_speedup is counts
+
+
+def test_who_is_wanted() -> None:
+    assert is_wanted(job(State.RUNNING))
+    assert is_wanted(job(State.QUEUED))
+    assert not is_wanted(job(State.QUEUED, wanted=Wanted.PAUSE))
+    assert not is_wanted(replace(job(State.QUEUED), launcher=Launcher(has_leftovers=True)))
+    assert not is_wanted(replace(job(State.RUNNING), launcher=Launcher()))
+
+
+def test_users_without_a_place_hang_below_the_root() -> None:
+    shares = (ShareRecord("", None), ShareRecord("lab", weight=3.0))
+    fields = ObservedState(hosts=(HostRecord("h", ("0", "1"), is_draining=True),), shares=shares)
+    cluster, asked = inputs(200.0, fields, [job(State.RUNNING), job(State.PAUSED)])
+    assert [(owner.name, owner.parent, owner.weight) for owner in cluster.owners] == [
+        ("", None, 1.0),
+        ("lab", "", 3.0),
+        ("ann", "", 1.0),
+    ]
+    assert [(host.name, host.is_draining) for host in cluster.hosts] == [("h", True)]
+    assert [one.id for one in asked] == ["j1", "j1"]

@@ -1,0 +1,71 @@
+import re
+
+import pytest
+
+from browser import browser, shown_again
+from edt_launch.service.jobs.states import State
+from lab import Lab
+from world import World
+
+
+def names(page: str) -> list[str]:
+    return re.findall(r'<th scope="row"><a [^>]*><bdi>(.*?)</bdi>', page)
+
+
+def test_markup_stays_text(world: World) -> None:
+    world.submit(world.ann, name="<img src=x onerror=alert(1)>")
+    page = browser(world, "bob").get('/jobs?text="><script>').text + browser(world, "bob").get("/jobs").text
+    assert "<img" not in page
+    assert "<script>" not in page
+
+
+def test_jobs_of_a_host_of_a_time_and_in_another_order(world: World) -> None:
+    first = world.submit(world.ann, name="first", priority=2)["id"]
+    world.store.jobs.record({first: {"held": (("node1", ("0",)),), "share": 1.0}})
+    world.clock.now += 7200
+    world.submit(world.ann, name="second", priority=1)
+    client = browser(world, "ann")
+    for query, found in {
+        "?host=node1": ["first"],
+        "?host=node": [],
+        "?last=1+h": ["second"],
+        "?last=24+h": ["second", "first"],
+        "?sort=priority": ["second", "first"],
+        "?sort=-priority": ["first", "second"],
+        "?sort=name": ["first", "second"],
+    }.items():
+        assert names(client.get(f"/jobs{query}").text) == found, query
+    assert 'aria-sort="descending"' in client.get("/jobs?sort=-priority").text
+    world.clock.now += 1
+    world.go(first, State.STARTING, State.SUCCEEDED)
+    assert names(client.get("/jobs?sort=-since").text) == ["first", "second"]
+    assert names(client.get("/jobs?sort=-submitted").text) == ["second", "first"]
+
+
+@pytest.mark.parametrize(
+    "query, told",
+    [
+        ("last=9+y", "last: &#39;9 y&#39; is not possible: choose one of 1 h"),
+        ("host=a+b", "host: &#39;a b&#39;: expected a host&#39;s name: letters, digits"),
+        ("state=nonsense", "state: &#39;nonsense&#39; is not possible: use some of queued"),
+        ("text=" + "x" * 129, "expected at most 128 characters"),
+    ],
+)
+def test_the_filter_says_what_is_wrong_with_it(world: World, query: str, told: str) -> None:
+    answer = browser(world, "ann").get(f"/jobs?{query}")
+    shown_again(answer, 422, told)
+    field, _, value = query.replace("+", " ").partition("=")
+    assert f'value="{value}"' in answer.text or field == "last"
+
+
+def test_runs_name_their_experiment_to_those_who_may_see_it(world: World) -> None:
+    lab = Lab(world)
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    lab.run(experiment)
+    world.submit(world.ann, name="another")
+    link = f'<a href="/experiments/{experiment}"><bdi>first</bdi></a>'
+    for name, is_seen in {"ann": True, "admin": True, "bob": False}.items():
+        assert (link in browser(world, name).get("/jobs").text) is is_seen, name
+    assert names(browser(world, "ann").get(f"/jobs?experiment={experiment}").text) == ["net"]
+    rest = world.ann.get(f"/jobs?experiment={experiment}").json()["jobs"]
+    assert [job["name"] for job in rest] == ["net"]

@@ -1,0 +1,83 @@
+import pytest
+
+from browser import browser, shown_again
+from edt_launch.service.jobs.states import State, Wanted
+from world import World
+
+
+def running(world: World, name: str, *devices: str) -> str:
+    job: str = world.submit(world.ann, name=name, max=4)["id"]
+    world.go(job, State.STARTING, State.RUNNING)
+    size = len(devices)
+    world.store.jobs.record({job: {"size": size, "target": size, "held": (("node1", devices),)}})
+    return job
+
+
+def test_several_jobs_are_asked_about_and_stopped(world: World) -> None:
+    first, second, third = (
+        running(world, "<b>", "0"),
+        running(world, "second", "1"),
+        running(world, "third", "2", "3"),
+    )
+    world.go(third, State.STOPPING, State.STOPPED)
+    client = browser(world, "ann")
+    query = "&".join(f"job={job}" for job in (first, second, third))
+    page = client.get(f"/selected?action=stop&{query}").text
+    assert "2 jobs" in page
+    assert "&lt;b&gt;, second" in page
+    assert "1 more that were chosen cannot be stopped" in page
+    assert "No other job would change" in page
+    assert f'value="{third}"' not in page
+    answer = client.post("/selected", data={"action": "stop", "job": [first, second]})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/jobs")
+    assert {world.store.jobs.get(job).wanted for job in (first, second)} == {Wanted.STOP}
+
+
+@pytest.mark.parametrize(
+    "name, priority, status, told",
+    [
+        ("ann", "<b>", 422, "&#39;&lt;b&gt;&#39; is not possible: give a whole number from -1000 to 1000"),
+        ("ann", "6", 403, "priority: 6 is above 5, the highest that you may give: ask an administrator"),
+    ],
+)
+@pytest.mark.parametrize("foresee", ["", "1"])
+def test_a_priority_that_is_none_is_told_above_what_was_written(
+    world: World, name: str, priority: str, status: int, told: str, foresee: str
+) -> None:
+    limited = World(world.settings.home, world.store, highest_priority=5)
+    job = running(limited, "first", "0")
+    given = {"action": "priority", "job": [job], "priority": priority, "back": "/console/applications"}
+    answer = browser(limited, name).post("/selected", data=given | ({"foresee": foresee} if foresee else {}))
+    shown_again(answer, status, told, 'href="/console/applications"')
+    assert ("<b>" in answer.text, priority == "<b>" or f'value="{priority}"' in answer.text) == (False, True)
+    assert world.store.jobs.get(job).priority == 0
+
+
+@pytest.mark.parametrize("action", ["stop", "pause", "resume", "priority", "delete"])
+def test_nobody_touches_anothers_jobs(world: World, action: str) -> None:
+    job = running(world, "first", "0")
+    before = world.store.jobs.get(job)
+    bob = browser(world, "bob")
+    assert bob.get(f"/selected?action={action}&job={job}").status_code == 403
+    assert bob.post("/selected", data={"action": action, "job": [job], "priority": "1"}).status_code == 403
+    assert world.store.jobs.get(job) == before
+    client = browser(world, "ann")
+    assert client.get(f"/selected?action={action}").status_code == 422
+    assert client.get(f"/selected?action=fly&job={job}").status_code == 422
+    foreign = {"action": "stop", "job": [job], "back": "//evil.test"}
+    assert client.post("/selected", data=foreign).status_code == 422
+    logs = client.get(f"/selected/logs?job={job}").text
+    assert f'href="/api/v1/jobs/{job}/logs" download="{job}.log"' in logs
+    assert bob.get(f"/selected/logs?job={job}").status_code == 403
+
+
+def test_what_was_done_of_a_selection_is_carried_out_and_audited_if_the_rest_fails(world: World) -> None:
+    over, live = world.submit(world.ann, name="over")["id"], world.submit(world.ann, name="live")["id"]
+    world.go(over, State.STARTING, State.SUCCEEDED)
+    folder = world.files(over).root
+    answer = browser(world, "ann").post("/selected", data={"action": "delete", "job": [over, live]})
+    assert (answer.status_code, "1 of 2 jobs were deleted" in answer.text) == (207, True)
+    assert not folder.exists()
+    assert not list(world.settings.paths.trash.iterdir())
+    (change, *_) = world.store.audit.newest(1)
+    assert change.path == f"/selected delete {over} {live}"

@@ -1,0 +1,34 @@
+from typing import Any
+
+from edt_launch.service.jobs.pages.views.jobs import Filter, JobRow, jobs_view
+from edt_launch.service.jobs.records import JobRecord
+from edt_launch.service.jobs.rest import views
+from edt_launch.service.jobs.states import State
+
+
+def job(**fields: Any) -> dict[str, Any]:
+    return views.job(JobRecord("jaaaaaaaa", "ann", ("python", "train.py"), 1, 4, 5.0, **fields))
+
+
+def test_a_row_tells_what_a_job_does() -> None:
+    row = JobRow.of(
+        job(
+            name="digits", state=State.RUNNING, size=2, target=4, share=2.25, step=30, total_steps=120,
+            throughput=0.5, started=7.0, priority=3,
+        )
+    )  # fmt: skip
+    assert (row.size, row.bounds, row.share, row.progress, row.eta) == ("2→4", "1-4", "2.2", "25%", "3 min")
+    assert (row.since, row.why, row.priority) == (7.0, "", 3)
+
+
+def test_links_keep_the_rest_of_the_filter() -> None:
+    wanted = Filter("queued", "ann", "a&b", after=7)
+    view = jobs_view(wanted, [job()], 3, 0.0, {})
+    assert view.next == "/jobs?state=queued&owner=ann&text=a%26b&after=3"
+    chosen = {chip.name: chip for chip in view.chips}
+    assert chosen["Waiting"].is_chosen
+    assert chosen["All"].address == "/jobs?state=all&owner=ann&text=a%26b"
+    assert chosen["Now"].address == "/jobs?owner=ann&text=a%26b"
+    assert view.as_json == "/api/v1/jobs?state=queued&owner=ann&text=a%26b&after=7&newest=1"
+    assert jobs_view(Filter("all"), [], None, 0.0, {}).as_json == "/api/v1/jobs?all=1&newest=1"
+    assert jobs_view(Filter(), [], None, 0.0, {}).next is None

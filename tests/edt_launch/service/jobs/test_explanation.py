@@ -1,0 +1,59 @@
+from typing import Any
+
+import pytest
+
+from edt_launch.service.jobs.explanation import explain
+from edt_launch.service.jobs.records import JobRecord
+from edt_launch.service.jobs.states import State, Wanted
+
+WHY = {
+    "binding": "max",
+    "share": 4.0,
+    "target": 2,
+    "path": [["", 4.0], ["ann", 4.0]],
+    "text": "has 2, the most that it can use",
+    "change": "A higher --max would let it grow.",
+}
+
+
+def record(**fields: Any) -> JobRecord:
+    known: dict[str, Any] = {"min": 1, "max": 2, "state": State.RUNNING, "why": WHY, "reason": WHY["text"]}
+    return JobRecord("jann", "ann", ("python", "train.py"), submitted=0.0, **(known | fields))
+
+
+@pytest.mark.parametrize(
+    "state, wanted, text, change",
+    [
+        (State.PAUSED, Wanted.PAUSE, "is paused: because", "It goes on after: edt resume jann"),
+        (State.QUEUED, Wanted.STOP, "is queued and is going to be stopped", ""),
+        (State.STOPPED, Wanted.STOP, "has stopped: because", ""),
+    ],
+)
+def test_where_the_allocator_does_not_decide_its_last_reason_is_not_told(
+    state: State, wanted: Wanted, text: str, change: str
+) -> None:
+    found = explain(record(state=state, wanted=wanted, reason="because"))
+    assert (found["text"], found["change"]) == (f"jann {text}", change)
+    assert found["lines"] == [line for line in (f"jann {text}", change) if line]
+    assert (found["binding"], found["path"], found["share"]) == (None, [], None)
+
+
+def test_new_bounds_of_a_job_that_would_lose_its_work_are_not_had_by_a_pause_unasked() -> None:
+    notes = {"bounds": [2, 2], "can_save": False}
+    found = explain(record(notes=notes))
+    assert "edt pause --force jann" in found["change"]
+    assert "--force" not in explain(record(notes=notes, restartable=True))["change"]
+
+
+def test_a_job_whose_files_cannot_be_read_says_so_whatever_is_wanted() -> None:
+    trouble = "its files cannot be read: Input/output error"
+    for wanted in Wanted:
+        found = explain(record(wanted=wanted, notes={"trouble": trouble}))
+        assert found["text"] == f"jann is running and is left as it is until they can be read: {trouble}"
+
+
+def test_devices_whose_workers_keep_failing_are_named() -> None:
+    notes = {"suspended": [["node1", "3", 1000.0]]}
+    found = explain(record(notes=notes))["lines"][-1]
+    assert found.startswith("It has no worker on node1:3, where the last one failed;")
+    assert found != explain(record(notes=notes, state=State.STARTING))["lines"][-1]
