@@ -141,10 +141,13 @@ def _exited(turn: Turn, exited: protocol.Exited) -> None:
 
 
 def _may_be_noticed(state: Membership, worker: Worker) -> bool:
-    """Whether SIGTERM may be a notice to a worker that cannot listen yet, of an elastic program."""
-    is_elastic = state.generation > 0 or any(w.phase is Phase.READY for w in state.workers.values())
+    """Whether SIGTERM may be a notice to a worker that cannot listen yet: others go on without it.
+
+    The end of the only worker of a program that is not known to be elastic is the end of that program.
+    """
+    others = any(w is not worker and w.phase not in GOING for w in state.workers.values())
     is_open = worker.phase is Phase.STARTING and state.outcome is None
-    return is_open and is_elastic and state.limits.resize is not Resize.FIXED
+    return is_open and (others or state.generation > 0) and state.limits.resize is not Resize.FIXED
 
 
 def _how_it_succeeds(state: Membership) -> str:

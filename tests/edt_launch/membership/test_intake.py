@@ -248,6 +248,16 @@ def test_a_program_that_is_not_elastic_fails_by_sigterm_as_by_any_exit_code(exit
     assert finished == events.Finished(1, "rank 0 on a failed before training began")
 
 
+def test_of_workers_that_start_together_one_that_dies_of_sigterm_has_left_on_a_notice() -> None:
+    job = Job()
+    job(Desired(slots(2)))
+    noticed, left = job(Exited(1, 143))
+    assert isinstance(noticed, events.Leaving)
+    assert isinstance(left, events.Left)
+    *_, finished = job(Exited(0, 143))
+    assert finished == events.Finished(1, "rank 0 on a failed before training began")
+
+
 @pytest.mark.parametrize("exit_code", [143, -15])
 def test_a_newcomer_that_dies_of_sigterm_has_left_on_a_notice(exit_code: int) -> None:
     job = Job().grown_to(1)
