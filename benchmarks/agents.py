@@ -13,6 +13,7 @@ On a machine with fewer processors than hosts the last figure is mostly that of 
 """
 
 import argparse
+import json
 import os
 import signal
 import subprocess
@@ -86,8 +87,6 @@ class Job:
 
     def told_at(self) -> float:
         """When the launcher sent its last order to start a worker."""
-        import json
-
         lines = (self._folder / "out" / "events.jsonl").read_text().splitlines()
         return max(event["time"] for event in map(json.loads, lines) if event["event"] == "started")
 
@@ -121,23 +120,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         begun, job = time.time(), Job(Path(name), args.hosts)
         try:
-            print(
-                f"start   {job.until_started(args.hosts, args.limit)[-1] - begun:6.2f} s until {args.hosts} workers run"
-            )
+            first = job.until_started(args.hosts, args.limit)[-1] - begun
+            print(f"start   {first:6.2f} s until {args.hosts} workers run")
             time.sleep(5)  # until everything has settled
             agents = job.agents()
             before, since = (processor([job.launcher]), processor(agents)), time.monotonic()
             time.sleep(args.idle)
             spent = time.monotonic() - since
             launcher, others = processor([job.launcher]) - before[0], processor(agents) - before[1]
-            print(
-                f"idle    {launcher / spent:6.1%} of a processor for the launcher, {others / spent:.1%} for {len(agents)} agents"
-            )
+            idle = f"{launcher / spent:.1%} of a processor for the launcher"
+            print(f"idle    {idle}, {others / spent:.1%} for {len(agents)} agents")
             changed = job.allocate(2)
-            last = job.until_started(2 * args.hosts, args.limit)[-1]
-            print(
-                f"change  {job.told_at() - changed:6.2f} s until all are told, {last - changed:.2f} s until all workers run"
-            )
+            last = job.until_started(2 * args.hosts, args.limit)[-1] - changed
+            print(f"change  {job.told_at() - changed:6.2f} s until all are told, {last:.2f} s until all run")
         finally:
             job.end()
 

@@ -1,5 +1,6 @@
 """``edt hosts``, ``edt drain`` and ``edt shares``: the pool, and who shares it."""
 
+import time
 from typing import Annotated
 
 from typer import Argument, Option
@@ -22,7 +23,7 @@ def hosts(as_json: AsJson = False) -> None:
         print_json(service.call("GET", "cluster"))
         return
     jobs = {job.id: job for job in map(model.job, service.jobs())}
-    show(hosts_table(service.hosts(), jobs, *terminal()))
+    show(hosts_table(service.hosts(), jobs, time.time(), *terminal()))
 
 
 def drain(

@@ -1,5 +1,6 @@
 """Why a job has its size, for people: from what the allocator has said last, while that is what decides."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -8,7 +9,7 @@ from edt_launch.allocator import reasons
 from edt_launch.allocator.model import Binding, Reason
 from edt_launch.service.files.series import number
 from edt_launch.service.jobs import mapping
-from edt_launch.service.jobs.records import SUSPENDED, JobRecord
+from edt_launch.service.jobs.records import SUSPENDED, UNREACHABLE, JobRecord
 from edt_launch.service.jobs.states import State, Wanted
 
 SHOWN_DEVICES = 4
@@ -33,8 +34,18 @@ def _explain(job: JobRecord) -> dict[str, Any]:
     # What has happened since the last decision, a pause say, is in the job's own reason.
     own = [] if job.reason == stored.text else [f"{job.id} is {job.state}: {job.reason}"]
     told = reasons.explain(mapping.job(job, protected=0.0), reason)
-    remarks = [remark for remark in (job.remark, _lost_workers(job)) if remark]
+    remarks = [remark for remark in (job.remark, *unreachable(job), _lost_workers(job)) if remark]
     return _answer(job, reason, reason.text, reason.change, lines=[*own, *told, *remarks])
+
+
+def unreachable(job: JobRecord) -> list[str]:
+    """Which hosts of a running job it cannot reach, since when and why: a sentence for each."""
+    if job.state is not State.RUNNING:
+        return []
+    return [
+        f"It cannot reach {host} since {time.strftime('%H:%M:%S', time.localtime(since))}: {reason}."
+        for host, since, reason in job.notes.get(UNREACHABLE, ())
+    ]
 
 
 def _lost_workers(job: JobRecord) -> str:

@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import pytest
@@ -57,3 +58,10 @@ def test_devices_whose_workers_keep_failing_are_named() -> None:
     found = explain(record(notes=notes))["lines"][-1]
     assert found.startswith("It has no worker on node1:3, where the last one failed;")
     assert found != explain(record(notes=notes, state=State.STARTING))["lines"][-1]
+
+
+def test_hosts_that_cannot_be_reached_are_told_of_a_running_job_alone() -> None:
+    notes = {"unreachable": [["h2", 0.0, "nothing has come from h2 for 3 s"]]}
+    (line,) = [line for line in explain(record(notes=notes))["lines"] if "h2" in line]
+    assert re.fullmatch(r"It cannot reach h2 since [0-9:]{8}: nothing has come from h2 for 3 s\.", line)
+    assert not any("h2" in line for line in explain(record(notes=notes, state=State.QUEUED))["lines"])
