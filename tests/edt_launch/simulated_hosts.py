@@ -1,5 +1,6 @@
 """A source of hosts that says what a test wants it to."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from edt_launch.cluster.allocation import HostSlots
@@ -17,6 +18,7 @@ class SimulatedHosts(HostSource):
         self.found = found
         self.trouble = ""
         self.failure: Exception | None = None
+        self.told: list[tuple[object, ...]] = []
 
     def __str__(self) -> str:
         return "the simulated cluster"
@@ -31,3 +33,15 @@ class SimulatedHosts(HostSource):
         if self.trouble:
             raise SourceError(self.trouble)
         return self.found
+
+    def reserve(self, host: str, devices: Sequence[str]) -> None:
+        self.told.append(("reserve", host, *devices))
+
+    def release(self, host: str, devices: Sequence[str]) -> None:
+        self.told.append(("release", host, *devices))
+
+    def demand(self, slots: int) -> None:
+        self.told.append(("demand", slots))
+
+    def close(self) -> None:
+        self.told.append(("close",))

@@ -139,6 +139,8 @@ class Agent:
                 self._prober.begin(order)
             case protocol.Taken(size):
                 self._printing.taken(size)
+            case protocol.Close():
+                self._take(workers.Closed())
             case protocol.Code() | protocol.Put() | protocol.Piece() | protocol.Fetch():
                 self._obey_about_files(order)
 

@@ -120,6 +120,11 @@ class Taken:
 
 
 @dataclass(frozen=True)
+class Close:
+    """As the end of the launcher's stream, for connections whose streams end together."""
+
+
+@dataclass(frozen=True)
 class Renew:
     """The lease begins anew, at the time `sent_at` of the heartbeat that this answers."""
 
@@ -289,9 +294,20 @@ class Swept:
     count: int
 
 
+@dataclass(frozen=True)
+class Left:
+    """The agent's process has ended; sent for it by the process that connects it over a network.
+
+    `last_words` are the last lines that it has written to standard error.
+    """
+
+    exit_code: int
+    last_words: tuple[str, ...]
+
+
 FileOrder = Code | Put | Piece | Fetch
 
-Order = Setup | Start | Terminate | Kill | Reserve | Listen | Probe | Renew | Taken | FileOrder
+Order = Setup | Start | Terminate | Kill | Reserve | Listen | Probe | Renew | Taken | Close | FileOrder
 """Messages to an agent."""
 
 Report = (
@@ -309,6 +325,7 @@ Report = (
     | Stored
     | Fetched
     | Swept
+    | Left
 )
 """Messages from an agent."""
 

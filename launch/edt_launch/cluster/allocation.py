@@ -4,7 +4,7 @@
 
     # edt allocation v1 generation=17
     node1:2 devices=0,3
-    node2:1 devices=5
+    node2:1 devices=5 transport=ssh
 
 The first line names the format and a generation that only grows. Then one host a line; other comments and
 blank lines are allowed. The text ends with a newline: one that does not is only half written. Names are
@@ -24,6 +24,9 @@ from edt_launch.core.text_files import decoded
 HOST = r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9_][A-Za-z0-9_.-]*"
 """A host name or IPv4 address, perhaps with the name of the user there, `user@host`."""
 
+TRANSPORT = r"[a-z][a-z0-9-]*"
+"""The name of a transport."""
+
 DEVICE = r"[A-Za-z0-9_.:/-]+"
 """The name of a device: an index, or what the driver calls it (GPU-5f3a..., MIG-...)."""
 
@@ -35,7 +38,10 @@ MAX_SLOTS = 2**20
 
 _HEADER = re.compile(r"# edt allocation v1 generation=(?P<generation>.*)")
 _HEADER_FORM = "'# edt allocation v1 generation=N' as the first line"
-_LINE = re.compile(r"(?P<host>[^\s:]*):(?P<slots>\S*)(?:[ \t]+devices=(?P<devices>\S*))?")
+_LINE = re.compile(
+    r"(?P<host>[^\s:]*):(?P<slots>\S*)(?:[ \t]+devices=(?P<devices>\S*))?"
+    r"(?:[ \t]+transport=(?P<transport>\S*))?"
+)
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
@@ -47,11 +53,13 @@ class HostSlots:
         host: name or address.
         slots: number of workers it may run.
         devices: one name for each slot, in the order of the slots; None where no devices are bound.
+        transport: how its agent is reached; empty for a child on this machine, and ssh to another.
     """
 
     host: str
     slots: int
     devices: tuple[str, ...] | None = None
+    transport: str = ""
 
 
 @dataclass(frozen=True)
@@ -123,7 +131,8 @@ def render(allocation: Allocation) -> str:
     lines = [f"# edt allocation v1 generation={allocation.generation}"]
     for host in allocation.hosts:
         devices = "" if host.devices is None else f" devices={','.join(host.devices)}"
-        lines.append(f"{host.host}:{host.slots}{devices}")
+        transport = f" transport={host.transport}" if host.transport else ""
+        lines.append(f"{host.host}:{host.slots}{devices}{transport}")
     text = "\n".join(lines) + "\n"
     if parse(text) != allocation:
         raise AllocationError(None, text, "names without separators")
@@ -142,14 +151,17 @@ def _generation(line: str) -> int:
 def _host(number: int, line: str) -> HostSlots:
     parts = _LINE.fullmatch(line)
     if parts is None:
-        raise AllocationError(number, line, "'host:slots' or 'host:slots devices=a,b'")
+        raise AllocationError(number, line, "'host:slots' or 'host:slots devices=a,b transport=ssh'")
     if not re.fullmatch(HOST, parts["host"]):
         raise AllocationError(number, parts["host"], "a host name of letters, digits, '_', '.' and '-'")
     if not _NUMBER.fullmatch(parts["slots"]) or int(parts["slots"]) > MAX_SLOTS:
         raise AllocationError(number, parts["slots"], f"a whole number of slots, 0 to {MAX_SLOTS}")
     slots = int(parts["slots"])
     devices = None if parts["devices"] is None else _devices(number, parts["devices"], slots)
-    return HostSlots(parts["host"], slots, devices)
+    transport = parts["transport"]
+    if transport is not None and not re.fullmatch(TRANSPORT, transport):
+        raise AllocationError(number, transport, "the name of a transport, such as ssh")
+    return HostSlots(parts["host"], slots, devices, transport or "")
 
 
 def _devices(number: int, text: str, slots: int) -> tuple[str, ...]:

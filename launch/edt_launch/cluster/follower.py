@@ -10,9 +10,10 @@ from pathlib import Path
 
 from edt_launch.cluster.allocation import Allocation, HostSlots, parse, read
 from edt_launch.cluster.hosts import HostSource, cap, unbound, usable
+from edt_launch.cluster.usage import Usage, Used
 from edt_launch.core.errors import AllocationError, SourceError
 
-CheckHost = Callable[[str], str | None]
+CheckHost = Callable[[HostSlots], str | None]
 """What is wrong with a host, in words; None if it can be used."""
 
 INTERVAL = 1.0
@@ -20,6 +21,9 @@ INTERVAL = 1.0
 
 MAX_REJECTIONS = 20
 """Distinct rejections that are reported until an allocation is accepted again."""
+
+CLOSE_TIMEOUT = 2.0
+"""Seconds that a source has at the end to give back what it holds."""
 
 REREAD_INTERVAL = 1.0
 """Seconds after which the content is compared even if the file looks untouched."""
@@ -76,7 +80,7 @@ def accept(previous: Allocation | None, text: str, limits: Limits, check_host: C
 
 
 def _problem(hosts: Iterable[HostSlots], check_host: CheckHost) -> str | None:
-    return next(filter(None, (check_host(host.host) for host in hosts if host.slots)), None)
+    return next(filter(None, (check_host(host) for host in hosts if host.slots)), None)
 
 
 class AllocationSource:
@@ -95,6 +99,9 @@ class AllocationSource:
     def poll(self, now: float) -> Verdict:
         """What has not been reported yet, or None. `now` is in seconds of a monotonic clock."""
         raise NotImplementedError
+
+    def use(self, devices: Used, demand: int) -> None:
+        """The job has these devices, and could use so many slots more than there are."""
 
     def close(self) -> None:
         """Nobody asks any more."""
@@ -186,6 +193,7 @@ class SourceFollower(AllocationSource):
         self._interval = interval
         self._news: tuple[HostSlots, ...] | str | None = None
         """Hosts, or what is wrong; None once that is known."""
+        self._usage: tuple[Used, int] = frozenset(), 0
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="edt-hosts", daemon=True)
@@ -211,20 +219,37 @@ class SourceFollower(AllocationSource):
         generation = 1 if self.allocation is None else self.allocation.generation + 1
         return self._judge(Accepted(Allocation(generation, hosts), changed=time.time()))
 
+    def use(self, devices: Used, demand: int) -> None:
+        """Have the source told so with its next question."""
+        with self._lock:
+            self._usage = devices, demand
+
     def close(self) -> None:
-        """Ask no more. A question under way is left to its time limit."""
+        """Ask no more. A question under way is left to its time limit, and the source is closed after it."""
         self._stopped.set()
+        self._thread.join(CLOSE_TIMEOUT)
 
     def _serve(self) -> None:
+        usage = Usage(self._source)
         while not self._stopped.is_set():
-            news: tuple[HostSlots, ...] | str
-            try:
-                news = self._source.hosts()
-            except SourceError as error:
-                news = str(error)
-            except Exception as error:
-                log.warning("%s failed", self._source, exc_info=error)
-                news = f"{self._source} failed: {type(error).__name__}: {error}"
-            with self._lock:
-                self._news = news
+            self._ask(usage)
             self._stopped.wait(self._interval)
+        try:
+            usage.close()
+        except Exception as error:
+            log.warning("%s cannot be closed", self._source, exc_info=error)
+
+    def _ask(self, usage: Usage) -> None:
+        with self._lock:
+            now_used, demand = self._usage
+        news: tuple[HostSlots, ...] | str
+        try:
+            usage.tell(now_used, demand)
+            news = self._source.hosts()
+        except SourceError as error:
+            news = str(error)
+        except Exception as error:
+            log.warning("%s failed", self._source, exc_info=error)
+            news = f"{self._source} failed: {type(error).__name__}: {error}"
+        with self._lock:
+            self._news = news

@@ -4,7 +4,7 @@ import functools
 import logging
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, Self
@@ -41,6 +41,9 @@ class HostOptions:
 class HostSource(ABC):
     """Knows hosts and their devices. `str` gives what messages call it.
 
+    Of a source that may change, and of every one of the service, all methods but `detect` are called from one
+    thread, which may wait.
+
     Attributes:
         name: of its kind, as `edt hosts --json` has it.
         may_change: whether a running job of `edt-launch` follows what it says. `edt serve` always does.
@@ -64,9 +67,23 @@ class HostSource(ABC):
     def hosts(self) -> tuple[HostSlots, ...]:
         """The hosts there are now; may be called about once a second.
 
+        What it shows can be used at once: an engine shows the devices that it holds for us.
+
         Raises:
             SourceError: nobody knows; what was known before goes on to count.
         """
+
+    def reserve(self, host: str, devices: Sequence[str]) -> None:  # noqa: B027 - most hold nothing
+        """Jobs have these devices of a host, too, from now on. Slots without devices are numbered from 0."""
+
+    def release(self, host: str, devices: Sequence[str]) -> None:  # noqa: B027
+        """No job has these devices of a host any more."""
+
+    def demand(self, slots: int) -> None:  # noqa: B027 - most cannot get more hosts
+        """Jobs could use so many slots more than `hosts` shows; said whenever the number changes."""
+
+    def close(self) -> None:  # noqa: B027
+        """Nobody needs its hosts any more."""
 
 
 def usable(hosts: Iterable[HostSlots], where: str) -> tuple[HostSlots, ...]:
@@ -113,7 +130,7 @@ def unbound(host: HostSlots) -> HostSlots:
 def spread(host: HostSlots, count: int) -> HostSlots:
     """So many slots on a host, with a device each if it has enough of them."""
     has_enough = host.devices is not None and len(host.devices) >= count
-    return HostSlots(host.host, count, host.devices[:count] if host.devices and has_enough else None)
+    return replace(host, slots=count, devices=host.devices[:count] if host.devices and has_enough else None)
 
 
 def cap(hosts: Iterable[HostSlots], most: int) -> tuple[HostSlots, ...]:
@@ -123,5 +140,5 @@ def cap(hosts: Iterable[HostSlots], most: int) -> tuple[HostSlots, ...]:
         slots = min(host.slots, left)
         left -= slots
         if slots:
-            capped.append(HostSlots(host.host, slots, host.devices and host.devices[:slots]))
+            capped.append(replace(host, slots=slots, devices=host.devices and host.devices[:slots]))
     return tuple(capped)

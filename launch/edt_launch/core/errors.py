@@ -22,6 +22,10 @@ SHOWN = 80
 """Characters of an offending text that a message repeats."""
 
 
+HOST_LOST = 255
+"""Exit code of agents and workers whose host cannot be reached any more: ssh's own."""
+
+
 class ExitCode(IntEnum):
     """The exit codes of `edt-launch`."""
 

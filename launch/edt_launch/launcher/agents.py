@@ -1,31 +1,27 @@
-"""The agents of a job, one a host: their processes and the pipes to and from them, served by one thread.
+"""The agents of a job, one a host, and the connections to them, served by one thread.
 
-An agent on this host is a child; on another one it is reached through a connector's command. Workers are
-asked for only after an agent has said hello, so that one that was never heard of has started none.
+How a host's agent is reached is its transport's business. Workers are asked for only after an agent has said
+hello, so that one that was never heard of has started none.
 """
 
 import asyncio
-import contextlib
-import signal
-import subprocess
 import sys
 import threading
-import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from edt_launch.agent import protocol
 from edt_launch.agent.ports import PORT_VARIABLE
-from edt_launch.agent.processes import JOB_VARIABLE, REAP_TIMEOUT
-from edt_launch.core.environments import own
-from edt_launch.core.errors import StartError
+from edt_launch.agent.processes import JOB_VARIABLE
+from edt_launch.core.errors import HOST_LOST, StartError
 from edt_launch.core.lines import LineSplitter
-from edt_launch.launcher.connectors.connector import AGENT, Connector
 from edt_launch.launcher.host_files import HostFiles
 from edt_launch.launcher.transfers import TransferError, Transfers
+from edt_launch.launcher.transports.choice import Transports
+from edt_launch.launcher.transports.transport import Connection, Transport
 from edt_messages.messages import Checkpointed
 from edt_messages.runs import RUN
 
@@ -121,7 +117,7 @@ class HostEvent:
 class Agents:
     """Starts agents, sends orders to them and hears their reports.
 
-    What differs from host to host is filled in in `setup`. `connector` starts the agents of remote hosts.
+    What differs from host to host is filled in in `setup`. `transports` lead to the hosts.
     `notify` is told of everything that happens, in the thread of the agents. An agent that does not answer
     for `timeout` seconds is killed. One on another host has a lease, and is given up after `SILENCE_LIMIT`.
     A host that does not see the output directory gets `files`; None if all do.
@@ -133,8 +129,7 @@ class Agents:
         self,
         setup: protocol.Setup,
         logs: Path,
-        is_remote: Callable[[str], bool],
-        connector: Connector,
+        transports: Transports,
         notify: Callable[[HostEvent], None],
         timeout: float = ANSWER_TIMEOUT,
         files: HostFiles | None = None,
@@ -143,8 +138,7 @@ class Agents:
         self._files = files
         self._timeout = timeout
         self._logs = logs
-        self._is_remote = is_remote
-        self._connector = connector
+        self._transports = transports
         self._notify = notify
         self._links: dict[str, _Link] = {}
         self._known: set[str] = set()
@@ -162,9 +156,9 @@ class Agents:
 
     @property
     def pids(self) -> list[int]:
-        """The processes of the agents, or of the commands that lead to them."""
+        """The processes on this machine that are agents, or lead to them."""
         with self._lock:
-            return [link.process.pid for link in self._links.values()]
+            return [pid for link in self._links.values() for pid in link.connection.pids]
 
     @property
     def job(self) -> str:
@@ -173,7 +167,7 @@ class Agents:
 
     def is_here(self, host: str) -> bool:
         """Whether a host is this machine."""
-        return not self._is_remote(host)
+        return not self._transports.is_remote(host)
 
     def open(self, host: str) -> None:
         """Start the agent of a host, unless it runs.
@@ -186,22 +180,21 @@ class Agents:
                 return
             if self._is_closing:
                 raise StartError("the job is ending")
-            is_remote = self._is_remote(host)
+            transport = self._transports.of(host)
             setup = replace(
                 self._setup,
                 environment={**self._setup.environment, "HOROVOD_HOSTNAME": host},
                 log=str(self._logs / f"warm.{host}.log"),
-                inherits=is_remote,
-                sweeps=is_remote or self._setup.sweeps or host in self._known,
-                lease=protocol.LEASE if is_remote else None,
+                inherits=transport.is_remote,
+                sweeps=transport.is_remote or self._setup.sweeps or host in self._known,
+                lease=protocol.LEASE if transport.is_remote else None,
             )
-            if is_remote and self._files is not None:
+            if transport.is_remote and self._files is not None:
                 output, nonce = str(self._files.output), self._files.nonce
                 setup = replace(setup, output=output, nonce=nonce, python=sys.executable)
-            words = self._connector.command(host) if is_remote else AGENT
             self._known.add(host)
             marks = {name: setup.environment[name] for name in MARKS if name in setup.environment}
-            self._links[host] = link = _Link(words, own() if is_remote else {**own(), **marks})
+            self._links[host] = link = _Link(transport, transport.open(host, marks))
             self._loop.call_soon_threadsafe(lambda: self._group.create_task(self._serve(host, link, setup)))
 
     def start(
@@ -275,7 +268,7 @@ class Agents:
         """Kill all agents; the kernel kills what they have started here."""
         with self._lock:
             for link in self._links.values():
-                link.process.kill()
+                link.connection.kill()
 
     def join(self) -> None:
         """Wait for the last agent's end, after `close`. Nothing else may be called then."""
@@ -312,9 +305,8 @@ class Agents:
             with self._lock:  # there are links only after a mistake of ours
                 self._is_closing = True
                 for link in self._links.values():
-                    link.process.kill()
-                    with contextlib.suppress(subprocess.TimeoutExpired):
-                        link.process.wait(REAP_TIMEOUT)
+                    link.connection.kill()
+                    await link.connection.ended(0.0)
                 self._links.clear()
 
     def _hang_up(self) -> None:
@@ -341,21 +333,28 @@ class Agents:
             link.put(protocol.Probe(number, {other: at[other] for other in at if other != host}))
 
     async def _serve(self, host: str, link: "_Link", setup: protocol.Setup) -> None:
-        reports, errors = asyncio.StreamReader(), asyncio.StreamReader()
-        async with link.opened(reports, errors):
-            link.write(setup)
-            if self._is_closing:
-                link.hang_up()
-            listening = self._group.create_task(self._listen(host, link, errors))
-            watching = self._group.create_task(self._watch(host, link))
-            await self._hear(host, link, reports)
+        watching = self._group.create_task(self._watch(host, link))
+        try:
+            async with link.connection.streams() as streams:
+                link.orders = streams.orders
+                link.write(setup)
+                if self._is_closing:
+                    link.hang_up()
+                listening = self._group.create_task(self._listen(host, link, streams.said))
+                await self._hear(host, link, streams.reports)
+                watching.cancel()
+                exit_code = await link.connection.ended(END_TIMEOUT)
+                await asyncio.wait([listening], timeout=LAST_WORDS_GRACE)
+                listening.cancel()
+        except StartError as error:
             watching.cancel()
-            exit_code = await link.ended(END_TIMEOUT)
-            await asyncio.wait([listening], timeout=LAST_WORDS_GRACE)
-            listening.cancel()
+            exit_code = HOST_LOST
+            self._keep(host, link, str(error))
         link.transfers.close(f"{host} is lost")
         with self._lock:
             del self._links[host]
+        if link.left is not None:
+            exit_code = link.left.exit_code
         if exit_code or not self._is_closing:
             self._notify(HostEvent(host, self._lost(host, link, exit_code)))
 
@@ -406,23 +405,22 @@ class Agents:
             if (late := link.later(tick, self._timeout)) is not None:
                 self._refuse(host, link, f"the agent has not {late} for {self._timeout:g} s, and is killed")
                 return
-            if self._is_remote(host) and link.silence > SILENCE_LIMIT:
+            if link.transport.is_remote and link.silence > SILENCE_LIMIT:
                 silent = f"nothing has come from {host} for {SILENCE_LIMIT:g} s"
                 self._refuse(host, link, f"{silent}: the host or the way to it is down")
                 return
 
-    async def _listen(self, host: str, link: "_Link", errors: asyncio.StreamReader) -> None:
+    async def _listen(self, host: str, link: "_Link", said: asyncio.StreamReader | None) -> None:
         lines = LineSplitter(longest=CHUNK)
-        while data := await errors.read(CHUNK):
-            self._keep(host, link, *lines.feed(data))
+        while data := await said.read(CHUNK) if said is not None else b"":
+            self._keep(host, link, *map(_text, lines.feed(data)))
         if lines.pending:
-            self._keep(host, link, *lines.feed(b"\n"))
+            self._keep(host, link, *map(_text, lines.feed(b"\n")))
 
-    def _keep(self, host: str, link: "_Link", *lines: bytes) -> None:
+    def _keep(self, host: str, link: "_Link", *lines: str) -> None:
         for line in lines:
-            text = line.decode(errors="replace").rstrip("\r")
-            link.last_words.append(text)
-            self._notify(HostEvent(host, AgentOutput(text)))
+            link.last_words.append(line)
+            self._notify(HostEvent(host, AgentOutput(line)))
 
     def _take(self, host: str, link: "_Link", report: protocol.Report) -> None:
         if isinstance(report, protocol.Hello):
@@ -450,47 +448,42 @@ class Agents:
             return
         elif isinstance(report, protocol.Started | protocol.Exited):
             link.unanswered.pop(report.worker, None)
+        elif isinstance(report, protocol.Left):
+            link.left = report
+            self._keep(host, link, *report.last_words)
+            return
         self._notify(HostEvent(host, report))
 
     def _refuse(self, host: str, link: "_Link", reason: str) -> None:
         link.last_words.append(f"{_OURS}{reason}")
         self._notify(HostEvent(host, AgentOutput(reason)))
-        link.process.kill()
+        link.connection.kill()
 
     def _lost(self, host: str, link: "_Link", exit_code: int) -> Lost:
-        is_remote = self._is_remote(host)
-        hint = self._connector.explain(host, [*link.last_words]) if is_remote else None
-        what = f"{self._connector.name} to {host}" if is_remote else "the agent of this host"
+        hint = link.transport.explain(host, [*link.last_words])
+        what = link.transport.describe(host)
         how = f"was killed by signal {-exit_code}" if exit_code < 0 else f"ended with exit code {exit_code}"
         explanation = (*link.last_words, f"{_OURS}{hint or f'{what} {how}'}")
-        return Lost(exit_code, explanation, link.has_connected, 2 * protocol.LEASE if is_remote else None)
+        gone_after = 2 * protocol.LEASE if link.transport.is_remote else None
+        return Lost(exit_code, explanation, link.has_connected, gone_after)
+
+
+def _text(line: bytes) -> str:
+    return line.decode(errors="replace").rstrip("\r")
 
 
 class _Link:
-    """The process through which an agent is reached: the agent itself, or a connector's command.
+    """An agent, from when it was asked for, and the connection to it."""
 
-    Raises:
-        StartError: it cannot be executed.
-    """
-
-    input: asyncio.WriteTransport
-
-    def __init__(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
-        try:
-            self.process = subprocess.Popen(
-                words,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=environment,
-                start_new_session=True,
-                bufsize=0,
-            )
-        except OSError as error:
-            raise StartError(f"cannot run {words[0]}: {error.strerror}") from None
+    def __init__(self, transport: Transport, connection: Connection) -> None:
+        self.transport = transport
+        self.connection = connection
+        self.orders: asyncio.WriteTransport | None = None
+        """None until the agent is connected."""
+        self.left: protocol.Left | None = None
+        """How the agent has ended, if what connects it has said so."""
         self.last_words: deque[str] = deque(maxlen=LAST_WORDS)
         self.has_connected = False
-        self._input: asyncio.WriteTransport | None = None
         self._waiting: list[protocol.Order] = []
         """What is to be sent after the hello."""
         self.unanswered: dict[int, float] = {}
@@ -505,21 +498,6 @@ class _Link:
         self._port: int | None = None
         self._meeting: list[tuple[_Link, protocol.Start]] = []
         """Workers that are to be started when the port is known, and where."""
-
-    @contextlib.asynccontextmanager
-    async def opened(
-        self, reports: asyncio.StreamReader, errors: asyncio.StreamReader
-    ) -> AsyncIterator[None]:
-        """Feed these readers, and be able to write."""
-        loop = asyncio.get_running_loop()
-        with contextlib.ExitStack() as pipes:
-            for reader, pipe in ((reports, self.process.stdout), (errors, self.process.stderr)):
-                feed = partial(asyncio.StreamReaderProtocol, reader)
-                transport, _ = await loop.connect_read_pipe(feed, pipe)
-                pipes.callback(transport.close)
-            self._input, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, self.process.stdin)
-            pipes.callback(self.hang_up)
-            yield
 
     def put(self, order: protocol.Order) -> None:
         """Send an order as soon as may be."""
@@ -558,8 +536,8 @@ class _Link:
         """Send an order now, if there is somebody to read it."""
         if isinstance(order, protocol.Start):
             self.unanswered[order.worker] = 0.0
-        if self._input is not None and not self._input.is_closing():
-            self._input.write(protocol.write(order))
+        if self.orders is not None and not self.orders.is_closing():
+            self.orders.write(protocol.write(order))
 
     def later(self, seconds: float, limit: float) -> str | None:
         """So many seconds have passed; what the agent should have done by now, if its time is over."""
@@ -572,22 +550,9 @@ class _Link:
         late = [worker for worker, waited in self.unanswered.items() if waited > limit]
         return f"started worker {late[0]}" if late else None
 
-    async def ended(self, timeout: float) -> int:
-        """Wait for the end of the process, which is killed if it takes too long; returns its exit code.
-
-        -9 for one that the kernel does not let go of.
-        """
-        deadline = time.monotonic() + timeout
-        while (exit_code := self.process.poll()) is None and time.monotonic() < deadline:
-            await asyncio.sleep(0.01)
-        if exit_code is not None:
-            return exit_code
-        self.process.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(REAP_TIMEOUT)
-        return -signal.SIGKILL
-
     def hang_up(self) -> None:
         """Send no more than what has been written."""
-        if self._input is not None:
-            self._input.close()
+        if self.orders is not None:
+            self.orders.close()
+        else:
+            self.connection.withdraw()

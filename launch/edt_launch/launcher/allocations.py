@@ -4,9 +4,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from edt_launch.cluster.allocation import Allocation, render
-from edt_launch.cluster.follower import Accepted, AllocationSource, Follower, Rejected, SourceFollower
+from edt_launch.cluster.follower import (
+    Accepted,
+    AllocationSource,
+    CheckHost,
+    Follower,
+    Rejected,
+    SourceFollower,
+)
 from edt_launch.cluster.hosts import cap
-from edt_launch.cluster.network import HostChecker
+from edt_launch.cluster.usage import used
 from edt_launch.core import events
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import UsageError
@@ -17,7 +24,7 @@ from edt_launch.launcher.plan import Plan
 class Allocations:
     """The allocation in force, of which others may read a copy. `note` takes the events of its changes."""
 
-    def __init__(self, plan: Plan, note: Callable[[events.Event], None], checker: HostChecker) -> None:
+    def __init__(self, plan: Plan, note: Callable[[events.Event], None], checker: CheckHost) -> None:
         self._path = plan.paths.allocation
         self._note = note
         self._checker = checker
@@ -67,7 +74,7 @@ class Allocations:
         if allocation == self.current:
             return
         if self.current is None:
-            problems = (self._checker(host.host) for host in slots if host.slots)
+            problems = (self._checker(host) for host in slots if host.slots)
             if problem := next(filter(None, problems), None):
                 raise UsageError(problem)
             self._apply(allocation, None)
@@ -91,5 +98,7 @@ class Allocations:
         write_atomically(self._path, render(allocation))
         is_first, self.current = self.current is None, allocation
         hosts = tuple(events.AllocatedHost(host.host, host.slots, host.devices) for host in allocation.hosts)
+        if self._follower is not None:
+            self._follower.use(used(allocation.hosts), max(0, self._most - allocation.slots))
         event = events.AllocationAccepted(allocation.generation, allocation.slots, hosts, is_first, changed)
         self._note(stamped(event))

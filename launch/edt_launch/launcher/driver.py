@@ -15,12 +15,11 @@ from edt_launch.agent import processes
 from edt_launch.agent.protocol import LEASE, Hello, Probed, Started, Warm
 from edt_launch.agent.protocol import Exited as ProcessEnded
 from edt_launch.core import events
-from edt_launch.core.errors import StartError
+from edt_launch.core.errors import HOST_LOST, StartError
 from edt_launch.core.event_log import stamped
 from edt_launch.core.reserved_variables import WORKER_TOKEN
 from edt_launch.launcher import reachability, watchdog
 from edt_launch.launcher.agents import Agents, CheckpointFetched, CheckpointPut, HostEvent, Lost
-from edt_launch.launcher.connectors.connector import HOST_LOST
 from edt_launch.launcher.control import ControlServers
 from edt_launch.launcher.program import Workers
 from edt_launch.membership import protocol

@@ -22,7 +22,6 @@ from edt_launch.core.run_dir import RunDir
 from edt_launch.launcher import checkpoints, restarts
 from edt_launch.launcher.allocations import Allocations
 from edt_launch.launcher.cause import cause_of
-from edt_launch.launcher.connectors.choice import choose
 from edt_launch.launcher.driver import Settings
 from edt_launch.launcher.environment import environment
 from edt_launch.launcher.horovodrun.command import DISCOVER
@@ -34,6 +33,7 @@ from edt_launch.launcher.program import Job, Workers
 from edt_launch.launcher.run import TICK, LeftBehind, Run, Tick
 from edt_launch.launcher.run_summary import describe, how_it_ended
 from edt_launch.launcher.termination import GRACE, Ending, Listen, Step, signal_name
+from edt_launch.launcher.transports.choice import Transports
 from edt_launch.launcher.view.output import KEPT_LINES, Line
 from edt_launch.membership import members
 from edt_launch.membership.policy import POLICIES
@@ -53,6 +53,7 @@ class Supervision:
     monitor: JobMonitor
     allocations: Allocations
     hosts: HostChecker
+    transports: Transports
     listen: Listen
     runs: JobRuns
     given_up: dict[int, Worker] = field(default_factory=dict)
@@ -65,11 +66,15 @@ def supervised(job: Job) -> Iterator[Supervision]:
     hosts = HostChecker(interface=job.plan.options.network_interface)
     with (
         contextlib.closing(JobMonitor(job.plan, job.view, job.log)) as monitor,
-        contextlib.closing(Allocations(job.plan, monitor.note, hosts)) as allocations,
+        contextlib.closing(
+            Transports(job.plan.options, os.environ, hosts.is_remote, job.plan.transports)
+        ) as transports,
+        contextlib.closing(
+            Allocations(job.plan, monitor.note, lambda host: transports.problem(host) or hosts(host.host))
+        ) as allocations,
     ):
-        yield Supervision(
-            monitor, allocations, hosts, job.listen, JobRuns(job.plan.paths.job_run, monitor.message)
-        )
+        runs = JobRuns(job.plan.paths.job_run, monitor.message)
+        yield Supervision(monitor, allocations, hosts, transports, job.listen, runs)
 
 
 def run(job: Job, workers: Workers) -> Outcome:
@@ -96,6 +101,7 @@ class Elastic:
         self._monitor = supervision.monitor
         self._allocations = supervision.allocations
         self._hosts = supervision.hosts
+        self._transports = supervision.transports
         self._take_signals = supervision.listen
         self._runs = supervision.runs
         self._given_up = supervision.given_up
@@ -169,7 +175,7 @@ class Elastic:
     def _decide(self) -> restarts.Restart | restarts.Stop:
         run = self._monitor.run
         first = run.failures.first(self._monitor.logs.last_lines) if run.is_fatal else None
-        is_lost = first is not None and restarts.is_loss(first, self._hosts.is_remote(first.host))
+        is_lost = first is not None and restarts.is_loss(first, self._transports.is_remote(first.host))
         return restarts.decide(run, self.ending, first, is_lost, self._restarts, self._max_restarts)
 
     def _run_once(self) -> None:
@@ -177,12 +183,11 @@ class Elastic:
         assert self._allocations.current is not None
         named = [host.host for host in self._allocations.current.hosts if host.slots]
         interface = self._hosts.interface_towards(named)
-        connector = choose(plan.options, os.environ)
         self.ending = Ending()
         monitor.begin_run()
         with (
             watching(plan.follow) as watch,
-            Run(*self._how(), plan.paths.log, self._hosts, connector, watch, self._files()) as run,
+            Run(*self._how(), plan.paths.log, self._transports, watch, self._files()) as run,
         ):
             monitor.note(stamped(events.Launched(tuple(self._workers.command), os.getpid(), interface)))
             self._applied = self._allocations.current

@@ -10,6 +10,7 @@ from edt_launch.cluster.sources import THIS_MACHINE, choose
 from edt_launch.core.errors import AllocationError, ExitCode, UsageError
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
+from edt_launch.launcher.transports.transport import Transport
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class Plan:
     """The source of hosts to follow."""
     options: RunOptions = field(default_factory=RunOptions)
     """Those that count as they are given."""
+    transports: tuple[Transport, ...] = ()
+    """Transports that are there already; the job closes them."""
     checkpoint_dir: Path | None = None
     """The folder of its checkpoints; None for that of the output directory."""
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from edt_launch.core.errors import HOST_LOST
 from edt_launch.core.events import Failed
-from edt_launch.launcher.connectors.connector import HOST_LOST
 from edt_launch.launcher.run_summary import RunSummary
 from edt_launch.launcher.termination import Ending
 

@@ -18,14 +18,13 @@ from edt_launch.agent.processes import JOB_VARIABLE
 from edt_launch.agent.protocol import Exited as ProcessEnded
 from edt_launch.agent.protocol import Output, Setup, Swept
 from edt_launch.cluster.allocation import Allocation
-from edt_launch.cluster.network import HostChecker
 from edt_launch.core import events
 from edt_launch.core.appender import Appender
 from edt_launch.core.file_watch import Watch
 from edt_launch.launcher.agents import AgentOutput, Agents, AllEnded, HostEvent
-from edt_launch.launcher.connectors.connector import Connector
 from edt_launch.launcher.driver import PAUSED, Driver, Settings
 from edt_launch.launcher.host_files import HostFiles
+from edt_launch.launcher.transports.choice import Transports
 from edt_launch.launcher.view.output import Line, LineReader
 from edt_launch.membership import protocol
 from edt_launch.membership.protocol import Slot, Worker
@@ -73,20 +72,20 @@ class Run:
         setup: Setup,
         settings: Settings,
         logs: Path,
-        hosts: HostChecker,
-        connector: Connector,
+        transports: Transports,
         watch: Watch | None = None,
         files: HostFiles | None = None,
     ) -> None:
         self._job = setup.environment[JOB_VARIABLE]
         self._settings = settings
+        self._transports = transports
         self._watch = watch
         self._happened: queue.SimpleQueue[_Queued] = queue.SimpleQueue()
         self._wakeup, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._readers: dict[tuple[int, str], LineReader] = {}
         self._copies: dict[tuple[int, str], Appender] = {}
         self._swept = 0
-        self._agents = Agents(setup, logs, hosts.is_remote, connector, self._notify, files=files)
+        self._agents = Agents(setup, logs, transports, self._notify, files=files)
         self._driver = Driver(settings, self._agents, self._put, self._print_line)
         self._thread = threading.Thread(target=self._drive, name="edt-driver", daemon=True)
         self._handler = _LogHandler(lambda text: self._put(Line(None, "stderr", text)))
@@ -122,7 +121,9 @@ class Run:
 
         Raises:
             StartError: an agent cannot be executed.
+            UsageError: a host names a transport that cannot be used.
         """
+        self._transports.follow(allocation.hosts)
         for host in allocation.hosts:
             if host.slots:
                 self._agents.open(host.host)
@@ -135,7 +136,12 @@ class Run:
         return self._driver.given_up
 
     def follow(self, allocation: Allocation) -> None:
-        """Have workers in these slots."""
+        """Have workers in these slots.
+
+        Raises:
+            UsageError: a host names a transport that cannot be used.
+        """
+        self._transports.follow(allocation.hosts)
         slots = tuple(
             Slot(host.host, index, None if host.devices is None else host.devices[index])
             for host in allocation.hosts

@@ -15,6 +15,7 @@ from edt_launch.cluster.follower import (
     SourceFollower,
     accept,
 )
+from edt_launch.cluster.usage import used
 from simulated_hosts import SimulatedHosts
 
 LIMITS = Limits(2, 4)
@@ -41,7 +42,7 @@ def text(generation, slots=2, host="node1"):
 )
 def test_refuses_what_is_wrong(new, reason):
     def check_host(host):
-        return "nowhere is unknown" if host == "nowhere" else None
+        return "nowhere is unknown" if host.host == "nowhere" else None
 
     verdict = accept(parse(text(3)), new, LIMITS, check_host)
     assert isinstance(verdict, Rejected)
@@ -91,7 +92,7 @@ class Following:
         self.follower = SourceFollower(
             self.source,
             Limits(min_np, max_np),
-            lambda host: f"unknown host {host!r}" if host == "nowhere" else None,
+            lambda host: f"unknown host {host.host!r}" if host.host == "nowhere" else None,
             interval=0.0,
         )
 
@@ -175,3 +176,20 @@ def test_no_error_of_a_file_system_ends_the_following(follower, path, monkeypatc
     assert follower.rejection == ""
     path.write_text(text(2, 3))
     assert isinstance(follower.poll(10.0), Accepted)
+
+
+def test_a_source_is_told_what_is_used_and_what_could_be() -> None:
+    following = Following()
+    following.next(A)
+    following.follower.use(used([A, HostSlots("c", 2, ("3", "5"))]), 2)
+    following.next(A)
+    following.next(A)  # asked with what was known before, perhaps, the first time
+    following.follower.use(used([A, HostSlots("c", 1, ("3",))]), 2)
+    following.next(A)
+    following.next(A)
+    following.follower.close()
+    assert following.source.told == [
+        *(("reserve", "a", "0"), ("reserve", "c", "3", "5"), ("demand", 2)),
+        ("release", "c", "5"),
+        *(("release", "a", "0"), ("release", "c", "3"), ("demand", 0), ("close",)),
+    ]

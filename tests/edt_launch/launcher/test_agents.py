@@ -1,11 +1,9 @@
 """The launcher's end of agents, over real processes that behave and others that do not."""
 
 import os
-import queue
 import re
 import signal
 import socket
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,59 +13,18 @@ import psutil
 import pytest
 
 from edt_launch.agent import protocol
-from edt_launch.agent.protocol import VERSION, Exited, Hello, Output, Probed, Setup, Started, Swept
+from edt_launch.agent.protocol import VERSION, Exited, Hello, Output, Probed, Started, Swept
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher import agents
-from edt_launch.launcher.agents import Agents, AllEnded, Lost
-from edt_launch.launcher.connectors import choice
-from edt_launch.launcher.connectors.connector import Connector
-from edt_launch.launcher.connectors.ssh import Ssh
+from edt_launch.launcher.agents import AllEnded, Lost
+from edt_launch.launcher.transports import choice
+from edt_launch.launcher.transports.choice import Transports
+from edt_launch.launcher.transports.ssh import Ssh
 from edt_messages.runs import JobRun
+from hearing import Hearing
 from started import gone
 
 GUIDE = Path(__file__).parents[3] / "docs" / "extending.md"
-PROGRAM = """
-import os, time
-os.write(1, f"{os.environ['EDT_WORKER']} {os.environ['HOROVOD_HOSTNAME']}\\n".encode())
-time.sleep(60)
-"""
-
-
-class Hearing:
-    """Agents, and what is heard of them. Hosts whose name begins with "far" are elsewhere."""
-
-    def __init__(
-        self,
-        folder: Path,
-        connector: Connector | None = None,
-        run: JobRun | None = None,
-        **limits: float,
-    ) -> None:
-        self.heard: queue.Queue[tuple[str, Any]] = queue.Queue()
-        run = run or JobRun(uuid.uuid4().hex, 1)
-        command = (sys.executable, "-c", PROGRAM)
-        environment = {**os.environ, **run.variables}
-        setup = Setup(command, environment, str(folder), forks=False, sweeps=run.number > 1)
-        self.agents = Agents(
-            setup,
-            folder,
-            lambda host: host.startswith("far"),
-            connector or Ssh(),
-            lambda event: self.heard.put((event.host, event.happening)),
-            **limits,
-        )
-
-    def until(self, kind: Any) -> tuple[str, Any]:
-        """The next of that kind."""
-        while True:
-            host, happening = self.heard.get(timeout=60)
-            if isinstance(happening, kind):
-                return host, happening
-
-    def close(self) -> None:
-        self.agents.close()
-        self.agents.abandon()
-        self.agents.join()
 
 
 @pytest.fixture
@@ -195,16 +152,16 @@ def test_what_a_run_of_the_job_before_has_left_on_a_host_is_killed(
             one.close()
 
 
-def test_the_connector_of_the_guide_works_as_it_is_printed(
+def test_the_transport_of_the_guide_works_as_it_is_printed(
     tmp_path: Path, fake_ssh: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_ssh('while [ "$1" != --unbuffered ]; do shift; done; shift; exec "$@"', "srun")
     (code,) = re.findall(r"```python\n(\"\"\"Slurm's srun.*?)```", GUIDE.read_text(), re.DOTALL)
     names: dict[str, Any] = {"__name__": "srun"}
     exec(compile(code, str(GUIDE), "exec"), names)
-    monkeypatch.setattr(choice, "CONNECTORS", (names["Srun"], *choice.CONNECTORS))
-    assert isinstance(choice.choose(RunOptions(), {}), Ssh)
-    one = Hearing(tmp_path, choice.choose(RunOptions(), {"SLURM_JOB_ID": "7"}))
+    monkeypatch.setattr(choice, "TRANSPORTS", (names["Srun"], *choice.TRANSPORTS))
+    one = Hearing(tmp_path, variables={"SLURM_JOB_ID": "7"})
+    assert isinstance(Transports(RunOptions(), {}, lambda host: True).of("far"), Ssh)
     try:
         one.agents.start("far", 0, {"EDT_WORKER": "0"})
         host, output = one.until(Output)

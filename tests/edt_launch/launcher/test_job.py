@@ -22,6 +22,7 @@ from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher import agents, driver, job, termination
 from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.programs.script import NOT_ELASTIC, Script
+from edt_launch.launcher.transports import child
 from no_files import KINDS, put
 from recorder import Recorder
 from started import gone, started
@@ -198,7 +199,7 @@ def test_workers_that_start_leave_on_sigusr1_and_the_job_can_go_on(run, paths):
 
 
 def test_who_runs_the_job_and_how_it_ended_is_written_down(run, paths, monkeypatch):
-    monkeypatch.setattr(agents, "AGENT", (sys.executable, "-c", "import no_such_module"))
+    monkeypatch.setattr(child, "AGENT", (sys.executable, "-c", "import no_such_module"))
     with pytest.raises(StartError):
         run("success")
     launcher = json.loads(paths.launcher.read_text())

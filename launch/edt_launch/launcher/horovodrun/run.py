@@ -15,7 +15,7 @@ from pathlib import Path
 from edt_launch.agent import processes
 from edt_launch.agent.lifeline import hang_on
 from edt_launch.agent.processes import JOB_VARIABLE
-from edt_launch.cluster.allocation import Allocation
+from edt_launch.cluster.allocation import Allocation, HostSlots
 from edt_launch.cluster.network import HostChecker
 from edt_launch.core import events
 from edt_launch.core.errors import ExitCode, StartError, StartTimeoutError
@@ -32,6 +32,7 @@ from edt_launch.launcher.job_runs import JobRuns
 from edt_launch.launcher.plan import Outcome
 from edt_launch.launcher.program import Job
 from edt_launch.launcher.termination import Ending, Step, signal_name
+from edt_launch.launcher.transports.ssh import Ssh
 
 TICK = 0.2
 """Seconds between two looks at everything."""
@@ -53,7 +54,7 @@ class Horovodrun:
         self._log = job.log
         self._take_signals = job.listen
         self._hosts = HostChecker(interface=job.plan.options.network_interface)
-        self._allocations = Allocations(job.plan, self._note_allocation, self._hosts)
+        self._allocations = Allocations(job.plan, self._note_allocation, self._problem)
         self._ending = Ending()
         self._observed = Observed()
         self._looked_at = self._workers_at = time.monotonic()
@@ -152,6 +153,13 @@ class Horovodrun:
     def _listen(self, now: float) -> None:
         for received in self._take_signals():
             self._ending = self._ending.signalled(now, received)
+
+    def _problem(self, host: HostSlots) -> str | None:
+        if host.transport not in ("", Ssh.name):
+            return (
+                f"host {host.host!r} names the transport {host.transport}: horovodrun reaches hosts over ssh"
+            )
+        return self._hosts(host.host)
 
     def _note_allocation(self, event: events.Event) -> None:
         self._log.write(event)

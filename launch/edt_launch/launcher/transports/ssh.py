@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from edt_launch.core.run_options import RunOptions
-from edt_launch.launcher.connectors.connector import AGENT, Connector
+from edt_launch.launcher.transports.command import AGENT, CommandTransport
 
 CONNECT_TIMEOUT = 10
 """Seconds that a host has to answer at all; the slot is tried again later."""
@@ -35,7 +35,7 @@ _HINTS = {
 
 
 @dataclass(frozen=True)
-class Ssh(Connector):
+class Ssh(CommandTransport):
     """Agents are started over ssh; None leaves it to ssh's own configuration."""
 
     name: ClassVar[str] = "ssh"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.launcher.connectors.ssh import Ssh
+from edt_launch.launcher.transports.ssh import Ssh
 
 
 def test_the_command_line() -> None:
@@ -24,14 +24,14 @@ CHANGED = ["@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @", "Host key ver
 
 
 @pytest.mark.parametrize(
-    "said, connector, words",
+    "said, transport, words",
     [
         (CHANGED, Ssh(2222), "run: ssh-keygen -R '[node1]:2222'"),
         (["me@node1: Permission denied (publickey)."], Ssh(), "run: ssh-copy-id node1"),
         (["sh: 1: exec: /env/bin/python: not found"], Ssh(), "missing on node1"),
     ],
 )
-def test_what_to_do(said: list[str], connector: Ssh, words: str) -> None:
-    explained = connector.explain("node1", said)
+def test_what_to_do(said: list[str], transport: Ssh, words: str) -> None:
+    explained = transport.explain("node1", said)
     assert explained is not None
     assert words in explained

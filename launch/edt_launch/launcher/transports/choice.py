@@ -1,0 +1,93 @@
+"""The transports that there are, and which of them leads to a host."""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+
+from edt_launch.cluster.allocation import HostSlots
+from edt_launch.core.errors import UsageError
+from edt_launch.core.run_options import RunOptions
+from edt_launch.launcher.transports.child import Child
+from edt_launch.launcher.transports.ssh import Ssh
+from edt_launch.launcher.transports.transport import Transport
+
+TRANSPORTS: tuple[type[Transport], ...] = (Ssh,)
+"""Those of other hosts. A host that names none has the first one that detects itself and need not be named; ssh
+always does.
+"""
+
+
+class Transports:
+    """The transports of a job's hosts, each made when the first of its hosts is there.
+
+    Args:
+        options: of the job.
+        environment: the job's.
+        is_remote: whether a host is another machine, if it names no transport. This machine needs none.
+        given: transports that have been made already, by their names.
+    """
+
+    def __init__(
+        self,
+        options: RunOptions,
+        environment: Mapping[str, str],
+        is_remote: Callable[[str], bool],
+        given: Iterable[Transport] = (),
+    ) -> None:
+        self._options = options
+        self._environment = environment
+        self._is_remote = is_remote
+        self._made = {Child.name: Child(), **{transport.name: transport for transport in given}}
+        self._named: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def problem(self, host: HostSlots) -> str | None:
+        """What is wrong with the transport that a host names; None if it can be used."""
+        try:
+            self._get(host.transport or Child.name)
+        except UsageError as error:
+            return f"host {host.host!r}: {error}"
+        return None
+
+    def follow(self, hosts: Iterable[HostSlots]) -> None:
+        """Have these hosts by the transports that they name.
+
+        Raises:
+            UsageError: a name is none, or its transport cannot be used here.
+        """
+        for host in hosts:
+            if host.transport:
+                self._get(host.transport)
+                self._named[host.host] = host.transport
+
+    def of(self, host: str) -> Transport:
+        """The transport of a host."""
+        if name := self._named.get(host):
+            return self._get(name)
+        if not self._is_remote(host):
+            return self._get(Child.name)
+        return self._get("")
+
+    def is_remote(self, host: str) -> bool:
+        """Whether a host is another machine, or an agent's that was not started here."""
+        name = self._named.get(host)
+        return self._is_remote(host) if name is None else self._get(name).is_remote
+
+    def close(self) -> None:
+        """The job has ended."""
+        for transport in self._made.values():
+            transport.close()
+
+    def _get(self, name: str) -> Transport:
+        with self._lock:
+            if name not in self._made:
+                self._made[name] = self._detect(name)
+            return self._made[name]
+
+    def _detect(self, name: str) -> Transport:
+        kinds = [kind for kind in TRANSPORTS if name == kind.name or not (name or kind.by_name_only)]
+        found = (kind.detect(self._options, self._environment) for kind in kinds)
+        transport = next((transport for transport in found if transport is not None), None)
+        if transport is None:
+            names = ", ".join([*self._made, *(kind.name for kind in TRANSPORTS)])
+            raise UsageError(f"transport {name!r:.40} cannot be used here: name one of {names}")
+        return transport

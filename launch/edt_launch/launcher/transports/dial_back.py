@@ -1,0 +1,374 @@
+"""Agents that connect to the launcher, over TLS, with the job's token.
+
+Something else starts them on their hosts: a rank of mpirun, an actor, a pod. `agent.dial_back` is their end
+of the connection. A thread of its own listens, checks who comes, and passes on what both sides send; an agent
+that is here before it is wanted waits.
+"""
+
+import asyncio
+import contextlib
+import hmac
+import logging
+import secrets
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from edt_launch.agent import protocol
+from edt_launch.agent.invitation import MAX_LINE, Answer, Greeting, Invitation
+from edt_launch.cluster.network import LOOPBACK, interfaces
+from edt_launch.core.certificates import server_context
+from edt_launch.core.errors import HOST_LOST, SHOWN, StartError
+from edt_launch.core.run_options import RunOptions
+from edt_launch.launcher.transports.transport import Connection, Streams, Transport, opened
+from edt_messages.keepalive import end_with_peer
+
+log = logging.getLogger(__name__)
+
+CHUNK = 2**16
+
+GREETING_TIMEOUT = 10.0
+"""Seconds that a connection has for TLS and its greeting."""
+
+MAX_STRANGERS = 128
+"""Connections without a greeting at a time; the oldest is closed for a further one."""
+
+MAX_REFUSALS = 20
+"""Distinct refusals that are logged."""
+
+PEER_TIMEOUT = 15.0
+"""Seconds after which a connection fails whose other end acknowledges nothing."""
+
+VIRTUAL = ("docker", "virbr", "lo")
+"""What the names of interfaces begin with that do not lead to other machines."""
+
+
+def addresses(interface: str | None = None) -> list[str]:
+    """The addresses of this machine by which others may reach it, the loopback last."""
+    known = interfaces()
+    if interface is not None:
+        return list(known.get(interface, ()))
+    named = [at for name, every in known.items() if not name.startswith(VIRTUAL) for at in every]
+    return [*named, LOOPBACK]
+
+
+def judge(greeting: Greeting, present: str | None) -> str:
+    """Why an agent with the job's token is refused; empty if it is taken.
+
+    `present` is the instance that connects the agent of this host at present, if there is one.
+    """
+    if greeting.version != protocol.VERSION:
+        return (
+            f"edt_launch on {greeting.host} has version {greeting.version} of the agent's messages, this one "
+            f"{protocol.VERSION}: install the same on all hosts"
+        )
+    if present not in (None, greeting.instance):
+        return f"{greeting.host} has an agent already: give each host a name of its own, and one agent"
+    return ""
+
+
+@dataclass(eq=False)
+class _Guest:
+    """An agent that is connected."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    instance: str
+    visit: "asyncio.Future[_Visit]"
+    """Done when the agent is wanted."""
+
+
+class _Visit(Connection):
+    """The connection to a host whose agent has come, or is awaited."""
+
+    def __init__(self, host: str, part: Callable[["_Visit"], None]) -> None:
+        self.host = host
+        self.pair: Future[tuple[socket.socket, socket.socket]] = Future()
+        """What `opened` takes, as soon as the agent is there."""
+        self.is_over = False
+        self._part = part
+
+    @contextlib.asynccontextmanager
+    async def streams(self) -> AsyncIterator[Streams]:
+        async with opened(*await asyncio.wrap_future(self.pair)) as streams:
+            yield streams
+
+    async def ended(self, timeout: float) -> int:
+        """`HOST_LOST`: an agent that ends says itself how."""
+        self._part(self)
+        return HOST_LOST
+
+    def withdraw(self) -> None:
+        self._part(self)
+
+    def kill(self) -> None:
+        self._part(self)
+
+
+class DialBack(Transport):
+    """Takes the agents that dial back. An engine that starts them overrides `start` and `stop`.
+
+    Args:
+        listens_at: addresses that are put into the invitation; this machine's by default.
+        port: to listen on; 0 for any.
+    """
+
+    name: ClassVar[str] = "dial-back"
+    by_name_only: ClassVar[bool] = True
+
+    def __init__(self, listens_at: Sequence[str] = (), port: int = 0) -> None:
+        context, fingerprint = server_context()
+        self._context = context
+        self._listener = socket.create_server(("", port), backlog=MAX_STRANGERS)
+        self._listener.setblocking(False)
+        self.invitation = Invitation(
+            list(listens_at) or addresses(),
+            self._listener.getsockname()[1],
+            fingerprint,
+            secrets.token_urlsafe(32),
+        )
+        self._guests: dict[str, _Guest] = {}
+        self._visits: dict[str, _Visit] = {}
+        self._refusals: dict[str, str] = {}
+        """The latest refusal of each host, by the name that it has given."""
+        self._strangers: dict[asyncio.Task[None], None] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.new_event_loop()
+        self._closed = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="edt-dial-back", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def detect(cls, options: RunOptions, environment: Mapping[str, str]) -> Self | None:
+        """None: somebody has to hand out the invitation."""
+        return None
+
+    def start(self, host: str) -> None:
+        """Have an agent with `invitation` started on a host; in a thread of its own, so it may take its time.
+
+        Raises:
+            StartError: it cannot be started.
+        """
+
+    def stop(self, host: str) -> None:
+        """Have the agent of a host ended, which is not connected any more; as `start`."""
+
+    def give_up(self, host: str, reason: str) -> None:
+        """No agent will come from a host that is awaited; in any thread."""
+        self._soon(self._give_up, host, reason)
+
+    def open(self, host: str, marks: Mapping[str, str]) -> Connection:  # noqa: D102
+        visit = _Visit(host, lambda visit: self._soon(self._part, visit))
+        self._soon(self._await, visit)
+        return visit
+
+    def explain(self, host: str, last_lines: Sequence[str]) -> str | None:  # noqa: D102
+        return self._refusals.get(host)
+
+    def describe(self, host: str) -> str:  # noqa: D102
+        return f"the connection to the agent of {host}"
+
+    def close(self) -> None:
+        """Tell the agents that wait that they are not needed any more."""
+        self._soon(self._closed.set)
+        self._thread.join()
+
+    def _soon(self, function: Callable[..., None], *arguments: object) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and all connections
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    # The thread.
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        accepting = asyncio.create_task(self._accept())
+        await self._closed.wait()
+        accepting.cancel()
+        self._listener.close()
+        for guest in [*self._guests.values()]:
+            guest.writer.close()
+        for guest in [*self._guests.values()]:
+            with contextlib.suppress(OSError, TimeoutError):
+                await asyncio.wait_for(guest.writer.wait_closed(), 1.0)
+
+    async def _accept(self) -> None:
+        while True:
+            connection, peer = await self._loop.sock_accept(self._listener)
+            while len(self._strangers) >= MAX_STRANGERS:
+                oldest = next(iter(self._strangers))
+                del self._strangers[oldest]
+                oldest.cancel()
+            task = self._loop.create_task(self._receive(connection, peer[0]))
+            self._strangers[task] = None
+            task.add_done_callback(lambda done: self._strangers.pop(done, None))
+            await asyncio.sleep(0)  # it begins, and closes the connection if it is cancelled
+
+    async def _receive(self, connection: socket.socket, peer: str) -> None:
+        """Hear who has come."""
+        writer = None
+        try:
+            async with asyncio.timeout(GREETING_TIMEOUT):
+                reader = asyncio.StreamReader(limit=MAX_LINE)
+                transport, base = await self._loop.connect_accepted_socket(
+                    lambda: asyncio.StreamReaderProtocol(reader), connection, ssl=self._context
+                )
+                end_with_peer(connection, PEER_TIMEOUT)
+                writer = asyncio.StreamWriter(transport, base, reader, self._loop)
+                greeting = Greeting.parse(await reader.readuntil(b"\n"))
+        except (OSError, ValueError, EOFError, asyncio.LimitOverrunError, TimeoutError) as error:
+            self._note(peer, f"a connection from {peer} is no agent's: {_reason(error)}")
+            _abort(writer)
+            return
+        except asyncio.CancelledError:
+            _abort(writer)
+            raise
+        self._welcome(greeting, _Guest(reader, writer, greeting.instance, self._loop.create_future()), peer)
+
+    def _welcome(self, greeting: Greeting, guest: _Guest, peer: str) -> None:
+        host, present = greeting.host, self._guests.get(greeting.host)
+        is_trusted = hmac.compare_digest(greeting.token.encode(), self.invitation.token.encode())
+        refused = "its token is not this job's: start it with the job's invitation"
+        if is_trusted:
+            refused = judge(greeting, None if present is None else present.instance)
+        guest.writer.write(f"{Answer(refused).text}\n".encode())
+        if refused:
+            guest.writer.close()
+            self._note(host, f"the agent of {host[:SHOWN]!r} ({peer}) is refused: {refused}")
+            if is_trusted and present is None and (visit := self._visits.get(host)) is not None:
+                self._fail(visit, refused)
+            return
+        self._refusals.pop(host, None)
+        if present is not None:  # its other end knows already that this connection is broken
+            present.writer.transport.abort()
+        self._guests[host] = guest
+        self._keep(self._entertain(host, guest))
+        if (visit := self._visits.get(host)) is not None and not visit.pair.done():
+            guest.visit.set_result(visit)
+
+    async def _entertain(self, host: str, guest: _Guest) -> None:
+        """Keep an agent until it is wanted, and then connect it."""
+        said = self._loop.create_task(_read(guest.reader))
+        waits: list[asyncio.Future[Any]] = [said, guest.visit]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        try:
+            if said.done():  # it has left, or speaks before it is asked
+                return
+            said.cancel()
+            await self._connect(guest, guest.visit.result())
+        finally:
+            guest.writer.close()
+            if self._guests.get(host) is guest:
+                del self._guests[host]
+
+    async def _connect(self, guest: _Guest, visit: _Visit) -> None:
+        (reports, its_reports), (orders, its_orders) = socket.socketpair(), socket.socketpair()
+        _, to_launcher = await asyncio.open_connection(sock=reports)
+        from_launcher, closing = await asyncio.open_connection(sock=orders)
+        visit.pair.set_result((its_reports, its_orders))
+        ordering = self._loop.create_task(_pass_orders(from_launcher, guest.writer))
+        try:
+            while data := await _read(guest.reader):
+                to_launcher.write(data)
+                await to_launcher.drain()
+        except OSError:  # the launcher hears no more
+            pass
+        finally:
+            ordering.cancel()
+            to_launcher.close()
+            closing.close()
+
+    # What the launcher wants.
+
+    def _await(self, visit: _Visit) -> None:
+        if self._closed.is_set():
+            self._fail(visit, "the job has ended")
+            return
+        self._visits[visit.host] = visit
+        guest = self._guests.get(visit.host)
+        if guest is not None and not guest.visit.done():
+            guest.visit.set_result(visit)
+        else:
+            self._in_thread(self.start, visit)
+
+    def _part(self, visit: _Visit) -> None:
+        if visit.is_over:
+            return
+        visit.is_over = True
+        self._fail(visit, f"{visit.host} is not needed any more")
+        if self._visits.get(visit.host) is visit:
+            del self._visits[visit.host]
+        guest = self._guests.get(visit.host)
+        if guest is not None and guest.visit.done() and guest.visit.result() is visit:
+            guest.writer.transport.abort()
+        self._in_thread(self.stop, visit)
+
+    def _give_up(self, host: str, reason: str) -> None:
+        if (visit := self._visits.get(host)) is not None:
+            self._fail(visit, reason)
+
+    def _fail(self, visit: _Visit, reason: str) -> None:
+        if not visit.pair.done():
+            visit.pair.set_exception(StartError(reason))
+
+    def _in_thread(self, function: Callable[[str], None], visit: _Visit) -> None:
+        """Have an engine do something that may take its time, or never end."""
+
+        def call() -> None:
+            try:
+                function(visit.host)
+            except StartError as error:
+                self._soon(self._fail, visit, str(error))
+            except Exception as error:
+                log.warning("%s: %s of %s failed", self.name, function.__name__, visit.host, exc_info=error)
+                self._soon(self._fail, visit, f"{type(error).__name__}: {error}")
+
+        threading.Thread(target=call, name=f"edt-{self.name}", daemon=True).start()
+
+    def _keep(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _note(self, name: str, text: str) -> None:
+        if name not in self._refusals and len(self._refusals) >= MAX_REFUSALS:
+            return
+        if self._refusals.get(name) != text:
+            self._refusals[name] = text
+            log.warning("%s", text)
+
+
+async def _read(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.read(CHUNK)
+    except OSError:  # a broken connection has no more to say
+        return b""
+
+
+async def _pass_orders(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while data := await _read(reader):
+            writer.write(data)
+            await writer.drain()
+        writer.write(protocol.write(protocol.Close()))
+
+
+def _abort(writer: asyncio.StreamWriter | None) -> None:
+    if writer is not None:
+        writer.transport.abort()
+
+
+def _reason(error: Exception) -> str:
+    match error:
+        case TimeoutError():
+            return f"it has said nothing for {GREETING_TIMEOUT:g} s"
+        case asyncio.LimitOverrunError():
+            return f"its first line has more than {MAX_LINE} bytes"
+        case asyncio.IncompleteReadError():
+            return "it was closed without a word"
+    return str(error)
