@@ -10,6 +10,9 @@ import os
 import pwd
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+
+from edt_launch.core.walking import walk
 
 ANY = "*"
 
@@ -83,18 +86,33 @@ def _look_up(name: str) -> Account | None:
     return Account(known.pw_name, known.pw_uid, known.pw_gid, groups, known.pw_dir, known.pw_shell)
 
 
+def give(folder: Path, account: Account) -> None:
+    """Give a folder with all its content to an account, for its eyes only; nobody else may write there yet.
+
+    Raises:
+        OSError: that is not possible.
+    """
+    for path in (*walk(folder), folder):
+        os.chown(path, account.uid, account.gid, follow_symlinks=False)
+    folder.chmod(0o700)
+
+
 @contextlib.contextmanager
-def acting_as(account: Account | None) -> Iterator[None]:
-    """Reach files as an account does, in this thread alone; None: as this process does.
+def acting_as_owner_of(folder: Path) -> Iterator[None]:
+    """Reach files as the owner of a folder does, in this thread alone.
 
     A program may replace a folder of its job by a link to anywhere. Who follows that with the rights of the
     program's own account reaches no more than the program does.
+
+    Raises:
+        OSError: the folder is not there.
     """
-    if account is None:
+    owner = folder.stat()
+    if os.geteuid() != 0 or owner.st_uid == 0:
         yield
         return
     libc = ctypes.CDLL(None)
-    before = libc.setfsgid(account.gid), libc.setfsuid(account.uid)
+    before = libc.setfsgid(owner.st_gid), libc.setfsuid(owner.st_uid)
     try:
         yield
     finally:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.core.accounts import Accounts, NoAccountError, acting_as
+from edt_launch.core.accounts import Accounts, NoAccountError, acting_as_owner_of, give
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as others")
 
@@ -45,7 +45,10 @@ def test_acting_as_another_reaches_what_they_reach_in_this_thread_alone(tmp_path
     secret.write_text("x")
     secret.chmod(0o600)
     own.mkdir()
-    os.chown(own, 54321, 54321)
+    (own / "link").symlink_to(secret)
+    give(own, Accounts("ann=54321").of("ann"))
+    assert (own / "link").lstat().st_uid == 54321
+    assert secret.stat().st_uid == 0
     for folder in (tmp_path, *tmp_path.parents):
         if folder.stat().st_uid == 0 and not folder.stat().st_mode & 0o001:
             folder.chmod(folder.stat().st_mode | 0o001)
@@ -61,7 +64,7 @@ def test_acting_as_another_reaches_what_they_reach_in_this_thread_alone(tmp_path
 
     thread = threading.Thread(target=read)
     thread.start()
-    with acting_as(Accounts("ann=54321").of("ann")):
+    with acting_as_owner_of(own):
         acts.set()
         with pytest.raises(PermissionError):
             secret.read_text()

@@ -26,7 +26,9 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from edt_launch.cluster.hosts import HostOptions
 from edt_launch.cluster.network import public_name
 from edt_launch.cluster.sources import choose
+from edt_launch.core import plain_files
 from edt_launch.core.atomic import write_atomically
+from edt_launch.core.user_name import user_name
 from edt_launch.service.app import notices, retention
 from edt_launch.service.app.application import create_app
 from edt_launch.service.app.context import Context
@@ -36,7 +38,7 @@ from edt_launch.service.app.first_start import ensure_administrator
 from edt_launch.service.app.logs.log_filter import RepeatFilter
 from edt_launch.service.app.logs.log_text import without_sequences
 from edt_launch.service.app.notices import Notifier
-from edt_launch.service.app.opening import StartError, alone, explained, listening_socket
+from edt_launch.service.app.opening import StartError, alone, check_job_users, explained, listening_socket
 from edt_launch.service.app.settings import Settings
 from edt_launch.service.bus import Bus
 from edt_launch.service.cluster.inventory import INTERVAL, Inventory
@@ -85,7 +87,11 @@ def run(settings: Settings) -> None:
     home, bus = settings.paths, Bus()
     with contextlib.ExitStack() as stack:
         with explained(settings):
-            stack.enter_context(alone(home))
+            check_job_users(settings)
+            has_job_users = settings.job_users is not None
+            stack.enter_context(alone(home, has_job_users=has_job_users))
+            if has_job_users:
+                plain_files.keep_to_owners(home.jobs)
             # They are named, not imported: they build on the service, not the other way round.
             loop, searches = importlib.import_module(LOOP), importlib.import_module(SEARCHES)
             sole, store = _store(settings, stack)
@@ -210,6 +216,12 @@ def _warn(settings: Settings) -> None:
             "tokens and code travel unencrypted",
             host=settings.host,
             next="give --tls-certificate and --tls-key, or --tls-self-signed",
+        )
+    if settings.job_users is None:
+        log.warning(
+            "all jobs run as one user and can read each other's files",
+            user=user_name(),
+            next="as root, give --job-users",
         )
 
 

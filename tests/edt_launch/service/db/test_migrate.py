@@ -47,6 +47,7 @@ COLUMNS_SINCE = {
     "tokens": ("idle_until", "is_once", "scope", "used"),
     "searches": ("kind", "template", "total"),
     "allocations": ("leaving", "lost"),
+    "hosts": ("lost",),
     "jobs": (
         "losses",
         "code_digest",

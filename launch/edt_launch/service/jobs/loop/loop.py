@@ -14,6 +14,7 @@ from edt_launch.allocator.model import Memory, Options, dump, load
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.hosts import usable
 from edt_launch.core import plain_files
+from edt_launch.core.accounts import Accounts
 from edt_launch.core.errors import AllocationError
 from edt_launch.service.app.home import Home, JobDir
 from edt_launch.service.bus import Bus, Topic
@@ -67,6 +68,7 @@ class Settings(mapping.Constants, Protocol):
     protected: float
     horovodrun: bool
     max_log_size: int
+    job_users: str | None
 
     @property
     def paths(self) -> Home: ...  # noqa: D102
@@ -165,7 +167,9 @@ class Pool:
         self._store = store
         self._bus = bus
         self._launchers = launchers or Launchers(
-            horovodrun=settings.horovodrun, max_log_size=settings.max_log_size
+            horovodrun=settings.horovodrun,
+            max_log_size=settings.max_log_size,
+            accounts=None if settings.job_users is None else Accounts(settings.job_users),
         )
         self._reconciler = Reconciler(self._home, store, self._launchers, between)
         self._processor_time = processor_time
