@@ -28,7 +28,8 @@ _HINTS = {
         "ssh to {host} must work without a password; to copy your key there, run: ssh-copy-id {host}"
     ),
     r"not found|No such file or directory|No module named": (
-        "{python} with edt_launch is missing on {host}: install the same environment there"
+        "{python} with edt_launch is missing on {host}, and there is no edt in PATH: install the same version "
+        "there, at the same path or with a link to its edt in /usr/local/bin"
     ),
 }
 """What to do about an ssh that has failed, by what it says."""
@@ -48,7 +49,10 @@ class Ssh(CommandTransport):
         return cls(options.ssh_port, options.ssh_identity_file)
 
     def command(self, host: str, agent: Sequence[str] = AGENT) -> list[str]:
-        """The command that runs an agent on a host, and is connected to its standard streams."""
+        """The command that runs an agent on a host, and is connected to its standard streams.
+
+        A host without this interpreter runs the `edt` that is in its PATH.
+        """
         options = {
             "BatchMode": "yes",
             "StrictHostKeyChecking": "accept-new",
@@ -61,7 +65,8 @@ class Ssh(CommandTransport):
             words += ["-p", str(self.port)]
         if self.identity_file is not None:
             words += ["-i", str(self.identity_file)]
-        return [*words, host, f"exec {shlex.join(agent)}"]
+        here = f"[ -x {shlex.quote(agent[0])} ] && exec {shlex.join(agent)}; exec edt agent"
+        return [*words, host, f"exec sh -c {shlex.quote(here)}"]
 
     def explain(self, host: str, last_lines: Sequence[str]) -> str | None:
         """What to do about the last words of an ssh that has failed; None if they say it themselves."""
