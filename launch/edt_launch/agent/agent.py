@@ -141,7 +141,7 @@ class Agent:
                 self._printing.taken(size)
             case protocol.Close():
                 self._take(workers.Closed())
-            case protocol.Code() | protocol.Put() | protocol.Piece() | protocol.Fetch():
+            case protocol.Code() | protocol.Put() | protocol.Piece() | protocol.Fetch() | protocol.List():
                 self._obey_about_files(order)
 
     def _obey_about_files(self, order: protocol.FileOrder) -> None:
@@ -161,6 +161,8 @@ class Agent:
                 self._files.take(order)
             case protocol.Fetch():
                 self._files.fetch(order)
+            case protocol.List():
+                self._files.list()
 
     def _set_up(self, setup: protocol.Setup) -> None:
         self._setup = setup

@@ -15,6 +15,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -24,12 +25,29 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from edt_launch.agent.protocol import CODE, MAX_PIECE, Code, Fetch, Fetched, Piece, Put, Stored, Want
+from edt_launch.agent.protocol import (
+    CODE,
+    MAX_PIECE,
+    Code,
+    Fetch,
+    Fetched,
+    Listed,
+    Piece,
+    Put,
+    Stored,
+    Want,
+)
 from edt_launch.core import plain_files
+from edt_launch.core.walking import walk
 from edt_messages.runs import JOB
 
 KEPT_SECONDS = 7 * 86400.0
 """For which an archive of code is kept after its last use."""
+
+MAX_FILES = 10_000
+"""Files that are listed at most."""
+
+NOT_LISTED = ("checkpoint", "run")
 
 FOLDERS = ("checkpoint", "log", "model/train", "run")
 """Those that an output directory has."""
@@ -83,7 +101,7 @@ class Files:
         self,
         environment: Mapping[str, str],
         host: str,
-        send: Callable[[Want | Stored | Fetched], None],
+        send: Callable[[Want | Stored | Fetched | Listed], None],
     ) -> None:
         self._send = send
         self._cache = _cache(environment)
@@ -208,6 +226,19 @@ class Files:
                 self._send(Fetched(order.path, order.offset, file.read(MAX_PIECE)))
         except OSError as error:
             self._send(Fetched(order.path, order.offset, b"", _text(error, target)))
+
+    def list(self) -> None:
+        """Say which files there are, `MAX_FILES` at most."""
+        files: dict[str, str] = {}
+        for path in walk(self.output):
+            name = path.relative_to(self.output)
+            if name.parts[0] in NOT_LISTED or len(files) >= MAX_FILES:
+                continue
+            with contextlib.suppress(OSError):  # it is just being removed
+                status = path.lstat()
+                if stat.S_ISREG(status.st_mode):
+                    files[str(name)] = str(status.st_size)
+        self._send(Listed(files))
 
     def _below(self, path: str) -> Path | None:
         parts = PurePosixPath(path).parts

@@ -179,6 +179,11 @@ class Fetch:
 
 
 @dataclass(frozen=True)
+class List:
+    """Say which files the host's folder has, checkpoints excepted."""
+
+
+@dataclass(frozen=True)
 class Hello:
     """An agent runs. `folder` stands for the output directory on a host that does not see that."""
 
@@ -288,6 +293,13 @@ class Fetched:
 
 
 @dataclass(frozen=True)
+class Listed:
+    """The files of the host's folder by their relative paths, with their sizes in bytes as text."""
+
+    files: dict[str, str]
+
+
+@dataclass(frozen=True)
 class Swept:
     """So many processes that workers had left behind were killed."""
 
@@ -305,7 +317,7 @@ class Left:
     last_words: tuple[str, ...]
 
 
-FileOrder = Code | Put | Piece | Fetch
+FileOrder = Code | Put | Piece | Fetch | List
 
 Order = Setup | Start | Terminate | Kill | Reserve | Listen | Probe | Renew | Taken | Close | FileOrder
 """Messages to an agent."""
@@ -324,6 +336,7 @@ Report = (
     | Want
     | Stored
     | Fetched
+    | Listed
     | Swept
     | Left
 )

@@ -25,6 +25,8 @@ from edt_launch.launcher.transports.transport import Connection, Transport
 from edt_messages.messages import Checkpointed
 from edt_messages.runs import RUN
 
+FileReport = protocol.Want | protocol.Stored | protocol.Fetched | protocol.Listed
+
 CHUNK = 2**16
 
 LAST_WORDS = 20
@@ -148,6 +150,8 @@ class Agents:
         self._probe: tuple[int, dict[str, str]] = (0, {})
         """The number of the latest probe, and the addresses of its hosts until all of them listen."""
         self._is_closing = False
+        self.is_collecting = False
+        """Whether files are being fetched, after which the agents end."""
         self._closed = asyncio.Event()
         self._loop = asyncio.new_event_loop()
         self._all_served = self._loop.create_task(self._serve_all())
@@ -256,6 +260,16 @@ class Agents:
     def put_checkpoint(self, host: str, worker: int, folder: str) -> None:
         """Have the newest checkpoint in a folder of the host; `CheckpointPut` follows."""
         self._transfer(host, worker, partial(self._put, folder=folder))
+
+    def finish(self, first: str | None) -> None:
+        """Fetch what workers have written on hosts that do not see the output directory; then close.
+
+        Of files with the same name that of the host `first` counts.
+        """
+        with self._lock:
+            if not self._is_closing and not self.is_collecting:
+                self.is_collecting = True
+                self._loop.call_soon_threadsafe(lambda: self._group.create_task(self._collect(first)))
 
     def close(self) -> None:
         """Have every agent end everything that its workers have left, and itself."""
@@ -397,6 +411,18 @@ class Agents:
             error = f"the checkpoint cannot be brought to {host}: {caught}"
         self._notify(HostEvent(host, CheckpointPut(worker, error)))
 
+    async def _collect(self, first: str | None) -> None:
+        fetched: set[str] = set()
+        for host, link in sorted(self._links.items(), key=lambda item: item[0] != first):
+            if self._files is not None and link.transfers.folder is not None:
+                try:
+                    await self._files.fetch_results(link.transfers, fetched)
+                except TransferError as error:
+                    text = f"not all that workers have written there can be fetched: {error}"
+                    self._notify(HostEvent(host, AgentOutput(text)))
+        self.is_collecting = False
+        self.close()
+
     async def _watch(self, host: str, link: "_Link") -> None:
         """Give up an agent that does not answer: it is stopped, or its host is, or the way to it is cut."""
         tick = min(TICK, self._timeout)
@@ -434,7 +460,7 @@ class Agents:
             else:
                 link.transfers.folder = report.folder
                 self._group.create_task(self._send_code(host, link))
-        elif isinstance(report, protocol.Want | protocol.Stored | protocol.Fetched):
+        elif isinstance(report, FileReport):
             link.move_file(report)
             return
         elif isinstance(report, protocol.Heartbeat):
@@ -512,7 +538,7 @@ class _Link:
         while self._waiting:
             self.write(self._waiting.pop(0))
 
-    def move_file(self, report: protocol.Want | protocol.Stored | protocol.Fetched) -> None:
+    def move_file(self, report: FileReport) -> None:
         """The agent has said something about a file; it is not late then."""
         self._waited = 0.0
         self.transfers.take(report)

@@ -114,6 +114,8 @@ class Driver:
         """Checkpoints that are being fetched, by the workers that have written them."""
         self.given_up = dict(settings.given_up)
         """Workers whose processes may be there still, those of earlier runs included."""
+        self.coordinator_host: str | None = None
+        """The host of rank 0 in the latest world; None before the first."""
         self._unreachable: set[str] = set()
         """Hosts whose agent is lost, or cannot be started."""
         self._to_end: set[int] = set()
@@ -472,6 +474,7 @@ class Driver:
     def _assign(self, action: protocol.Assign) -> None:
         address, port = self._world.open(action.generation, action.assignments)
         ranks = {at.worker: at.rank for at in action.assignments}
+        self.coordinator_host = next((at.host for at in action.assignments if at.rank == 0), None)
         self._could_not_form |= action.reason == FORMED_ANEW
         self._report(events.World(action.generation, len(ranks), action.previous_size, ranks, action.reason))
         for at in action.assignments:

@@ -275,6 +275,8 @@ class Elastic:
     def _act(self, run: Run, now: float) -> None:
         program = max(self._plan.options.grace, self._workers.end_grace)
         grace = GRACE + (program if self.ending.is_wanted else 0.0)
+        if run.is_collecting and not self.ending.is_wanted:
+            grace = math.inf
         self.ending, step = self.ending.decide(now, grace, has_workers=self._monitor.run.has_started)
         match step:
             case Step.TERMINATE:

@@ -85,6 +85,23 @@ class HostFiles:
         below = self._below(transfers, folder)
         return await checkpoint_transfer.put_newest(transfers, self.output / below, str(below))
 
+    async def fetch_results(self, transfers: Transfers, fetched: set[str]) -> None:
+        """Fetch what workers have written, but for files that `fetched` names, and name them there.
+
+        Raises:
+            TransferError: something cannot be fetched.
+        """
+        for path, size in (await transfers.list()).items():
+            target, parts = self.output / path, PurePosixPath(path).parts
+            is_log = parts[:1] == ("log",) and target.exists()  # the launcher's own
+            if path in fetched or is_log or ".." in parts or parts[:1] == ("/",):
+                continue
+            try:
+                await _fetch_file(transfers, path, target, size)
+            except OSError as error:
+                raise TransferError(f"{target}: {error.strerror or error}") from None
+            fetched.add(path)
+
     def _below(self, transfers: Transfers, path: str) -> PurePosixPath:
         """A path of the host, relative to its folder."""
         try:
@@ -94,3 +111,17 @@ class HostFiles:
         if ".." in below.parts:
             raise TransferError(f"{path} is not below {transfers.folder}")
         return below
+
+
+async def _fetch_file(transfers: Transfers, path: str, target: Path, size: int) -> None:
+    """Fetch a file, which nothing changes any more."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    beside = target.with_name(f".{target.name}.part")
+    try:
+        with beside.open("wb") as out:
+            while out.tell() < size and (data := await transfers.fetch(path, out.tell())):
+                out.write(data)
+        beside.replace(target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise

@@ -135,6 +135,11 @@ class Run:
         """The workers, by their numbers, whose processes may be there still."""
         return self._driver.given_up
 
+    @property
+    def is_collecting(self) -> bool:
+        """Whether the workers have ended, and what they have written is being fetched."""
+        return self._agents.is_collecting
+
     def follow(self, allocation: Allocation) -> None:
         """Have workers in these slots.
 
@@ -222,7 +227,7 @@ class Run:
             case _Stopped(error):
                 if error is not None:
                     raise error
-                self._agents.close()
+                self._agents.finish(self._driver.coordinator_host)
             case HostEvent(host, Output(worker, stream, data)):
                 yield from self._print(worker, stream, data)
                 self._agents.taken(host, len(data))

@@ -5,7 +5,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 from edt_launch.agent import protocol
-from edt_launch.agent.protocol import MAX_PIECE, Code, Fetch, Fetched, Piece, Put, Stored, Want
+from edt_launch.agent.protocol import (
+    MAX_PIECE,
+    Code,
+    Fetch,
+    Fetched,
+    List,
+    Listed,
+    Piece,
+    Put,
+    Stored,
+    Want,
+)
 
 
 class TransferError(Exception):
@@ -21,6 +32,7 @@ class Transfers:
         self._send = send
         self._sources: dict[str, Path] = {}
         self._awaited: dict[str, asyncio.Future[bytes]] = {}
+        self._listed: dict[str, int] = {}
         self._lost: str | None = None
 
     async def put(self, order: Code | Put, source: Path) -> None:
@@ -44,8 +56,22 @@ class Transfers:
         """
         return await self._answer(path, Fetch(path, offset))
 
-    def take(self, report: Want | Stored | Fetched) -> None:
-        """The agent has said something about a file."""
+    async def list(self) -> dict[str, int]:
+        """The files of the host's folder, checkpoints excepted, with their sizes in bytes.
+
+        Raises:
+            TransferError: the host is lost.
+        """
+        await self._answer("", List())
+        return self._listed
+
+    def take(self, report: Want | Stored | Fetched | Listed) -> None:
+        """The agent has said something about files."""
+        if isinstance(report, Listed):
+            self._listed = {path: int(size) for path, size in report.files.items() if size.isdecimal()}
+            if (listing := self._awaited.pop("", None)) is not None and not listing.done():
+                listing.set_result(b"")
+            return
         if isinstance(report, Want):
             self._send(Piece(report.path, self._piece(report)))
             return

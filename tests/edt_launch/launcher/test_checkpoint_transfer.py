@@ -10,7 +10,9 @@ import pytest
 
 from edt_launch.agent import protocol
 from edt_launch.agent.files import Files
+from edt_launch.core.run_dir import RunDir
 from edt_launch.launcher import checkpoint_transfer
+from edt_launch.launcher.host_files import HostFiles
 from edt_launch.launcher.transfers import TransferError, Transfers
 
 
@@ -28,6 +30,7 @@ class Host:
             protocol.Put: self.files.put,
             protocol.Piece: self.files.take,
             protocol.Fetch: self.files.fetch,
+            protocol.List: lambda _: self.files.list(),
         }
         act[type(order)](order)  # type: ignore[operator]
 
@@ -90,6 +93,24 @@ def test_the_newest_whole_checkpoint_is_put(host: Host, tmp_path: Path) -> None:
     assert [path.name for path in (host.files.output / "checkpoint").iterdir()] == ["step-00000009"]
     none = checkpoint_transfer.put_newest(host.transfers, tmp_path / "nowhere", "checkpoint")
     assert asyncio.run(none) is None
+
+
+def test_results_are_fetched_unless_others_were_or_they_are_the_launchers(host: Host, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    for folder in (output, host.files.output):
+        (folder / "log").mkdir(parents=True, exist_ok=True)
+        (folder / "run").mkdir(exist_ok=True)
+        (folder / "log" / "edt-launch.log").write_text(folder.name)
+    for name in ("model/train/a", "model/b", "run/x", "checkpoint/step-00000001/state.pt", "log/own"):
+        path = host.files.output / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x" * 3_000_000)
+    files, fetched = HostFiles(RunDir(output), ["sleep"], tmp_path, None), {"model/b"}
+    asyncio.run(files.fetch_results(host.transfers, fetched))
+    assert fetched == {"model/b", "model/train/a", "log/own"}
+    assert (output / "model" / "train" / "a").read_bytes() == b"x" * 3_000_000
+    assert (output / "log" / "edt-launch.log").read_text() == "out"
+    assert not (output / "model" / "b").exists()
 
 
 def test_what_is_awaited_of_a_lost_host_fails(host: Host) -> None:

@@ -28,8 +28,8 @@ _HINTS = {
         "ssh to {host} must work without a password; to copy your key there, run: ssh-copy-id {host}"
     ),
     r"not found|No such file or directory|No module named": (
-        "{python} with edt_launch is missing on {host}, and there is no edt in PATH: install the same version "
-        "there, at the same path or with a link to its edt in /usr/local/bin"
+        "{python} with edt_launch is missing on {host}, and there is no edt in PATH: install the same "
+        "version there, at the same path or with a link to its edt in /usr/local/bin"
     ),
 }
 """What to do about an ssh that has failed, by what it says."""

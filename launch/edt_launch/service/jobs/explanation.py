@@ -1,12 +1,13 @@
 """Why a job has its size, for people: from what the allocator has said last, while that is what decides."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from edt_launch.allocator import reasons
 from edt_launch.allocator.model import Binding, Reason
+from edt_launch.service.cluster.records import HostRecord
 from edt_launch.service.files.series import number
 from edt_launch.service.jobs import mapping
 from edt_launch.service.jobs.records import SUSPENDED, UNREACHABLE, JobRecord
@@ -16,10 +17,19 @@ SHOWN_DEVICES = 4
 """Devices that a line names."""
 
 
-def explain(job: JobRecord, start: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What decides about its size, and when it starts (`upcoming.begins`); the same in a few lines."""
+def explain(
+    job: JobRecord, start: Mapping[str, Any] | None = None, hosts: Sequence[HostRecord] = ()
+) -> dict[str, Any]:
+    """What decides about its size, and when it starts (`upcoming.begins`); the same in a few lines.
+
+    Hosts that are lost are told of a job that could use more devices.
+    """
     answer = _explain(job)
-    told = [f"It {start['text']}."] if start else []
+    wants = job.wanted is Wanted.RUN and not job.has_ended and job.size < job.max
+    told = [
+        f"{one.name} is down since {_clock(one.changed)}: {one.lost}." for one in hosts if one.lost and wants
+    ]
+    told += [f"It {start['text']}."] if start else []
     return answer | {"lines": [*answer["lines"], *told], "start": start}
 
 
@@ -43,9 +53,13 @@ def unreachable(job: JobRecord) -> list[str]:
     if job.state is not State.RUNNING:
         return []
     return [
-        f"It cannot reach {host} since {time.strftime('%H:%M:%S', time.localtime(since))}: {reason}."
+        f"It cannot reach {host} since {_clock(since)}: {reason}."
         for host, since, reason in job.notes.get(UNREACHABLE, ())
     ]
+
+
+def _clock(at: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(at))
 
 
 def _lost_workers(job: JobRecord) -> str:

@@ -10,13 +10,14 @@ from edt_launch.launcher.transports.ssh import Ssh
 
 
 def test_the_command_line() -> None:
+    python = sys.executable
     words = Ssh(2222, Path("/my keys/id")).command("node1")
     assert words == [
         *("ssh", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=accept-new"),
         *("-o", "ConnectTimeout=10"),
         *("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"),
         *("-p", "2222", "-i", "/my keys/id", "node1"),
-        f"exec sh -c '[ -x {sys.executable} ] && exec {sys.executable} -P -m edt_launch.agent; exec edt agent'",
+        f"exec sh -c '[ -x {python} ] && exec {python} -P -m edt_launch.agent; exec edt agent'",
     ]
     assert "-p" not in Ssh().command("node1")
     assert "-i" not in Ssh().command("node1")

@@ -174,7 +174,8 @@ async def why(context: ContextDep, user: CurrentUser, job_id: str) -> Any:
 async def explained(context: Context, job: JobRecord) -> dict[str, Any]:
     """Why a job has its size, like `schemas.Why`."""
     waits = job.state is State.QUEUED and job.wanted is Wanted.RUN
-    return explain(job, begins(job.id, await upcoming(context)) if waits else None)
+    start = begins(job.id, await upcoming(context)) if waits else None
+    return explain(job, start, context.store.hosts.all())
 
 
 def _set_wanted(context: Context, user: UserRecord, job_id: str, wanted: Wanted, dry_run: bool) -> Response:
