@@ -51,25 +51,24 @@ from edt_hvd.world.stages import Stage
 
 
 class TorchState(State):  # type: ignore[misc]
-    """Everything that makes up the training's progress, as attributes of one object.
+    """The state of the training, as attributes of one object.
 
-    Models, optimizers, LR schedulers, gradient scalers, loaders and whatever else has `state_dict` and
-    `load_state_dict` are saved through these; any other value is copied and must be picklable.
+    Models, optimizers, LR schedulers, gradient scalers, loaders and other objects with `state_dict` and
+    `load_state_dict` are saved through these methods. Any other value is copied and must be picklable.
 
     Args:
-        prepare: changes objects as the script has changed them on the way (parameter groups, layers, a
-            dataset's length) to where the plain values say that training is. It is called with these, as
-            attributes of one object, before the states of the objects are loaded: in every worker that joins
-            or starts, once, and where the objects of a worker that has fallen behind differ.
+        prepare: makes the changes to objects that the script makes during training (parameter groups, layers,
+            a dataset's length), up to the position that the plain values describe. It is called with these,
+            as attributes of one object, before the states of the objects are loaded: once in every worker
+            that joins or starts, and in a worker that has fallen behind if its objects differ.
         **values: the objects and plain values, each becoming an attribute of the same name. Without `prepare`
-            the objects stay made of the same parts, and one that has `state_dict` at first has it to the end,
-            and the other way round: workers that join run the script from its beginning, so they have what it
-            makes there.
+            the objects must keep their parts, and a value must not change between an object with `state_dict`
+            and a plain value. Workers that join run the script from its beginning, so they have the objects
+            that it creates there.
 
     Raises:
-        StateError: a value has the name of one of the state's own attributes or methods; also when such a
-            name is assigned to later. Or a plain value contains an object with `state_dict`, or a tensor that
-            is trained.
+        StateError: a value has the name of one of the state's own attributes or methods, also in a later
+            assignment; or a plain value contains an object with `state_dict` or a trained tensor.
 
     Example:
         state = TorchState(model=model, optimizer=optimizer, scheduler=scheduler, loader=loader, epoch=0)
@@ -126,18 +125,17 @@ class TorchState(State):  # type: ignore[misc]
     def commit(self) -> None:
         """Declare the state consistent, here and on every other worker.
 
-        Costs microseconds most of the time, so call it after every optimizer step. This is where the
-        function is left when the number of workers is about to change; but after the last step of an epoch
-        that waits until the next one begins, so that the function is entered in the middle of an epoch or at
-        its beginning, and never where the loader has nothing left to give.
+        Call it after every optimizer step; it mostly costs microseconds. When the number of workers is about
+        to change, the elastic function is left here. After the last step of an epoch this waits until the
+        next epoch begins. So the function is entered at the beginning or in the middle of an epoch, never
+        when the loader has nothing left.
 
         Raises:
-            ResizeInterrupt: a new world is to be formed; `edt_hvd.elastic` handles it.
-            HorovodInternalError: a worker is lost; the same.
+            ResizeInterrupt: a new world will be formed; `edt_hvd.elastic` handles it.
+            HorovodInternalError: a worker is lost; `edt_hvd.elastic` handles it.
             RuntimeError: inside the loop over a step's micro-batches.
-            StateError: without `prepare`: an object is made of other parts than when the function was first
-                entered, or a plain value was replaced by an object with `state_dict`, or such an object by a
-                plain value.
+            StateError: without `prepare`: an object has other parts than when the function was first
+                entered; or a plain value was replaced by an object with `state_dict`, or the reverse.
         """
         values = self._values()
         found = self._check_structure(values)

@@ -12,7 +12,9 @@ import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, ClassVar, Self
+from typing import IO, Annotated, ClassVar, Self
+
+from typer import Option
 
 from edt_launch.cluster.allocation import HOST, MAX_SLOTS, HostSlots
 from edt_launch.cluster.hosts import HostOptions, HostSource, leave_out
@@ -29,10 +31,24 @@ MAX_OUTPUT = 2**20
 
 
 @dataclass(frozen=True)
+class ScriptOptions:
+    """The options of `Script`."""
+
+    host_discovery_script: Annotated[
+        Path | None, Option(help="Run this script now and then: it prints 'host:slots' or 'host' a line.")
+    ] = None
+    slots_per_host: Annotated[
+        int | None,
+        Option(min=1, help="Of hosts for which the script prints no number; of the hosts of --under-mpi."),
+    ] = None
+
+
+@dataclass(frozen=True)
 class Script(HostSource):
     """A host-discovery script, and the slots of hosts of which it does not say how many they have."""
 
     name: ClassVar[str] = "host-discovery script"
+    options: ClassVar[type] = ScriptOptions
     may_change: ClassVar[bool] = True
     path: Path
     slots_per_host: int | None = None
@@ -42,12 +58,15 @@ class Script(HostSource):
 
     @classmethod
     def detect(cls, options: HostOptions) -> Self | None:  # noqa: D102
-        path = options.script
+        given = options.of(ScriptOptions)
+        path, slots = given.host_discovery_script, given.slots_per_host
         if path is None:
+            if slots is not None:
+                raise UsageError("--slots-per-host is for --host-discovery-script: give that, too")
             return None
         if not path.is_file() or not os.access(path, os.X_OK):
             raise UsageError(f"--host-discovery-script {path} is no program: name one, and chmod +x it")
-        return cls(path.absolute(), options.slots_per_host)
+        return cls(path.absolute(), slots)
 
     def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
         return self.parse(run(self.path))

@@ -9,7 +9,9 @@ import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
+
+from typer import Option
 
 from edt_launch.cluster.allocation import DEVICE, HOST, HostSlots
 from edt_launch.cluster.hosts import HostOptions, HostSource, leave_out
@@ -21,10 +23,20 @@ MAX_BYTES = 2**24
 
 
 @dataclass(frozen=True)
+class HostListOptions:
+    """The option of `HostList`."""
+
+    hosts: Annotated[
+        str | None, Option("-H", "--hosts", metavar="HOST:SLOTS,...", help="Run on these hosts.")
+    ] = None
+
+
+@dataclass(frozen=True)
 class HostList(HostSource):
     """The value of `-H`; a host without a number has one slot."""
 
     name: ClassVar[str] = "host list"
+    options: ClassVar[type] = HostListOptions
     text: str
 
     def __str__(self) -> str:
@@ -32,10 +44,21 @@ class HostList(HostSource):
 
     @classmethod
     def detect(cls, options: HostOptions) -> Self | None:  # noqa: D102
-        return None if options.hosts is None else cls(options.hosts)
+        text = options.of(HostListOptions).hosts
+        return None if text is None else cls(text)
 
     def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
         return _unique((f"{self}", _slots(f"{self}", *_split(part))) for part in self.text.split(","))
+
+
+@dataclass(frozen=True)
+class HostFileOptions:
+    """The option of `HostFile`."""
+
+    hostfile: Annotated[
+        Path | None,
+        Option(help="Run on the hosts of this file: 'host slots=N' or 'host devices=a,b' a line."),
+    ] = None
 
 
 @dataclass
@@ -43,6 +66,7 @@ class HostFile(HostSource):
     """A host file, read again whenever it has changed."""
 
     name: ClassVar[str] = "host file"
+    options: ClassVar[type] = HostFileOptions
     path: Path
     _read: tuple[object, tuple[HostSlots, ...]] | None = field(default=None, repr=False)
 
@@ -51,9 +75,10 @@ class HostFile(HostSource):
 
     @classmethod
     def detect(cls, options: HostOptions) -> Self | None:  # noqa: D102
-        if options.hostfile is None:
+        path = options.of(HostFileOptions).hostfile
+        if path is None:
             return None
-        source = cls(options.hostfile)
+        source = cls(path)
         source.hosts()
         return source
 

@@ -6,36 +6,32 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeVar
 
 from edt_launch.cluster.allocation import DEVICE, HOST, HostSlots
+from edt_launch.core import command_line
+from edt_launch.core.command_line import NoOptions
 from edt_launch.core.errors import SHOWN
 
 LOCAL = "localhost"
 
 log = logging.getLogger(__name__)
 
+_T = TypeVar("_T")
+
 _NO_DEVICE = "cpu"
 
 
 @dataclass(frozen=True)
 class HostOptions:
-    """What sources are detected from.
-
-    Attributes:
-        hosts: value of `-H`.
-        slots: slots of this machine, without GPUs.
-        script: a host-discovery script.
-        slots_per_host: of hosts for which the script prints no number.
-    """
+    """What sources are detected from: the environment, and the options that they have declared."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
-    hosts: str | None = None
-    hostfile: Path | None = None
-    slots: int | None = None
-    script: Path | None = None
-    slots_per_host: int | None = None
+    groups: tuple[object, ...] = ()
+
+    def of(self, group: type[_T]) -> _T:
+        """The options of a source."""
+        return command_line.of(self.groups, group)
 
 
 class HostSource(ABC):
@@ -46,11 +42,16 @@ class HostSource(ABC):
 
     Attributes:
         name: of its kind, as `edt hosts --json` has it.
+        options: a dataclass of those that it has, declared as in `core.run_options`. They are options of
+            `edt-launch` and `edt serve`, and settings of the service. It is asked for with the first one.
+        transport: how jobs of the service reach its hosts that are not this machine; empty for ssh.
         may_change: whether a running job of `edt-launch` follows what it says. `edt serve` always does.
         oversubscribes: whether a job of `edt-launch` may have more workers on the one host than it has slots.
     """
 
     name: ClassVar[str]
+    options: ClassVar[type] = NoOptions
+    transport: ClassVar[str] = ""
     may_change: ClassVar[bool] = False
     oversubscribes: ClassVar[bool] = False
 

@@ -4,7 +4,9 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
+
+from typer import Option
 
 from edt_launch.cluster.allocation import Allocation, HostSlots, render
 from edt_launch.cluster.hosts import LOCAL, HostOptions, HostSource, without_devices
@@ -12,10 +14,20 @@ from edt_launch.core.atomic import write_atomically
 
 
 @dataclass(frozen=True)
+class SlotsOptions:
+    """The option of `Slots`."""
+
+    slots: Annotated[
+        int | None, Option(min=1, max=2**16, help="Slots of this machine, whose workers see no GPU.")
+    ] = None
+
+
+@dataclass(frozen=True)
 class Slots(HostSource):
     """So many slots on this machine as the options say."""
 
     name: ClassVar[str] = "slots"
+    options: ClassVar[type] = SlotsOptions
     count: int
 
     def __str__(self) -> str:
@@ -23,7 +35,8 @@ class Slots(HostSource):
 
     @classmethod
     def detect(cls, options: HostOptions) -> Self | None:  # noqa: D102
-        return None if options.slots is None else cls(options.slots)
+        count = options.of(SlotsOptions).slots
+        return None if count is None else cls(count)
 
     def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
         return (without_devices(LOCAL, self.count),)

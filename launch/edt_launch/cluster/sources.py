@@ -6,6 +6,7 @@ from edt_launch.cluster.hosts import HostOptions, HostSource
 from edt_launch.cluster.local import Cores, Slots
 from edt_launch.cluster.nvidia import Nvidia
 from edt_launch.cluster.slurm import Slurm
+from edt_launch.core.command_line import NoOptions
 
 THIS_MACHINE: tuple[type[HostSource], ...] = (Nvidia, Cores)
 
@@ -21,3 +22,13 @@ def choose(options: HostOptions, kinds: tuple[type[HostSource], ...] | None = No
     """
     found = (kind.detect(options) for kind in kinds or SOURCES)
     return next(source for source in found if source is not None)
+
+
+def groups() -> tuple[type, ...]:
+    """The options that sources have declared, a dataclass for each that has some."""
+    return tuple(dict.fromkeys(kind.options for kind in SOURCES if kind.options is not NoOptions))
+
+
+def transport_of(name: str) -> str:
+    """How the hosts of a source of this name are reached that are not this machine; empty for ssh."""
+    return next((kind.transport for kind in SOURCES if kind.name == name), "")

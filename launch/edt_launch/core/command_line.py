@@ -5,12 +5,19 @@ variable by which workers find its value.
 """
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import Field, dataclass, fields
 from enum import Enum
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from typer.models import OptionInfo
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """What has no options of its own."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,7 @@ class Option:
 
     field: Field[Any]
     annotation: Any
+    info: OptionInfo
     names: tuple[str, ...]
     help: str
     variable: str | None
@@ -63,22 +71,41 @@ class Option:
 
 
 def options(group: type) -> Iterator[Option]:
-    """The options that the fields of a dataclass declare."""
+    """The options that the fields of a dataclass declare; other fields are none."""
     hints = get_type_hints(group, include_extras=True)
     for field in fields(group):
         _, *extras = get_args(hints[field.name])
-        info = next(extra for extra in extras if isinstance(extra, OptionInfo))
+        info = next((extra for extra in extras if isinstance(extra, OptionInfo)), None)
+        if info is None:
+            continue
         declared = (word for word in (info.default, *(info.param_decls or ())) if isinstance(word, str))
         names = tuple(declared) or (f"--{field.name.replace('_', '-')}",)
         variable = next((extra.name for extra in extras if isinstance(extra, Variable)), None)
-        yield Option(field, hints[field.name], names, info.help or "", variable)
+        yield Option(field, hints[field.name], info, names, info.help or "", variable)
 
 
 def words(group: Any) -> list[str]:
-    """The words of a command line that give the options of this dataclass."""
-    return [
+    """The words of a command line that give the options of this dataclass, and of its `groups`."""
+    own = [
         word for option in options(type(group)) for word in option.words(getattr(group, option.field.name))
     ]
+    return [*own, *(word for each in getattr(group, "groups", ()) for word in words(each))]
+
+
+def filled(group: type[_T], values: Mapping[str, Any]) -> _T:
+    """A dataclass of options with those of these values that it declares."""
+    return group(**{option.field.name: values[option.field.name] for option in options(group)})
+
+
+def of(given: Iterable[object], group: type[_T]) -> _T:
+    """The one of these dataclasses that is a `group`; one with its defaults if there is none."""
+    return next((each for each in given if isinstance(each, group)), None) or group()
+
+
+def named(group: Any) -> list[str]:
+    """The options that are not what they are by default, by the first of their names."""
+    given = (option for option in options(type(group)) if option.words(getattr(group, option.field.name)))
+    return [option.names[0] for option in given]
 
 
 def variables(group: Any) -> dict[str, str]:
@@ -98,8 +125,8 @@ def taking(*groups: type) -> Callable[[Callable[..., None]], Callable[..., None]
         own = [parameter for parameter in parameters if get_origin(parameter.annotation) is Annotated]
 
         def command(**given: Any) -> None:
-            filled = [group(**{field.name: given[field.name] for field in fields(group)}) for group in groups]
-            function(*(given[parameter.name] for parameter in own), *filled)
+            read: list[object] = [filled(group, given) for group in groups]
+            function(*(given[parameter.name] for parameter in own), *read)
 
         declared = [option.parameter for group in groups for option in options(group)]
         command.__doc__ = function.__doc__

@@ -1,13 +1,19 @@
-"""The options of `edt-launch` that every kind of program has."""
+"""The options of `edt-launch` that every kind of program has.
+
+Sources of hosts and transports declare theirs themselves; they are in `groups`.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from typer import Option
 
+from edt_launch.core import command_line
 from edt_launch.core.command_line import Variable
+
+_T = TypeVar("_T")
 
 
 class ViewKind(StrEnum):
@@ -27,21 +33,18 @@ class RunOptions:
         int | None,
         Option(min=1, help="Workers it may have at most; else one a slot, or one a GPU or core here."),
     ] = None
-    hosts: Annotated[
-        str | None, Option("-H", "--hosts", metavar="HOST:SLOTS,...", help="Run on these hosts.")
-    ] = None
-    hostfile: Annotated[
-        Path | None,
-        Option(help="Run on the hosts of this file: 'host slots=N' or 'host devices=a,b' a line."),
-    ] = None
     allocation: Annotated[
         Path | None, Option(help="Follow this allocation file, now and whenever it changes.")
     ] = None
-    host_discovery_script: Annotated[
-        Path | None, Option(help="Run this script now and then: it prints 'host:slots' or 'host' a line.")
-    ] = None
-    slots_per_host: Annotated[
-        int | None, Option(min=1, help="Of hosts for which the script prints no number of slots.")
+    under_mpi: Annotated[
+        bool,
+        Option(
+            "--under-mpi",
+            help="Be a rank of mpirun or srun, one a host: rank 0 runs the job on all hosts.",
+        ),
+    ] = False
+    transport: Annotated[
+        str | None, Option(help="How other hosts are reached that name no transport, else ssh.")
     ] = None
     output_dir: Annotated[
         Path | None, Option(help="Logs, events, checkpoints: a new folder in runs, or one to go on in.")
@@ -49,8 +52,6 @@ class RunOptions:
     network_interface: Annotated[
         str | None, Option(help="Over which the workers talk, if the right one is not found.")
     ] = None
-    ssh_port: Annotated[int | None, Option(min=1, max=65535, help="For ssh to the hosts.")] = None
-    ssh_identity_file: Annotated[Path | None, Option(help="Private key for ssh to the hosts.")] = None
     start_timeout: Annotated[
         float, Option(min=0, max=1e9, help="Seconds to wait for the slots that the job needs.")
     ] = 600.0
@@ -101,3 +102,9 @@ class RunOptions:
     ] = None
     view: Annotated[ViewKind, Option(help="Live on a terminal, or plain lines.")] = ViewKind.AUTO
     verbose: Annotated[bool, Option("--verbose", help="Show what edt-launch itself decides, too.")] = False
+    groups: tuple[object, ...] = ()
+    """The options that sources of hosts and transports have declared."""
+
+    def of(self, group: type[_T]) -> _T:
+        """The options of a source of hosts, or of a transport."""
+        return command_line.of(self.groups, group)

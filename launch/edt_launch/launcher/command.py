@@ -1,16 +1,20 @@
 """The command `edt-launch`: an elastic job on this machine, over ssh, or where an allocation file says."""
 
+import contextlib
 import os
 import sys
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from edt_launch.cluster.hosts import HostOptions
+from edt_launch.cluster import ranks
+from edt_launch.cluster.hosts import HostOptions, HostSource
+from edt_launch.cluster.ranks import RankHosts
 from edt_launch.core import current_directory, environments
 from edt_launch.core.command_line import taking
 from edt_launch.core.errors import EdtLaunchError, ExitCode, UsageError
@@ -21,13 +25,17 @@ from edt_launch.launcher import job
 from edt_launch.launcher.plan import Outcome, Plan, allocation_of, announcement, limits_of, source_of
 from edt_launch.launcher.program import Program
 from edt_launch.launcher.programs import kinds
+from edt_launch.launcher.transports.choice import option_groups
+from edt_launch.launcher.transports.transport import Transport
 from edt_launch.launcher.view.view import make_view
+
+GROUPS = option_groups()
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 @app.command(context_settings={"allow_interspersed_args": False})
-@taking(RunOptions, *(kind.options for kind in kinds.kinds()))
+@taking(RunOptions, *GROUPS, *(kind.options for kind in kinds.kinds()))
 def launch(
     program: Annotated[
         list[str], typer.Argument(metavar="SCRIPT.PY [ARGS]", help="A Python script or a command.")
@@ -41,7 +49,9 @@ def launch(
     3 it could not start, 4 a mistake in edt-launch itself, 5 paused by SIGUSR1, 129, 130, 143 ended by
     SIGHUP, Ctrl-C, SIGTERM.
     """
-    _run(lambda: (kinds.read(program, options, own), program, options))
+    groups, its_own = own[: len(GROUPS)], own[len(GROUPS) :]
+    whole = replace(options, groups=groups)
+    _run(lambda: (kinds.read(program, whole, its_own), program, whole))
 
 
 def launch_as(name: str, words: list[str]) -> None:
@@ -65,34 +75,68 @@ def _run(read: Callable[[], tuple[Program, list[str], RunOptions]]) -> None:
     try:
         chosen, program, options = read()
         options = chosen.options(options)
-        where = HostOptions(
-            os.environ,
-            options.hosts,
-            options.hostfile,
-            script=options.host_discovery_script,
-            slots_per_host=options.slots_per_host,
-        )
-        source = source_of(where, options.allocation)
-        limits = limits_of(options.min_np, options.max_np, source, options.allocation, where)
-        limits = chosen.bounds(limits)
-        folder = chosen.output_dir or options.output_dir or _new_folder(program)
-        plan = Plan(
-            limits=limits,
-            paths=RunDir(Path(os.path.abspath(folder))),
-            allocation=allocation_of(source, limits, chosen.slots_here(limits)),
-            follow=options.allocation.absolute() if options.allocation else None,
-            source=source if source is not None and source.may_change else None,
-            options=options,
-        )
-        if text := announcement(source, where):
-            typer.echo(text, err=True)
-        with job.received_signals() as signals:
-            outcome = job.run(chosen, plan, make_view(options.view, sys.stdout, sys.stderr), signals)
+        with contextlib.ExitStack() as stack:
+            signals = stack.enter_context(job.received_signals())
+            if options.under_mpi:
+                outcome = _run_rank(chosen, program, options, signals, stack)
+            else:
+                where = HostOptions(os.environ, options.groups)
+                source = source_of(where, options.allocation)
+                said = announcement(source, where)
+                outcome = _run_job(chosen, program, options, source, signals, said)
     except EdtLaunchError as error:
         outcome = Outcome(error.exit_code, f"edt-launch: {error}")
     if outcome.message:
         typer.echo(outcome.message, err=True)
     raise typer.Exit(outcome.exit_code)
+
+
+def _run_job(
+    chosen: Program,
+    program: list[str],
+    options: RunOptions,
+    source: HostSource | None,
+    signals: list[int],
+    said: str,
+    transports: tuple[Transport, ...] = (),
+) -> Outcome:
+    limits = limits_of(
+        options.min_np, options.max_np, source, options.allocation, HostOptions(os.environ, options.groups)
+    )
+    limits = chosen.bounds(limits)
+    folder = chosen.output_dir or options.output_dir or _new_folder(program)
+    plan = Plan(
+        limits=limits,
+        paths=RunDir(Path(os.path.abspath(folder))),
+        allocation=allocation_of(source, limits, chosen.slots_here(limits)),
+        follow=options.allocation.absolute() if options.allocation else None,
+        source=source if source is not None and source.may_change else None,
+        options=options,
+        transports=transports,
+    )
+    if said:
+        typer.echo(said, err=True)
+    return job.run(chosen, plan, make_view(options.view, sys.stdout, sys.stderr), signals)
+
+
+def _run_rank(
+    chosen: Program, program: list[str], options: RunOptions, signals: list[int], stack: contextlib.ExitStack
+) -> Outcome:
+    """Be one of the ranks that mpirun or srun has started."""
+    from edt_launch.launcher import under_mpi
+
+    rank, environment = ranks.rank_of(os.environ), ranks.without_starter(os.environ)
+    os.environ.clear()
+    os.environ.update(environment)
+    own = under_mpi.own_slots(rank, environment, options)
+    if rank.number:
+        under_mpi.serve(rank, options, own, environment, signals)
+        return Outcome(ExitCode.SUCCESS)
+    transport, hosts = stack.enter_context(under_mpi.gathered(rank, options, own, signals))
+    options = replace(options, transport=transport.name)
+    source = RankHosts(hosts) if options.allocation is None else None
+    said = f"edt-launch: uses the hosts of {len(hosts)} ranks: {', '.join(host.host for host in hosts)}"
+    return _run_job(chosen, program, options, source, signals, said, (transport,))
 
 
 def main() -> None:

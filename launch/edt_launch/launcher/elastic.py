@@ -12,7 +12,7 @@ from pathlib import Path
 from edt_launch.agent.processes import number
 from edt_launch.agent.protocol import Setup
 from edt_launch.cluster.allocation import Allocation
-from edt_launch.cluster.network import HostChecker
+from edt_launch.cluster.network import HostChecker, resolve
 from edt_launch.core import events
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import ExitCode, StartTimeoutError
@@ -63,7 +63,12 @@ class Supervision:
 @contextlib.contextmanager
 def supervised(job: Job) -> Iterator[Supervision]:
     """Look after a job; in the end its view shows the last of it, and its logs are complete."""
-    hosts = HostChecker(interface=job.plan.options.network_interface)
+
+    def address(host: str) -> str | None:
+        known = (transport.address(host) for transport in job.plan.transports)
+        return next(filter(None, known), None) or resolve(host)
+
+    hosts = HostChecker(address, interface=job.plan.options.network_interface)
     with (
         contextlib.closing(JobMonitor(job.plan, job.view, job.log)) as monitor,
         contextlib.closing(

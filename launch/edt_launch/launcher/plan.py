@@ -6,7 +6,9 @@ from pathlib import Path
 from edt_launch.cluster.allocation import Allocation, HostSlots, parse, read
 from edt_launch.cluster.follower import Limits
 from edt_launch.cluster.hosts import HostOptions, HostSource, cap, spread, unbound
-from edt_launch.cluster.sources import THIS_MACHINE, choose
+from edt_launch.cluster.local import Slots
+from edt_launch.cluster.sources import THIS_MACHINE, choose, groups
+from edt_launch.core.command_line import named
 from edt_launch.core.errors import AllocationError, ExitCode, UsageError
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
@@ -56,24 +58,23 @@ def source_of(options: HostOptions, allocation: Path | None) -> HostSource | Non
     Raises:
         UsageError: options exclude one another, or what they name cannot be used.
     """
-    given = {
-        "-H": options.hosts,
-        "--hostfile": options.hostfile,
-        "--allocation": allocation,
-        "--host-discovery-script": options.script,
-    }
-    named = [option for option, value in given.items() if value is not None]
+    named = named_sources(options)
+    if allocation is not None:
+        named.append("--allocation")
     if len(named) > 1:
         raise UsageError(f"{' and '.join(named)} exclude one another: give one of them")
-    if options.slots_per_host is not None and options.script is None:
-        raise UsageError("--slots-per-host is for --host-discovery-script: give that, too")
     return None if allocation is not None else choose(options)
+
+
+def named_sources(options: HostOptions) -> list[str]:
+    """The options that ask for a source of hosts."""
+    given = (named(options.of(group)) for group in groups())
+    return [names[0] for names in given if names]
 
 
 def announcement(source: HostSource | None, options: HostOptions) -> str:
     """What to tell a user who has named no hosts, and gets others than this machine; else empty."""
-    is_named = any((options.hosts, options.hostfile, options.script))
-    if source is None or source.oversubscribes or is_named:
+    if source is None or source.oversubscribes or named_sources(options):
         return ""
     hosts = source.hosts()
     slots = sum(host.slots for host in hosts)
@@ -117,7 +118,9 @@ def allocation_of(source: HostSource | None, limits: Limits, slots_here: int) ->
     """
     if source is None or source.may_change:
         return None
-    hosts: tuple[HostSlots, ...] = tuple(map(unbound, source.hosts()))
+    hosts: tuple[HostSlots, ...] = source.hosts()
+    if not isinstance(source, Slots):  # whose workers are to see no GPU
+        hosts = tuple(map(unbound, hosts))
     if source.oversubscribes:
         hosts = (spread(hosts[0], slots_here),)
     allocation = Allocation(1, cap(hosts, limits.max_np))

@@ -192,11 +192,6 @@ class Kind(ABC):
             ValueError: it cannot.
         """
 
-    def command_line(
-        self, options: RunOptions, framework: str | None, command: Sequence[str], data_dir: str | None
-    ) -> list[str]:
-        """The arguments of the `edt-launch` that runs a job of the service.
-
-        The job may name no framework, and no folder of its data.
-        """
+    def command_line(self, options: RunOptions, framework: str | None, command: Sequence[str]) -> list[str]:
+        """The arguments of the `edt-launch` that runs a job of the service, which may name no framework."""
         return [*words(options), "--", *command]

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from edt_launch.cluster.allocation import HostSlots
-from edt_launch.cluster.discovery_script import Script
-from edt_launch.cluster.host_file import HostFile
+from edt_launch.cluster.discovery_script import Script, ScriptOptions
+from edt_launch.cluster.host_file import HostFile, HostFileOptions
 from edt_launch.cluster.hosts import HostOptions, HostSource, cap, usable
 from edt_launch.cluster.slurm import Slurm
 
@@ -15,13 +15,13 @@ ODD = ("n%de", "-oProxyCommand=x", "n;de")
 
 def host_file(folder: Path) -> HostSource | None:
     (folder / "hosts").write_text("".join(f"{name} slots=1\n" for name in ("good", *ODD)))
-    return HostFile.detect(HostOptions(hostfile=folder / "hosts"))
+    return HostFile.detect(HostOptions(groups=(HostFileOptions(folder / "hosts"),)))
 
 
 def script(folder: Path) -> HostSource | None:
     (folder / "s").write_text("#!/bin/sh\n" + "".join(f"echo '{name}:1'\n" for name in ("good", *ODD)))
     (folder / "s").chmod(0o755)
-    return Script.detect(HostOptions(script=folder / "s"))
+    return Script.detect(HostOptions(groups=(ScriptOptions(folder / "s"),)))
 
 
 def slurm(folder: Path) -> HostSource | None:

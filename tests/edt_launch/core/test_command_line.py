@@ -1,6 +1,6 @@
 """Options declared once: read from a command line, written to one, handed on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -68,7 +68,7 @@ RUN_OPTIONS = st.builds(
     RunOptions,
     min_np=st.integers(1, 2**20),
     max_np=st.none() | st.integers(1, 2**20),
-    hosts=st.none() | st.text("abc:,19", min_size=1),
+    network_interface=st.none() | st.text("abc:,19", min_size=1),
     allocation=st.none() | st.just(Path("/it's a/file")),
     start_timeout=st.floats(0, 1e9),
     warm_start=st.booleans(),
@@ -83,3 +83,6 @@ RUN_OPTIONS = st.builds(
 @given(RUN_OPTIONS)
 def test_what_is_written_is_read_as_the_same(run_options: RunOptions) -> None:
     assert parsed((RunOptions,), *words(run_options)) == ["x", run_options]
+    whole = replace(run_options, groups=(Color(True), Speed(False)))
+    assert parsed((RunOptions, Color, Speed), *words(whole)) == ["x", run_options, Color(True), Speed(False)]
+    assert (whole.of(Speed), run_options.of(Speed)) == (Speed(False), Speed())

@@ -5,6 +5,7 @@ from pathlib import Path
 from edt_launch.core.command_line import Option, options
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.programs.kinds import kinds
+from edt_launch.launcher.transports.choice import option_groups
 
 PAGE = Path(__file__).parents[3] / "docs" / "launching.md"
 
@@ -24,7 +25,7 @@ def default(option: Option) -> str:
 
 
 def table() -> str:
-    groups = (RunOptions, *(kind.options for kind in kinds()))
+    groups = (RunOptions, *option_groups(), *(kind.options for kind in kinds()))
     rows = [row(option) for group in groups for option in options(group)]
     return "\n".join(["| option | default | |", "|---|---|---|", *rows, ""])
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from typer import Option
 
+from edt_launch.cluster.discovery_script import ScriptOptions
 from edt_launch.core.command_line import words
 from edt_launch.core.errors import UsageError
 from edt_launch.core.run_options import RunOptions
@@ -59,7 +60,7 @@ class HorovodrunKind(Kind):
         """The program; options that Horovod's driver does not know are refused."""
         if not own.horovodrun:
             return None
-        if options.host_discovery_script is not None:
+        if options.of(ScriptOptions).host_discovery_script is not None:
             raise UsageError(f"{STATIC_HOSTS}, or give --host-discovery-script to horovodrun itself")
         unknown = {name: getattr(options, name) for name in UNKNOWN}
         if given := [word for word in words(RunOptions(**unknown)) if word.startswith("--")]:
@@ -68,9 +69,7 @@ class HorovodrunKind(Kind):
             )
         return UnderHorovodrun.of(program)
 
-    def command_line(
-        self, options: RunOptions, framework: str | None, command: Sequence[str], data_dir: str | None
-    ) -> list[str]:
+    def command_line(self, options: RunOptions, framework: str | None, command: Sequence[str]) -> list[str]:
         """As any other's; a job is not started again by itself."""
         return [*words(replace(options, max_restarts=None)), *words(Options(True)), "--", *command]
 

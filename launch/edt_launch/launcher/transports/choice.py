@@ -3,7 +3,9 @@
 import threading
 from collections.abc import Callable, Iterable, Mapping
 
+from edt_launch.cluster import sources
 from edt_launch.cluster.allocation import HostSlots
+from edt_launch.core.command_line import NoOptions
 from edt_launch.core.errors import UsageError
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.transports.child import Child
@@ -11,9 +13,15 @@ from edt_launch.launcher.transports.ssh import Ssh
 from edt_launch.launcher.transports.transport import Transport
 
 TRANSPORTS: tuple[type[Transport], ...] = (Ssh,)
-"""Those of other hosts. A host that names none has the first one that detects itself and need not be named; ssh
-always does.
+"""Those of other hosts. A host that names none has the first one that detects itself and need not be named;
+ssh always does.
 """
+
+
+def option_groups() -> tuple[type, ...]:
+    """The options that sources of hosts and transports have declared, a dataclass for each that has some."""
+    declared = (kind.options for kind in TRANSPORTS if kind.options is not NoOptions)
+    return tuple(dict.fromkeys((*sources.groups(), *declared)))
 
 
 class Transports:
@@ -43,10 +51,10 @@ class Transports:
     def problem(self, host: HostSlots) -> str | None:
         """What is wrong with the transport that a host names; None if it can be used."""
         try:
-            self._get(host.transport or Child.name)
+            problem = self._for(host.host, host.transport).problem(host.host)
         except UsageError as error:
-            return f"host {host.host!r}: {error}"
-        return None
+            problem = str(error)
+        return f"host {host.host!r}: {problem}" if problem is not None else None
 
     def follow(self, hosts: Iterable[HostSlots]) -> None:
         """Have these hosts by the transports that they name.
@@ -61,11 +69,12 @@ class Transports:
 
     def of(self, host: str) -> Transport:
         """The transport of a host."""
-        if name := self._named.get(host):
-            return self._get(name)
-        if not self._is_remote(host):
+        return self._for(host, self._named.get(host, ""))
+
+    def _for(self, host: str, name: str) -> Transport:
+        if not name and not self._is_remote(host):
             return self._get(Child.name)
-        return self._get("")
+        return self._get(name or self._options.transport or "")
 
     def is_remote(self, host: str) -> bool:
         """Whether a host is another machine, or an agent's that was not started here."""

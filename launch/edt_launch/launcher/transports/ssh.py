@@ -5,7 +5,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
+
+from typer import Option
 
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.transports.command import AGENT, CommandTransport
@@ -36,17 +38,33 @@ _HINTS = {
 
 
 @dataclass(frozen=True)
+class SshOptions:
+    """The options of `Ssh`."""
+
+    ssh_port: Annotated[int | None, Option(min=1, max=65535, help="For ssh to the hosts.")] = None
+    ssh_identity_file: Annotated[Path | None, Option(help="Private key for ssh to the hosts.")] = None
+
+
+@dataclass(frozen=True)
 class Ssh(CommandTransport):
     """Agents are started over ssh; None leaves it to ssh's own configuration."""
 
     name: ClassVar[str] = "ssh"
+    options: ClassVar[type] = SshOptions
     port: int | None = None
     identity_file: Path | None = None
 
     @classmethod
     def detect(cls, options: RunOptions, environment: Mapping[str, str]) -> Self:
         """Always there."""
-        return cls(options.ssh_port, options.ssh_identity_file)
+        given = options.of(SshOptions)
+        return cls(given.ssh_port, given.ssh_identity_file)
+
+    @property
+    def arguments(self) -> list[str]:
+        """Those of every ssh that the options ask for."""
+        port = ["-p", str(self.port)] if self.port is not None else []
+        return port + (["-i", str(self.identity_file)] if self.identity_file is not None else [])
 
     def command(self, host: str, agent: Sequence[str] = AGENT) -> list[str]:
         """The command that runs an agent on a host, and is connected to its standard streams.
@@ -61,10 +79,7 @@ class Ssh(CommandTransport):
             "ServerAliveCountMax": str(ALIVE_COUNT),
         }
         words = ["ssh", *(word for name, value in options.items() for word in ("-o", f"{name}={value}"))]
-        if self.port is not None:
-            words += ["-p", str(self.port)]
-        if self.identity_file is not None:
-            words += ["-i", str(self.identity_file)]
+        words += self.arguments
         here = f"[ -x {shlex.quote(agent[0])} ] && exec {shlex.join(agent)}; exec edt agent"
         return [*words, host, f"exec sh -c {shlex.quote(here)}"]
 

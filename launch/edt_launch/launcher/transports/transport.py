@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
 
+from edt_launch.core.command_line import NoOptions
 from edt_launch.core.run_options import RunOptions
 
 
@@ -81,11 +82,14 @@ class Transport(ABC):
 
     Attributes:
         name: by which hosts name it, and what messages call it.
+        options: a dataclass of those that it has, declared as in `core.run_options`; jobs of the service have
+            them from its settings.
         by_name_only: whether hosts have to name it; else it is for those that name none, too.
         is_remote: whether its hosts may be out of reach while this machine is not: their agents have a lease.
     """
 
     name: ClassVar[str]
+    options: ClassVar[type] = NoOptions
     by_name_only: ClassVar[bool] = False
     is_remote: ClassVar[bool] = True
 
@@ -105,6 +109,14 @@ class Transport(ABC):
         Raises:
             StartError: it cannot be started.
         """
+
+    def problem(self, host: str) -> str | None:
+        """Why a host cannot be reached by this transport, in words; None if it may be."""
+        return None
+
+    def address(self, host: str) -> str | None:
+        """The IPv4 address of a host, if it is known from its connection."""
+        return None
 
     def explain(self, host: str, last_lines: Sequence[str]) -> str | None:
         """What to do about a connection that has failed; None if its last lines say it themselves."""

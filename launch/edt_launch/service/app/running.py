@@ -28,7 +28,9 @@ from edt_launch.cluster.network import public_name
 from edt_launch.cluster.sources import choose
 from edt_launch.core import plain_files
 from edt_launch.core.atomic import write_atomically
+from edt_launch.core.run_options import RunOptions
 from edt_launch.core.user_name import user_name
+from edt_launch.launcher.transports.ssh import Ssh
 from edt_launch.service.app import notices, retention
 from edt_launch.service.app.application import create_app
 from edt_launch.service.app.context import Context
@@ -42,6 +44,7 @@ from edt_launch.service.app.opening import StartError, alone, check_job_users, e
 from edt_launch.service.app.settings import Settings
 from edt_launch.service.bus import Bus
 from edt_launch.service.cluster.inventory import INTERVAL, Inventory
+from edt_launch.service.cluster.losses import Losses, SshCheck
 from edt_launch.service.cluster.machines import Machines
 from edt_launch.service.db.engine import AWAY, Database
 from edt_launch.service.db.sole_user import InUseError, SoleUser
@@ -97,7 +100,7 @@ def run(settings: Settings) -> None:
             sole, store = _store(settings, stack)
             ensure_administrator(store, home, time.time())
             machines = Machines()
-            inventory = _inventory(settings, store, bus, machines)
+            inventory = stack.enter_context(contextlib.closing(_inventory(settings, store, bus, machines)))
             tls = _tls(settings)
             listening = stack.enter_context(listening_socket(settings))
             url, own_url = urls(settings, listening.getsockname()[1])
@@ -113,6 +116,9 @@ def run(settings: Settings) -> None:
             stack.callback(setattr, tempfile, "tempdir", None)
             _greet(url, store, home.token)
 
+        def wanted(demand: int) -> None:
+            inventory.demand = demand
+
         def look() -> None:
             inventory.refresh()
             sole.hold()
@@ -122,7 +128,7 @@ def run(settings: Settings) -> None:
         }
         parts = {
             "edt-searches": searches.Controller(context, trials).run,
-            "edt-loop": lambda: loop.run(settings, store, bus, context.stop),
+            "edt-loop": lambda: loop.run(settings, store, bus, context.stop, told=wanted),
             "edt-inventory": lambda: repeat(look, INTERVAL, context.stop),
             "edt-retention": lambda: repeat(
                 lambda: retention.prune(context), retention.INTERVAL, context.stop
@@ -156,10 +162,15 @@ def _store(settings: Settings, stack: contextlib.ExitStack) -> tuple[SoleUser, S
     return sole, store
 
 
+def _losses(settings: Settings) -> Losses:
+    ssh = Ssh.detect(RunOptions(groups=settings.groups), os.environ)
+    return Losses(partial(SshCheck, arguments=ssh.arguments))
+
+
 def _inventory(settings: Settings, store: Store, bus: Bus, machines: Machines) -> Inventory:
-    source = choose(HostOptions(os.environ, hostfile=settings.hostfile, slots=settings.slots))
+    source = choose(HostOptions(os.environ, settings.groups))
     log.info("devices", source=source.name)
-    inventory = Inventory(source, store, bus, time.time, machines)
+    inventory = Inventory(source, store, bus, time.time, machines, _losses(settings))
     inventory.refresh()
     return inventory
 

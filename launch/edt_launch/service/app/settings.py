@@ -8,9 +8,9 @@ import shlex
 import tomllib
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError, create_model
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -22,7 +22,9 @@ from typing_extensions import override
 
 from edt_launch.allocator.model import Options
 from edt_launch.core.accounts import Accounts
+from edt_launch.core.command_line import Option, filled, options
 from edt_launch.core.text_files import decoded
+from edt_launch.launcher.transports.choice import option_groups
 from edt_launch.service.app.home import Home, NoHomeDirectoryError, absolute
 from edt_launch.service.db.engine import parse_url, sqlite_url
 from edt_launch.service.expectations import expected
@@ -60,7 +62,30 @@ class _SettingsFile(TomlConfigSettingsSource):
         return tomllib.loads(decoded(file_path.read_bytes()))
 
 
-class Settings(BaseSettings):
+def _declared(option: Option) -> tuple[Any, Any]:
+    """An option of a source of hosts, or of a transport, as a setting: its type, and the rest."""
+    kind = get_args(option.annotation)[0]
+    if kind == Path | None:
+        kind = FilePath | None
+    bounds = {name: getattr(option.info, text) for name, text in (("ge", "min"), ("le", "max"))}
+    limits = {name: bound for name, bound in bounds.items() if bound is not None}
+    return kind, Field(default=option.field.default, description=option.help, **limits)
+
+
+GROUPS = option_groups()
+"""What sources of hosts and transports have declared: options of `edt-launch`, and settings here."""
+
+if TYPE_CHECKING:
+    _Declared = BaseSettings
+else:
+    _Declared = create_model(
+        "_Declared",
+        __base__=BaseSettings,
+        **{option.field.name: _declared(option) for group in GROUPS for option in options(group)},
+    )
+
+
+class Settings(_Declared):
     """Everything that can be set. Sizes are bytes, times seconds."""
 
     model_config = SettingsConfigDict(
@@ -94,13 +119,6 @@ class Settings(BaseSettings):
         str, Field(max_length=1000, description="A line for everybody, at the top of each page.")
     ] = ""
     public_metrics: Annotated[bool, Field(description="Let /metrics be read without a token.")] = False
-
-    slots: Annotated[
-        int | None, Field(ge=1, le=2**16, description="Workers that this machine runs, without GPUs.")
-    ] = None
-    hostfile: Annotated[
-        FilePath | None, Field(description="File of hosts: 'node1 slots=4' or 'node1 devices=0,1' a line.")
-    ] = None
 
     horovodrun: Annotated[
         bool, Field(description="Run jobs through Horovod's own driver, all but those for WMLA.")
@@ -183,6 +201,12 @@ class Settings(BaseSettings):
         home = {**env_settings(), **init_settings()}.get("home") or "~/.edt"
         file = Home(absolute(home)).settings
         return init_settings, env_settings, _SettingsFile(settings_cls, file)
+
+    @property
+    def groups(self) -> tuple[object, ...]:
+        """The options of sources of hosts and of transports."""
+        read: list[object] = [filled(group, vars(self)) for group in GROUPS]
+        return tuple(read)
 
     @property
     def paths(self) -> Home:

@@ -8,6 +8,7 @@ import structlog
 
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.hosts import HostSource, usable
+from edt_launch.cluster.usage import Usage, Used
 from edt_launch.core.errors import SourceError
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.cluster.losses import Losses
@@ -16,6 +17,9 @@ from edt_launch.service.cluster.records import HostRecord
 from edt_launch.service.db.store import Store
 
 log = structlog.get_logger()
+
+BY_SSH = ("", "ssh")
+"""Transports of hosts that are looked at over ssh."""
 
 INTERVAL = 1.0
 """Seconds between two looks at the source."""
@@ -46,7 +50,10 @@ def changes(
 
 
 class Inventory:
-    """Looks at a source of hosts, each time that `refresh` is called; `clock` gives unix time."""
+    """Looks at a source of hosts, each time that `refresh` is called; `clock` gives unix time.
+
+    It tells the source which devices jobs have, and how many more they could use.
+    """
 
     def __init__(
         self,
@@ -64,10 +71,35 @@ class Inventory:
         self._bus = bus
         self._clock = clock
         self._trouble = ""
+        self._usage = Usage(source)
+        self._used: tuple[int, Used] = -1, frozenset()
+        self.demand = 0
+        """Slots that jobs could use besides those that the source shows."""
+
+    def close(self) -> None:
+        """The source is not needed any more; jobs may go on on its hosts."""
+        self._source.close()
+
+    def _in_use(self) -> Used:
+        version = self._bus.version(Topic.JOBS)
+        if version != self._used[0]:
+            holders = self._store.jobs.holders()
+            self._used = (
+                version,
+                frozenset(
+                    (host, device)
+                    for holder in holders
+                    for host, devices in (*holder.held, *holder.leaving)
+                    for device in devices
+                ),
+            )
+        return self._used[1]
 
     def refresh(self) -> None:
         """Look once. What the source cannot tell stays as it was; that is logged once."""
+        in_use = self._in_use()
         try:
+            self._usage.tell(in_use, self.demand)
             listed = usable(self._source.hosts(), str(self._source))
         except Exception as error:
             if str(error) != self._trouble:
@@ -78,7 +110,9 @@ class Inventory:
         self._trouble = ""
         self._machines.heard = self._clock()
         lost = self._losses.look(
-            self._clock(), {host.host for host in listed}, self._store.jobs.unreachable()
+            self._clock(),
+            {host.host for host in listed if host.transport in BY_SSH},
+            self._store.jobs.unreachable(),
         )
         changed = changes(self._store.hosts.all(), listed, self._source.name, self._clock(), lost)
         if changed:

@@ -4,7 +4,7 @@ A job's word alone is not enough, as it may be wrong or lack a key. A lost host 
 """
 
 import subprocess
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -29,11 +29,11 @@ class Check(Protocol):
 
 
 class SshCheck:
-    """Connects to a host as launchers do."""
+    """Connects to a host as launchers do, by ssh with these arguments besides."""
 
-    def __init__(self, host: str) -> None:
+    def __init__(self, host: str, arguments: Sequence[str] = ()) -> None:
         options = ("BatchMode=yes", "StrictHostKeyChecking=accept-new", f"ConnectTimeout={CONNECT_TIMEOUT}")
-        words = ["ssh", *(word for option in options for word in ("-o", option)), host, "true"]
+        words = ["ssh", *(word for option in options for word in ("-o", option)), *arguments, host, "true"]
         self._process = subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,

@@ -9,6 +9,7 @@ from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.horovodrun.command import DISCOVER, command
 from edt_launch.launcher.plan import Plan
+from edt_launch.launcher.transports.ssh import SshOptions
 
 FILE = Path("/a folder/run/allocation")
 PROGRAM = ["python", "train.py"]
@@ -29,5 +30,5 @@ def test_workers_with_devices_are_shown_those_of_their_host():
 
 
 def test_how_to_reach_hosts_is_passed_on():
-    found = words(HostSlots("h1", 1), ssh_port=2222, ssh_identity_file=Path("/my keys/id"))
+    found = words(HostSlots("h1", 1), groups=(SshOptions(2222, Path("/my keys/id")),))
     assert found[-6:-2] == ["--ssh-port", "2222", "--ssh-identity-file", "'/my keys/id'"]

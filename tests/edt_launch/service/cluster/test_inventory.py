@@ -3,6 +3,7 @@ from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.cluster.inventory import Inventory, changes
 from edt_launch.service.cluster.records import HostRecord
 from edt_launch.service.db.store import Store
+from edt_launch.service.jobs.records import JobRecord
 from simulated_hosts import SimulatedHosts
 
 A, B = HostSlots("a", 2, ("0", "1")), HostSlots("b", 1)
@@ -45,3 +46,25 @@ def test_changes_are_written_down_and_told(store: Store) -> None:
     inventory.refresh()
     assert [host.state for host in store.hosts.all()] == ["down", "up"]
     assert bus.version(Topic.HOSTS) == 2
+
+
+def test_the_source_is_told_what_jobs_use_and_could_use(store: Store) -> None:
+    source, bus = SimulatedHosts(A, B), Bus()
+    inventory = Inventory(source, store, bus, lambda: 9.0)
+    job = JobRecord(
+        "jaaaaaaaa", "ann", ("x",), 1, 4, 0.0, held=(("a", ("0", "1")),), leaving=(("b", ("0",)),)
+    )
+    store.jobs.add(job)
+    bus.notify(Topic.JOBS)
+    inventory.demand = 2
+    inventory.refresh()
+    store.jobs.record({job.id: {"leaving": ()}})
+    inventory.refresh()
+    bus.notify(Topic.JOBS)
+    inventory.demand = 0
+    inventory.refresh()
+    inventory.close()
+    assert source.told == [
+        *(("reserve", "a", "0", "1"), ("reserve", "b", "0"), ("demand", 2)),
+        *(("release", "b", "0"), ("demand", 0), ("close",)),
+    ]

@@ -14,9 +14,10 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NoReturn
 
-from edt_launch.core.command_line import options
+from edt_launch.core.command_line import filled, options
 from edt_launch.core.errors import UsageError
 from edt_launch.core.run_options import RunOptions
+from edt_launch.launcher.transports.choice import option_groups
 
 PREFIX = "[${role_name}${local_rank}]:"
 """What stands before the lines of `--tee`."""
@@ -124,7 +125,9 @@ def parse(
     if given.print_completion is not None:
         _print_completion(parser, given.print_completion)
     own_options = {option.field.name: getattr(given, option.field.name) for option in own}
-    return RunOptions(**own_options, max_restarts=None), _arguments(given, environment, count_gpus or _gpus)
+    groups: tuple[object, ...] = tuple(filled(group, vars(given)) for group in option_groups())
+    run_options = RunOptions(**own_options, max_restarts=None, groups=groups)
+    return run_options, _arguments(given, environment, count_gpus or _gpus)
 
 
 def _arguments(given: Any, environment: Mapping[str, str], gpus: Callable[[], int]) -> Arguments:
@@ -257,7 +260,7 @@ def _parser(environment: Mapping[str, str], is_legacy: bool) -> tuple[argparse.A
     )
     own = [each for each in options(RunOptions) if each.field.name not in _SHARED]
     more = parser.add_argument_group("options of edt-launch")
-    for each in own:
+    for each in [*own, *(option for group in option_groups() for option in options(group))]:
         _add(more, each)
     parser.add_argument("training_script", help="The program, followed by its own arguments.")
     parser.add_argument("training_script_args", nargs=argparse.REMAINDER)

@@ -119,9 +119,7 @@ class TorchrunKind(Kind):
         """See whether the options of a job's command make sense."""
         _arguments(command)
 
-    def command_line(
-        self, options: RunOptions, framework: str | None, command: Sequence[str], data_dir: str | None
-    ) -> list[str]:
+    def command_line(self, options: RunOptions, framework: str | None, command: Sequence[str]) -> list[str]:
         """The options, and torchrun's among the job's command."""
         found = torchruns(command)
         rest = list(command) if found is None else found[0]

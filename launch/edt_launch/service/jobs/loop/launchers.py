@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -74,6 +75,7 @@ class Launchers:
         horovodrun: bool = False,
         max_log_size: int | None = None,
         accounts: Accounts | None = None,
+        groups: tuple[object, ...] = (),
         clock: Callable[[], float] = time.monotonic,
         sweeps: Sweeps | None = None,
     ) -> None:
@@ -81,6 +83,9 @@ class Launchers:
         self._horovodrun = horovodrun
         self._max_log_size = max_log_size
         self._accounts = accounts
+        self._groups = groups
+        self.transport: str | None = None
+        """How other hosts are reached, else by ssh."""
         self._clock = clock
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._exit_codes: dict[str, int] = {}
@@ -95,6 +100,11 @@ class Launchers:
     def children(self) -> Sequence[subprocess.Popen[bytes]]:
         """Launchers that this process has started and not yet seen end."""
         return list(self._children.values())
+
+    @property
+    def _common(self) -> RunOptions:
+        """What all jobs have of the service's settings."""
+        return RunOptions(max_log_size=self._max_log_size, transport=self.transport, groups=self._groups)
 
     def is_alive(self, job: str, paths: JobDir) -> bool:
         """Whether a launcher of the job runs. When not, all that it has written is there to be read."""
@@ -177,7 +187,7 @@ class Launchers:
             if lock is None:
                 return False
             self._children[record.id] = subprocess.Popen(
-                [*self._command, *_arguments(record, paths, self._horovodrun, self._max_log_size)],
+                [*self._command, *_arguments(record, paths, self._horovodrun, self._common)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -300,8 +310,9 @@ def environment(
     return own, {**passed, **record.environment, "PATH": os.pathsep.join(filter(None, its_path)), **here}
 
 
-def _arguments(record: JobRecord, paths: JobDir, horovodrun: bool, max_log_size: int | None) -> list[str]:
-    options = RunOptions(
+def _arguments(record: JobRecord, paths: JobDir, horovodrun: bool, common: RunOptions) -> list[str]:
+    options = replace(
+        common,
         min_np=record.min,
         max_np=record.max,
         allocation=paths.allocation,
@@ -310,11 +321,10 @@ def _arguments(record: JobRecord, paths: JobDir, horovodrun: bool, max_log_size:
         grace=record.grace,
         warm_start=record.warm_start,
         checkpoint_interval=record.checkpoint_interval,
-        max_log_size=max_log_size,
         view=ViewKind.PLAIN,
     )
     kind = kinds.named(record.framework or ("horovodrun" if horovodrun else "script"))
-    return kind.command_line(options, record.framework, record.command, record.data_dir)
+    return kind.command_line(options, record.framework, record.command)
 
 
 @contextlib.contextmanager

@@ -10,12 +10,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from edt_launch.allocator.demand import demand
 from edt_launch.allocator.model import Memory, Options, dump, load
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.hosts import usable
+from edt_launch.cluster.sources import transport_of
 from edt_launch.core import plain_files
 from edt_launch.core.accounts import Accounts
+from edt_launch.core.command_line import of
 from edt_launch.core.errors import AllocationError
+from edt_launch.launcher.transports.choice import TRANSPORTS
 from edt_launch.service.app.home import Home, JobDir
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.cluster.records import HostRecord
@@ -73,9 +77,17 @@ class Settings(mapping.Constants, Protocol):
     @property
     def paths(self) -> Home: ...  # noqa: D102
 
+    @property
+    def groups(self) -> tuple[object, ...]: ...  # noqa: D102
+
 
 def run(
-    settings: Settings, store: Store, bus: Bus, stop: threading.Event, options: Options | None = None
+    settings: Settings,
+    store: Store,
+    bus: Bus,
+    stop: threading.Event,
+    options: Options | None = None,
+    told: Callable[[int], None] = lambda demand: None,
 ) -> None:
     """Run the jobs until `stop` is set. Jobs go on without it; the next one finds them.
 
@@ -84,8 +96,9 @@ def run(
         bus: wakes it, and is told of what jobs do.
         stop: ends it.
         options: the allocator's constants; from the settings by default.
+        told: of how many devices jobs could use besides those there are, after each decision.
     """
-    pool = Pool(settings, store, bus, options=options)
+    pool = Pool(settings, store, bus, options=options, told=told)
     clock = Clock(settings.coalesce, settings.interval)
     seen = bus.version(Topic.DESIRED_STATE, Topic.HOSTS)
     clock.changed(time.time())
@@ -148,6 +161,7 @@ class Pool:
         between: see `reconcile.Reconciler`.
         options: of the allocator; from the settings by default.
         processor_time: of the calling thread.
+        told: see `run`.
     """
 
     def __init__(
@@ -159,6 +173,7 @@ class Pool:
         between: Callable[[], None] = lambda: None,
         options: Options | None = None,
         processor_time: Callable[[], float] = time.thread_time,
+        told: Callable[[int], None] = lambda demand: None,
     ) -> None:
         self._home = settings.paths
         self._interval = settings.interval
@@ -170,9 +185,11 @@ class Pool:
             horovodrun=settings.horovodrun,
             max_log_size=settings.max_log_size,
             accounts=None if settings.job_users is None else Accounts(settings.job_users),
+            groups=tuple(of(settings.groups, kind.options) for kind in TRANSPORTS),
         )
         self._reconciler = Reconciler(self._home, store, self._launchers, between)
         self._processor_time = processor_time
+        self._told = told
         self._jobs: dict[str, ObservedJob] = {}
         self._ended: dict[str, State | None] = {}
         """Of jobs that others wait for, and that have ended; None for those that were deleted."""
@@ -226,6 +243,8 @@ class Pool:
             (host, HostSlots(host.name, len(host.devices), host.devices)) for host in self._store.hosts.all()
         )
         self._hosts = tuple(host for host, slots in stored if usable([slots], "the table of hosts"))
+        named = (transport_of(host.source) for host in self._hosts if host.is_up)
+        self._launchers.transport = next(filter(None, named), None)
         known = self._jobs
         self._jobs = {
             record.id: replace(known[record.id], record=record)
@@ -298,6 +317,7 @@ class Pool:
         if decided.actions:
             self._bus.notify(Topic.JOBS)
         self._last = decided.round
+        self._told(demand(now, decided.round.cluster, decided.round.jobs))
         memory = decided.round.plan.memory
         if memory != self._memory:
             self._store.memory.set(mapping.MEMORY, dump(memory))

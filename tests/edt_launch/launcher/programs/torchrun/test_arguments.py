@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from edt_launch.cluster.host_file import HostListOptions
 from edt_launch.core.errors import UsageError
 from edt_launch.launcher.programs.torchrun.arguments import Resizing, Streams, parse
 
@@ -53,7 +54,7 @@ def test_options_of_edt_launch_may_stand_among_them() -> None:
     options, asked = parse(
         ["-H", "a:1,b:1", "--nnodes=2", "--no-warm-start", "-m", "pkg", "--max-np", "3"], {}
     )
-    assert (options.hosts, options.warm_start, options.max_np) == ("a:1,b:1", False, None)
+    assert (options.of(HostListOptions).hosts, options.warm_start, options.max_np) == ("a:1,b:1", False, None)
     assert asked.command == (sys.executable, "-u", "-m", "pkg", "--max-np", "3")
 
 

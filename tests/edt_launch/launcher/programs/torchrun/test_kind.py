@@ -65,9 +65,7 @@ def test_other_commands_keep_their_sizes() -> None:
 
 
 def test_the_command_line_of_a_job() -> None:
-    line = KIND.command_line(
-        RunOptions(min_np=2, max_restarts=3), "torchrun", ["--nnodes", "2", "a.py"], None
-    )
+    line = KIND.command_line(RunOptions(min_np=2, max_restarts=3), "torchrun", ["--nnodes", "2", "a.py"])
     assert line == ["--program", "torchrun", "--min-np", "2", "--nnodes", "2", "a.py"]
     options, asked, program = KIND.parse(line[2:])
     assert (options.min_np, asked.min_nodes, program) == (2, 2, ["a.py"])
