@@ -109,11 +109,8 @@ class Inventory:
             return
         self._trouble = ""
         self._machines.heard = self._clock()
-        lost = self._losses.look(
-            self._clock(),
-            {host.host for host in listed if host.transport in BY_SSH},
-            self._store.jobs.unreachable(),
-        )
+        by_ssh = {host.host for host in listed if host.transport in BY_SSH}
+        lost = self._losses.look(self._clock(), by_ssh, self._store.jobs.unreachable())
         changed = changes(self._store.hosts.all(), listed, self._source.name, self._clock(), lost)
         if changed:
             self._store.hosts.put(changed)
