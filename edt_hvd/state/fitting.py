@@ -136,6 +136,26 @@ def check_coverage(values: Mapping[str, Any]) -> None:
         )
 
 
+def check_optimizer_states(values: Mapping[str, Any]) -> None:
+    """Check that optimizers keep states of the parameters in their groups alone.
+
+    Raises:
+        StateError: of another one, too; torch's ``state_dict()`` raises a KeyError then.
+    """
+    for name, optimizer in values.items():
+        own = {id(parameter) for group in groups_of(optimizer) for parameter in group["params"]}
+        states = getattr(optimizer, "state", None)
+        if not own or not isinstance(states, Mapping):
+            continue
+        stale = [form_of(each) for each in states if isinstance(each, torch.Tensor) and id(each) not in own]
+        if stale:
+            raise StateError(
+                f"{name} has the states of parameters that are in none of its groups any more: "
+                f"{_listed(stale)}. Where a parameter is replaced in a group, move its state, too: "
+                f"{name}.state[new] = {name}.state.pop(old); or drop it: {name}.state.pop(old, None)"
+            )
+
+
 def _held(value: Any) -> Iterator[Any]:
     """What the state of a value holds: parameters by ``id``, tensors by where they are."""
     if isinstance(value, torch.Tensor):

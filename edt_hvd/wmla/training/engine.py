@@ -86,7 +86,9 @@ class Engine:
         self._loader = training_loader(self._datasets.train, config, program.fn_batch_collate)
         self._validation = validation(program, self._datasets.test, config)
         self._train_step = train_step(program, self._loader)
-        self._hooks = Hooks(program.user_callback, program.model, program.optimizer, config.epochs)
+        self._hooks = Hooks(
+            program.user_callback, program.model, program.optimizer, config.epochs, program.objects
+        )
         self._means = Means()
         self._worker_log = WorkerLog(Logger(program.worker_logger), program.metric_names, out)
         self._folder = saving.model_dir()

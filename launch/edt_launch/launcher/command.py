@@ -14,7 +14,7 @@ import typer
 
 from edt_launch.cluster import ranks
 from edt_launch.cluster.hosts import HostOptions, HostSource
-from edt_launch.cluster.ranks import RankHosts
+from edt_launch.cluster.ranks import Rank, RankHosts
 from edt_launch.core import current_directory, environments
 from edt_launch.core.command_line import taking
 from edt_launch.core.errors import EdtLaunchError, ExitCode, UsageError
@@ -77,11 +77,12 @@ def _run(read: Callable[[], tuple[Program, list[str], RunOptions]]) -> None:
         options = chosen.options(options)
         with contextlib.ExitStack() as stack:
             signals = stack.enter_context(job.received_signals())
-            if options.under_mpi:
-                outcome = _run_rank(chosen, program, options, signals, stack)
+            rank = ranks.rank_of(os.environ) if options.under_mpi else chosen.rank(options, os.environ)
+            if rank is not None:
+                outcome = _run_rank(rank, chosen, program, options, signals, stack)
             else:
                 where = HostOptions(os.environ, options.groups)
-                source = source_of(where, options.allocation)
+                source = source_of(where, options.allocation, options.transport)
                 said = announcement(source, where)
                 outcome = _run_job(chosen, program, options, source, signals, said)
     except EdtLaunchError as error:
@@ -120,12 +121,17 @@ def _run_job(
 
 
 def _run_rank(
-    chosen: Program, program: list[str], options: RunOptions, signals: list[int], stack: contextlib.ExitStack
+    rank: Rank,
+    chosen: Program,
+    program: list[str],
+    options: RunOptions,
+    signals: list[int],
+    stack: contextlib.ExitStack,
 ) -> Outcome:
-    """Be one of the ranks that mpirun or srun has started."""
+    """Be one of the ranks that mpirun, srun or a user has started."""
     from edt_launch.launcher import under_mpi
 
-    rank, environment = ranks.rank_of(os.environ), ranks.without_starter(os.environ)
+    environment = ranks.without_starter(os.environ)
     os.environ.clear()
     os.environ.update(environment)
     own = under_mpi.own_slots(rank, environment, options)

@@ -31,7 +31,7 @@ from edt_launch.launcher.job_runs import JobRuns
 from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.program import Job, Workers
 from edt_launch.launcher.run import TICK, LeftBehind, Run, Tick
-from edt_launch.launcher.run_summary import describe, how_it_ended
+from edt_launch.launcher.run_summary import describe, describe_exits, how_it_ended
 from edt_launch.launcher.termination import GRACE, Ending, Listen, Step, signal_name
 from edt_launch.launcher.transports.choice import Transports
 from edt_launch.launcher.view.output import KEPT_LINES, Line
@@ -308,7 +308,9 @@ class Elastic:
             return Outcome(ExitCode.LEFT, f"edt-launch: all workers have left; {how}")
         logs, run, status = self._monitor.logs, self._monitor.run, self._monitor.status
         if status.exit_code == 0:
-            return Outcome(ExitCode.SUCCESS, self._failing_slots())
+            early = run.early_exits
+            exited = f"edt-launch: {describe_exits(early, self._log_of(early[0]))}" if early else ""
+            return Outcome(ExitCode.SUCCESS, "\n".join(filter(None, [self._failing_slots(), exited])))
         log = self._plan.paths.own_log
         if not run.has_started and not self._restarts:
             reason = status.reason or "it was not wanted any more"

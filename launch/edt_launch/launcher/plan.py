@@ -7,7 +7,7 @@ from edt_launch.cluster.allocation import Allocation, HostSlots, parse, read
 from edt_launch.cluster.follower import Limits
 from edt_launch.cluster.hosts import HostOptions, HostSource, cap, spread, unbound
 from edt_launch.cluster.local import Slots
-from edt_launch.cluster.sources import THIS_MACHINE, choose, groups
+from edt_launch.cluster.sources import SOURCES, THIS_MACHINE, choose, groups
 from edt_launch.core.command_line import named
 from edt_launch.core.errors import AllocationError, ExitCode, UsageError
 from edt_launch.core.run_dir import RunDir
@@ -52,13 +52,17 @@ class Outcome:
     worker_exit_code: int | None = None
 
 
-def source_of(options: HostOptions, allocation: Path | None) -> HostSource | None:
+def source_of(
+    options: HostOptions, allocation: Path | None, transport: str | None = None
+) -> HostSource | None:
     """The source of a job's hosts; None if it follows an allocation file.
+
+    The file may name hosts of a source whose `transport` leads to them: its options are the transport's then.
 
     Raises:
         UsageError: options exclude one another, or what they name cannot be used.
     """
-    named = named_sources(options)
+    named = named_sources(options, None if allocation is None else transport)
     if allocation is not None:
         named.append("--allocation")
     if len(named) > 1:
@@ -66,9 +70,10 @@ def source_of(options: HostOptions, allocation: Path | None) -> HostSource | Non
     return None if allocation is not None else choose(options)
 
 
-def named_sources(options: HostOptions) -> list[str]:
-    """The options that ask for a source of hosts."""
-    given = (named(options.of(group)) for group in groups())
+def named_sources(options: HostOptions, transport: str | None = None) -> list[str]:
+    """The options that ask for a source of hosts, but for those whose hosts are reached by this transport."""
+    others = {kind.options for kind in SOURCES if transport and kind.transport == transport}
+    given = (named(options.of(group)) for group in groups() if group not in others)
     return [names[0] for names in given if names]
 
 

@@ -73,6 +73,8 @@ def test_limits_and_slots_by_default(planned, options, limits, slots):
         (["-H", "h1:1", "--allocation", "f", "a script.py"], "-H and --allocation exclude"),
         (["--network-interface", "nonesuch0", "--output-dir", "o", "a script.py"], "nonesuch0: not here"),
         (["--output-dir", "a script.py", "a script.py"], "name a folder you may write"),
+        (["--under-mpi", "a script.py"], "this process is no rank"),
+        (["--horovodrun", "--under-mpi", "a script.py"], "--horovodrun needs ssh"),
         (["--horovodrun", "--wmla", "a script.py"], "--wmla and --horovodrun exclude one another"),
         (["--start-timeout", "inf", "true"], "--start-timeout"),
     ],

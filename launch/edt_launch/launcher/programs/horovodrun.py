@@ -60,6 +60,8 @@ class HorovodrunKind(Kind):
         """The program; options that Horovod's driver does not know are refused."""
         if not own.horovodrun:
             return None
+        if options.under_mpi:
+            raise UsageError("--horovodrun needs ssh to the hosts: name them with -H, without --under-mpi")
         if options.of(ScriptOptions).host_discovery_script is not None:
             raise UsageError(f"{STATIC_HOSTS}, or give --host-discovery-script to horovodrun itself")
         unknown = {name: getattr(options, name) for name in UNKNOWN}

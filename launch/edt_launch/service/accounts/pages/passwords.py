@@ -10,11 +10,11 @@ from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
+from edt_launch.service.accounts import schemas as account_schemas
 from edt_launch.service.accounts import tokens
 from edt_launch.service.accounts.pages.views.account import password_question
 from edt_launch.service.accounts.records import UserRecord
-from edt_launch.service.accounts.rest import schemas as account_schemas
-from edt_launch.service.accounts.rest.users import give_password
+from edt_launch.service.accounts.service import give_password
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import (
     ForbiddenError,

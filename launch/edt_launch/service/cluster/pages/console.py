@@ -7,12 +7,12 @@ from fastapi.responses import RedirectResponse
 
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
+from edt_launch.service.cluster import service
 from edt_launch.service.cluster.pages.views import console as views
-from edt_launch.service.cluster.rest import cluster, shares
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
 from edt_launch.service.jobs.query import SORTS
-from edt_launch.service.jobs.rest.job_lists import JobListQuery, jobs_page
+from edt_launch.service.jobs.service import JobListQuery, jobs_page
 from edt_launch.service.names import MOST_NAME, PLAIN
 from edt_launch.service.web import templating
 
@@ -55,7 +55,7 @@ async def groups(request: Request, context: ContextDep, user: CurrentUser) -> Re
     """The departments, as instance groups."""
 
     def view() -> views.Groups:
-        nodes, hosts = shares.shares(context, user)["shares"], cluster.hosts(context, user)["hosts"]
+        nodes, hosts = service.shares(context), service.hosts(context)
         return views.groups(nodes, context.store.jobs.holders(), hosts)
 
     return await templating.shared_page(request, None, "console/groups.html", view)
@@ -67,7 +67,7 @@ async def hosts(request: Request, context: ContextDep, user: CurrentUser) -> Res
     is_admin = user.is_admin
 
     def view() -> views.Hosts:
-        known = cluster.hosts(context, user)["hosts"]
+        known = service.hosts(context)
         return views.hosts_view(known, context.clock(), is_admin=is_admin)
 
     return await templating.shared_page(request, is_admin, "console/hosts.html", view)

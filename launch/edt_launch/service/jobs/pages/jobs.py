@@ -11,8 +11,8 @@ from edt_launch.service.errors import InvalidError
 from edt_launch.service.experiments import runs
 from edt_launch.service.http import problems
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
+from edt_launch.service.jobs import service
 from edt_launch.service.jobs.pages.views.jobs import TIMES, Filter, JobsView, jobs_view, refused
-from edt_launch.service.jobs.rest import job_lists as rest
 from edt_launch.service.web import templating
 
 router = APIRouter()
@@ -59,20 +59,20 @@ async def show(
     return await templating.shared_page(request, who, "jobs.html", lambda: _view(context, user, wanted))
 
 
-def _query(wanted: Filter, now: float) -> rest.JobListQuery:
+def _query(wanted: Filter, now: float) -> service.JobListQuery:
     if wanted.last and wanted.last not in TIMES:
         raise InvalidError(f"last: {wanted.last!r} is not possible", f"choose one of {', '.join(TIMES)}")
     try:
-        asked = rest.JobListQuery.model_validate(wanted.rest(now) | {"limit": PAGE})
+        asked = service.JobListQuery.model_validate(wanted.rest(now) | {"limit": PAGE})
     except ValidationError as error:
         raise InvalidError(problems.invalid(error.errors()).detail) from None
-    rest.states_of(asked.state)
+    service.states_of(asked.state)
     return asked
 
 
 def _view(context: Context, user: UserRecord, wanted: Filter) -> JobsView:
     now = context.clock()
-    page = rest.jobs_page(context, user, _query(wanted, now))
+    page = service.jobs_page(context, user, _query(wanted, now))
     found = runs.experiments_of(context, user, [job["id"] for job in page["jobs"]])
     experiments = {job: (one.id, one.name) for job, one in found.items()}
     return jobs_view(wanted, page["jobs"], page["next"], now, experiments)

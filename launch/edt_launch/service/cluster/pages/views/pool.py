@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edt_launch.service.jobs.foreseen import sentences
+from edt_launch.service.jobs.forecast.foreseen import sentences
+from edt_launch.service.jobs.forecast.upcoming import Upcoming, clock, starting
 from edt_launch.service.jobs.records import HolderRecord
 from edt_launch.service.jobs.states import State
-from edt_launch.service.jobs.upcoming import Upcoming, clock, starting
 from edt_launch.service.web import wording
 from edt_launch.service.web.asking import Question
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edt_launch.service.jobs.foreseen import sentences
+from edt_launch.service.jobs.forecast.foreseen import sentences
 from edt_launch.service.jobs.pages.views.jobs import JobRow
 from edt_launch.service.jobs.states import ENDED, Wanted
 from edt_launch.service.web import wording

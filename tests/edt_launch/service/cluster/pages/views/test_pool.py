@@ -3,10 +3,10 @@ from typing import Any
 
 from edt_launch.service.cluster.pages.views.pool import Mark, Tile, pool_view
 from edt_launch.service.cluster.records import HostRecord
+from edt_launch.service.jobs import views
+from edt_launch.service.jobs.forecast.upcoming import Upcoming
 from edt_launch.service.jobs.records import HolderRecord
-from edt_launch.service.jobs.rest import views
 from edt_launch.service.jobs.states import State
-from edt_launch.service.jobs.upcoming import Upcoming
 
 NOTHING: dict[str, Any] = {"rows": [], "hosts": [], "jobs": [], "bars": [], "owners": [], "changes": []}
 NONE = Upcoming([], {}, [], {})

@@ -1,8 +1,8 @@
 from typing import Any
 
+from edt_launch.service.jobs import views
 from edt_launch.service.jobs.pages.views.jobs import Filter, JobRow, jobs_view
 from edt_launch.service.jobs.records import JobRecord
-from edt_launch.service.jobs.rest import views
 from edt_launch.service.jobs.states import State
 
 

@@ -16,9 +16,9 @@ from edt_launch.service.cluster.records import AllocationRecord, HostRecord, Sha
 from edt_launch.service.db.types import Held
 from edt_launch.service.experiments.searches.records import SearchRecord, TrialRecord, TrialState
 from edt_launch.service.files.series import number
+from edt_launch.service.jobs import schemas
 from edt_launch.service.jobs.explanation import unreachable
 from edt_launch.service.jobs.records import HolderRecord, JobRecord
-from edt_launch.service.jobs.rest import schemas
 from edt_launch.service.jobs.states import Wanted
 
 Json = dict[str, Any]

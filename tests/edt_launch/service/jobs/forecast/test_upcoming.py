@@ -1,5 +1,5 @@
 from edt_launch.allocator.prediction import Start
-from edt_launch.service.jobs.upcoming import Upcoming, begins
+from edt_launch.service.jobs.forecast.upcoming import Upcoming, begins
 
 AT = 45_600.0
 

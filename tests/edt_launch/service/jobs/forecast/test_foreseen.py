@@ -1,4 +1,4 @@
-from edt_launch.service.jobs.foreseen import of_starting
+from edt_launch.service.jobs.forecast.foreseen import of_starting
 
 
 def test_what_starts_comes_first_and_what_waits_says_why() -> None:

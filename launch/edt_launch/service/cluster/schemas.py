@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, StringConstraints
 
 from edt_launch.service.http.schemas import Body, listing
-from edt_launch.service.jobs.rest.schemas import Change, HostDevices, Resized
+from edt_launch.service.jobs.schemas import Change, HostDevices, Resized
 from edt_launch.service.jobs.states import State
 from edt_launch.service.names import USER
 

@@ -13,13 +13,12 @@ from edt_launch.service.app.context import Context
 from edt_launch.service.app.settings import Settings
 from edt_launch.service.cluster.records import HostRecord, ShareRecord
 from edt_launch.service.db.store import Store
-from edt_launch.service.jobs import mapping
+from edt_launch.service.jobs import mapping, views
 from edt_launch.service.jobs.arrays import over_limit
+from edt_launch.service.jobs.forecast.upcoming import Upcoming
 from edt_launch.service.jobs.records import JobRecord
-from edt_launch.service.jobs.rest import views
 from edt_launch.service.jobs.states import LIVE, State, Wanted
 from edt_launch.service.jobs.submission import Submission, record_of
-from edt_launch.service.jobs.upcoming import Upcoming
 
 NEW = tuple(f"jaaaaaaa{letter}" for letter in ascii_lowercase)
 """Stand for the ids that jobs do not have yet."""
