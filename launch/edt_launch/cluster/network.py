@@ -136,7 +136,7 @@ class HostChecker:
         now = self._clock()
         if now - self._not_found_at.get(host, -ASK_AGAIN) < ASK_AGAIN:
             return None
-        address = self._resolve(host)
+        address = self._resolve(host.rpartition("@")[2])
         if address is not None:
             self._addresses[host] = address
         else:
@@ -144,9 +144,9 @@ class HostChecker:
         return address
 
     def is_remote(self, host: str) -> bool:
-        """Whether the host is another machine."""
+        """Whether the host is another machine, or this one under the name of another user."""
         address = self.address(host)
-        return address is not None and not self._is_local(address)
+        return address is not None and ("@" in host or not self._is_local(address))
 
     def fix_interface(self, interface: str) -> None:
         """Have the workers talk over this interface from now on, wherever they run."""

@@ -25,6 +25,7 @@ from edt_launch.launcher.cause import cause_of
 from edt_launch.launcher.driver import Settings
 from edt_launch.launcher.environment import environment
 from edt_launch.launcher.horovodrun.command import DISCOVER
+from edt_launch.launcher.host_files import HostFiles
 from edt_launch.launcher.job_monitor import JobMonitor
 from edt_launch.launcher.job_runs import JobRuns
 from edt_launch.launcher.plan import Outcome, Plan
@@ -189,7 +190,7 @@ class Elastic:
         monitor.begin_run()
         with (
             watching(plan.follow) as watch,
-            Run(*self._how(), plan.paths.log, self._transports, watch) as run,
+            Run(*self._how(), plan.paths.log, self._transports, watch, self._files()) as run,
         ):
             monitor.note(stamped(events.Launched(tuple(self._workers.command), os.getpid(), interface)))
             self._applied = self._allocations.current
@@ -244,6 +245,18 @@ class Elastic:
         )
         return setup, settings
 
+    def _files(self) -> HostFiles | None:
+        plan, workers = self._plan, self._workers
+        directory = Path(workers.directory or os.getcwd())
+        try:
+            return HostFiles(plan.paths, workers.command, directory, plan.options.keep_checkpoints)
+        except OSError as error:
+            self._monitor.message(
+                f"{error.filename or plan.paths.root}: {error.strerror}; hosts that do not see the output "
+                "directory get no files"
+            )
+            return None
+
     def _tick(self, run: Run) -> None:
         now = time.monotonic()
         self._listen(now)
@@ -266,6 +279,8 @@ class Elastic:
     def _act(self, run: Run, now: float) -> None:
         program = max(self._plan.options.grace, self._workers.end_grace)
         grace = GRACE + (program if self.ending.is_wanted else 0.0)
+        if run.is_collecting and not self.ending.is_wanted:
+            grace = math.inf
         self.ending, step = self.ending.decide(now, grace, has_workers=self._monitor.run.has_started)
         match step:
             case Step.TERMINATE:

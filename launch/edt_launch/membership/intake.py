@@ -46,8 +46,8 @@ def apply_event(turn: Turn, event: protocol.Event) -> None:
             _leaving(turn, worker, reason)
         case protocol.Hung(worker, reason):
             end_hung(turn, worker, reason)
-        case protocol.Exited(worker, exit_code, is_gone, with_host):
-            _exited(turn, worker, exit_code, lost_host=with_host and not is_gone)
+        case protocol.Exited():
+            _exited(turn, event)
         case protocol.Abort(reason):
             turn.decide_end(events.Finished(1, reason, aborted=True))
         case protocol.Pause(reason):
@@ -117,7 +117,8 @@ def end_hung(turn: Turn, worker_id: int, reason: str) -> None:
         turn.do(protocol.Terminate(worker_id, at_once=True))
 
 
-def _exited(turn: Turn, worker_id: int, exit_code: int, lost_host: bool) -> None:
+def _exited(turn: Turn, exited: protocol.Exited) -> None:
+    worker_id, exit_code = exited.worker, exited.exit_code
     worker = turn.state.workers.get(worker_id)
     if worker is None:
         return
@@ -133,7 +134,7 @@ def _exited(turn: Turn, worker_id: int, exit_code: int, lost_host: bool) -> None
         return
     early = _ended_early(turn.state, worker) if exit_code == 0 else ""
     if exit_code or early:
-        _lost(turn, worker, exit_code, f"{_name(worker)} {early}" if early else "", lost_host)
+        _lost(turn, worker, exit_code, f"{_name(worker)} {early}" if early else "", exited)
     else:
         turn.decide_end(events.Finished(0, _how_it_succeeds(turn.state)))
 
@@ -181,12 +182,17 @@ def _name(worker: Worker) -> str:
     return f"rank {worker.rank} on {worker.slot.host}"
 
 
-def _lost(turn: Turn, worker: Worker, exit_code: int, reason: str, lost_host: bool = False) -> None:
+def _lost(
+    turn: Turn, worker: Worker, exit_code: int, reason: str, exited: protocol.Exited | None = None
+) -> None:
     """A worker has died or is as good as dead; the state has it no more, or as one that is being ended."""
     state = turn.state
-    suspension = after_failure(turn.now, state.suspended.get(worker.slot.key))
+    has_reached_host = exited is None or exited.has_reached_host
+    lost_host = exited is not None and exited.with_host and not exited.is_gone
+    suspension = after_failure(turn.now, state.suspended.get(worker.slot.key), has_reached_host)
     failed = events.Failed(*worker.where, worker.rank, exit_code, events.signal_name(exit_code), reason)
-    if end := _end_with(state, worker, exit_code, suspension, lost_host):
+    is_optional = not has_reached_host and _others_start(state, worker)
+    if not is_optional and (end := _end_with(state, worker, exit_code, suspension, lost_host)):
         how = "was lost" if reason else "failed"
         turn.decide_end(events.Finished(1, f"{_name(worker)} {how}{end}"))
         turn.do(failed)
@@ -198,6 +204,12 @@ def _lost(turn: Turn, worker: Worker, exit_code: int, reason: str, lost_host: bo
     turn.do(replace(failed, retry_after=suspension.until - turn.now) if is_tried_again else failed)
     if worker.phase is Phase.ACTIVE:
         _cut(turn)
+
+
+def _others_start(state: Membership, worker: Worker) -> bool:
+    """Whether workers of other hosts may form a world without this one's."""
+    others = (w for w in state.workers.values() if w.slot.host != worker.slot.host)
+    return state.limits.resize is not Resize.FIXED and any(w.slot.key not in state.suspended for w in others)
 
 
 def _end_with(

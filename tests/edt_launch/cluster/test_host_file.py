@@ -10,10 +10,11 @@ from edt_launch.core.errors import HostsError, SourceError
 
 
 def test_hosts_of_an_option() -> None:
-    assert HostList("h1:4, h-2.lan:2,10.0.0.3").hosts() == (
+    assert HostList("h1:4, h-2.lan:2,10.0.0.3,ann@h4:2").hosts() == (
         HostSlots("h1", 4),
         HostSlots("h-2.lan", 2),
         HostSlots("10.0.0.3", 1),
+        HostSlots("ann@h4", 2),
     )
 
 

@@ -87,3 +87,9 @@ def test_this_machines_own_name_needs_no_resolver(monkeypatch):
     monkeypatch.setattr(socket, "gethostname", lambda: "no-such-host.invalid")
     assert resolve("no-such-host.invalid") == "127.0.0.1"
     assert public_name() in {address for addresses in interfaces().values() for address in addresses}
+
+
+def test_a_user_of_a_host_is_no_part_of_its_address_and_makes_it_another_machine():
+    one = HostChecker({"h1": "127.0.0.1"}.get)
+    assert one.address("ann@h1") == "127.0.0.1"
+    assert [one.is_remote("h1"), one.is_remote("ann@h1")] == [False, True]

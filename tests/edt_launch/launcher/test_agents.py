@@ -143,7 +143,9 @@ def test_what_a_run_of_the_job_before_has_left_on_a_host_is_killed(
         os.kill(before[0], signal.SIGSTOP)  # it does not notice that its launcher has given it up
         after = begin(runs[1])
         assert [gone(pid) for pid in before] == [True, True]
-        begin(runs[2])  # an agent that comes late
+        runs[2].agents.open(host)  # an agent that comes late
+        lost = runs[2].until(Lost)[1]
+        assert "this is run 2 of the job, and run 3 of it is on this host already" in lost.explanation[0]
         assert [gone(pid) for pid in after] == [False, False]
     finally:
         for one in runs:

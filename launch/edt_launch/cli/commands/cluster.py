@@ -1,5 +1,6 @@
 """``edt hosts``, ``edt drain`` and ``edt shares``: the pool, and who shares it."""
 
+import time
 from typing import Annotated
 
 from typer import Argument, Option
@@ -24,7 +25,7 @@ def hosts(as_json: AsJson = False) -> None:
         return
     jobs = {job.id: job for job in map(model.job, service.jobs())}
     known = tuple(map(model.host, model.many(cluster, "hosts")))
-    show(hosts_table(known, jobs, *terminal()))
+    show(hosts_table(known, jobs, time.time(), *terminal()))
     if waiting := cluster.get("waiting"):
         note(f"the pool is {visible(waiting)}")
 

@@ -22,6 +22,7 @@ from sqlalchemy.engine import URL
 from typing_extensions import override
 
 from edt_launch.allocator.model import Options
+from edt_launch.core.accounts import Accounts
 from edt_launch.core.command_line import Option, filled, options
 from edt_launch.core.text_files import decoded
 from edt_launch.launcher.transports.choice import option_groups
@@ -45,6 +46,12 @@ def _words(command: str | None) -> str | None:
 
 def _database(url: str | None) -> str | None:
     return None if url is None else parse_url(url).render_as_string(hide_password=False)
+
+
+def _accounts(text: str | None) -> str | None:
+    if text is not None:
+        Accounts(text)  # raises ValueError
+    return text
 
 
 FilePath = Annotated[Path, AfterValidator(absolute)]
@@ -117,6 +124,12 @@ class Settings(_Declared):
     horovodrun: Annotated[
         bool, Field(description="Run jobs through Horovod's own driver, all but those for WMLA.")
     ] = False
+
+    job_users: Annotated[
+        str | None,
+        AfterValidator(_accounts),
+        Field(description="Accounts under which users' jobs run, 'ann=alice,bob=1002,*=*'; only as root."),
+    ] = None
 
     data_fs: Annotated[
         FilePath | None,

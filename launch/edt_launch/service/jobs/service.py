@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
 
 from edt_launch.cluster.allocation import HOST
 from edt_launch.service.accounts.records import UserRecord
@@ -119,7 +120,8 @@ async def explained(context: Context, user: UserRecord, job: JobRecord) -> dict[
         job = replace(job, failure=None)
     waits = job.state is State.QUEUED and job.wanted is Wanted.RUN
     start = begins(job.id, await upcoming(context)) if waits else None
-    return explain(job, start, context.machines.waiting)
+    hosts = await run_in_threadpool(context.store.hosts.all)
+    return explain(job, start, context.machines.waiting, hosts)
 
 
 def wanting(job: JobRecord, wanted: Wanted) -> JobRecord:

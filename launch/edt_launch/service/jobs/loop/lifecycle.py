@@ -14,7 +14,7 @@ from edt_launch.core.control_protocol import Pause, Request, Stop
 from edt_launch.core.errors import ExitCode
 from edt_launch.service.cluster.records import AllocationRecord
 from edt_launch.service.jobs.loop.observed import Action, Kill, Move, Note, ObservedJob, Remember, Send, Sweep
-from edt_launch.service.jobs.records import SUSPENDED, JobRecord
+from edt_launch.service.jobs.records import SUSPENDED, UNREACHABLE, JobRecord
 from edt_launch.service.jobs.states import ENDED, HAS_LAUNCHER, State, Wanted
 
 AGAIN = 2.0
@@ -335,8 +335,11 @@ def record_progress(job: ObservedJob) -> Iterator[Note]:
     is_open = job.record.state not in ENDED and not job.is_hidden
     if not is_open:
         return
-    suspended = [list(one) for one in job.progress.suspended]
-    notes = {**job.record.notes, SUSPENDED: suspended} if suspended else without(job.record.notes, SUSPENDED)
+    notes = without(without(job.record.notes, SUSPENDED), UNREACHABLE)
+    if suspended := [list(one) for one in job.progress.suspended]:
+        notes[SUSPENDED] = suspended
+    if unreachable := [list(one) for one in job.progress.unreachable]:
+        notes[UNREACHABLE] = unreachable
     if fields := changed(job.record, progress(job) | {"notes": notes}):
         yield Note(job.record.id, fields)
 
