@@ -10,7 +10,8 @@ from torch.nn.modules.module import _EXTRA_STATE_KEY_SUFFIX
 from torch.utils import _pytree as pytree
 
 from edt_hvd.errors import StateError
-from edt_hvd.state.plain_values import foreign_parts, is_shareable
+from edt_hvd.refilling import is_shareable
+from edt_hvd.state.plain_values import foreign_parts
 from edt_hvd.state.state_dicts import Caches, full_state, groups_of, is_stateful
 from edt_hvd.state.structure import SUFFIX, Parts, differences, form_of, structure_of
 

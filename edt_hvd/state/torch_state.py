@@ -24,6 +24,7 @@ from edt_hvd.errors import ResizeInterrupt, StateError
 from edt_hvd.observing import Values
 from edt_hvd.reduction import agreement, buffers, reducer
 from edt_hvd.reduction.grad_modes import ordinary_tensors
+from edt_hvd.refilling import refilled
 from edt_hvd.reporting import ResizeReport, end_progress, send_progress
 from edt_hvd.state import structure
 from edt_hvd.state.checkpoint import checkpoints
@@ -39,7 +40,6 @@ from edt_hvd.state.fitting import (
     check_unchanged,
     misfits,
 )
-from edt_hvd.state.plain_values import refilled
 from edt_hvd.state.rollback import Rollback
 from edt_hvd.state.snapshot import Snapshots, copied
 from edt_hvd.state.state_dicts import is_stateful, is_watchable

@@ -16,7 +16,7 @@ import torch
 from typing_extensions import override
 
 import edt_hvd
-from edt_hvd.state.plain_values import is_shareable
+from edt_hvd.refilling import is_shareable
 from edt_hvd.wmla.training.variables import Dump, Variable, Variables
 
 ITSELF = ""

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import IO, Any, NamedTuple, cast
 
 import edt_hvd
-from edt_hvd.state.plain_values import is_shareable, refilled
+from edt_hvd.refilling import is_shareable, refilled
 from edt_hvd.wmla.by_value import is_own
 
 Dump = Callable[[Any, IO[bytes]], None]

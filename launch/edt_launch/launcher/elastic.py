@@ -12,7 +12,7 @@ from pathlib import Path
 from edt_launch.agent.processes import number
 from edt_launch.agent.protocol import Setup
 from edt_launch.cluster.allocation import Allocation
-from edt_launch.cluster.network import HostChecker, resolve
+from edt_launch.cluster.network import HostChecker
 from edt_launch.core import events
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import ExitCode, StartTimeoutError
@@ -63,22 +63,20 @@ class Supervision:
 @contextlib.contextmanager
 def supervised(job: Job) -> Iterator[Supervision]:
     """Look after a job; in the end its view shows the last of it, and its logs are complete."""
-
-    def address(host: str) -> str | None:
-        known = (transport.address(host) for transport in job.plan.transports)
-        return next(filter(None, known), None) or resolve(host)
-
-    hosts = HostChecker(address, interface=job.plan.options.network_interface)
+    plan = job.plan
+    hosts = HostChecker(interface=plan.options.network_interface)
+    check = hosts if plan.source is None else hosts.check_anew
     with (
-        contextlib.closing(JobMonitor(job.plan, job.view, job.log)) as monitor,
+        contextlib.closing(JobMonitor(plan, job.view, job.log)) as monitor,
         contextlib.closing(
-            Transports(job.plan.options, os.environ, hosts.is_remote, job.plan.transports)
+            Transports(plan.options, os.environ, hosts.is_remote, plan.transports)
         ) as transports,
         contextlib.closing(
-            Allocations(job.plan, monitor.note, lambda host: transports.problem(host) or hosts(host.host))
+            Allocations(plan, monitor.note, lambda host: transports.problem(host) or check(host.host))
         ) as allocations,
     ):
-        runs = JobRuns(job.plan.paths.job_run, monitor.message)
+        hosts.given = transports.address
+        runs = JobRuns(plan.paths.job_run, monitor.message)
         yield Supervision(monitor, allocations, hosts, transports, job.listen, runs)
 
 
@@ -201,6 +199,7 @@ class Elastic:
                 match happening:
                     case events.Event():
                         monitor.note(happening)
+                        self._allocations.observe(happening)
                         if isinstance(happening, events.Finished):
                             self.ending = self.ending.finished(time.monotonic())
                     case Line():

@@ -22,7 +22,7 @@ class Plan:
     limits: Limits
     paths: RunDir
     allocation: Allocation | None = None
-    """Hosts that never change; None to follow a file or a source."""
+    """The hosts at first; None to have them from a file or a source, too."""
     follow: Path | None = None
     """The allocation file to follow."""
     source: HostSource | None = None
@@ -64,6 +64,8 @@ def source_of(
     """
     named = named_sources(options, None if allocation is None else transport)
     if allocation is not None:
+        # With an allocation, that of Ray says how its hosts are reached.
+        named = [option for option in named if option != "--ray"]
         named.append("--allocation")
     if len(named) > 1:
         raise UsageError(f"{' and '.join(named)} exclude one another: give one of them")
@@ -100,7 +102,7 @@ def limits_of(
     """
     if max_np is not None:
         default = f"--max-np {max_np}"
-    elif source is not None and source.may_change:
+    elif source is not None and source.may_grow:
         raise UsageError(f"{source}: give --max-np, too, as more hosts may come at any time")
     elif source is not None and not source.oversubscribes:
         max_np = _slots(source)
@@ -114,14 +116,14 @@ def limits_of(
 
 
 def allocation_of(source: HostSource | None, limits: Limits, slots_here: int) -> Allocation | None:
-    """What a job has whose hosts do not change; None for others.
+    """What a job has at first; None if it follows a file, or a source that may show more hosts later.
 
     This machine has `slots_here` if no hosts are named.
 
     Raises:
         UsageError: the hosts have too few slots.
     """
-    if source is None or source.may_change:
+    if source is None or source.may_grow:
         return None
     hosts: tuple[HostSlots, ...] = source.hosts()
     if not isinstance(source, Slots):  # whose workers are to see no GPU

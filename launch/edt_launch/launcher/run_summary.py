@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from edt_launch.core import events
+from edt_launch.core.failure_text import CAUSE, FIRST, QUOTE
 from edt_launch.launcher.cause import Cause
 from edt_launch.launcher.failing_slots import FailingSlots
 
@@ -107,17 +108,11 @@ def how_it_ended(failure: events.Failed) -> str:
     return f"killed by {failure.signal}" if failure.signal else f"exit code {failure.exit_code}"
 
 
-CAUSE = "cause: "
-"""How the line begins that names the cause of a failure."""
-
 LONGEST_QUOTED = 400
 """Characters of a quoted line: a message has to fit a line of `events.jsonl` that everybody reads."""
 
 SHOWN_EXITS = 4
 """Workers that a message names."""
-
-QUOTE = "  | "
-"""How the lines begin that a worker has printed."""
 
 
 def describe(failure: events.Failed, lines: Sequence[str], log: Path, cause: Cause | None = None) -> str:
@@ -133,7 +128,7 @@ def describe(failure: events.Failed, lines: Sequence[str], log: Path, cause: Cau
     if not lines:
         said = ["  (it has printed nothing)"]
     who, how = f"rank {failure.rank} on {failure.host}", how_it_ended(failure)
-    head = f"first failure: {how}" if how.startswith(who) else f"first failure: {who}, {how}"
+    head = f"{FIRST}{how}" if how.startswith(who) else f"{FIRST}{who}, {how}"
     named = [f"{CAUSE}{cause}"] if cause else []
     return "\n".join([head, *said, f"log: {log}", *named])
 

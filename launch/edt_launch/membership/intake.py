@@ -18,7 +18,7 @@ from edt_launch.membership.members import (
 from edt_launch.membership.protocol import Phase, Resize, Slot, Worker
 from edt_launch.membership.shortage import over
 
-RETURNED = "the training function has returned"
+RETURNED = "finished"
 NOT_ELASTIC = "the program has ended without calling an elastic function"
 ALL_ENDED = "all processes have ended"
 
@@ -134,8 +134,7 @@ def _exited(turn: Turn, exited: protocol.Exited) -> None:
         return
     early = _ended_early(turn.state, worker) if exit_code == 0 else ""
     if exit_code or early:
-        reason = f"{_name(worker)} {early}" if early else ""
-        _lost(turn, worker, exit_code, reason, exited.has_reached_host)
+        _lost(turn, worker, exit_code, f"{_name(worker)} {early}" if early else "", exited)
     else:
         turn.decide_end(events.Finished(0, _how_it_succeeds(turn.state)))
 
@@ -183,13 +182,17 @@ def _name(worker: Worker) -> str:
     return f"rank {worker.rank} on {worker.slot.host}"
 
 
-def _lost(turn: Turn, worker: Worker, exit_code: int, reason: str, has_reached_host: bool = True) -> None:
+def _lost(
+    turn: Turn, worker: Worker, exit_code: int, reason: str, exited: protocol.Exited | None = None
+) -> None:
     """A worker has died or is as good as dead; the state has it no more, or as one that is being ended."""
     state = turn.state
+    has_reached_host = exited is None or exited.has_reached_host
+    lost_host = exited is not None and exited.with_host and not exited.is_gone
     suspension = after_failure(turn.now, state.suspended.get(worker.slot.key), has_reached_host)
     failed = events.Failed(*worker.where, worker.rank, exit_code, events.signal_name(exit_code), reason)
     is_optional = not has_reached_host and _others_start(state, worker)
-    if not is_optional and (end := _end_with(state, worker, exit_code, suspension)):
+    if not is_optional and (end := _end_with(state, worker, exit_code, suspension, lost_host)):
         how = "was lost" if reason else "failed"
         turn.decide_end(events.Finished(1, f"{_name(worker)} {how}{end}"))
         turn.do(failed)
@@ -209,14 +212,17 @@ def _others_start(state: Membership, worker: Worker) -> bool:
     return state.limits.resize is not Resize.FIXED and any(w.slot.key not in state.suspended for w in others)
 
 
-def _end_with(state: Membership, worker: Worker, exit_code: int, suspension: Suspension) -> str:
+def _end_with(
+    state: Membership, worker: Worker, exit_code: int, suspension: Suspension, lost_host: bool
+) -> str:
     if state.limits.resize is Resize.FIXED:
         return ", and the job with it"
     if worker.phase is Phase.DONE:
         return " after training"
     if not state.generation:
         is_early = exit_code == 0 and not state.limits.has_to_train
-        may_be_chance = state.outcome is None and (is_early or exit_code in (KILLED, -signal.SIGKILL))
+        was_lost = lost_host or exit_code in (KILLED, -signal.SIGKILL)
+        may_be_chance = state.outcome is None and (is_early or was_lost)
         return "" if may_be_chance and suspension.failures < START_FAILURES else " before training began"
     if worker.generation != state.generation:
         return ""

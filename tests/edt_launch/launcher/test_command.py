@@ -126,19 +126,21 @@ def test_a_host_discovery_script_that_makes_no_sense(planned, folder, words, rea
 SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_GPUS_PER_NODE": "2"}
 
 
-@pytest.fixture
-def slurm(monkeypatch):
-    for name, value in SLURM.items():
+@pytest.mark.parametrize("programs, transport", [((), ""), (("srun",), "srun")])
+def test_inside_a_job_of_slurm_its_hosts_and_gpus_are_used(
+    planned, tmp_path, monkeypatch, programs, transport
+):
+    for name, value in (SLURM | {"SLURMD_NODENAME": "n1", "PATH": str(tmp_path)}).items():
         monkeypatch.setenv(name, value)
-
-
-@pytest.mark.usefixtures("slurm")
-def test_inside_a_job_of_slurm_its_hosts_and_gpus_are_used(planned):
+    for program in programs:
+        (tmp_path / program).touch(0o755)
     result = invoke("--min-np", "3", "a script.py")
     assert result.exit_code == 0, result.output
     ((_, plan),) = planned
     assert plan.limits == Limits(3, 4)
-    assert plan.allocation == Allocation(1, (HostSlots("n1", 2, ("0", "1")), HostSlots("n2", 2, ("0", "1"))))
+    n1, n2 = HostSlots("n1", 2, ("0", "1")), HostSlots("n2", 2, ("0", "1"), transport)
+    assert plan.allocation == Allocation(1, (n1, n2))
+    assert str(plan.source) == "Slurm job 7"  # nodes may leave
     assert result.stderr == "edt-launch: uses the hosts of Slurm job 7 (4 slots): n1, n2\n"
 
 

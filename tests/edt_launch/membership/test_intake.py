@@ -94,6 +94,15 @@ def test_what_always_fails_before_training_ends_the_job() -> None:
         assert "before training began" in job.state.outcome.reason
 
 
+def test_a_host_that_is_lost_before_training_begins_is_done_without() -> None:
+    job = Job(min_size=1)
+    job(Desired(slots(2)))
+    job(Exited(1, 255, is_gone=False, with_host=True))
+    assert job.state.outcome is None
+    job(Exited(0, 255, is_gone=True, with_host=True))  # one that could not be reached at all
+    assert job.state.outcome is not None
+
+
 def test_a_member_that_reaches_the_rendezvous_unasked_tells_the_others() -> None:
     job = Job().grown_to(3)
     assert job(Ready(1, 4)) == [Cut((0, 2), 1), Stop((0, 2), 2)]
@@ -158,7 +167,7 @@ def test_once_somebody_has_returned_no_slot_is_tried_again() -> None:
     job(Ready(2, 8))
     job(Done(2))
     job(Exited(0, 0))
-    assert job(Exited(2, 0)) == [events.Finished(0, "the training function has returned")]
+    assert job(Exited(2, 0)) == [events.Finished(0, "finished")]
 
 
 def test_a_member_that_ends_well_in_the_middle_of_training_is_lost() -> None:

@@ -43,7 +43,7 @@ class UnderHorovodrun(Script):
         Raises:
             UsageError: its hosts may change.
         """
-        if job.plan.source is not None:
+        if job.plan.source is not None and job.plan.allocation is None:
             raise UsageError(f"{job.plan.source}: {STATIC_HOSTS}")
         from edt_launch.launcher.horovodrun.run import Horovodrun
 

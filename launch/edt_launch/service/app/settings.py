@@ -4,6 +4,7 @@ A value is taken from the command line, or else from the environment (``EDT_PORT
 ``<EDT_HOME>/service.toml`` (``port = 8766``). `edt serve --help` is made from the fields below.
 """
 
+import hashlib
 import shlex
 import tomllib
 from importlib.resources.abc import Traversable
@@ -205,7 +206,11 @@ class Settings(_Declared):
     @property
     def groups(self) -> tuple[object, ...]:
         """The options of sources of hosts and of transports."""
-        read: list[object] = [filled(group, vars(self)) for group in GROUPS]
+        values = vars(self)
+        if values["ray"] is not None and values["ray_pool"] is None:
+            folder = hashlib.sha256(str(self.home).encode()).hexdigest()
+            values = {**values, "ray_pool": f"pool-{folder[:16]}"}
+        read: list[object] = [filled(group, values) for group in GROUPS]
         return tuple(read)
 
     @property

@@ -101,6 +101,7 @@ class Inventory:
         try:
             self._usage.tell(in_use, self.demand)
             listed = usable(self._source.hosts(), str(self._source))
+            waiting = self._source.waiting()
         except Exception as error:
             if str(error) != self._trouble:
                 trace = None if isinstance(error, SourceError) else error
@@ -108,7 +109,7 @@ class Inventory:
             self._trouble = str(error)
             return
         self._trouble = ""
-        self._machines.heard = self._clock()
+        self._machines.heard, self._machines.waiting = self._clock(), waiting
         by_ssh = {host.host for host in listed if host.transport in BY_SSH}
         lost = self._losses.look(self._clock(), by_ssh, self._store.jobs.unreachable())
         changed = changes(self._store.hosts.all(), listed, self._source.name, self._clock(), lost)

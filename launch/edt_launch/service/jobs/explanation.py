@@ -18,18 +18,24 @@ SHOWN_DEVICES = 4
 
 
 def explain(
-    job: JobRecord, start: Mapping[str, Any] | None = None, hosts: Sequence[HostRecord] = ()
+    job: JobRecord,
+    start: Mapping[str, Any] | None = None,
+    waiting: str = "",
+    hosts: Sequence[HostRecord] = (),
 ) -> dict[str, Any]:
     """What decides about its size, and when it starts (`upcoming.begins`); the same in a few lines.
 
-    Hosts that are lost are told of a job that could use more devices.
+    Args:
+        job: it.
+        start: when it starts, if it waits.
+        waiting: what the source of hosts is waiting for; named if the job could use more devices.
+        hosts: those of the pool, of which lost ones are named if the job could use more devices.
     """
     answer = _explain(job)
-    wants = job.wanted is Wanted.RUN and not job.has_ended and job.size < job.max
-    told = [
-        f"{one.name} is down since {_clock(one.changed)}: {one.lost}." for one in hosts if one.lost and wants
-    ]
-    told += [f"It {start['text']}."] if start else []
+    told = [f"It {start['text']}."] if start else []
+    if job.size < job.max and _apart(job) is None:
+        lost = [f"{one.name} is down since {_clock(one.changed)}: {one.lost}." for one in hosts if one.lost]
+        told = [*lost, *([f"The pool is {waiting}."] if waiting else []), *told]
     return answer | {"lines": [*answer["lines"], *told], "start": start}
 
 

@@ -1,7 +1,7 @@
 """Jobs, their transitions and names: one frozen dataclass a table, its fields the table's columns."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import inf
 from typing import Any
 
@@ -92,20 +92,20 @@ class JobRecord:
     preemptible: bool = True
     time_limit: float = 0.0
     begin: float = 0.0
-    after: tuple[str, ...] = ()
     array_id: Str64 = ""
     array_index: int | None = None
     array_limit: int | None = None
     framework: Str16 | None = None
     data_dir: str | None = None
-    may_lose: bool = False
-    can_save: bool = False
     wanted: Wanted = Wanted.RUN
     idempotency_key: Str128 | None = None
     code_digest: Str64 = ""
     fingerprint: Str64 = ""
     state: State = State.QUEUED
     reason: str = "waits for the next decision"
+    after: tuple[str, ...] = ()
+    may_lose: bool = False
+    can_save: bool = False
     why: Mapping[str, Any] | None = None
     exit_code: int | None = None
     failure: str | None = None
@@ -212,17 +212,10 @@ PROGRESS = ("step", "total_steps", "loss", "throughput", "losses", "resizes", "r
 """Observed fields that change all the time while a job runs, and are shown."""
 
 
-OBSERVED = frozenset(
-    {
-        *("reason", "why", "exit_code", "failure", "started", "ended", "waiting_since", "running_since"),
-        *("ran", "after", "resized", "size", "target", "share", "generation", "held", "leaving"),
-        *("launcher_pid", "launcher_started", "restarts", "resizes", "losses"),
-        *("step", "total_steps", "loss", "throughput", "can_save", "may_lose"),
-        *("service", "entitlement", "usage_at", "attained"),
-        *("resize_cost", "start_cost", "speedup", "notes"),
-    }
-)
-"""Fields of a job that the loop may write; `state` changes by `Jobs.move` alone."""
+_NAMES = tuple(field.name for field in fields(JobRecord))
+
+OBSERVED = frozenset(_NAMES[_NAMES.index("state") + 1 :])
+"""Fields of a job that the loop may write: all after `state`, which changes by `Jobs.move` alone."""
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,8 @@ class HostDevices(BaseModel):
     devices: list[str]
 
 
-class Job(BaseModel):
-    """A job. What only its owner and administrators see is null for others: all under `directory` here."""
+class JobForAll(BaseModel):
+    """What everybody sees of a job."""
 
     id: str
     owner: str
@@ -79,6 +79,11 @@ class Job(BaseModel):
     eta: float | None = Field(description="Seconds until it has made all its steps.")
     hosts: list[HostDevices]
     urls: dict[str, str]
+
+
+class Job(JobForAll):
+    """A job. What only its owner and administrators see is null for others: all under `directory` here."""
+
     directory: str | None
     command: list[str] | None
     environment: dict[str, str] | None

@@ -23,17 +23,7 @@ from edt_launch.service.jobs.states import Wanted
 
 Json = dict[str, Any]
 
-PRIVATE = (
-    "directory",
-    "command",
-    "environment",
-    "framework",
-    "data_dir",
-    "exit_code",
-    "failure",
-    "loss",
-    "code_digest",
-)
+PRIVATE = tuple(name for name in schemas.Job.model_fields if name not in schemas.JobForAll.model_fields)
 """Fields of a job that only its owner and administrators see."""
 
 _LINKS = ("why", "logs", "events", "metrics", "results", "checkpoints")

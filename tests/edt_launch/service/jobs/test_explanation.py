@@ -13,7 +13,7 @@ WHY = {
     "share": 4.0,
     "target": 2,
     "path": [["", 4.0], ["ann", 4.0]],
-    "text": "has 2, the most that it can use",
+    "text": "has 2 of 2 (its maximum)",
     "change": "A higher --max would let it grow.",
 }
 
@@ -52,6 +52,13 @@ def test_a_job_whose_files_cannot_be_read_says_so_whatever_is_wanted() -> None:
     for wanted in Wanted:
         found = explain(record(wanted=wanted, notes={"trouble": trouble}))
         assert found["text"] == f"jann is running and is left as it is until they can be read: {trouble}"
+
+
+def test_a_job_that_could_have_more_says_what_the_pool_is_waiting_for() -> None:
+    waiting = "waiting for 2 more nodes"
+    assert explain(record(size=1), None, waiting)["lines"][-1] == "The pool is waiting for 2 more nodes."
+    for others in (record(size=2), record(size=1, state=State.PAUSED, wanted=Wanted.PAUSE)):
+        assert not any(waiting in line for line in explain(others, None, waiting)["lines"])
 
 
 def test_devices_whose_workers_keep_failing_are_named() -> None:
