@@ -383,7 +383,7 @@ class Agents:
                 self._refuse(host, link, f"the agent has sent {error}")
                 return
 
-    async def _send_code(self, host: str, link: "_Link") -> None:
+    async def _send_code(self, host: str, link: "_Link", hello: protocol.Hello) -> None:
         """Send the program's files to a host that does not see them; then its workers may start."""
         assert self._files is not None
         try:
@@ -392,6 +392,7 @@ class Agents:
             self._refuse(host, link, f"{host} cannot get the program's files: {error}")
         else:
             link.greet()
+            self._notify(HostEvent(host, hello))
 
     async def _fetch(self, host: str, link: "_Link", worker: int, checkpointed: Checkpointed) -> None:
         assert self._files is not None
@@ -459,7 +460,8 @@ class Agents:
                 link.greet()
             else:
                 link.transfers.folder = report.folder
-                self._group.create_task(self._send_code(host, link))
+                self._group.create_task(self._send_code(host, link, report))
+                return
         elif isinstance(report, FileReport):
             link.move_file(report)
             return
