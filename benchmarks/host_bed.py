@@ -59,10 +59,12 @@ class HostBed:
         folder: for keys and logs.
         count: of hosts.
         card: the name of their network cards; None for another one on each host.
+        disk: a folder of which each host has its own, with what agents keep; None if all disks are shared.
     """
 
-    def __init__(self, folder: Path, count: int, card: str | None = None) -> None:
+    def __init__(self, folder: Path, count: int, card: str | None = None, disk: Path | None = None) -> None:
         self.folder = folder
+        self._disk = disk
         self._card = card
         self.names = [f"h{number}" for number in range(count)]
         self._mark = uuid.uuid4().hex[:6]
@@ -76,11 +78,20 @@ class HostBed:
         """The IPv4 address of a host."""
         return f"{SUBNET}.{1 + self.names.index(host)}"
 
+    def disk_of(self, host: str) -> Path:
+        """Where this machine sees the disk that a host has of its own."""
+        return self.folder / f"disk.{host}"
+
     def open(self) -> None:
         """Make the hosts, and start their servers."""
+        if self._disk is not None:
+            self._disk.mkdir()
+            for host in self.names:
+                self.disk_of(host).mkdir()
         for key in ("host_key", "user_key"):
             _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / key)
-        (self.folder / "sshd_config").write_text(CONFIGURATION.format(folder=self.folder))
+        own = f"SetEnv XDG_CACHE_HOME={self._disk}/cache\n" if self._disk is not None else ""
+        (self.folder / "sshd_config").write_text(CONFIGURATION.format(folder=self.folder) + own)
         (self.folder / "ssh_config").write_text(CLIENT.format(folder=self.folder))
         ssh = self.folder / "bin" / "ssh"
         ssh.parent.mkdir()
@@ -115,7 +126,9 @@ class HostBed:
     def on(self, host: str, command: Sequence[str]) -> list[str]:
         """The command line that runs a command on a host."""
         inside = ["ip", "netns", "exec", self._namespace(host)]
-        return ["unshare", "--uts", "sh", "-c", f'hostname {host}; exec "$@"', "sh", *inside, *command]
+        own = f"mount --bind {self.disk_of(host)} {self._disk} && " if self._disk is not None else ""
+        first = f'hostname {host} && {own}exec "$@"'
+        return ["unshare", "--uts", "--mount", "sh", "-c", first, "sh", *inside, *command]
 
     def variables(self) -> Mapping[str, str]:
         """Variables with which `ssh` leads from one of these hosts to another."""
@@ -182,9 +195,9 @@ class HostBed:
 
 
 @contextlib.contextmanager
-def hosts(folder: Path, count: int, card: str | None = None) -> Iterator[HostBed]:
+def hosts(folder: Path, count: int, card: str | None = None, disk: Path | None = None) -> Iterator[HostBed]:
     """So many hosts, gone at the end with everything on them."""
-    bed = HostBed(folder, count, card)
+    bed = HostBed(folder, count, card, disk)
     try:
         bed.open()
         yield bed

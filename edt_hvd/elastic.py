@@ -56,6 +56,7 @@ def elastic(function: ElasticFunction[P, R]) -> ElasticFunction[P, R]:
     def run(state: Any, *args: P.args, **kwargs: P.kwargs) -> R:
         init()
         current = world.current()
+        reducer.collect_stale()  # takes long after large imports: no step and no other worker waits for it
         if isinstance(current, ElasticWorld):
             return _run(current, function, state, *args, **kwargs)
         state.sync()
@@ -75,7 +76,6 @@ def _run(
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> R:
-    reducer.collect_stale()  # takes long after large imports; the others need not wait for it
     current.enter()
     if current.finished and hvd.rank() == 0:
         warnings.warn(

@@ -183,6 +183,14 @@ class CheckpointFailed(Message):
     reason: str
 
 
+@_codec.message("checkpoint_wanted")
+@dataclass(frozen=True)
+class CheckpointWanted(Message):
+    """The worker waits for the newest checkpoint to be brought to its host, into `folder`."""
+
+    folder: str
+
+
 @_codec.message("saving")
 @dataclass(frozen=True)
 class Saving(Message):
@@ -250,6 +258,12 @@ class Admit(Message):
 
     generation: Serial
     step: Serial = 0
+
+
+@_codec.message("checkpoint_brought")
+@dataclass(frozen=True)
+class CheckpointBrought(Message):
+    """The newest checkpoint, if there is one, is where the worker looks for it."""
 
 
 @_codec.message("leave")

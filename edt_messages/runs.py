@@ -11,6 +11,9 @@ from dataclasses import dataclass
 JOB, RUN, FILE = "EDT_JOB", "EDT_RUN", "EDT_RUN_FILE"
 """Variables of a job's processes: the job's mark, the number of the run, and the path of the file."""
 
+BROUGHT = "EDT_CHECKPOINTS_BROUGHT"
+"""Set on hosts that do not see the job's output directory: checkpoints are brought to and from them."""
+
 MAX_TEXT = 4096
 """Characters of the file at most."""
 

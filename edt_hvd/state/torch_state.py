@@ -24,6 +24,7 @@ from edt_hvd.errors import ResizeInterrupt, StateError
 from edt_hvd.observing import Values
 from edt_hvd.reduction import agreement, buffers, reducer
 from edt_hvd.reduction.grad_modes import ordinary_tensors
+from edt_hvd.refilling import refilled
 from edt_hvd.reporting import ResizeReport, end_progress, send_progress
 from edt_hvd.state import structure
 from edt_hvd.state.checkpoint import checkpoints
@@ -35,10 +36,10 @@ from edt_hvd.state.fitting import (
     check_coverage,
     check_kinds,
     check_names,
+    check_optimizer_states,
     check_unchanged,
     misfits,
 )
-from edt_hvd.state.plain_values import refilled
 from edt_hvd.state.rollback import Rollback
 from edt_hvd.state.snapshot import Snapshots, copied
 from edt_hvd.state.state_dicts import is_stateful, is_watchable
@@ -93,6 +94,8 @@ class TorchState(State):  # type: ignore[misc]
         self._rollback = Rollback()
         self._checkpoints: Checkpoints | None = None
         self._prepare = prepare
+        self._prepared_for: dict[str, Any] = {}
+        """With `prepare`: copies of the plain values as of the last commit, to which the objects belong."""
         self._restored = False
         self._structure: dict[str, structure.Parts] | None = None
         self._fingerprint: structure.Fingerprint = []
@@ -147,6 +150,7 @@ class TorchState(State):  # type: ignore[misc]
         self._committed_at = now = time.monotonic()
         for loader in loaders:
             loader.put_off(self._begin_epoch if loader in ending else None)
+        self._note_prepared(values)
         if not ending:
             self._make_rollback_point(values, found, now)
         self._is_at_end = bool(ending)
@@ -166,8 +170,19 @@ class TorchState(State):  # type: ignore[misc]
         if not any(loader.is_ending or loader.is_in_step for loader in loaders):
             found = self._check_structure(values)
             self._committed_at = now = time.monotonic()
+            self._note_prepared(values)
             self._make_rollback_point(values, found, now)
             self.check_host_updates()
+
+    def _note_prepared(self, values: Values) -> None:
+        """The objects are what `prepare` has to make of these plain values.
+
+        After the last commit a script counts its epoch on, and makes no objects for an epoch that does not
+        come. So these are saved, too, and `prepare` gets them.
+        """
+        if self._prepare is not None:
+            plain = {name: value for name, value in values.items() if not is_stateful(value)}
+            self._prepared_for = copied(plain)
 
     def _make_rollback_point(self, values: Values, found: structure.Fingerprint, now: float) -> None:
         """Make the present state, of that structure, what the workers go back to after a loss.
@@ -199,7 +214,7 @@ class TorchState(State):  # type: ignore[misc]
     def _check_structure(self, values: Values) -> structure.Fingerprint:
         """Check that the objects are made of what they were at first, unless there is `prepare`.
 
-        However they have changed, all that is trained has to be among them.
+        However they have changed, all that is trained has to be among them, and optimizers have to be whole.
         """
         found = structure.fingerprint(values)
         if found == self._fingerprint:
@@ -208,6 +223,7 @@ class TorchState(State):  # type: ignore[misc]
             check_kinds(values, self._stateful)
             if self._structure is not None:
                 check_unchanged(self._structure, structure.structure_of(values))
+        check_optimizer_states(values)
         check_coverage(values)
         return found
 
@@ -269,7 +285,7 @@ class TorchState(State):  # type: ignore[misc]
         self._take_snapshot()
 
     def _take_snapshot(self) -> bool:
-        return self._rollback.take_snapshot(self._values(), self.progress)
+        return self._rollback.take_snapshot(self._values(), self.progress, self._prepared_tree())
 
     def restore(self) -> None:
         """Go back to the last commit, or to the last full snapshot if parameters have changed since.
@@ -286,7 +302,9 @@ class TorchState(State):  # type: ignore[misc]
         self._is_at_end = False
         values, plain, commits = found
         self._set(values, plain)
-        self._progress = self._progress if commits is None else commits
+        if commits is not None:
+            self._progress = commits
+            self._note_prepared(self._values())
         # What has been loaded counts as written to, and this may be called again.
         self._rollback.take_point(self._values(), is_full_copy=commits is not None)
 
@@ -313,7 +331,9 @@ class TorchState(State):  # type: ignore[misc]
         self._has_synced, self._is_lost = True, False
         values = self._values()
         del received  # it takes much memory
-        self._rollback.protect(values, is_new, self.progress, lambda: self._needs_copy(values))
+        self._rollback.protect(
+            values, is_new, self.progress, self._prepared_tree(), lambda: self._needs_copy(values)
+        )
         for observer in observing.observers():
             observer.synced(self, self.progress, self._values())
 
@@ -374,10 +394,11 @@ class TorchState(State):  # type: ignore[misc]
     def _call_prepare(self, tree: Mapping[str, Any]) -> None:
         if self._prepare is None:
             return
-        plain = (name for name in self._names if name in tree and f"{name}{structure.SUFFIX}" not in tree)
-        values = {name: copied(tree[name]) for name in plain if not is_stateful(tree[name])}
+        plain = [name for name in self._names if name in tree and f"{name}{structure.SUFFIX}" not in tree]
+        values = {name: tree.get(f"{name}{structure.PREPARED}", tree[name]) for name in plain}
+        self._note_prepared(values)
         try:
-            self._prepare(_Prepared(self, values))
+            self._prepare(_Prepared(self, copied(self._prepared_for)))
         except Exception as error:
             raise StateError(
                 f"the function passed as prepare= failed: {type(error).__name__}: {error}"
@@ -510,7 +531,10 @@ class TorchState(State):  # type: ignore[misc]
         return {name: getattr(self, name) for name in self._names}
 
     def _tree(self) -> dict[str, Any]:
-        return full_tree(self._values())
+        return full_tree(self._values()) | self._prepared_tree()
+
+    def _prepared_tree(self) -> dict[str, Any]:
+        return {f"{name}{structure.PREPARED}": value for name, value in self._prepared_for.items()}
 
     def _load(self, tree: Mapping[str, Any], owned: bool = False) -> None:
         values = self._values()

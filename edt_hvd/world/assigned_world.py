@@ -56,6 +56,10 @@ class AssignedWorld(ElasticWorld):
     def synced(self) -> None:
         self.launcher.send(messages.Synced())
 
+    @override
+    def bring_checkpoint(self, folder: str) -> None:
+        self.launcher.wait_for_checkpoint(folder)
+
     def finish(self) -> None:
         """End this worker's part in the training, and notify the launcher."""
         preemption.stop_listening()

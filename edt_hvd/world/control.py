@@ -47,6 +47,7 @@ class Launcher:
         self._leave = False
         self.must_save = False
         """Whether this worker, which is to leave, is the last that has the state."""
+        self._checkpoints_brought = 0
         self._lost: str | None = None
         self._closing = False
         self.wanted_generation = 0
@@ -110,6 +111,20 @@ class Launcher:
             assignment, self._assignment = self._assignment, None
             return assignment
 
+    def wait_for_checkpoint(self, folder: str) -> None:
+        """Have the launcher bring the newest checkpoint into a folder of this host.
+
+        Raises:
+            CoordinatorLostError: the launcher went away while waiting.
+        """
+        with self._changed:
+            before = self._checkpoints_brought
+        self.send(messages.CheckpointWanted(folder))
+        with self._changed:
+            self._changed.wait_for(lambda: self._checkpoints_brought > before or self._lost)
+            if self._checkpoints_brought == before:
+                raise CoordinatorLostError(self._address, self._lost or "connection closed")
+
     def close(self) -> None:
         """End the conversation on purpose."""
         self._closing = True
@@ -148,6 +163,8 @@ class Launcher:
                 self._assignment = message
             case messages.Leave(saves):
                 self._leave, self.must_save = True, saves
+            case messages.CheckpointBrought():
+                self._checkpoints_brought += 1
             case messages.Cut(generation):
                 return partial(self.on_cut, generation)
             case messages.End(has_grace=True):

@@ -131,6 +131,13 @@ class ElasticWorld(ABC):
     def synced(self) -> None:  # noqa: B027 - a launcher wants to know, nobody else
         """This worker has the state of the present world."""
 
+    def bring_checkpoint(self, folder: str) -> None:  # noqa: B027 - as `synced`
+        """Have the newest checkpoint brought into a folder of this host.
+
+        Raises:
+            CoordinatorLostError: the launcher went away meanwhile.
+        """
+
     def finish(self) -> None:
         """End the training of this worker: it takes no part in worlds that are announced from now on."""
         stages.enter(Stage.OUTSIDE)

@@ -39,6 +39,9 @@ class FixedWorld:
             with _without_mpi():
                 horovod_init()
 
+    def bring_checkpoint(self, folder: str) -> None:
+        """Nothing: nobody brings checkpoints without a launcher."""
+
     def join(self) -> None:
         """Do nothing: `start` has formed the world."""
 

@@ -1,5 +1,8 @@
 """Jobs over several hosts whose network and power fail: network namespaces, real ssh."""
 
+import shutil
+import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -8,7 +11,7 @@ import psutil
 import pytest
 from host_bed import HostBed
 
-from harness import SLOW, TRACED, ElasticJob, Undisturbed
+from harness import BIN, POLL, SLOW, TRACED, ElasticJob, Undisturbed, run
 from tiers import full
 
 THREE = ("-H", "h1:1,h2:1,h3:1")
@@ -77,3 +80,102 @@ def test_a_job_that_starts_on_one_host_goes_on_on_others_whose_cards_have_other_
         job.until_more_steps(3)
     assert job.end() == 0, job.stderr
     undisturbed.check(job)
+
+
+@pytest.fixture
+def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HostBed]:
+    """Hosts each of which has a disk of its own."""
+    missing = host_bed.missing()
+    if missing is not None:
+        pytest.skip(missing)
+    with host_bed.hosts(tmp_path, 4, disk=tmp_path / "disk") as hosts:
+        monkeypatch.setenv("PATH", hosts.variables()["PATH"])
+        yield hosts
+
+
+def test_hosts_without_a_shared_disk_get_the_code_and_the_newest_checkpoint_survives_its_host(
+    apart: HostBed, job: ElasticJob, undisturbed: Undisturbed, tmp_path: Path
+) -> None:
+    disk, seen = tmp_path / "disk", apart.disk_of("h0")
+    (seen / "code").mkdir()
+    shutil.copy(TRACED, seen / "code")
+    job.out = disk / "out"
+    job.allocate(1, "h1")
+    options = ("--checkpoint-interval", "0")
+    job.start(disk / "code" / TRACED.name, job.results, *SLOW, options=options, prefix=apart.on("h0", []))
+    job.out = seen / "out"
+    job.until(lambda: len(job.events("checkpointed")) >= 2)
+    apart.power_off("h1")
+    job.allocate(1, "root@h2")
+    job.until(lambda: job.events("restored"))
+    job.until_more_steps(5)
+    assert job.end() == 0, job.stderr
+    undisturbed.check_final(job.results)
+    last = job.events("checkpointed")[-1]
+    assert last["last"]
+    assert (apart.disk_of("h0") / Path(last["path"]).relative_to(disk) / "state.pt").is_file()
+    assert not list(apart.disk_of("h2").glob("cache/edt/jobs/*"))
+    assert job.survivors() == []
+
+
+def test_what_workers_write_on_hosts_without_a_shared_disk_comes_back_at_the_end(
+    apart: HostBed, job: ElasticJob, tmp_path: Path
+) -> None:
+    seen = apart.disk_of("h0")
+    (seen / "code").mkdir()
+    (seen / "code" / "make.sh").write_text('echo "$2" > "$1/made.$EDT_WORKER"; cp make.sh "$1/common"\n')
+    job.out = tmp_path / "disk" / "out"
+    inside = ["sh", "-c", 'cd "$0" && exec "$@"', str(tmp_path / "disk" / "code")]
+    words = ("make.sh", job.out / "model", "a b")
+    job.start(Path("sh"), *words, options=("-H", "h1:1,h2:1"), prefix=apart.on("h0", inside))
+    assert job.wait() == 0, job.stderr
+    names = ("common", "made.0", "made.1")
+    assert sorted(path.name for path in (seen / "out" / "model").iterdir() if path.is_file()) == [*names]
+    assert [(seen / "out" / "model" / name).read_text() for name in names[1:]] == ["a b\n"] * 2
+
+
+@pytest.mark.full
+def test_a_service_counts_a_host_that_it_does_not_reach_as_down_and_uses_it_when_it_is_back(
+    apart: HostBed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, home = tmp_path / "disk", apart.disk_of("h0") / "home"
+    monkeypatch.setenv("EDT_HOME", str(disk / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(disk))
+    code, results = apart.disk_of("h0") / "code", tmp_path / "results"
+    code.mkdir()
+    results.mkdir()
+    shutil.copy(TRACED, code)
+    (code / "hosts").write_text("h1 slots=1\nh2 slots=1\n")
+
+    def edt(*words: object) -> str:
+        return run(*apart.on("h0", [str(BIN / "edt"), *map(str, words)]))
+
+    def until(is_so: Callable[[], bool]) -> None:
+        while not is_so():
+            assert service.poll() is None
+            time.sleep(10 * POLL)
+
+    serve = [str(BIN / "edt"), "serve", "--hostfile", str(disk / "code" / "hosts")]
+    with (tmp_path / "log").open("wb") as log:
+        service = subprocess.Popen(apart.on("h0", serve), stdout=log, stderr=log)
+    try:
+        until((home / "server.json").exists)
+        command = ("python", TRACED.name, results, *SLOW)
+        id_ = edt("submit", "--code", disk / "code", "--min", 1, "--max", 2, *command).split()[-1]
+        one = ElasticJob(tmp_path / "seen")
+        one.out = home / "jobs" / id_
+        until(lambda: one.size() == 2)
+        apart.unplug("h2")
+        until(lambda: one.size() == 1)
+        until(lambda: "h2 is down since" in edt("why", id_))
+        assert "it cannot be reached: nothing has come from h2 for 3 s" in edt("hosts")
+        apart.plug("h2")
+        until(lambda: one.size() == 2)
+        assert " down" not in edt("hosts")
+        edt("drain", "h2")
+        until(lambda: one.size() == 1)
+        (results / "hurry").touch()
+        until(lambda: "succeeded" in edt("show", id_))
+    finally:
+        service.terminate()
+        service.wait()

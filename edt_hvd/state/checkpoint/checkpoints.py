@@ -4,6 +4,7 @@
 EDT_CHECKPOINT_DIR           folder of the checkpoints; without it none is written or looked for
 EDT_CHECKPOINT_INTERVAL      seconds between two of them at least, default 10
 EDT_CHECKPOINT_KEEP          how many are kept, default 3
+EDT_CHECKPOINTS_BROUGHT      set where the launcher brings the newest one, and fetches those that are written
 ===========================  =====================================================================
 
 A script's first state has its checkpoints in that folder itself, the n-th one in ``state-<n>`` in it.
@@ -28,6 +29,7 @@ from edt_hvd.state.snapshot import Snapshots
 from edt_hvd.world import world
 from edt_messages import messages
 from edt_messages.messages import Message
+from edt_messages.runs import BROUGHT
 
 INTERVAL = 10.0
 KEEP = 3
@@ -76,14 +78,21 @@ class Checkpoints:
         now: when training began; seconds of a monotonic clock.
         takes_processor: whether the training computes on this machine's processors.
         emit: sends a message to the launcher; called in another thread, too.
+        bring: has the newest checkpoint brought into a folder of this host.
     """
 
     def __init__(
-        self, settings: Settings, now: float, takes_processor: bool, emit: Callable[[Message], None]
+        self,
+        settings: Settings,
+        now: float,
+        takes_processor: bool,
+        emit: Callable[[Message], None],
+        bring: Callable[[str], None] = lambda folder: None,
     ) -> None:
         self._folder = settings.folder
         self._interval = settings.interval
         self._emit = emit
+        self._bring = bring
         self._writer = Writer(settings.folder, settings.keep, takes_processor, self._report)
         self._begun_at = now
         self._cost: Cost | None = None
@@ -104,6 +113,7 @@ class Checkpoints:
         """
         self._writer.wait()
         self.collect()
+        self._bring(str(self._folder))
         paths = self._found()
         for path in paths:
             try:
@@ -228,7 +238,8 @@ def for_next_state(environ: Mapping[str, str] = os.environ) -> Checkpoints | Non
     if number > 1:
         settings = Settings(settings.folder / f"state-{number}", settings.interval, settings.keep)
     takes_processor = world.device().type == "cpu"
-    return Checkpoints(settings, time.monotonic(), takes_processor, _send_to_launcher)
+    bring = world.current().bring_checkpoint if BROUGHT in environ else lambda folder: None
+    return Checkpoints(settings, time.monotonic(), takes_processor, _send_to_launcher, bring)
 
 
 def _send_to_launcher(message: Message) -> None:

@@ -12,8 +12,11 @@ import selectors
 import socket
 import sys
 import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from edt_launch.agent import forkable, protocol, subreaper, workers
+from edt_launch.agent.places import Places, merged
 from edt_launch.agent.ports import reserve_port
 from edt_launch.agent.printing import Printing
 from edt_launch.agent.probing import Prober
@@ -21,6 +24,10 @@ from edt_launch.agent.warm import CHUNK, WarmServer, open_log
 from edt_launch.agent.worker import Worker
 from edt_launch.agent.workers import Do, Verb
 from edt_messages import forking
+from edt_messages.runs import BROUGHT
+
+if TYPE_CHECKING:
+    from edt_launch.agent.files import Files
 
 SNAPSHOTS = "EDT_SNAPSHOTS"
 """Names a folder in memory in which workers keep what is to outlive them, but not the job."""
@@ -42,6 +49,12 @@ class Agent:
         self._reader: protocol.Reader[protocol.Order] = protocol.Reader(protocol.Order)
         self._unsent = bytearray()
         self._environment: dict[str, str] = {}
+        self._command: tuple[str, ...] = ()
+        self._directory: str | None = None
+        """Where workers start; None for where this process is, as on a host without the folder."""
+        self._places = Places({})
+        self._files: Files | None = None
+        """None if this host sees the output directory."""
         self._program: forkable.Program | None = None
         self._state = workers.State(can_fork=False)
         self._workers: dict[int, Worker] = {}
@@ -68,6 +81,8 @@ class Agent:
             import shutil
 
             shutil.rmtree(folder, ignore_errors=True)  # it is there only if a worker has made it
+        if self._files is not None:
+            self._files.close()
         self._flush()
 
     def _turn(self) -> None:
@@ -126,38 +141,106 @@ class Agent:
                 self._printing.taken(size)
             case protocol.Close():
                 self._take(workers.Closed())
+            case protocol.Code() | protocol.Put() | protocol.Piece() | protocol.Fetch() | protocol.List():
+                self._obey_about_files(order)
+
+    def _obey_about_files(self, order: protocol.FileOrder) -> None:
+        if self._files is None:
+            what = type(order).__name__
+            raise protocol.ProtocolError(f"{what}, though this host sees the output directory")
+        match order:
+            case protocol.Code(folder):
+                self._places = Places(
+                    {**self._places.moved, **({folder: str(self._files.code)} if folder else {})}
+                )
+                if self._files.have_code(order):
+                    self._begin()
+            case protocol.Put():
+                self._files.put(order)
+            case protocol.Piece():
+                self._files.take(order)
+            case protocol.Fetch():
+                self._files.fetch(order)
+            case protocol.List():
+                self._files.list()
 
     def _set_up(self, setup: protocol.Setup) -> None:
         self._setup = setup
-        self._environment = {**(os.environ if setup.inherits else {}), **setup.environment}
+        self._environment = dict(setup.environment)
+        if setup.inherits:
+            pythons = (setup.python, sys.executable)
+            self._environment = merged(os.environ, setup.environment, pythons, os.path.isdir)
         if setup.sweeps:
             from edt_launch.agent import processes
 
-            if left := processes.sweep_host(setup.environment):
+            try:
+                left = processes.sweep_host(setup.environment)
+            except processes.LaterRunError as error:
+                sys.exit(f"edt agent: {error}")
+            if left:
                 numbers = ", ".join(sorted(str(process.pid) for process in left))
                 sys.exit(f"edt agent: processes that an earlier agent has left cannot be ended: {numbers}")
-        self._send(protocol.Hello(protocol.VERSION, os.getpid()))
-        program = forkable.parse(setup.command) if setup.forks and sys.platform == "linux" else None
+        now = time.monotonic()
+        lease = None if setup.lease is None else workers.Lease(setup.lease, renewed_at=now, heartbeat_at=now)
+        self._state = workers.State(can_fork=False, lease=lease)
+        self._open_files(setup)
+        folder = str(self._files.output) if self._files is not None else None
+        self._send(protocol.Hello(protocol.VERSION, os.getpid(), folder))
+        if self._files is None:
+            self._begin()
+
+    def _open_files(self, setup: protocol.Setup) -> None:
+        """Have a folder for the job, if this host does not see the output directory."""
+        if setup.output is None:
+            return
+        from edt_launch.agent import files
+
+        if files.sees(os.path.join(setup.output, protocol.NONCE), setup.nonce):
+            return
+        host = setup.environment["HOROVOD_HOSTNAME"]
+        try:
+            self._files = files.Files(self._environment, host, self._send)
+        except OSError as error:
+            sys.exit(f"edt agent: no folder for the job can be made: {error.filename}: {error.strerror}")
+        self._places = Places({setup.output: str(self._files.output)})
+
+    def _begin(self) -> None:
+        """Everything is here that workers need: get ready to start them."""
+        setup = self._setup
+        self._directory = self._directory_here(setup.directory)
+        self._command = self._here(setup.command)
+        self._environment = self._places.environment(self._environment)
+        if self._files is not None:
+            self._environment |= {"PWD": self._directory or os.getcwd(), BROUGHT: "1"}
+        program = forkable.parse(self._command) if setup.forks and sys.platform == "linux" else None
         script = os.path.join(self._directory or "", program.script or "") if program is not None else ""
         # A script that is not there is the interpreter's to report.
         if program is not None and (program.module or os.path.isfile(script)):
             self._program = program
             self._start_server()
-        now = time.monotonic()
-        lease = None if setup.lease is None else workers.Lease(setup.lease, renewed_at=now, heartbeat_at=now)
-        self._state = workers.State(self._server is not None, lease)
+        self._state = replace(self._state, can_fork=self._server is not None)
+
+    def _directory_here(self, directory: str) -> str | None:
+        here = self._places.path(directory)
+        if not self._setup.inherits or os.path.isdir(here):
+            return here
+        if self._files is not None and self._files.code.is_dir():
+            return str(self._files.code)
+        return None
+
+    def _here(self, command: tuple[str, ...]) -> tuple[str, ...]:
+        """A command as this host runs it."""
+        if not self._setup.inherits:
+            return command
+        own = tuple(sys.executable if word == self._setup.python else word for word in command[:1])
+        rest = self._places.words(command[1:], self._setup.directory, os.path.exists)
+        return (*own, *rest)
 
     def _why_not(self, program: str, error: OSError | ValueError) -> str:
         path = os.path.join(self._directory or "", program)
         if isinstance(error, FileNotFoundError) and "/" in program and os.path.exists(path):
             return "the interpreter that it names in its first line is not there"
         return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-
-    @property
-    def _directory(self) -> str | None:
-        """Where workers start; None for where this process is, as on a host without the folder."""
-        folder = self._setup.directory
-        return None if self._setup.inherits and not os.path.isdir(folder) else folder
 
     def _send(self, report: protocol.Report) -> None:
         self._unsent += protocol.write(report)
@@ -213,8 +296,8 @@ class Agent:
                 self._send(action)
 
     def _worker_of(self, order: protocol.Start) -> Worker:
-        variables = {**self._environment, **order.environment}
-        return Worker(variables, order.command or self._setup.command)
+        own = self._places.environment(order.environment)
+        return Worker({**self._environment, **own}, self._here(order.command) or self._command)
 
     def _carry_out(self, action: Do) -> None:
         number, worker = action.worker, self._workers[action.worker]
@@ -260,7 +343,7 @@ class Agent:
         assert self._program is not None
         log = open_log(self._setup.log)
         try:
-            server = WarmServer(self._program, self._setup.command, self._environment, self._directory, log)
+            server = WarmServer(self._program, self._command, self._environment, self._directory, log)
         except OSError as error:
             print(f"edt agent: no warm server: {error}", file=sys.stderr, flush=True)
             return
@@ -359,6 +442,8 @@ class Agent:
         for pid, exit_code in subreaper.reap():
             if (worker := self._children.pop(pid, None)) is not None:
                 self._take(workers.Gone(worker, exit_code))
+            elif self._files is not None and self._files.unpacked(pid):
+                self._begin()
 
     def _terminate(self, number: int, *, others: bool) -> None:
         from edt_launch.agent import processes

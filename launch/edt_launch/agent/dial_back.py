@@ -15,6 +15,7 @@ import secrets
 import signal
 import ssl
 import sys
+import time
 from collections import deque
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
@@ -30,7 +31,7 @@ AGENT = (sys.executable, "-P", "-m", "edt_launch.agent")
 
 CHUNK = 2**16
 
-CONNECT_TIMEOUT = 5.0
+CONNECT_TIMEOUT = 10.0
 """Seconds that an address has to answer."""
 
 ANSWER_TIMEOUT = 15.0
@@ -38,6 +39,9 @@ ANSWER_TIMEOUT = 15.0
 
 RETRY_INTERVAL = 1.0
 """Seconds until a launcher that could not be reached is tried again."""
+
+PATIENCE, LONG_PATIENCE = 60.0, 600.0
+"""Seconds for which it is tried again; the longer ones with `--stay`."""
 
 PEER_TIMEOUT = 15.0
 """Seconds after which a connection fails whose other end acknowledges nothing."""
@@ -53,7 +57,7 @@ class RefusedError(Exception):
 
 
 class UnreachableError(Exception):
-    """No address leads to the launcher. `is_gone`: its machine answers that nothing listens there."""
+    """No address leads to the launcher. `is_gone`: nobody, or somebody else, listens there."""
 
     def __init__(self, reason: str, is_gone: bool) -> None:
         super().__init__(reason)
@@ -156,6 +160,7 @@ async def connect(invitation: Invitation, greeting: Greeting) -> Session:
         found = hashlib.sha256(certificate or b"").hexdigest()
         if not hmac.compare_digest(found, invitation.fingerprint):
             writer.close()
+            is_gone = True
             reasons.append(f"{address}: another certificate than that of the invitation")
             continue
         await _greet(reader, writer, greeting)
@@ -200,13 +205,15 @@ async def run(
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     has_served, instance = False, secrets.token_hex(8)
     greeting = Greeting(invitation.token, host, protocol.VERSION, instance, slots, list(devices))
+    patience = LONG_PATIENCE if stays else PATIENCE
+    deadline = time.monotonic() + patience
     while not stopped.is_set():
         try:
             session = await connect(invitation, greeting)
         except UnreachableError as error:
             if has_served and error.is_gone:
                 return
-            if not stays:
+            if error.is_gone or time.monotonic() >= deadline:
                 raise
             await _first_of(asyncio.sleep(RETRY_INTERVAL), stopped.wait())
             continue
@@ -218,7 +225,7 @@ async def run(
             await session.close()
         if not stays or not orders:
             return
-        has_served = True
+        has_served, deadline = True, time.monotonic() + patience
 
 
 async def _first_of(*waits: Coroutine[Any, Any, Any]) -> Any:

@@ -163,18 +163,29 @@ def sweep_descendants(grace: float) -> int:
     return _kill_those(_descendants)
 
 
+class LaterRunError(Exception):
+    """A later run of the job has begun on this host."""
+
+    def __init__(self, mine: int, later: int) -> None:
+        super().__init__(f"this is run {mine} of the job, and run {later} of it is on this host already")
+
+
 def sweep_host(environment: Mapping[str, str]) -> set[psutil.Process]:
     """Kill what agents of the job before have left on the host that this environment names.
 
     These are processes of the same run of the job or of earlier ones, with what they have started, and their
-    agents. What a later run has there is left alone.
+    agents.
 
     Returns:
         Those that could not be killed.
+
+    Raises:
+        LaterRunError: a later run has processes there; nothing is killed then.
     """
     marks = {name: environment[name] for name in (JOB_VARIABLE, "HOROVOD_HOSTNAME")}
-    newest = run_number(environment)
-    found = {process for process in having(marks) if _run_of(process) <= newest}
+    found, mine = having(marks), run_number(environment)
+    if (newest := max(map(_run_of, found), default=0)) > mine:
+        raise LaterRunError(mine, newest)
     agents = {parent for process in found if (parent := _agent_above(process)) is not None}
     family = {member for process in found | agents for member in tree(process.pid)}
     family -= {psutil.Process(), *psutil.Process().parents()}

@@ -6,13 +6,19 @@ the launcher answers with `Renew`; when none has been answered for the length of
 if the stream had ended. The lease counts from when a heartbeat was sent, so that an answer which was under
 way for long extends it by as much less.
 
-Bytes travel as text with surrogate escapes, so that they arrive as they were. Standard library only: every
-host starts an agent, and workers wait for it.
+A host that does not see the job's output directory names a folder of its own in `Hello`. It gets `Code` then,
+before anything is started. Files come and go in pieces; whoever receives a file asks for each piece, so that
+one is under way at a time: the agent by `Want` after `Code` or `Put`, until `Stored`; the launcher by
+`Fetch`.
+
+Output travels as text with surrogate escapes, pieces of files in base64. Standard library only: every host
+starts an agent, and workers wait for it.
 """
 
+import base64
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from types import NoneType
 from typing import Any, Generic, TypeVar, get_args, get_origin
 
@@ -26,6 +32,12 @@ MAX_LINE = 2**26
 
 WINDOW = 2**20
 """Bytes of output that an agent sends before it waits for `Taken`."""
+
+MAX_PIECE = 2**20
+"""Bytes of a file that one message has at most."""
+
+CODE = "code"
+"""What the archive of the program's files is called in `Want`, `Piece` and `Stored`."""
 
 HEARTBEAT_INTERVAL = 1.0
 """Seconds between two heartbeats of an agent that has a lease."""
@@ -57,6 +69,12 @@ class Setup:
     """Whether processes that an earlier agent of the job has left on the host are killed first."""
     lease: float | None = None
     """Seconds for which the agent may run without an answer to a heartbeat; None: until its input ends."""
+    output: str | None = None
+    """The job's output directory; None if it need not be asked whether the host sees it."""
+    nonce: str = ""
+    """The text of the file `NONCE` in it."""
+    python: str = ""
+    """The launcher's interpreter; the agent's own takes its place in commands."""
 
 
 @dataclass(frozen=True)
@@ -127,11 +145,51 @@ class Probe:
 
 
 @dataclass(frozen=True)
+class Code:
+    """The program's files: a gzipped tar with this SHA-256 of what `folder` has; empty if there are none."""
+
+    folder: str = ""
+    digest: str = ""
+    size: int = 0
+
+
+@dataclass(frozen=True)
+class Put:
+    """Have a file with this SHA-256 at `path`, which is relative to the host's folder."""
+
+    path: str
+    digest: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of a file that the agent wants; empty if it cannot be read any more."""
+
+    path: str
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """Send the piece of the file at `path`, relative to the host's folder, that begins at `offset`."""
+
+    path: str
+    offset: int
+
+
+@dataclass(frozen=True)
+class List:
+    """Say which files the host's folder has, checkpoints excepted."""
+
+
+@dataclass(frozen=True)
 class Hello:
-    """An agent runs."""
+    """An agent runs. `folder` stands for the output directory on a host that does not see that."""
 
     version: int
     pid: int
+    folder: str | None = None
 
 
 @dataclass(frozen=True)
@@ -209,6 +267,39 @@ class Exited:
 
 
 @dataclass(frozen=True)
+class Want:
+    """The agent wants the piece of a file that begins at `offset`."""
+
+    path: str
+    offset: int
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A file is there; or `error` says why it cannot be."""
+
+    path: str
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A piece of a file, empty at its end; or `error` says why it cannot be read."""
+
+    path: str
+    offset: int
+    data: bytes
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The files of the host's folder by their relative paths, with their sizes in bytes as text."""
+
+    files: dict[str, str]
+
+
+@dataclass(frozen=True)
 class Swept:
     """So many processes that workers had left behind were killed."""
 
@@ -226,7 +317,9 @@ class Left:
     last_words: tuple[str, ...]
 
 
-Order = Setup | Start | Terminate | Kill | Reserve | Listen | Probe | Renew | Taken | Close
+FileOrder = Code | Put | Piece | Fetch | List
+
+Order = Setup | Start | Terminate | Kill | Reserve | Listen | Probe | Renew | Taken | Close | FileOrder
 """Messages to an agent."""
 
 Report = (
@@ -240,10 +333,19 @@ Report = (
     | Started
     | Output
     | Exited
+    | Want
+    | Stored
+    | Fetched
+    | Listed
     | Swept
     | Left
 )
 """Messages from an agent."""
+
+_IN_BASE64 = (Piece, Fetched)
+
+NONCE = "run/nonce"
+"""The file of the output directory by which a host finds out whether it sees that."""
 
 _M = TypeVar("_M", bound=Order | Report)
 
@@ -270,7 +372,13 @@ class Reader(Generic[_M]):
         try:
             content = json.loads(line)
             kind = self._kinds[content.pop("kind")]
-            values = {field.name: _convert(field.type, content.pop(field.name)) for field in fields(kind)}
+            if kind in _IN_BASE64:
+                content["data"] = base64.b64decode(content["data"], validate=True)
+            values = {
+                field.name: _convert(field.type, content.pop(field.name))
+                for field in fields(kind)
+                if field.name in content or field.default is MISSING
+            }
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ProtocolError(f"no message: {line[:80]!r} ({error!r})") from None
         if content:
@@ -282,7 +390,9 @@ class Reader(Generic[_M]):
 def write(message: Order | Report) -> bytes:
     """The line of a message."""
     content: dict[str, Any] = {"kind": type(message).__name__.lower(), **vars(message)}
-    if isinstance(message, Output):
+    if isinstance(message, _IN_BASE64):
+        content["data"] = base64.b64encode(message.data).decode()
+    elif isinstance(message, Output):
         content["data"] = message.data.decode("utf-8", "surrogateescape")
     return json.dumps(content).encode() + b"\n"
 

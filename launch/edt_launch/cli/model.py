@@ -74,6 +74,8 @@ class Host:
 
     name: str
     state: str = "up"
+    reason: str = ""
+    changed: float = 0.0
     devices: tuple[Device, ...] = ()
 
     @property

@@ -107,7 +107,7 @@ class Service:
 
     def hosts(self) -> tuple[Host, ...]:
         """The machines, with the jobs that have their devices."""
-        return tuple(map(model.host, model.many(self.call("GET", "cluster"), "hosts")))
+        return tuple(map(model.host, model.many(self.call("GET", "hosts"), "hosts")))
 
     def resolve(self, text: str) -> str:
         """The id that `text` stands for: the id, its beginning, or the name of a single job."""

@@ -202,12 +202,22 @@ HOST_COLUMNS = (
 )
 
 
-def hosts_table(hosts: Sequence[Host], jobs: Mapping[str, Job], limit: int, colours: bool) -> list[str]:
+def hosts_table(
+    hosts: Sequence[Host], jobs: Mapping[str, Job], now: float, limit: int, colours: bool
+) -> list[str]:
     """The machines, a line for each device."""
     if not hosts:
         return ["no hosts"]
-    rows = [row for host in hosts for row in _host_rows(host, jobs)]
-    return table(HOST_COLUMNS, rows, limit, colours)
+    rows, notes = [], []
+    for host in hosts:
+        rows += (own := list(_host_rows(host, jobs)))
+        notes += [_host_note(host, now), *("" for _ in own[1:])]
+    return noted(table(HOST_COLUMNS, rows, limit, colours), notes, limit, colours)
+
+
+def _host_note(host: Host, now: float) -> str:
+    """Since when it is in its state, and why, if it is not up."""
+    return f"since {moment(host.changed, now)}: {visible(host.reason)}" if host.reason else ""
 
 
 def _host_rows(host: Host, jobs: Mapping[str, Job]) -> Iterator[Sequence[Cell | str]]:

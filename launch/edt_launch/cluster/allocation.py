@@ -21,8 +21,8 @@ from pathlib import Path
 from edt_launch.core.errors import AllocationError
 from edt_launch.core.text_files import decoded
 
-HOST = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
-"""A host name or IPv4 address."""
+HOST = r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9_][A-Za-z0-9_.-]*"
+"""A host name or IPv4 address, perhaps with the name of the user there, `user@host`."""
 
 TRANSPORT = r"[a-z][a-z0-9-]*"
 """The name of a transport."""

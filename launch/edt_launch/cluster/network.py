@@ -102,6 +102,8 @@ class HostChecker:
             problem = f"not here or without IPv4 address; there are {', '.join(self._known)}"
             raise UsageError(f"--network-interface {interface}: {problem}")
         self._interface = interface
+        self.given: Resolve = lambda host: None
+        """Knows the addresses of some hosts, whose names are not looked up."""
         self._resolve = resolve
         self._route = route
         self._clock = clock
@@ -120,14 +122,21 @@ class HostChecker:
             )
         return None
 
+    def check_anew(self, host: str) -> str | None:
+        """As a call, but a host that was not found is looked up again: for threads that may wait."""
+        self._not_found_at.pop(host, None)
+        return self(host)
+
     def address(self, host: str) -> str | None:
         """The host's address; None if it is not known."""
+        if (given := self.given(host)) is not None:
+            return given
         if host in self._addresses:
             return self._addresses[host]
         now = self._clock()
         if now - self._not_found_at.get(host, -ASK_AGAIN) < ASK_AGAIN:
             return None
-        address = self._resolve(host)
+        address = self._resolve(host.rpartition("@")[2])
         if address is not None:
             self._addresses[host] = address
         else:
@@ -135,9 +144,9 @@ class HostChecker:
         return address
 
     def is_remote(self, host: str) -> bool:
-        """Whether the host is another machine."""
+        """Whether the host is another machine, or this one under the name of another user."""
         address = self.address(host)
-        return address is not None and not self._is_local(address)
+        return address is not None and ("@" in host or not self._is_local(address))
 
     def fix_interface(self, interface: str) -> None:
         """Have the workers talk over this interface from now on, wherever they run."""

@@ -1,4 +1,4 @@
-"""The ranks of mpirun or srun, one a host: which one this process is, and the hosts that they are."""
+"""Ranks, one a host, that mpirun, srun or a user has started: which one this process is, and their hosts."""
 
 import re
 import socket
@@ -23,19 +23,21 @@ _OF_STARTERS = re.compile(r"(OMPI|PMIX|PRTE|PMI)_.*")
 
 @dataclass(frozen=True)
 class Rank:
-    """A process that mpirun or srun has started.
+    """One of the processes that mpirun, srun or a user has started with the same command.
 
     Attributes:
         number: 0 for the one that runs the job.
         count: of ranks.
         start: the same for all ranks of one start, and for no others; fit for the name of a file.
         host: by which this host is known.
+        slots: that its host has; None for as many as it has GPUs, else cores.
     """
 
     number: int
     count: int
     start: str
     host: str
+    slots: int | None = None
 
 
 def rank_of(environment: Mapping[str, str], hostname: str | None = None) -> Rank:
@@ -44,16 +46,26 @@ def rank_of(environment: Mapping[str, str], hostname: str | None = None) -> Rank
     Raises:
         UsageError: neither mpirun nor srun has started it.
     """
-    host = environment.get("SLURMD_NODENAME") or hostname or socket.gethostname()
+    host = name_of_host(environment, hostname)
     for number, count, (first, *others) in STARTERS:
         values = [environment.get(name, "") for name in (number, count)]
         if first in environment and all(value.isdecimal() for value in values):
             start = "-".join([environment[first], *(environment.get(name, "0") for name in others)])
-            return Rank(int(values[0]), int(values[1]), re.sub(r"[^A-Za-z0-9.-]", "_", start), host)
+            return Rank(int(values[0]), int(values[1]), for_file_name(start), host)
     raise UsageError(
         "--under-mpi: this process is no rank: start it with Open MPI's mpirun --map-by ppr:1:node, or with "
         "srun --ntasks-per-node=1"
     )
+
+
+def name_of_host(environment: Mapping[str, str], hostname: str | None = None) -> str:
+    """By which name this host is known: Slurm's, else its own."""
+    return environment.get("SLURMD_NODENAME") or hostname or socket.gethostname()
+
+
+def for_file_name(start: str) -> str:
+    """What all ranks have in common, fit for the name of a file."""
+    return re.sub(r"[^A-Za-z0-9.-]", "_", start)
 
 
 def without_starter(environment: Mapping[str, str]) -> dict[str, str]:

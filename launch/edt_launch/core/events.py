@@ -286,6 +286,25 @@ class Lost(_OfWorker):
 
 
 @dataclass(frozen=True)
+class HostUnreachable(Event):
+    """A host is lost, the way to it is cut, or no agent can be started there. `launched` ends that, too.
+
+    Attributes:
+        reason: in words.
+    """
+
+    host: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class HostReachable(Event):
+    """An agent runs on a host that was unreachable."""
+
+    host: str
+
+
+@dataclass(frozen=True)
 class MissingWorker:
     """A slot without a worker that could be in the next world, and why."""
 

@@ -5,10 +5,12 @@ hello, so that one that was never heard of has started none.
 """
 
 import asyncio
+import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from edt_launch.agent import protocol
@@ -16,9 +18,14 @@ from edt_launch.agent.ports import PORT_VARIABLE
 from edt_launch.agent.processes import JOB_VARIABLE
 from edt_launch.core.errors import HOST_LOST, StartError
 from edt_launch.core.lines import LineSplitter
+from edt_launch.launcher.host_files import HostFiles
+from edt_launch.launcher.transfers import TransferError, Transfers
 from edt_launch.launcher.transports.choice import Transports
 from edt_launch.launcher.transports.transport import Connection, Transport
+from edt_messages.messages import Checkpointed
 from edt_messages.runs import RUN
+
+FileReport = protocol.Want | protocol.Stored | protocol.Fetched | protocol.Listed
 
 CHUNK = 2**16
 
@@ -40,6 +47,9 @@ SILENCE_LIMIT = 3 * protocol.HEARTBEAT_INTERVAL
 
 MARKS = (JOB_VARIABLE, RUN, "HOROVOD_HOSTNAME")
 """Variables by which an agent on this host is found again; it has no others of its workers'."""
+
+_OURS = "edt-launch: "
+"""How explanations begin that are not what an agent or ssh has said."""
 
 TICK = 0.5
 """Seconds between two looks whether an agent is late. A longer one, as when this process was stopped together
@@ -66,6 +76,30 @@ class Lost:
     has_connected: bool = True
     gone_after: float | None = None
 
+    @property
+    def reason(self) -> str:
+        """What has come first, in words."""
+        ours = (text.removeprefix(_OURS) for text in self.explanation if text.startswith(_OURS))
+        return next(ours, "")
+
+
+@dataclass(frozen=True)
+class CheckpointFetched:
+    """A worker's checkpoint is in `path`; that is None if `error` says why not, or if a newer one comes."""
+
+    worker: int
+    checkpointed: Checkpointed
+    path: Path | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class CheckpointPut:
+    """A worker has the newest checkpoint, if there is one; or `error` says why not."""
+
+    worker: int
+    error: str | None = None
+
 
 @dataclass(frozen=True)
 class AllEnded:
@@ -79,7 +113,7 @@ class HostEvent:
     """Something has happened on a host, whose name is empty for `AllEnded`."""
 
     host: str
-    happening: protocol.Report | AgentOutput | Lost | AllEnded
+    happening: protocol.Report | AgentOutput | Lost | CheckpointFetched | CheckpointPut | AllEnded
 
 
 class Agents:
@@ -88,6 +122,7 @@ class Agents:
     What differs from host to host is filled in in `setup`. `transports` lead to the hosts.
     `notify` is told of everything that happens, in the thread of the agents. An agent that does not answer
     for `timeout` seconds is killed. One on another host has a lease, and is given up after `SILENCE_LIMIT`.
+    A host that does not see the output directory gets `files`; None if all do.
     """
 
     _group: asyncio.TaskGroup
@@ -99,8 +134,10 @@ class Agents:
         transports: Transports,
         notify: Callable[[HostEvent], None],
         timeout: float = ANSWER_TIMEOUT,
+        files: HostFiles | None = None,
     ) -> None:
         self._setup = setup
+        self._files = files
         self._timeout = timeout
         self._logs = logs
         self._transports = transports
@@ -113,6 +150,8 @@ class Agents:
         self._probe: tuple[int, dict[str, str]] = (0, {})
         """The number of the latest probe, and the addresses of its hosts until all of them listen."""
         self._is_closing = False
+        self.is_collecting = False
+        """Whether files are being fetched, after which the agents end."""
         self._closed = asyncio.Event()
         self._loop = asyncio.new_event_loop()
         self._all_served = self._loop.create_task(self._serve_all())
@@ -151,9 +190,12 @@ class Agents:
                 environment={**self._setup.environment, "HOROVOD_HOSTNAME": host},
                 log=str(self._logs / f"warm.{host}.log"),
                 inherits=transport.is_remote,
-                sweeps=self._setup.sweeps or host in self._known,
+                sweeps=transport.is_remote or self._setup.sweeps or host in self._known,
                 lease=protocol.LEASE if transport.is_remote else None,
             )
+            if transport.is_remote and self._files is not None:
+                output, nonce = str(self._files.output), self._files.nonce
+                setup = replace(setup, output=output, nonce=nonce, python=sys.executable)
             self._known.add(host)
             marks = {name: setup.environment[name] for name in MARKS if name in setup.environment}
             self._links[host] = link = _Link(transport, transport.open(host, marks))
@@ -206,6 +248,29 @@ class Agents:
             if self._links:
                 self._loop.call_soon_threadsafe(self._begin_probe, number, dict(addresses))
 
+    def has_own_disk(self, host: str) -> bool:
+        """Whether a host has said that it does not see the output directory."""
+        link = self._links.get(host)
+        return link is not None and link.transfers.folder is not None
+
+    def fetch_checkpoint(self, host: str, worker: int, checkpointed: Checkpointed) -> None:
+        """Fetch a checkpoint that a worker has written; `CheckpointFetched` follows."""
+        self._transfer(host, worker, partial(self._fetch, checkpointed=checkpointed))
+
+    def put_checkpoint(self, host: str, worker: int, folder: str) -> None:
+        """Have the newest checkpoint in a folder of the host; `CheckpointPut` follows."""
+        self._transfer(host, worker, partial(self._put, folder=folder))
+
+    def finish(self, first: str | None) -> None:
+        """Fetch what workers have written on hosts that do not see the output directory; then close.
+
+        Of files with the same name that of the host `first` counts.
+        """
+        with self._lock:
+            if not self._is_closing and not self.is_collecting:
+                self.is_collecting = True
+                self._loop.call_soon_threadsafe(lambda: self._group.create_task(self._collect(first)))
+
     def close(self) -> None:
         """Have every agent end everything that its workers have left, and itself."""
         with self._lock:
@@ -227,6 +292,13 @@ class Agents:
         with self._lock:
             if (link := self._links.get(host)) is not None:
                 self._loop.call_soon_threadsafe(link.put, order)
+
+    def _transfer(
+        self, host: str, worker: int, run: Callable[[str, "_Link", int], Coroutine[None, None, None]]
+    ) -> None:
+        with self._lock:
+            if (link := self._links.get(host)) is not None:
+                self._loop.call_soon_threadsafe(lambda: self._group.create_task(run(host, link, worker)))
 
     # The thread.
 
@@ -292,6 +364,7 @@ class Agents:
             watching.cancel()
             exit_code = HOST_LOST
             self._keep(host, link, str(error))
+        link.transfers.close(f"{host} is lost")
         with self._lock:
             del self._links[host]
         if link.left is not None:
@@ -309,6 +382,46 @@ class Agents:
             except protocol.ProtocolError as error:
                 self._refuse(host, link, f"the agent has sent {error}")
                 return
+
+    async def _send_code(self, host: str, link: "_Link") -> None:
+        """Send the program's files to a host that does not see them; then its workers may start."""
+        assert self._files is not None
+        try:
+            await self._files.send_code(link.transfers)
+        except TransferError as error:
+            self._refuse(host, link, f"{host} cannot get the program's files: {error}")
+        else:
+            link.greet()
+
+    async def _fetch(self, host: str, link: "_Link", worker: int, checkpointed: Checkpointed) -> None:
+        assert self._files is not None
+        path = error = None
+        try:
+            path = await self._files.fetch_checkpoint(link.transfers, checkpointed.path)
+        except TransferError as caught:
+            error = f"it cannot be fetched from {host}: {caught}"
+        self._notify(HostEvent(host, CheckpointFetched(worker, checkpointed, path, error)))
+
+    async def _put(self, host: str, link: "_Link", worker: int, folder: str) -> None:
+        assert self._files is not None
+        error = None
+        try:
+            await self._files.put_checkpoint(link.transfers, folder)
+        except TransferError as caught:
+            error = f"the checkpoint cannot be brought to {host}: {caught}"
+        self._notify(HostEvent(host, CheckpointPut(worker, error)))
+
+    async def _collect(self, first: str | None) -> None:
+        fetched: set[str] = set()
+        for host, link in sorted(self._links.items(), key=lambda item: item[0] != first):
+            if self._files is not None and link.transfers.folder is not None:
+                try:
+                    await self._files.fetch_results(link.transfers, fetched)
+                except TransferError as error:
+                    text = f"not all that workers have written there can be fetched: {error}"
+                    self._notify(HostEvent(host, AgentOutput(text)))
+        self.is_collecting = False
+        self.close()
 
     async def _watch(self, host: str, link: "_Link") -> None:
         """Give up an agent that does not answer: it is stopped, or its host is, or the way to it is cut."""
@@ -342,7 +455,14 @@ class Agents:
                 reason = f"edt_launch on {host} has {versions}: install the same on all hosts"
                 self._refuse(host, link, reason)
                 return
-            link.greet()
+            if report.folder is None:
+                link.greet()
+            else:
+                link.transfers.folder = report.folder
+                self._group.create_task(self._send_code(host, link))
+        elif isinstance(report, FileReport):
+            link.move_file(report)
+            return
         elif isinstance(report, protocol.Heartbeat):
             link.write(protocol.Renew(report.sent_at))
             return
@@ -361,7 +481,7 @@ class Agents:
         self._notify(HostEvent(host, report))
 
     def _refuse(self, host: str, link: "_Link", reason: str) -> None:
-        link.last_words.append(f"edt-launch: {reason}")
+        link.last_words.append(f"{_OURS}{reason}")
         self._notify(HostEvent(host, AgentOutput(reason)))
         link.connection.kill()
 
@@ -369,7 +489,7 @@ class Agents:
         hint = link.transport.explain(host, [*link.last_words])
         what = link.transport.describe(host)
         how = f"was killed by signal {-exit_code}" if exit_code < 0 else f"ended with exit code {exit_code}"
-        explanation = (*link.last_words, f"edt-launch: {hint or f'{what} {how}'}")
+        explanation = (*link.last_words, f"{_OURS}{hint or f'{what} {how}'}")
         gone_after = 2 * protocol.LEASE if link.transport.is_remote else None
         return Lost(exit_code, explanation, link.has_connected, gone_after)
 
@@ -398,6 +518,7 @@ class _Link:
         """Seconds since anything has come from the agent, once it has said hello."""
         self.listening_at: int | None = None
         """The port at which it accepts connections of other agents; None if it does not yet."""
+        self.transfers = Transfers(self.write)
         self._waited = 0.0
         """Seconds without a hello, or without the port that it is to reserve."""
         self._port: int | None = None
@@ -416,6 +537,11 @@ class _Link:
         self.has_connected = True
         while self._waiting:
             self.write(self._waiting.pop(0))
+
+    def move_file(self, report: FileReport) -> None:
+        """The agent has said something about a file; it is not late then."""
+        self._waited = 0.0
+        self.transfers.take(report)
 
     def with_port(self, link: "_Link", order: protocol.Start) -> None:
         """Start a worker over a link, with the port that this agent has reserved."""

@@ -14,7 +14,9 @@ import typer
 
 from edt_launch.cluster import ranks
 from edt_launch.cluster.hosts import HostOptions, HostSource
-from edt_launch.cluster.ranks import RankHosts
+from edt_launch.cluster.ranks import Rank, RankHosts
+from edt_launch.cluster.ray.source import Ray as RayCluster
+from edt_launch.cluster.slurm_job import PREEMPTION, SlurmJob
 from edt_launch.core import current_directory, environments
 from edt_launch.core.command_line import taking
 from edt_launch.core.errors import EdtLaunchError, ExitCode, UsageError
@@ -26,6 +28,7 @@ from edt_launch.launcher.plan import Outcome, Plan, allocation_of, announcement,
 from edt_launch.launcher.program import Program
 from edt_launch.launcher.programs import kinds
 from edt_launch.launcher.transports.choice import option_groups
+from edt_launch.launcher.transports.ray import Ray
 from edt_launch.launcher.transports.transport import Transport
 from edt_launch.launcher.view.view import make_view
 
@@ -75,15 +78,21 @@ def _run(read: Callable[[], tuple[Program, list[str], RunOptions]]) -> None:
     try:
         chosen, program, options = read()
         options = chosen.options(options)
+        slurm = SlurmJob.detect(os.environ) if options.allocation is None else None
         with contextlib.ExitStack() as stack:
-            signals = stack.enter_context(job.received_signals())
-            if options.under_mpi:
-                outcome = _run_rank(chosen, program, options, signals, stack)
+            signals = stack.enter_context(job.received_signals(PREEMPTION if slurm is not None else ()))
+            rank = ranks.rank_of(os.environ) if options.under_mpi else chosen.rank(options, os.environ)
+            if rank is not None:
+                outcome = _run_rank(rank, chosen, program, options, signals, stack)
             else:
                 where = HostOptions(os.environ, options.groups)
-                source = source_of(where, options.allocation)
+                source = source_of(where, options.allocation, options.transport)
                 said = announcement(source, where)
-                outcome = _run_job(chosen, program, options, source, signals, said)
+                transports = (Ray(source.connection),) if isinstance(source, RayCluster) else ()
+                outcome = _run_job(chosen, program, options, source, signals, said, transports)
+        if slurm is not None and outcome.exit_code == ExitCode.LEFT and signals.preempted_by is not None:
+            typer.echo(outcome.message, err=True)
+            outcome = replace(outcome, message=f"edt-launch: {slurm.go_on(signals.preempted_by)}")
     except EdtLaunchError as error:
         outcome = Outcome(error.exit_code, f"edt-launch: {error}")
     if outcome.message:
@@ -120,12 +129,17 @@ def _run_job(
 
 
 def _run_rank(
-    chosen: Program, program: list[str], options: RunOptions, signals: list[int], stack: contextlib.ExitStack
+    rank: Rank,
+    chosen: Program,
+    program: list[str],
+    options: RunOptions,
+    signals: list[int],
+    stack: contextlib.ExitStack,
 ) -> Outcome:
-    """Be one of the ranks that mpirun or srun has started."""
+    """Be one of the ranks that mpirun, srun or a user has started."""
     from edt_launch.launcher import under_mpi
 
-    rank, environment = ranks.rank_of(os.environ), ranks.without_starter(os.environ)
+    environment = ranks.without_starter(os.environ)
     os.environ.clear()
     os.environ.update(environment)
     own = under_mpi.own_slots(rank, environment, options)

@@ -5,6 +5,7 @@ import queue
 import sched
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 
@@ -18,7 +19,7 @@ from edt_launch.core.errors import HOST_LOST, StartError
 from edt_launch.core.event_log import stamped
 from edt_launch.core.reserved_variables import WORKER_TOKEN
 from edt_launch.launcher import reachability, watchdog
-from edt_launch.launcher.agents import Agents, HostEvent, Lost
+from edt_launch.launcher.agents import Agents, CheckpointFetched, CheckpointPut, HostEvent, Lost
 from edt_launch.launcher.control import ControlServers
 from edt_launch.launcher.program import Workers
 from edt_launch.membership import protocol
@@ -74,6 +75,9 @@ class Settings:
 _Queued = protocol.Event | watchdog.Heartbeat | HostEvent
 
 
+_HEARD = Hello | Probed | Warm | Started | ProcessEnded | Lost | CheckpointFetched | CheckpointPut
+
+
 class Driver:
     """Carries out what `membership` decides.
 
@@ -106,8 +110,14 @@ class Driver:
         self._hosts: dict[int, str] = {}
         """Where the workers run whose end has not been reported."""
         self._pids: dict[int, int] = {}
+        self._fetching: Counter[int] = Counter()
+        """Checkpoints that are being fetched, by the workers that have written them."""
         self.given_up = dict(settings.given_up)
         """Workers whose processes may be there still, those of earlier runs included."""
+        self.coordinator_host: str | None = None
+        """The host of rank 0 in the latest world; None before the first."""
+        self._unreachable: set[str] = set()
+        """Hosts whose agent is lost, or cannot be started."""
         self._to_end: set[int] = set()
         self._timers = sched.scheduler()
         elsewhere = frozenset(key for key, at in self.given_up.items() if not agents.is_here(at.slot.host))
@@ -120,7 +130,7 @@ class Driver:
 
     def notify(self, event: HostEvent) -> None:
         """Something has happened on a host; may be called from any thread."""
-        if isinstance(event.happening, Hello | Probed | Warm | Started | ProcessEnded | Lost):
+        if isinstance(event.happening, _HEARD):
             self._events.put(event)
 
     def run(self) -> None:
@@ -144,6 +154,10 @@ class Driver:
         match event:
             case watchdog.Heartbeat():
                 self._watch = watchdog.observe(now, self._watch, event)
+            case HostEvent(happening=CheckpointFetched() as fetched):
+                self._report_fetched(fetched)
+            case HostEvent(happening=CheckpointPut(worker, error)):
+                self._go_on_with(worker, error)
             case HostEvent():
                 self._take_report(now, event)
             case _:
@@ -189,10 +203,8 @@ class Driver:
 
     def _take_report(self, now: float, event: HostEvent) -> None:
         match event.happening:
-            case Hello():  # it has killed what an agent before it has left
-                gone = [key for key, worker in self.given_up.items() if worker.slot.host == event.host]
-                for worker in gone:
-                    self._report(events.Released(*self.given_up.pop(worker).where))
+            case Hello():
+                self._note_agent(event.host)
             case Probed(probe, reached):
                 self._probing = reachability.answered(self._probing, probe, event.host, reached)
                 if self._probing.is_complete:
@@ -203,19 +215,31 @@ class Driver:
                 self._pids[worker] = pid
             case ProcessEnded(worker, 0) if self._server.has_unread(worker):  # `Done` may be among it
                 self._timers.enter(READ_INTERVAL, 0, self._events.put, (event,))
+            case ProcessEnded(worker, 0) if self._fetching[worker]:  # its last checkpoint is still there
+                self._timers.enter(READ_INTERVAL, 0, self._events.put, (event,))
             case ProcessEnded(worker, exit_code):
                 self._end(now, worker, exit_code)
             case Lost() as lost:
                 self._lose(now, event.host, lost)
 
-    def _end(
-        self, now: float, worker: int, exit_code: int, is_gone: bool = True, with_host: bool = False
-    ) -> None:
-        """A worker has ended, or is given up; one that was given up before may be known to be gone now."""
-        if self._hosts.pop(worker, None) is not None:
-            self._take(now, protocol.Exited(worker, exit_code, is_gone, with_host))
-        elif is_gone and worker in self.given_up:
+    def _note_agent(self, host: str) -> None:
+        """A host has an agent, which has killed what one before it has left."""
+        if host in self._unreachable:
+            self._unreachable.remove(host)
+            self._report(events.HostReachable(host))
+        for worker in [key for key, worker in self.given_up.items() if worker.slot.host == host]:
             self._report(events.Released(*self.given_up.pop(worker).where))
+
+    def _end(self, now: float, worker: int, exit_code: int) -> None:
+        """A worker has ended."""
+        self._take_end(now, protocol.Exited(worker, exit_code))
+
+    def _take_end(self, now: float, exited: protocol.Exited) -> None:
+        """A worker has ended, or is given up; one that was given up before may be known to be gone now."""
+        if self._hosts.pop(exited.worker, None) is not None:
+            self._take(now, exited)
+        elif exited.is_gone and exited.worker in self.given_up:
+            self._report(events.Released(*self.given_up.pop(exited.worker).where))
 
     def _report_end(self, exited: protocol.Exited) -> None:
         worker = self._state.workers.get(exited.worker)
@@ -237,6 +261,9 @@ class Driver:
             raise StartError(f"the agent of this machine does not start:\n{said}")
         workers = [worker for worker, at in self._hosts.items() if at == host]
         is_here = self._agents.is_here(host)
+        if not is_here and host not in self._unreachable:
+            self._unreachable.add(host)
+            self._report(events.HostUnreachable(host, lost.reason))
         left = {worker: self._processes_of(worker) for worker in workers} if is_here else {}
         processes.kill({process for family in left.values() for process in family})
         for worker in workers:
@@ -245,10 +272,26 @@ class Driver:
                     self._print_line(worker, text)
             exit_code = KILLED if is_here else HOST_LOST
             is_gone = is_here and not any(map(processes.is_alive, left[worker]))
-            self._end(now, worker, exit_code, is_gone or not lost.has_connected, with_host=True)
+            is_gone = is_gone or not lost.has_connected
+            self._take_end(now, protocol.Exited(worker, exit_code, is_gone, True, lost.has_connected))
         given_up = frozenset(worker for worker in workers if worker in self.given_up)
         if lost.gone_after is not None and given_up:
             self._timers.enter(lost.gone_after, 0, self._release, (given_up,))
+
+    def _report_fetched(self, fetched: CheckpointFetched) -> None:
+        self._fetching[fetched.worker] -= 1
+        if fetched.error is not None:
+            self._report(events.CheckpointFailed(fetched.error))
+        elif fetched.path is not None:
+            self._report(events.Checkpointed(**{**vars(fetched.checkpointed), "path": str(fetched.path)}))
+
+    def _go_on_with(self, worker: int, error: str | None) -> None:
+        """A worker has the newest checkpoint; or its host cannot have it, and the others do without it."""
+        if error is None:
+            self._server.send(worker, messages.CheckpointBrought())
+        else:
+            self._print_line(worker, f"edt-launch: {error}")
+            self._kill(worker)
 
     def _leave_out(self, now: float) -> None:
         """Treat the workers of hosts that do not reach the others as workers that hang."""
@@ -282,7 +325,15 @@ class Driver:
                 self._take_message(worker, message)
 
     def _take_message(self, worker: int, message: Message) -> None:
-        if (event := _protocol_event(worker, message)) is not None:
+        host = self._hosts.get(worker, "")
+        if isinstance(message, messages.CheckpointWanted):
+            self._agents.put_checkpoint(host, worker, message.folder)
+        elif isinstance(message, messages.Checkpointed) and self._agents.has_own_disk(host):
+            self._fetching[worker] += 1
+            self._agents.fetch_checkpoint(host, worker, message)
+        elif isinstance(message, messages.CheckpointFailed) and self._agents.has_own_disk(host):
+            self._report(events.CheckpointFailed(f"{host}: {message.reason}"))
+        elif (event := _protocol_event(worker, message)) is not None:
             self._events.put(event)
         elif (reported := events.event_of(worker, message)) is not None:
             self._report(reported)
@@ -411,7 +462,7 @@ class Driver:
         processes.kill(left)
         is_gone = is_here and not any(map(processes.is_alive, left))
         log.info("the agent does not say that worker %d is gone", worker)
-        self._end(time.monotonic(), worker, KILLED, is_gone)
+        self._take_end(time.monotonic(), protocol.Exited(worker, KILLED, is_gone))
 
     def _processes_of(self, worker: int) -> set[psutil.Process]:
         ours = {processes.JOB_VARIABLE: self._agents.job}
@@ -423,6 +474,7 @@ class Driver:
     def _assign(self, action: protocol.Assign) -> None:
         address, port = self._world.open(action.generation, action.assignments)
         ranks = {at.worker: at.rank for at in action.assignments}
+        self.coordinator_host = next((at.host for at in action.assignments if at.rank == 0), None)
         self._could_not_form |= action.reason == FORMED_ANEW
         self._report(events.World(action.generation, len(ranks), action.previous_size, ranks, action.reason))
         for at in action.assignments:

@@ -12,7 +12,7 @@ from pathlib import Path
 from edt_launch.agent.processes import number
 from edt_launch.agent.protocol import Setup
 from edt_launch.cluster.allocation import Allocation
-from edt_launch.cluster.network import HostChecker, resolve
+from edt_launch.cluster.network import HostChecker
 from edt_launch.core import events
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import ExitCode, StartTimeoutError
@@ -25,12 +25,13 @@ from edt_launch.launcher.cause import cause_of
 from edt_launch.launcher.driver import Settings
 from edt_launch.launcher.environment import environment
 from edt_launch.launcher.horovodrun.command import DISCOVER
+from edt_launch.launcher.host_files import HostFiles
 from edt_launch.launcher.job_monitor import JobMonitor
 from edt_launch.launcher.job_runs import JobRuns
 from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.program import Job, Workers
 from edt_launch.launcher.run import TICK, LeftBehind, Run, Tick
-from edt_launch.launcher.run_summary import describe, how_it_ended
+from edt_launch.launcher.run_summary import describe, describe_exits, how_it_ended
 from edt_launch.launcher.termination import GRACE, Ending, Listen, Step, signal_name
 from edt_launch.launcher.transports.choice import Transports
 from edt_launch.launcher.view.output import KEPT_LINES, Line
@@ -62,22 +63,20 @@ class Supervision:
 @contextlib.contextmanager
 def supervised(job: Job) -> Iterator[Supervision]:
     """Look after a job; in the end its view shows the last of it, and its logs are complete."""
-
-    def address(host: str) -> str | None:
-        known = (transport.address(host) for transport in job.plan.transports)
-        return next(filter(None, known), None) or resolve(host)
-
-    hosts = HostChecker(address, interface=job.plan.options.network_interface)
+    plan = job.plan
+    hosts = HostChecker(interface=plan.options.network_interface)
+    check = hosts if plan.source is None else hosts.check_anew
     with (
-        contextlib.closing(JobMonitor(job.plan, job.view, job.log)) as monitor,
+        contextlib.closing(JobMonitor(plan, job.view, job.log)) as monitor,
         contextlib.closing(
-            Transports(job.plan.options, os.environ, hosts.is_remote, job.plan.transports)
+            Transports(plan.options, os.environ, hosts.is_remote, plan.transports)
         ) as transports,
         contextlib.closing(
-            Allocations(job.plan, monitor.note, lambda host: transports.problem(host) or hosts(host.host))
+            Allocations(plan, monitor.note, lambda host: transports.problem(host) or check(host.host))
         ) as allocations,
     ):
-        runs = JobRuns(job.plan.paths.job_run, monitor.message)
+        hosts.given = transports.address
+        runs = JobRuns(plan.paths.job_run, monitor.message)
         yield Supervision(monitor, allocations, hosts, transports, job.listen, runs)
 
 
@@ -191,7 +190,7 @@ class Elastic:
         monitor.begin_run()
         with (
             watching(plan.follow) as watch,
-            Run(*self._how(), plan.paths.log, self._transports, watch) as run,
+            Run(*self._how(), plan.paths.log, self._transports, watch, self._files()) as run,
         ):
             monitor.note(stamped(events.Launched(tuple(self._workers.command), os.getpid(), interface)))
             self._applied = self._allocations.current
@@ -200,6 +199,7 @@ class Elastic:
                 match happening:
                     case events.Event():
                         monitor.note(happening)
+                        self._allocations.observe(happening)
                         if isinstance(happening, events.Finished):
                             self.ending = self.ending.finished(time.monotonic())
                     case Line():
@@ -245,6 +245,18 @@ class Elastic:
         )
         return setup, settings
 
+    def _files(self) -> HostFiles | None:
+        plan, workers = self._plan, self._workers
+        directory = Path(workers.directory or os.getcwd())
+        try:
+            return HostFiles(plan.paths, workers.command, directory, plan.options.keep_checkpoints)
+        except OSError as error:
+            self._monitor.message(
+                f"{error.filename or plan.paths.root}: {error.strerror}; hosts that do not see the output "
+                "directory get no files"
+            )
+            return None
+
     def _tick(self, run: Run) -> None:
         now = time.monotonic()
         self._listen(now)
@@ -267,6 +279,8 @@ class Elastic:
     def _act(self, run: Run, now: float) -> None:
         program = max(self._plan.options.grace, self._workers.end_grace)
         grace = GRACE + (program if self.ending.is_wanted else 0.0)
+        if run.is_collecting and not self.ending.is_wanted:
+            grace = math.inf
         self.ending, step = self.ending.decide(now, grace, has_workers=self._monitor.run.has_started)
         match step:
             case Step.TERMINATE:
@@ -293,7 +307,9 @@ class Elastic:
             return Outcome(ExitCode.LEFT, f"edt-launch: all workers have left; {how}")
         logs, run, status = self._monitor.logs, self._monitor.run, self._monitor.status
         if status.exit_code == 0:
-            return Outcome(ExitCode.SUCCESS, self._failing_slots())
+            early = run.early_exits
+            exited = f"edt-launch: {describe_exits(early, self._log_of(early[0]))}" if early else ""
+            return Outcome(ExitCode.SUCCESS, "\n".join(filter(None, [self._failing_slots(), exited])))
         log = self._plan.paths.own_log
         if not run.has_started and not self._restarts:
             reason = status.reason or "it was not wanted any more"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.ranks import Rank
 from edt_launch.core import events
 from edt_launch.core.command_line import words
 from edt_launch.core.errors import UsageError
@@ -56,6 +57,13 @@ class Program(Protocol):
 
     def slots_here(self, limits: Limits) -> int:
         """The slots that this machine has for it where the user names no hosts."""
+
+    def rank(self, options: RunOptions, environment: Mapping[str, str]) -> Rank | None:
+        """Which rank this process is, where users start the program on each host; None: it is started once.
+
+        Raises:
+            UsageError: it cannot be started in that way.
+        """
 
     def run(self, job: Job) -> Outcome:
         """Run it to its end; no process of it is left on this machine.

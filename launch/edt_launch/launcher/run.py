@@ -23,6 +23,7 @@ from edt_launch.core.appender import Appender
 from edt_launch.core.file_watch import Watch
 from edt_launch.launcher.agents import AgentOutput, Agents, AllEnded, HostEvent
 from edt_launch.launcher.driver import PAUSED, Driver, Settings
+from edt_launch.launcher.host_files import HostFiles
 from edt_launch.launcher.transports.choice import Transports
 from edt_launch.launcher.view.output import Line, LineReader
 from edt_launch.membership import protocol
@@ -73,6 +74,7 @@ class Run:
         logs: Path,
         transports: Transports,
         watch: Watch | None = None,
+        files: HostFiles | None = None,
     ) -> None:
         self._job = setup.environment[JOB_VARIABLE]
         self._settings = settings
@@ -83,7 +85,7 @@ class Run:
         self._readers: dict[tuple[int, str], LineReader] = {}
         self._copies: dict[tuple[int, str], Appender] = {}
         self._swept = 0
-        self._agents = Agents(setup, logs, transports, self._notify)
+        self._agents = Agents(setup, logs, transports, self._notify, files=files)
         self._driver = Driver(settings, self._agents, self._put, self._print_line)
         self._thread = threading.Thread(target=self._drive, name="edt-driver", daemon=True)
         self._handler = _LogHandler(lambda text: self._put(Line(None, "stderr", text)))
@@ -132,6 +134,11 @@ class Run:
     def given_up(self) -> dict[int, Worker]:
         """The workers, by their numbers, whose processes may be there still."""
         return self._driver.given_up
+
+    @property
+    def is_collecting(self) -> bool:
+        """Whether the workers have ended, and what they have written is being fetched."""
+        return self._agents.is_collecting
 
     def follow(self, allocation: Allocation) -> None:
         """Have workers in these slots.
@@ -220,7 +227,7 @@ class Run:
             case _Stopped(error):
                 if error is not None:
                     raise error
-                self._agents.close()
+                self._agents.finish(self._driver.coordinator_host)
             case HostEvent(host, Output(worker, stream, data)):
                 yield from self._print(worker, stream, data)
                 self._agents.taken(host, len(data))

@@ -1,4 +1,4 @@
-"""`edt-launch --under-mpi`: rank 0 runs the job, every other rank is the agent of its host.
+"""A command that is started once a host: rank 0 runs the job, every other rank is the agent of its host.
 
 Rank 0 writes its invitation into a file that only the user can read, in a folder that all hosts share. That
 works for every starter, and needs neither MPI in the launcher nor ssh.
@@ -73,7 +73,7 @@ class Ranks(DialBack):
 
 
 def own_slots(rank: Rank, environment: Mapping[str, str], options: RunOptions) -> HostSlots:
-    """What this rank's host has: so many slots as the option says, else its GPUs, else its cores.
+    """What this rank's host has: so many slots as the option or the rank says, else its GPUs, else its cores.
 
     Raises:
         UsageError: another option names hosts, too.
@@ -85,7 +85,7 @@ def own_slots(rank: Rank, environment: Mapping[str, str], options: RunOptions) -
         )
     slots_per_host = where.of(ScriptOptions).slots_per_host
     (found,) = choose(HostOptions(environment), THIS_MACHINE).hosts()
-    slots = slots_per_host or found.slots
+    slots = slots_per_host or rank.slots or found.slots
     devices = found.devices if found.devices is not None and slots <= found.slots else None
     return HostSlots(rank.host, slots, None if devices is None else devices[:slots])
 

@@ -18,7 +18,7 @@ from edt_launch.membership.members import (
 from edt_launch.membership.protocol import Phase, Resize, Slot, Worker
 from edt_launch.membership.shortage import over
 
-RETURNED = "the training function has returned"
+RETURNED = "finished"
 NOT_ELASTIC = "the program has ended without calling an elastic function"
 ALL_ENDED = "all processes have ended"
 
@@ -46,8 +46,8 @@ def apply_event(turn: Turn, event: protocol.Event) -> None:
             _leaving(turn, worker, reason)
         case protocol.Hung(worker, reason):
             end_hung(turn, worker, reason)
-        case protocol.Exited(worker, exit_code):
-            _exited(turn, worker, exit_code)
+        case protocol.Exited():
+            _exited(turn, event)
         case protocol.Abort(reason):
             turn.decide_end(events.Finished(1, reason, aborted=True))
         case protocol.Pause(reason):
@@ -117,7 +117,8 @@ def end_hung(turn: Turn, worker_id: int, reason: str) -> None:
         turn.do(protocol.Terminate(worker_id, at_once=True))
 
 
-def _exited(turn: Turn, worker_id: int, exit_code: int) -> None:
+def _exited(turn: Turn, exited: protocol.Exited) -> None:
+    worker_id, exit_code = exited.worker, exited.exit_code
     worker = turn.state.workers.get(worker_id)
     if worker is None:
         return
@@ -133,7 +134,7 @@ def _exited(turn: Turn, worker_id: int, exit_code: int) -> None:
         return
     early = _ended_early(turn.state, worker) if exit_code == 0 else ""
     if exit_code or early:
-        _lost(turn, worker, exit_code, f"{_name(worker)} {early}" if early else "")
+        _lost(turn, worker, exit_code, f"{_name(worker)} {early}" if early else "", exited)
     else:
         turn.decide_end(events.Finished(0, _how_it_succeeds(turn.state)))
 
@@ -181,12 +182,17 @@ def _name(worker: Worker) -> str:
     return f"rank {worker.rank} on {worker.slot.host}"
 
 
-def _lost(turn: Turn, worker: Worker, exit_code: int, reason: str) -> None:
+def _lost(
+    turn: Turn, worker: Worker, exit_code: int, reason: str, exited: protocol.Exited | None = None
+) -> None:
     """A worker has died or is as good as dead; the state has it no more, or as one that is being ended."""
     state = turn.state
-    suspension = after_failure(turn.now, state.suspended.get(worker.slot.key))
+    has_reached_host = exited is None or exited.has_reached_host
+    lost_host = exited is not None and exited.with_host and not exited.is_gone
+    suspension = after_failure(turn.now, state.suspended.get(worker.slot.key), has_reached_host)
     failed = events.Failed(*worker.where, worker.rank, exit_code, events.signal_name(exit_code), reason)
-    if end := _end_with(state, worker, exit_code, suspension):
+    is_optional = not has_reached_host and _others_start(state, worker)
+    if not is_optional and (end := _end_with(state, worker, exit_code, suspension, lost_host)):
         how = "was lost" if reason else "failed"
         turn.decide_end(events.Finished(1, f"{_name(worker)} {how}{end}"))
         turn.do(failed)
@@ -200,14 +206,23 @@ def _lost(turn: Turn, worker: Worker, exit_code: int, reason: str) -> None:
         _cut(turn)
 
 
-def _end_with(state: Membership, worker: Worker, exit_code: int, suspension: Suspension) -> str:
+def _others_start(state: Membership, worker: Worker) -> bool:
+    """Whether workers of other hosts may form a world without this one's."""
+    others = (w for w in state.workers.values() if w.slot.host != worker.slot.host)
+    return state.limits.resize is not Resize.FIXED and any(w.slot.key not in state.suspended for w in others)
+
+
+def _end_with(
+    state: Membership, worker: Worker, exit_code: int, suspension: Suspension, lost_host: bool
+) -> str:
     if state.limits.resize is Resize.FIXED:
         return ", and the job with it"
     if worker.phase is Phase.DONE:
         return " after training"
     if not state.generation:
         is_early = exit_code == 0 and not state.limits.has_to_train
-        may_be_chance = state.outcome is None and (is_early or exit_code in (KILLED, -signal.SIGKILL))
+        was_lost = lost_host or exit_code in (KILLED, -signal.SIGKILL)
+        may_be_chance = state.outcome is None and (is_early or was_lost)
         return "" if may_be_chance and suspension.failures < START_FAILURES else " before training began"
     if worker.generation != state.generation:
         return ""

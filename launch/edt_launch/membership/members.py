@@ -12,7 +12,9 @@ GOING = (Phase.DEPARTING, Phase.ENDING)
 """Phases of workers that take no more part."""
 
 SUSPENSION = 5.0
-"""Seconds for which a slot is left alone after its first failure; doubles with every further one."""
+"""Seconds for which a slot is left alone after its first failure; doubles with every further one. A host that
+still cannot be reached is no further one, so that it is used soon after it is back.
+"""
 
 LONGEST = 600.0
 """Seconds for which a slot is left alone at most."""
@@ -37,10 +39,10 @@ class Suspension:
     reason: str = ""
 
 
-def after_failure(now: float, last: Suspension | None) -> Suspension:
-    """What becomes of a slot in which a worker has failed now."""
+def after_failure(now: float, last: Suspension | None, has_reached_host: bool = True) -> Suspension:
+    """What becomes of a slot in which a worker has failed now, or whose host could not be reached."""
     known = _remembered(now, last)
-    failures = known.failures + 1
+    failures = known.failures + 1 if has_reached_host else max(known.failures, 1)
     seconds = min(SUSPENSION * 2 ** (failures - 1), LONGEST)
     times = "failed" if failures == 1 else f"failed {failures} times"
     return replace(known, failures=failures, until=max(known.until, now + seconds), reason=times)

@@ -138,6 +138,8 @@ class Exited:
     is_gone: bool = True
     with_host: bool = False
     """Whether it is its agent that has ended, or the way to it."""
+    has_reached_host: bool = True
+    """Whether the host has ever been reached to start it."""
 
 
 @dataclass(frozen=True)

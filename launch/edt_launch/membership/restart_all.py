@@ -195,9 +195,9 @@ def _failed(worker: Worker, exit_code: int, reason: str = "", after: float | Non
     return events.Failed(*worker.where, worker.rank, exit_code, signal, reason, after)
 
 
-def _suspend(turn: _Turn, worker: Worker) -> float:
+def _suspend(turn: _Turn, worker: Worker, has_reached_host: bool = True) -> float:
     """Leave its slot alone; returns for how many seconds."""
-    suspension = after_failure(turn.now, turn.state.suspended.get(worker.slot.key))
+    suspension = after_failure(turn.now, turn.state.suspended.get(worker.slot.key), has_reached_host)
     turn.set(suspended={**turn.state.suspended, worker.slot.key: suspension})
     return suspension.until - turn.now
 
@@ -207,7 +207,7 @@ def _lost_newcomer(turn: _Turn, worker: Worker, exited: protocol.Exited) -> None
     reason = (
         "" if exited.exit_code else f"rank {worker.rank} on {worker.slot.host} ended before it could join"
     )
-    after = _suspend(turn, worker)
+    after = _suspend(turn, worker, exited.has_reached_host)
     turn.do(_failed(worker, exited.exit_code, reason, after))
     _discard(turn)
 

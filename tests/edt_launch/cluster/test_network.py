@@ -62,6 +62,17 @@ def test_says_what_is_wrong_with_a_host(interface, host, problem):
     assert found is None if problem is None else problem in found
 
 
+def test_a_host_that_was_not_found_is_looked_up_again_later_or_at_once_if_asked_to():
+    known: dict[str, str] = {}
+    times = iter(range(100))
+    one = HostChecker(known.get, clock=lambda: float(next(times)), known=KNOWN, route=route)
+    assert one("node2") is not None
+    known["node2"] = "192.168.8.9"
+    assert one("node2") is not None
+    assert one.check_anew("node2") is None
+    assert one("node2") is None
+
+
 def test_of_this_very_machine():
     known = interfaces()
     loopback = HostChecker().interface_towards(["localhost"])
@@ -76,3 +87,9 @@ def test_this_machines_own_name_needs_no_resolver(monkeypatch):
     monkeypatch.setattr(socket, "gethostname", lambda: "no-such-host.invalid")
     assert resolve("no-such-host.invalid") == "127.0.0.1"
     assert public_name() in {address for addresses in interfaces().values() for address in addresses}
+
+
+def test_a_user_of_a_host_is_no_part_of_its_address_and_makes_it_another_machine():
+    one = HostChecker({"h1": "127.0.0.1"}.get)
+    assert one.address("ann@h1") == "127.0.0.1"
+    assert [one.is_remote("h1"), one.is_remote("ann@h1")] == [False, True]

@@ -4,6 +4,7 @@ import os
 import queue
 import threading
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from edt_launch.core import events
 from edt_launch.core.errors import StartError
 from edt_launch.core.event_codec import write
 from edt_launch.launcher import driver as driver_module
-from edt_launch.launcher.agents import HostEvent, Lost
+from edt_launch.launcher.agents import CheckpointFetched, CheckpointPut, HostEvent, Lost
 from edt_launch.launcher.driver import Driver, Resumption, Settings
 from edt_launch.launcher.program import Workers
 from edt_launch.launcher.watchdog import Heartbeat, Times
@@ -41,6 +42,8 @@ class FakeAgents:
         self.started: dict[int, tuple[str, dict[str, str]]] = {}
         self.killed: list[tuple[str, int]] = []
         self.refuses = False
+        self.own_disks: set[str] = set()
+        self.transfers: list[tuple[str, int, object]] = []
 
     def is_here(self, host: str) -> bool:
         return not host.startswith("far")
@@ -56,6 +59,15 @@ class FakeAgents:
         if self.refuses:
             raise StartError("no agent")
         self.started[worker] = host, environment
+
+    def has_own_disk(self, host: str) -> bool:
+        return host in self.own_disks
+
+    def fetch_checkpoint(self, host: str, worker: int, checkpointed: messages.Checkpointed) -> None:
+        self.transfers.append((host, worker, checkpointed))
+
+    def put_checkpoint(self, host: str, worker: int, folder: str) -> None:
+        self.transfers.append((host, worker, folder))
 
     def kill(self, host: str, worker: int) -> None:
         self.killed.append((host, worker))
@@ -191,6 +203,38 @@ def test_behind_a_cut_link_workers_are_lost_until_a_new_agent_has_swept_their_ho
     next_run.driver._server.close()
     far.notify("far", Hello(1, 6))
     assert far.of("released") == [("released", 1)]
+
+
+def test_a_host_is_reported_once_as_unreachable_and_once_as_back(far: Running) -> None:
+    lost = Lost(255, ("ssh: gone", "edt-launch: no route to far", "edt-launch: ssh ended"))
+    for happening in (lost, lost, Hello(1, 6), Hello(1, 7)):
+        far.notify("far", happening)
+    said = [(e["event"], e.get("reason")) for e in far.events if e["event"].startswith("host_")]
+    assert said == [("host_unreachable", "no route to far"), ("host_reachable", None)]
+
+
+def test_a_checkpoint_counts_when_it_has_been_fetched_and_the_end_of_its_worker_waits(
+    far: Running, tmp_path: Path
+) -> None:
+    far.agents.own_disks = {"far"}
+    checkpointed = messages.Checkpointed(5, "/cache/checkpoint/step-00000005", 10, 0.1)
+    for about in (checkpointed, messages.CheckpointFailed("full"), messages.CheckpointWanted("/cache")):
+        far.driver._receive(1, about)
+    assert [event["reason"] for event in far.events if event["event"] == "checkpoint_failed"] == ["far: full"]
+    assert far.agents.transfers == [("far", 1, checkpointed), ("far", 1, "/cache")]
+    assert far.of("released") == []
+    far.notify("far", ProcessEnded(1, 0))
+    assert (far.of("released"), far.events[-1]["event"]) == ([], "checkpoint_failed")
+    far.notify("far", CheckpointFetched(1, checkpointed, tmp_path))
+    assert (far.events[-1]["event"], far.events[-1]["path"]) == ("checkpointed", str(tmp_path))
+    while not far.of("released"):
+        far.turn()
+
+
+def test_a_host_that_cannot_have_the_checkpoint_loses_its_worker_alone(far: Running) -> None:
+    far.notify("far", CheckpointPut(1, "far: No space left on device"))
+    assert far.told == [(1, "edt-launch: far: No space left on device")]
+    assert far.agents.killed == [("far", 1)]
 
 
 @pytest.mark.parametrize("host, said", [("far", "lost"), ("here", "released")])

@@ -60,6 +60,27 @@ def test_a_worker_that_is_killed_before_the_first_world_costs_its_slot_for_a_whi
         assert len(of(Start, job(Tick()))) == 1
 
 
+def test_a_host_that_cannot_be_reached_is_tried_at_the_same_interval() -> None:
+    job = Job().grown_to(2)
+    job(Exited(1, 255, with_host=True))
+    job(Ready(0, 1))
+    for _ in range(5):
+        job.now += SUSPENSION
+        (start,) = of(Start, job(Tick()))
+        (failed, *_) = job(Exited(start.worker.id, 255, has_reached_host=False))
+        assert failed.retry_after == SUSPENSION
+
+
+def test_a_job_begins_without_hosts_that_cannot_be_reached_but_not_without_any() -> None:
+    job = Job()
+    job(Desired((Slot("a", 0), Slot("b", 0))))
+    job(Exited(1, 255, has_reached_host=False))
+    assert job.state.outcome is None
+    job(Exited(0, 255, has_reached_host=False))
+    assert job.state.outcome is not None
+    assert "before training began" in job.state.outcome.reason
+
+
 def test_what_always_fails_before_training_ends_the_job() -> None:
     for exit_code, times in ((1, 1), (139, 1), (137, START_FAILURES)):
         job = Job(min_size=2)
@@ -71,6 +92,15 @@ def test_what_always_fails_before_training_ends_the_job() -> None:
             job(Tick())
         assert job.state.outcome is not None
         assert "before training began" in job.state.outcome.reason
+
+
+def test_a_host_that_is_lost_before_training_begins_is_done_without() -> None:
+    job = Job(min_size=1)
+    job(Desired(slots(2)))
+    job(Exited(1, 255, is_gone=False, with_host=True))
+    assert job.state.outcome is None
+    job(Exited(0, 255, is_gone=True, with_host=True))  # one that could not be reached at all
+    assert job.state.outcome is not None
 
 
 def test_a_member_that_reaches_the_rendezvous_unasked_tells_the_others() -> None:
@@ -137,7 +167,7 @@ def test_once_somebody_has_returned_no_slot_is_tried_again() -> None:
     job(Ready(2, 8))
     job(Done(2))
     job(Exited(0, 0))
-    assert job(Exited(2, 0)) == [events.Finished(0, "the training function has returned")]
+    assert job(Exited(2, 0)) == [events.Finished(0, "finished")]
 
 
 def test_a_member_that_ends_well_in_the_middle_of_training_is_lost() -> None:

@@ -1,5 +1,6 @@
 """``edt hosts``, ``edt drain`` and ``edt shares``: the pool, and who shares it."""
 
+import time
 from typing import Annotated
 
 from typer import Argument, Option
@@ -18,11 +19,15 @@ ROOT = "-"
 def hosts(as_json: AsJson = False) -> None:
     """List machines, their devices, and the jobs that have them."""
     service = connect()
+    cluster = service.call("GET", "cluster")
     if as_json:
-        print_json(service.call("GET", "cluster"))
+        print_json(cluster)
         return
     jobs = {job.id: job for job in map(model.job, service.jobs())}
-    show(hosts_table(service.hosts(), jobs, *terminal()))
+    known = tuple(map(model.host, model.many(cluster, "hosts")))
+    show(hosts_table(known, jobs, time.time(), *terminal()))
+    if waiting := cluster.get("waiting"):
+        note(f"the pool is {visible(waiting)}")
 
 
 def drain(

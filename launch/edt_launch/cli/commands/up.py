@@ -1,5 +1,6 @@
-"""``edt up``: a service of its own in a folder that goes away, two users, a job of each."""
+"""``edt up``: a service of its own in a folder that goes away, two users, a job of each; or a Ray cluster."""
 
+import importlib.util
 import json
 import os
 import shutil
@@ -41,7 +42,7 @@ PEOPLE: Mapping[str, Sequence[str]] = {
     "ada": ("python", "train.py", "--epochs", "10"),
     "bob": ("python", "train.py", "--epochs", "20"),
 }
-FOREIGN = ("EDT_URL", "EDT_TOKEN", "EDT_HOME", "EDT_DATABASE", "EDT_HOST", "EDT_HOSTFILE")
+FOREIGN = ("EDT_URL", "EDT_TOKEN", "EDT_HOME", "EDT_DATABASE", "EDT_HOST", "EDT_HOSTFILE", "EDT_RAY")
 """Variables that are about another service."""
 INTERVAL = 0.5
 """Seconds between two looks where there is no terminal."""
@@ -179,15 +180,25 @@ def _uninterrupted(work: Callable[..., None], *arguments: Any) -> None:
 
 def up(
     demo: Annotated[bool, Option("--demo", help="Yes, the demonstration.")] = False,
-    slots: Annotated[int, Option(min=1, help="Workers that the service may run at a time.")] = 4,
+    ray: Annotated[
+        int | None, Option(min=1, max=16, metavar="NODES", help="Instead, a Ray cluster on this machine.")
+    ] = None,
+    slots: Annotated[
+        int | None, Option(min=1, help="Workers that the service may run, else 4; or a node, else 1.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Start a service in a temporary folder, submit a job each for two users, show edt top until they end.
 
     Nothing remains: q and Ctrl-C, too, end the jobs and the service and remove the folder.
+
+    --ray 3 starts a Ray cluster of three nodes on this machine instead, to try it; Ctrl-C ends it.
     """
+    if ray is not None:
+        raise typer.Exit(_ray_cluster(ray, slots or 1))
     if not demo:
-        raise MistakenError("edt up needs --demo", "'edt serve' runs a service for good")
+        raise MistakenError("edt up needs --demo or --ray NODES", "'edt serve' runs a service for good")
+    slots = slots or 4
     note(f"starting a service with {slots} CPU slots ...")
     with trial(slots) as running:
         running.submit()
@@ -210,6 +221,34 @@ def up(
     if not is_done:
         raise typer.Exit(ExitCode.INTERRUPTED)
     raise typer.Exit(ExitCode.SUCCESS if all(job.state == "succeeded" for job in jobs) else ExitCode.FAILED)
+
+
+def _ray_cluster(nodes: int, slots: int) -> int:
+    """Run a Ray cluster on this machine until standard input ends, or Ctrl-C; its exit code."""
+    if importlib.util.find_spec("ray") is None:
+        raise MistakenError("edt up --ray needs Ray", "pip install 'edt-hvd[ray]'")
+    note(f"starting a Ray cluster of {nodes} nodes with {slots} CPU slots each ...")
+    with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:  # sockets have short paths
+        words = ["edt_launch.cluster.ray.local", str(nodes), "--cpus", str(slots), "--folder", folder]
+        command = [sys.executable, "-P", "-m", *words]
+        with (
+            handled((signal.SIGINT,), signal.SIG_IGN),  # the cluster ends by it, and we with the cluster
+            subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process,
+        ):
+            assert process.stdout is not None
+            for line in process.stdout:
+                if line.startswith("edt: "):
+                    _tell_of_cluster(line.removeprefix("edt: ").strip(), nodes * slots)
+    return process.returncode
+
+
+def _tell_of_cluster(said: str, slots: int) -> None:
+    if " " in said:
+        note(said)
+        return
+    note(f"the cluster is up. In another terminal: edt-launch --ray {said} --max-np {slots} train.py")
+    note(f"or: edt serve --ray {said}")
+    note("type 'add n9' to add a node, 'remove n2' or 'kill n2' to lose one; Ctrl-C ends the cluster")
 
 
 def _show(running: Trial) -> bool:

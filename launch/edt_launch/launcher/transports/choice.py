@@ -9,10 +9,12 @@ from edt_launch.core.command_line import NoOptions
 from edt_launch.core.errors import UsageError
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.transports.child import Child
+from edt_launch.launcher.transports.ray import Ray
+from edt_launch.launcher.transports.srun import SlurmPilot, Srun
 from edt_launch.launcher.transports.ssh import Ssh
 from edt_launch.launcher.transports.transport import Transport
 
-TRANSPORTS: tuple[type[Transport], ...] = (Ssh,)
+TRANSPORTS: tuple[type[Transport], ...] = (Ray, Srun, SlurmPilot, Ssh)
 """Those of other hosts. A host that names none has the first one that detects itself and need not be named;
 ssh always does.
 """
@@ -80,6 +82,11 @@ class Transports:
         """Whether a host is another machine, or an agent's that was not started here."""
         name = self._named.get(host)
         return self._is_remote(host) if name is None else self._get(name).is_remote
+
+    def address(self, host: str) -> str | None:
+        """The address of a host that a transport knows, else None."""
+        known = (transport.address(host) for transport in [*self._made.values()])
+        return next(filter(None, known), None)
 
     def close(self) -> None:
         """The job has ended."""

@@ -30,7 +30,8 @@ _HINTS = {
         "ssh to {host} must work without a password; to copy your key there, run: ssh-copy-id {host}"
     ),
     r"not found|No such file or directory|No module named": (
-        "{python} with edt_launch is missing on {host}: install the same environment there"
+        "{python} with edt_launch is missing on {host}, and there is no edt in PATH: install the same "
+        "version there, at the same path or with a link to its edt in /usr/local/bin"
     ),
 }
 """What to do about an ssh that has failed, by what it says."""
@@ -59,8 +60,17 @@ class Ssh(CommandTransport):
         given = options.of(SshOptions)
         return cls(given.ssh_port, given.ssh_identity_file)
 
+    @property
+    def arguments(self) -> list[str]:
+        """Those of every ssh that the options ask for."""
+        port = ["-p", str(self.port)] if self.port is not None else []
+        return port + (["-i", str(self.identity_file)] if self.identity_file is not None else [])
+
     def command(self, host: str, agent: Sequence[str] = AGENT) -> list[str]:
-        """The command that runs an agent on a host, and is connected to its standard streams."""
+        """The command that runs an agent on a host, and is connected to its standard streams.
+
+        A host without this interpreter runs the `edt` that is in its PATH.
+        """
         options = {
             "BatchMode": "yes",
             "StrictHostKeyChecking": "accept-new",
@@ -69,11 +79,9 @@ class Ssh(CommandTransport):
             "ServerAliveCountMax": str(ALIVE_COUNT),
         }
         words = ["ssh", *(word for name, value in options.items() for word in ("-o", f"{name}={value}"))]
-        if self.port is not None:
-            words += ["-p", str(self.port)]
-        if self.identity_file is not None:
-            words += ["-i", str(self.identity_file)]
-        return [*words, host, f"exec {shlex.join(agent)}"]
+        words += self.arguments
+        here = f"[ -x {shlex.quote(agent[0])} ] && exec {shlex.join(agent)}; exec edt agent"
+        return [*words, host, f"exec sh -c {shlex.quote(here)}"]
 
     def explain(self, host: str, last_lines: Sequence[str]) -> str | None:
         """What to do about the last words of an ssh that has failed; None if they say it themselves."""

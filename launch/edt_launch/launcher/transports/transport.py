@@ -115,7 +115,7 @@ class Transport(ABC):
         return None
 
     def address(self, host: str) -> str | None:
-        """The IPv4 address of a host, if it is known from its connection."""
+        """The IPv4 address of a host, if the transport knows it; else its name is looked up."""
         return None
 
     def explain(self, host: str, last_lines: Sequence[str]) -> str | None:

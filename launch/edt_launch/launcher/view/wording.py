@@ -29,6 +29,8 @@ def _of_workers(event: events.Event) -> str | None:
             return _describe_slow_start(event)
         case events.WarmServer(host, refused=str(reason)):
             return f"workers on {host} start one by one, which takes longer: {reason}"
+        case events.HostReachable(host):
+            return f"{host} can be reached again"
     return None
 
 

@@ -26,8 +26,10 @@ class SharedFolderError(Exception):
         super().__init__(f"--home {folder} is for everybody's use; name a folder of the service's own in it")
 
 
-def make_home(home: Home) -> None:
+def make_home(home: Home, *, has_job_users: bool = False) -> None:
     """Make the service's folder, for its owner's eyes only, and throw away what a crash has left half done.
+
+    With `has_job_users` other accounts get through it to the folders of jobs and of data, and no further.
 
     Raises:
         SharedFolderError: it is one such as /tmp, which everybody uses.
@@ -38,6 +40,16 @@ def make_home(home: Home) -> None:
         raise SharedFolderError(home.root)
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         home.root.chmod(0o700)
+    _make_folders(home)
+    if has_job_users:
+        for path in home.root.iterdir():
+            path.chmod(stat.S_IMODE(path.stat().st_mode) & 0o700)
+        home.data.chmod(0o755)
+        for folder in (home.jobs, home.root):
+            folder.chmod(0o711)
+
+
+def _make_folders(home: Home) -> None:
     for folder in (home.incoming, home.trash):
         delete_folder(folder)
         folder.mkdir(exist_ok=True)

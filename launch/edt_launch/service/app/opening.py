@@ -1,10 +1,13 @@
 """What a service takes hold of before it serves: its folder, its database, its port; and why it cannot."""
 
 import contextlib
+import os
 import resource
 import socket
 import ssl
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -57,8 +60,31 @@ def _cause(error: SQLAlchemyError) -> object:
     return getattr(error, "orig", None) or error
 
 
+def check_job_users(settings: Settings) -> None:
+    """See that jobs can run under accounts of their own; from now on new files are for our own eyes only.
+
+    Raises:
+        StartError: they cannot.
+    """
+    if settings.job_users is None:
+        return
+    if os.geteuid() != 0:
+        raise StartError("--job-users: only a service that root runs can start jobs as others; leave it out")
+    settings.paths.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    needed = {"--home": settings.paths.root.parent, "Python": Path(sys.executable)}
+    needed["Python itself"] = Path(os.path.realpath(sys.executable))
+    for what, path in needed.items():
+        for folder in (path, *path.parents):
+            if not folder.stat().st_mode & 0o001:
+                raise StartError(
+                    f"--job-users: other accounts do not get to {path} ({what}) through {folder}: "
+                    "move it to a folder that all may enter, such as one in /var/lib or /opt"
+                )
+    os.umask(0o077)
+
+
 @contextlib.contextmanager
-def alone(home: Home) -> Iterator[None]:
+def alone(home: Home, *, has_job_users: bool = False) -> Iterator[None]:
     """Make the folder, and keep other services out of it."""
     home.root.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
@@ -68,7 +94,7 @@ def alone(home: Home) -> Iterator[None]:
             f"--home {home.root}: another service is using it; stop that one, or name another folder"
         ) from None
     with held:
-        make_home(home)
+        make_home(home, has_job_users=has_job_users)
         yield
 
 

@@ -25,7 +25,11 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from edt_launch.cluster.hosts import HostOptions
 from edt_launch.cluster.network import public_name
 from edt_launch.cluster.sources import choose
+from edt_launch.core import plain_files
 from edt_launch.core.atomic import write_atomically
+from edt_launch.core.run_options import RunOptions
+from edt_launch.core.user_name import user_name
+from edt_launch.launcher.transports.ssh import Ssh
 from edt_launch.service.app import notices, retention
 from edt_launch.service.app.application import create_app
 from edt_launch.service.app.context import Context
@@ -35,10 +39,11 @@ from edt_launch.service.app.first_start import ensure_administrator
 from edt_launch.service.app.logs.log_filter import RepeatFilter
 from edt_launch.service.app.logs.log_text import without_sequences
 from edt_launch.service.app.notices import Notifier
-from edt_launch.service.app.opening import StartError, alone, explained, listening_socket
+from edt_launch.service.app.opening import StartError, alone, check_job_users, explained, listening_socket
 from edt_launch.service.app.settings import Settings
 from edt_launch.service.bus import Bus
 from edt_launch.service.cluster.inventory import INTERVAL, Inventory
+from edt_launch.service.cluster.losses import Losses, SshCheck
 from edt_launch.service.cluster.machines import Machines
 from edt_launch.service.db.engine import AWAY, Database
 from edt_launch.service.db.sole_user import InUseError, SoleUser
@@ -80,7 +85,11 @@ def run(settings: Settings) -> None:
     home, bus = settings.paths, Bus()
     with contextlib.ExitStack() as stack:
         with explained(settings):
-            stack.enter_context(alone(home))
+            check_job_users(settings)
+            has_job_users = settings.job_users is not None
+            stack.enter_context(alone(home, has_job_users=has_job_users))
+            if has_job_users:
+                plain_files.keep_to_owners(home.jobs)
             sole, store = _store(settings, stack)
             ensure_administrator(store, home, time.time())
             machines = Machines()
@@ -146,10 +155,15 @@ def _store(settings: Settings, stack: contextlib.ExitStack) -> tuple[SoleUser, S
     return sole, store
 
 
+def _losses(settings: Settings) -> Losses:
+    ssh = Ssh.detect(RunOptions(groups=settings.groups), os.environ)
+    return Losses(partial(SshCheck, arguments=ssh.arguments))
+
+
 def _inventory(settings: Settings, store: Store, bus: Bus, machines: Machines) -> Inventory:
     source = choose(HostOptions(os.environ, settings.groups))
     log.info("devices", source=source.name)
-    inventory = Inventory(source, store, bus, time.time, machines)
+    inventory = Inventory(source, store, bus, time.time, machines, _losses(settings))
     inventory.refresh()
     return inventory
 
@@ -206,6 +220,12 @@ def _warn(settings: Settings) -> None:
             "tokens and code travel unencrypted",
             host=settings.host,
             next="give --tls-certificate and --tls-key, or --tls-self-signed",
+        )
+    if settings.job_users is None:
+        log.warning(
+            "all jobs run as one user and can read each other's files",
+            user=user_name(),
+            next="as root, give --job-users",
         )
 
 

@@ -4,6 +4,7 @@ A value is taken from the command line, or else from the environment (``EDT_PORT
 ``<EDT_HOME>/service.toml`` (``port = 8766``). `edt serve --help` is made from the fields below.
 """
 
+import hashlib
 import shlex
 import tomllib
 from importlib.resources.abc import Traversable
@@ -21,6 +22,7 @@ from sqlalchemy.engine import URL
 from typing_extensions import override
 
 from edt_launch.allocator.model import Options
+from edt_launch.core.accounts import Accounts
 from edt_launch.core.command_line import Option, filled, options
 from edt_launch.core.text_files import decoded
 from edt_launch.launcher.transports.choice import option_groups
@@ -44,6 +46,12 @@ def _words(command: str | None) -> str | None:
 
 def _database(url: str | None) -> str | None:
     return None if url is None else parse_url(url).render_as_string(hide_password=False)
+
+
+def _accounts(text: str | None) -> str | None:
+    if text is not None:
+        Accounts(text)  # raises ValueError
+    return text
 
 
 FilePath = Annotated[Path, AfterValidator(absolute)]
@@ -116,6 +124,12 @@ class Settings(_Declared):
     horovodrun: Annotated[
         bool, Field(description="Run jobs through Horovod's own driver, all but those for WMLA.")
     ] = False
+
+    job_users: Annotated[
+        str | None,
+        AfterValidator(_accounts),
+        Field(description="Accounts under which users' jobs run, 'ann=alice,bob=1002,*=*'; only as root."),
+    ] = None
 
     data_fs: Annotated[
         FilePath | None,
@@ -192,7 +206,11 @@ class Settings(_Declared):
     @property
     def groups(self) -> tuple[object, ...]:
         """The options of sources of hosts and of transports."""
-        read: list[object] = [filled(group, vars(self)) for group in GROUPS]
+        values = vars(self)
+        if values["ray"] is not None and values["ray_pool"] is None:
+            folder = hashlib.sha256(str(self.home).encode()).hexdigest()
+            values = {**values, "ray_pool": f"pool-{folder[:16]}"}
+        read: list[object] = [filled(group, values) for group in GROUPS]
         return tuple(read)
 
     @property

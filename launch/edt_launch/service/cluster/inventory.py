@@ -1,7 +1,8 @@
 """Keeping the table of hosts like the world: what a source tells, compared with what was known."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import structlog
 
@@ -10,31 +11,41 @@ from edt_launch.cluster.hosts import HostSource, usable
 from edt_launch.cluster.usage import Usage, Used
 from edt_launch.core.errors import SourceError
 from edt_launch.service.bus import Bus, Topic
+from edt_launch.service.cluster.losses import Losses
 from edt_launch.service.cluster.machines import Machines
 from edt_launch.service.cluster.records import HostRecord
 from edt_launch.service.db.store import Store
 
 log = structlog.get_logger()
 
+BY_SSH = ("", "ssh")
+"""Transports of hosts that are looked at over ssh."""
+
 INTERVAL = 1.0
 """Seconds between two looks at the source."""
 
 
 def changes(
-    known: Iterable[HostRecord], listed: Sequence[HostSlots], source: str, now: float
+    known: Iterable[HostRecord],
+    listed: Sequence[HostSlots],
+    source: str,
+    now: float,
+    lost: Mapping[str, str] = MappingProxyType({}),
 ) -> list[HostRecord]:
     """The hosts whose record is to change, as they are to be.
 
-    A host that the source has dropped is down; listed again, it is up. That it is drained stays.
+    A host that the source has dropped is down, as is one that is `lost`, for this reason; listed again, or
+    reached again, it is up. That it is drained stays.
 
     Slots without named devices are GPUs, numbered from 0.
     """
     before = {host.name: host for host in known}
-    after = {name: replace(host, is_up=False) for name, host in before.items()}
+    after = {name: replace(host, is_up=False, lost="") for name, host in before.items()}
     for host in listed:
         devices = host.devices or tuple(map(str, range(host.slots)))
         old = before.get(host.host, HostRecord(host.host, devices))
-        after[host.host] = replace(old, devices=devices, is_up=True, source=source)
+        why = lost.get(host.host, "")
+        after[host.host] = replace(old, devices=devices, is_up=not why, source=source, lost=why)
     return [replace(host, changed=now) for name, host in after.items() if host != before.get(name)]
 
 
@@ -51,7 +62,9 @@ class Inventory:
         bus: Bus,
         clock: Callable[[], float],
         machines: Machines | None = None,
+        losses: Losses | None = None,
     ) -> None:
+        self._losses = losses or Losses()
         self._machines = machines or Machines()
         self._source = source
         self._store = store
@@ -88,6 +101,7 @@ class Inventory:
         try:
             self._usage.tell(in_use, self.demand)
             listed = usable(self._source.hosts(), str(self._source))
+            waiting = self._source.waiting()
         except Exception as error:
             if str(error) != self._trouble:
                 trace = None if isinstance(error, SourceError) else error
@@ -95,8 +109,10 @@ class Inventory:
             self._trouble = str(error)
             return
         self._trouble = ""
-        self._machines.heard = self._clock()
-        changed = changes(self._store.hosts.all(), listed, self._source.name, self._clock())
+        self._machines.heard, self._machines.waiting = self._clock(), waiting
+        by_ssh = {host.host for host in listed if host.transport in BY_SSH}
+        lost = self._losses.look(self._clock(), by_ssh, self._store.jobs.unreachable())
+        changed = changes(self._store.hosts.all(), listed, self._source.name, self._clock(), lost)
         if changed:
             self._store.hosts.put(changed)
             self._bus.notify(Topic.HOSTS, Topic.JOBS)

@@ -38,11 +38,17 @@ def _names_of_this_machine() -> frozenset[str]:
 
 @dataclass
 class Machines:
-    """Any thread may ask. `heard` is when the source of hosts answered last, in unix time."""
+    """Any thread may ask.
+
+    Attributes:
+        heard: when the source of hosts answered last, in unix time.
+        waiting: what it is waiting for to meet the demand of jobs; empty if it is not.
+    """
 
     meter: nvidia.Meter = field(default_factory=nvidia.Nvml)
     own_names: Collection[str] = field(default_factory=_names_of_this_machine)
     heard: float | None = None
+    waiting: str = ""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _seen: tuple[float, dict[str, HostLoad]] = (float("-inf"), {})
 

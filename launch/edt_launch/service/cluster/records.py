@@ -44,9 +44,11 @@ class HostRecord:
     """A machine.
 
     Attributes:
-        is_up: whether its source lists it.
+        is_up: whether its source lists it, and it can be reached.
         source: who knows of it.
         reason: why it is draining; it stays when the host is down.
+        changed: when its state or its devices have changed last, unix seconds.
+        lost: why it cannot be reached, though its source lists it; else empty.
     """
 
     name: Str255
@@ -56,6 +58,7 @@ class HostRecord:
     source: Str32 = ""
     reason: str = ""
     changed: float = 0.0
+    lost: str = ""
 
     @property
     def state(self) -> str:
@@ -67,7 +70,8 @@ class HostRecord:
     @property
     def why(self) -> str:
         """Why it is in its state; empty if it is up."""
-        return {"down": "its source does not list it any more", "draining": self.reason}.get(self.state, "")
+        down = self.lost or "its source does not list it any more"
+        return {"down": down, "draining": self.reason}.get(self.state, "")
 
 
 @dataclass(frozen=True)

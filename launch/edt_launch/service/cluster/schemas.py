@@ -84,6 +84,7 @@ class Cluster(Hosts):
     free: int
     down: int
     jobs: dict[State, int] = Field(description="How many jobs are in each state.")
+    waiting: str = Field(description="What the pool is waiting for to have more devices; empty if nothing.")
 
 
 class OwnerShare(BaseModel):

@@ -117,9 +117,10 @@ def hosts(context: Context) -> list[dict[str, Any]]:
 
 def cluster(context: Context) -> dict[str, Any]:
     """The machines, and how their devices are used."""
-    return views.cluster(
+    shown = views.cluster(
         context.store.hosts.all(), context.store.jobs.holders(), context.store.jobs.suspended()
     )
+    return {**shown, "waiting": context.machines.waiting}
 
 
 def drain(

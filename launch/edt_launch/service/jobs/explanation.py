@@ -1,24 +1,41 @@
 """Why a job has its size, for people: from what the allocator has said last, while that is what decides."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from edt_launch.allocator import reasons
 from edt_launch.allocator.model import Binding, Reason
+from edt_launch.service.cluster.records import HostRecord
 from edt_launch.service.files.series import number
 from edt_launch.service.jobs import mapping
-from edt_launch.service.jobs.records import SUSPENDED, JobRecord
+from edt_launch.service.jobs.records import SUSPENDED, UNREACHABLE, JobRecord
 from edt_launch.service.jobs.states import State, Wanted
 
 SHOWN_DEVICES = 4
 """Devices that a line names."""
 
 
-def explain(job: JobRecord, start: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What decides about its size, and when it starts (`upcoming.begins`); the same in a few lines."""
+def explain(
+    job: JobRecord,
+    start: Mapping[str, Any] | None = None,
+    waiting: str = "",
+    hosts: Sequence[HostRecord] = (),
+) -> dict[str, Any]:
+    """What decides about its size, and when it starts (`upcoming.begins`); the same in a few lines.
+
+    Args:
+        job: it.
+        start: when it starts, if it waits.
+        waiting: what the source of hosts is waiting for; named if the job could use more devices.
+        hosts: those of the pool, of which lost ones are named if the job could use more devices.
+    """
     answer = _explain(job)
     told = [f"It {start['text']}."] if start else []
+    if job.size < job.max and _apart(job) is None:
+        lost = [f"{one.name} is down since {_clock(one.changed)}: {one.lost}." for one in hosts if one.lost]
+        told = [*lost, *([f"The pool is {waiting}."] if waiting else []), *told]
     return answer | {"lines": [*answer["lines"], *told], "start": start}
 
 
@@ -33,8 +50,22 @@ def _explain(job: JobRecord) -> dict[str, Any]:
     # What has happened since the last decision, a pause say, is in the job's own reason.
     own = [] if job.reason == stored.text else [f"{job.id} is {job.state}: {job.reason}"]
     told = reasons.explain(mapping.job(job, protected=0.0), reason)
-    remarks = [remark for remark in (job.remark, _lost_workers(job)) if remark]
+    remarks = [remark for remark in (job.remark, *unreachable(job), _lost_workers(job)) if remark]
     return _answer(job, reason, reason.text, reason.change, lines=[*own, *told, *remarks])
+
+
+def unreachable(job: JobRecord) -> list[str]:
+    """Which hosts of a running job it cannot reach, since when and why: a sentence for each."""
+    if job.state is not State.RUNNING:
+        return []
+    return [
+        f"It cannot reach {host} since {_clock(since)}: {reason}."
+        for host, since, reason in job.notes.get(UNREACHABLE, ())
+    ]
+
+
+def _clock(at: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(at))
 
 
 def _lost_workers(job: JobRecord) -> str:

@@ -17,6 +17,9 @@ TROUBLE, SLOW = "trouble", "slow"
 SUSPENDED = "suspended"
 """Which of a job's notes has devices whose workers have failed, and when they are tried again."""
 
+UNREACHABLE = "unreachable"
+"""Which of a job's notes has hosts that it cannot reach, since when, and why."""
+
 RESIZE_COST = 5.0
 """Seconds that a resize, and a start, are taken to cost while nothing is known of a job's own."""
 

@@ -44,7 +44,9 @@ class JobForAll(BaseModel):
     state: State
     wanted: Wanted
     reason: str = Field(description="Why it is in its state, or has its size.")
-    note: str = Field(description="Which of its bounds count from its next start only; mostly empty.")
+    note: str = Field(
+        description="Bounds that count from its next start only; hosts that it cannot reach. Mostly empty."
+    )
     min: int
     max: int
     allowed: list[int] | None

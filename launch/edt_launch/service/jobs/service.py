@@ -4,10 +4,11 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
 
 from edt_launch.cluster.allocation import HOST
 from edt_launch.service.accounts.records import UserRecord
-from edt_launch.service.app.context import Context
+from edt_launch.service.app.context import Context, may
 from edt_launch.service.app.home import SEARCH_ID
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.experiments import runs
@@ -113,10 +114,14 @@ def changed(
     return desired, replace(job, **desired)
 
 
-async def explained(context: Context, job: JobRecord) -> dict[str, Any]:
-    """Why a job has its size, like `schemas.Why`."""
+async def explained(context: Context, user: UserRecord, job: JobRecord) -> dict[str, Any]:
+    """Why a job has its size, like `schemas.Why`; why it failed, as far as the user may know that."""
+    if not may(user, job):
+        job = replace(job, failure=None)
     waits = job.state is State.QUEUED and job.wanted is Wanted.RUN
-    return explain(job, begins(job.id, await upcoming(context)) if waits else None)
+    start = begins(job.id, await upcoming(context)) if waits else None
+    hosts = await run_in_threadpool(context.store.hosts.all)
+    return explain(job, start, context.machines.waiting, hosts)
 
 
 def wanting(job: JobRecord, wanted: Wanted) -> JobRecord:

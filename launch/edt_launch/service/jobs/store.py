@@ -18,6 +18,7 @@ from edt_launch.service.jobs.records import (
     OBSERVED,
     PROGRESS,
     SUSPENDED,
+    UNREACHABLE,
     HolderRecord,
     JobRecord,
     NamedJob,
@@ -111,6 +112,12 @@ class Jobs:
             for (notes,) in self._database.rows(query)
             for host, device, until in notes.get(SUSPENDED, ())
         }
+
+    def unreachable(self) -> Mapping[str, str]:
+        """Hosts that running jobs say they cannot reach, and why."""
+        query = select(jobs.c.notes).where(jobs.c.state.in_(sorted(HAS_LAUNCHER)))
+        rows = self._database.rows(query)
+        return {host: reason for (notes,) in rows for host, _, reason in notes.get(UNREACHABLE, ())}
 
     def progress(self) -> Mapping[str, Mapping[str, Any]]:
         """Of the jobs that run, by their ids, the fields that change all the time (`records.PROGRESS`)."""

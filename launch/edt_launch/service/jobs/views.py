@@ -17,6 +17,7 @@ from edt_launch.service.db.types import Held
 from edt_launch.service.experiments.searches.records import SearchRecord, TrialRecord, TrialState
 from edt_launch.service.files.series import number
 from edt_launch.service.jobs import schemas
+from edt_launch.service.jobs.explanation import unreachable
 from edt_launch.service.jobs.records import HolderRecord, JobRecord
 from edt_launch.service.jobs.states import Wanted
 
@@ -52,7 +53,7 @@ def hidden(shown: Json, record: JobRecord) -> Json:
 
 
 def note(record: JobRecord) -> str:
-    """What its state does not tell: trouble with files, bounds that count from the next start only."""
+    """What its state does not tell: trouble with files, bounds that count later, hosts that are lost."""
     if record.remark:
         return record.remark
     least, most = record.bounds or (record.min, record.max)
@@ -63,9 +64,9 @@ def note(record: JobRecord) -> str:
         late.append(f"max {record.max}: it was started with at most {most}")
     if record.max < least:
         late.append(f"max {record.max}: it was started with at least {least}")
-    if not late:
-        return ""
-    return f"{', '.join(late)}; that counts when it is started again, by pause and resume for instance"
+    if late:
+        return f"{', '.join(late)}; that counts when it is started again, by pause and resume for instance"
+    return " ".join(unreachable(record))
 
 
 def eta(record: JobRecord) -> float | None:

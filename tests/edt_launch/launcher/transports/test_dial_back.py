@@ -73,7 +73,7 @@ def answered(transport: DialBack, line: str) -> str:
         connection.sendall(line.encode() + b"\n")
         try:
             answer = connection.makefile().readline()
-        except ConnectionResetError:
+        except OSError:
             answer = ""
         return Answer.parse(answer).refused if answer else "closed"
 

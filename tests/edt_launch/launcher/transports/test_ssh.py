@@ -1,5 +1,6 @@
 """How an agent on another host is started, and what ssh's last words mean."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,15 +10,27 @@ from edt_launch.launcher.transports.ssh import Ssh
 
 
 def test_the_command_line() -> None:
+    python = sys.executable
     words = Ssh(2222, Path("/my keys/id")).command("node1")
     assert words == [
         *("ssh", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=accept-new"),
         *("-o", "ConnectTimeout=10"),
         *("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"),
-        *("-p", "2222", "-i", "/my keys/id", "node1", f"exec {sys.executable} -P -m edt_launch.agent"),
+        *("-p", "2222", "-i", "/my keys/id", "node1"),
+        f"exec sh -c '[ -x {python} ] && exec {python} -P -m edt_launch.agent; exec edt agent'",
     ]
     assert "-p" not in Ssh().command("node1")
     assert "-i" not in Ssh().command("node1")
+
+
+def test_a_host_with_another_environment_runs_the_agent_in_its_path(tmp_path: Path) -> None:
+    edt = tmp_path / "edt"
+    edt.write_text("#!/bin/sh\necho its own $1\n")
+    edt.chmod(0o755)
+    *_, line = Ssh().command("node1", ("/no/such/python", "-m", "edt_launch.agent"))
+    own = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    said = subprocess.run(["/bin/sh", "-c", line], env=own, capture_output=True, text=True, check=True)
+    assert said.stdout == "its own agent\n"
 
 
 CHANGED = ["@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @", "Host key verification failed."]

@@ -18,6 +18,16 @@ def test_a_host_that_is_dropped_is_down_until_it_is_listed_again() -> None:
     assert (up.state, up.why) == ("up", "")
 
 
+def test_a_host_that_is_listed_and_lost_is_down_with_the_reason() -> None:
+    (down,) = changes([KNOWN], [A], "test", 5.0, {"a": "it cannot be reached: x"})
+    assert (down.state, down.why, down.changed) == ("down", "it cannot be reached: x", 5.0)
+    assert changes([down], [A], "test", 6.0, {"a": "it cannot be reached: x"}) == []
+    (up,) = changes([down], [A], "test", 7.0)
+    assert (up.state, up.why) == ("up", "")
+    (dropped,) = changes([down], [], "test", 7.0)
+    assert dropped.why == "its source does not list it any more"
+
+
 def test_changes_are_written_down_and_told(store: Store) -> None:
     source, bus = SimulatedHosts(A, B), Bus()
     inventory = Inventory(source, store, bus, lambda: 9.0)

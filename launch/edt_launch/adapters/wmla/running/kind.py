@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -66,6 +66,9 @@ class WmlaProgram:
     def slots_here(self, limits: Limits) -> int:
         """One for each worker that it may have."""
         return limits.max_np
+
+    def rank(self, options: RunOptions, environment: Mapping[str, str]) -> None:
+        """None: it is started once."""
 
     def run(self, job: Job) -> Outcome:
         """Run it: through its driver, or as one or more processes that are not resized."""

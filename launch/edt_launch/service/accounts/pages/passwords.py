@@ -106,7 +106,7 @@ async def _prove(request: Request, context: Context, user: UserRecord, secret: s
         return
     bearer = await run_in_threadpool(tokens.bearer, context.store.accounts, secret, context.clock())
     if bearer is None or bearer[0].name != user.name:
-        raise UnauthorizedError("the token is unknown, expired or revoked, or not yours", "check it")
+        raise UnauthorizedError("unknown or expired token, or not yours", "check it")
     if bearer[1].expires is not None:
         raise UnauthorizedError("the token ends, and a password set with it would not", "use another one")
     tokens.check_scope(bearer[1], request.method)

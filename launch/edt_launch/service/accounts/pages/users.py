@@ -114,6 +114,7 @@ async def _page(
         return templating.page(
             request,
             "users.html",
+            notify=context.settings.notify,
             status=status,
             rows=rows,
             fresh=fresh,

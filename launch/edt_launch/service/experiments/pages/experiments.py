@@ -21,6 +21,7 @@ from edt_launch.service.experiments.spec import RUN_ID, DefinitionSpec, ProjectS
 from edt_launch.service.http.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.web import templating
 from edt_launch.service.web.asking import overtaken
+from edt_launch.service.web.crumbs import EXPERIMENTS
 from edt_launch.service.web.form_fields import WRONG, FormKey, Value, new_key, parsed
 
 router = APIRouter(prefix="/experiments")
@@ -91,6 +92,7 @@ def show_project(
     places = {"after": after, "definitions_after": definitions_after}
     nexts = {"after": found["next"], "definitions_after": known["next"]}
     view = {
+        "above": [EXPERIMENTS],
         "project": project,
         "may_edit": views.may_edit(project),
         "may_manage": project["role"] is Role.MANAGER,
@@ -153,9 +155,11 @@ async def show(
     run: Annotated[list[Annotated[str, Query(pattern=f"^{RUN_ID}$")]] | None, Query(max_length=200)] = None,
     metric: Annotated[str, Query(max_length=256)] = "",
     x: Annotated[str, Query(pattern=f"^({'|'.join(AXES)})$")] = "step",
+    smooth: Annotated[str, Query(pattern=r"^0(\.[0-9]{1,2})?$")] = "0",
+    log: Annotated[bool, Query()] = False,
 ) -> Response:
     """An experiment: its runs, the same beside each other, or what it is."""
-    asked = views.ExperimentQuery(tab, before, list(dict.fromkeys(run or ())), metric, x)
+    asked = views.ExperimentQuery(tab, before, list(dict.fromkeys(run or ())), metric, x, smooth, log)
     view = await context.reads.run(user.name, lambda: _experiment(context, user, experiment_id, asked))
     status = 422 if view.compared and view.compared.error else 200
     return await run_in_threadpool(

@@ -17,12 +17,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import psutil
 
 from edt_launch.agent import processes
 from edt_launch.core import environments, plain_files, result_file
+from edt_launch.core.accounts import Account, Accounts, acting_as_owner_of, give
 from edt_launch.core.control_protocol import Pause, Request
 from edt_launch.core.plain_files import NoFileError, open_file
 from edt_launch.core.run_options import RunOptions, ViewKind
@@ -48,6 +49,9 @@ SAID = 2000
 OURS = ("EDT_", "PG")
 """How variables begin that are not for jobs: our settings, and those of PostgreSQL's client."""
 
+JOB_UMASK = 0o022
+"""Of jobs that run under accounts of their own."""
+
 COMMAND = (sys.executable, "-P", "-m", "edt_launch.launcher.command")
 """How `edt-launch` is started; not from the folder of the user's code."""
 
@@ -59,6 +63,7 @@ class Launchers:
         command: the command that is `edt-launch`, or behaves like it.
         horovodrun: whether Horovod's own driver is to run all jobs that name no framework.
         max_log_size: bytes of each worker's log; None for no limit.
+        accounts: of the users whose jobs these are; None to run all as this process.
         clock: seconds, only forwards.
         sweeps: end what jobs have left.
     """
@@ -69,6 +74,7 @@ class Launchers:
         *,
         horovodrun: bool = False,
         max_log_size: int | None = None,
+        accounts: Accounts | None = None,
         groups: tuple[object, ...] = (),
         clock: Callable[[], float] = time.monotonic,
         sweeps: Sweeps | None = None,
@@ -76,6 +82,7 @@ class Launchers:
         self._command = command
         self._horovodrun = horovodrun
         self._max_log_size = max_log_size
+        self._accounts = accounts
         self._groups = groups
         self.transport: str | None = None
         """How other hosts are reached, else by ssh."""
@@ -168,30 +175,49 @@ class Launchers:
         code = Path(os.path.realpath(paths.code / record.directory))  # of links that go round, too
         if not code.is_relative_to(os.path.realpath(paths.code)):
             raise NotADirectoryError(f"{record.directory!r} is not inside the submitted code")
-        for folder in paths.folders:
-            folder.mkdir(parents=True, exist_ok=True)
-        own, job = environment(os.environ, record, paths)
-        with _locked(paths.launcher_lock) as lock, environments.handed_over(job) as handed:
+        account = self._account(record, paths)
+        inherited = {**os.environ, **(account.variables if account is not None else {})}
+        own, job = environment(inherited, record, paths)
+        with environments.handed_over(job) as handed, contextlib.ExitStack() as files:
+            with acting_as_owner_of(paths.root):
+                for folder in paths.folders:
+                    folder.mkdir(parents=True, exist_ok=True)
+                lock = files.enter_context(_locked(paths.launcher_lock))
+                log = files.enter_context(open_file(paths.launcher_log, "ab"))
             if lock is None:
                 return False
-            with open_file(paths.launcher_log, "ab") as log:
-                self._children[record.id] = subprocess.Popen(
-                    [*self._command, *_arguments(record, paths, self._horovodrun, self._common)],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    cwd=code,
-                    env={**own, environments.HANDED_OVER: str(handed)},
-                    pass_fds=[lock.fileno(), handed],
-                    start_new_session=True,
-                )
+            self._children[record.id] = subprocess.Popen(
+                [*self._command, *_arguments(record, paths, self._horovodrun, self._common)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=code,
+                env={**own, environments.HANDED_OVER: str(handed)},
+                pass_fds=[lock.fileno(), handed],
+                start_new_session=True,
+                **_as(account),
+            )
         return True
+
+    def _account(self, record: JobRecord, paths: JobDir) -> Account | None:
+        """The account that a job runs under; its folder is that account's before anything of it has run.
+
+        Raises:
+            NoAccountError: its owner has none.
+        """
+        if self._accounts is None:
+            return None
+        account = self._accounts.of(record.owner)
+        if paths.root.stat().st_uid == 0:
+            give(paths.root, account)
+        return account
 
     def prepare(self, job: str, paths: JobDir) -> None:
         """Forget who the last launcher was, and how it ended; it is gone."""
-        paths.launcher.unlink(missing_ok=True)
-        with contextlib.suppress(IsADirectoryError):  # the job's own doing
-            paths.launcher_lock.unlink(missing_ok=True)  # which a process of the job may have
+        with acting_as_owner_of(paths.root):
+            paths.launcher.unlink(missing_ok=True)
+            with contextlib.suppress(IsADirectoryError):  # the job's own doing
+                paths.launcher_lock.unlink(missing_ok=True)  # which a process of the job may have
         self._exit_codes.pop(job, None)
         self._hang_up(job)
 
@@ -254,6 +280,14 @@ class Launchers:
     def sweep(self, job: str) -> None:
         """Try again to end what a job has left on this machine. Does not wait."""
         self._sweeps.again(job)
+
+
+def _as(account: Account | None) -> dict[str, Any]:
+    """How a process is started under an account."""
+    if account is None:
+        return {}
+    groups = list(account.groups)
+    return {"user": account.uid, "group": account.gid, "extra_groups": groups, "umask": JOB_UMASK}
 
 
 def environment(

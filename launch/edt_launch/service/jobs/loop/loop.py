@@ -15,6 +15,7 @@ from edt_launch.allocator.model import Memory, Options, dump, load
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.hosts import usable
 from edt_launch.cluster.sources import transport_of
+from edt_launch.core.accounts import Accounts
 from edt_launch.core.command_line import of
 from edt_launch.launcher.transports.choice import TRANSPORTS
 from edt_launch.service.app.home import Home
@@ -69,6 +70,7 @@ class Settings(mapping.Constants, Protocol):
     protected: float
     horovodrun: bool
     max_log_size: int
+    job_users: str | None
 
     @property
     def paths(self) -> Home: ...  # noqa: D102
@@ -180,6 +182,7 @@ class Pool:
         self._launchers = launchers or Launchers(
             horovodrun=settings.horovodrun,
             max_log_size=settings.max_log_size,
+            accounts=None if settings.job_users is None else Accounts(settings.job_users),
             groups=tuple(of(settings.groups, kind.options) for kind in TRANSPORTS),
         )
         self._reconciler = Reconciler(self._home, store, self._launchers, between)

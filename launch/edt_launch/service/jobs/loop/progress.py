@@ -29,7 +29,10 @@ LOST_GRACE = 2 * LEASE
 """
 
 MAX_LOST = 4096
-"""Devices of lost workers that are remembered."""
+"""Devices of lost workers that are remembered, and hosts that cannot be reached."""
+
+MAX_REASON = 300
+"""Characters of the reason why a host cannot be reached."""
 
 PRIOR_COST = 5.0
 """Seconds that a resize, and a start, are taken to cost; counts like one that was seen."""
@@ -126,6 +129,7 @@ class JobProgress:
         losses: workers that have failed.
         reported: time, step and size of the last report; None where nothing connects to it.
         suspended: devices whose workers have failed, and when they are tried again, unix seconds.
+        unreachable: hosts that it cannot reach, since when, and why.
         heard: time of the last event.
     """
 
@@ -143,6 +147,7 @@ class JobProgress:
     losses: Number = 0
     reported: tuple[Seconds, Serial, Number] | None = None
     suspended: tuple[tuple[HostName, DeviceName, Seconds], ...] = ()
+    unreachable: tuple[tuple[HostName, Seconds, str], ...] = ()
     heard: Seconds = 0.0
 
     def after(self, happened: Iterable[Event], most: int = MOST) -> "tuple[JobProgress, int]":
@@ -229,6 +234,7 @@ class _Fold:
             kind.setdefault(number, {})[at[0], at[1]] = None
         self._inherited = {(host, device): since for host, device, since in run.inherited}
         self._suspended = {(host, device): until for host, device, until in before.suspended}
+        self._unreachable = {host: (since, reason) for host, since, reason in before.unreachable}
 
     def progress(self) -> JobProgress:
         paces = tuple(sorted(self._paces.values(), key=lambda pace: pace.size))
@@ -239,7 +245,8 @@ class _Fold:
             inherited = tuple((*device, since) for device, since in self._inherited.items())
             run = replace(run, workers=shown, lost=tuple(self._lost), inherited=inherited)
         suspended = tuple((host, device, until) for (host, device), until in self._suspended.items())
-        return replace(self._now, run=run, paces=paces, suspended=suspended)
+        unreachable = tuple((host, *about) for host, about in self._unreachable.items())
+        return replace(self._now, run=run, paces=paces, suspended=suspended, unreachable=unreachable)
 
     def observe(self, event: Event) -> None:
         refused = self.refused
@@ -261,6 +268,7 @@ class _Fold:
                 self._inherit_workers(now.heard)
                 self._run = LauncherRun(pid, started, low, high)
                 self._suspended.clear()
+                self._unreachable.clear()
                 self._now = replace(now, reported=None, begun=event.time)
             case events.Restarting():
                 self._now = replace(now, restarts=now.restarts + 1, reported=None)
@@ -269,6 +277,8 @@ class _Fold:
                 self._suspend(event)
             case events.Ready() | events.Checkpointed():
                 self._now = replace(now, can_save=True)
+            case events.HostUnreachable() | events.HostReachable() | events.AllocationAccepted():
+                self._note_hosts(event)
             case events.Resumed(pause=pause):
                 self._now = replace(now, pauses=(*now.pauses, pause)[-PAUSES:])
             case _ if self._run is not None:
@@ -311,6 +321,7 @@ class _Fold:
                 return replace(run, size=size)
             case events.Launched():  # those before have been told to go; who is gone was reported as released
                 self._lose_workers()
+                self._unreachable.clear()
                 return replace(run, size=0)
             case events.Started(worker, host, device=str(device)) if re.fullmatch(
                 HOST, host
@@ -338,6 +349,20 @@ class _Fold:
             self._suspended[failed.host, failed.device] = failed.time + failed.retry_after
             if len(self._suspended) > self._most:
                 del self._suspended[next(iter(self._suspended))]
+
+    def _note_hosts(
+        self, event: events.HostUnreachable | events.HostReachable | events.AllocationAccepted
+    ) -> None:
+        """Which hosts it cannot reach, of those that it has."""
+        match event:
+            case events.HostUnreachable(host, reason):
+                if re.fullmatch(HOST, host) and len(self._unreachable) < MAX_LOST:
+                    self._unreachable[host] = event.time, reason[:MAX_REASON]
+            case events.HostReachable(host):
+                self._unreachable.pop(host, None)
+            case events.AllocationAccepted(hosts=hosts):
+                its = {host.host for host in hosts}
+                self._unreachable = {host: about for host, about in self._unreachable.items() if host in its}
 
     def _start(self, worker: int, device: Device) -> None:
         """A worker has a process on a device; there is such an event for each of its devices."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from edt_launch.core.accounts import acting_as_owner_of
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import AllocationError
 from edt_launch.service.app.home import Home
@@ -105,7 +106,9 @@ class Reconciler:
             case Prepare(job):
                 self._launchers.prepare(job, self._home.job(job))
             case WriteFile(job, content):
-                write_atomically(self._home.job(job).allocation, device_grant.write(content))
+                folder = self._home.job(job)
+                with acting_as_owner_of(folder.root):
+                    write_atomically(folder.allocation, device_grant.write(content))
                 done.grants[job] = content
             case Move(job, to, reason, fields):
                 fields = {**done.notes.pop(job, {}), **fields}

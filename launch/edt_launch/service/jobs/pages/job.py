@@ -8,8 +8,10 @@ from fastapi.responses import RedirectResponse
 from pydantic import Json, ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from edt_launch.service.app.context import may
+from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.app.context import Context, may
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
+from edt_launch.service.experiments import runs
 from edt_launch.service.http import problems
 from edt_launch.service.http.dependencies import SUBJECT, ContextDep, CurrentUser, carry_out
 from edt_launch.service.jobs import service
@@ -30,6 +32,7 @@ from edt_launch.service.jobs.pages.views.job import (
 from edt_launch.service.jobs.specification import JobChange
 from edt_launch.service.jobs.states import Wanted
 from edt_launch.service.web import templating
+from edt_launch.service.web.crumbs import JOBS, SEARCHES, Crumb, project
 from edt_launch.service.web.form_fields import Value
 
 router = APIRouter()
@@ -54,9 +57,22 @@ async def show(
         raise ForbiddenError(f"this part of {job.id} is for {job.owner} and administrators", "ask them")
     shown = answers.job(job, user)
     body = await job_tabs.body(context, user, job, shown, chosen, asked)
-    view = job_view(shown, chosen, body, is_own=is_own)
+    crumbs = await run_in_threadpool(_crumbs, context, user, job_id)
+    view = job_view(shown, chosen, body, crumbs, is_own=is_own)
     status = InvalidError.status if getattr(body, "error", "") else 200
     return templating.page(request, f"job/{chosen}.html", status=status, view=view)
+
+
+def _crumbs(context: Context, user: UserRecord, job_id: str) -> list[Crumb]:
+    """The experiment whose run the job is, or the search whose trial, if the user may see that."""
+    if experiment := runs.experiments_of(context, user, [job_id]).get(job_id):
+        names = context.store.projects.names([experiment.project])
+        above = project(experiment.project, names.get(experiment.project, experiment.project))
+        return [*above, Crumb(f"/experiments/{experiment.id}", experiment.name)]
+    search = context.store.searches.of_job(job_id)
+    if search is not None and may(user, search):
+        return [SEARCHES, Crumb(f"/searches/{search.id}", search.name)]
+    return [JOBS]
 
 
 @router.get("/jobs/{job_id}/series.csv")

@@ -86,7 +86,7 @@ async def body(
 ) -> object:
     """The view of a tab; `shown` is the job as REST shows it."""
     if tab == "size":
-        return size.size(await explained(context, job))
+        return size.size(await explained(context, user, job))
     make = {
         "monitor": _monitor,
         "logs": _logs,

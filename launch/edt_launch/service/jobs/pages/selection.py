@@ -30,8 +30,8 @@ MOST = 100
 
 Action = Literal["stop", "pause", "resume", "priority", "delete"]
 
-Back = Literal["/jobs", "/console/applications"]
-"""The lists that jobs are chosen in."""
+Back = Literal["/jobs"]
+"""The list that jobs are chosen in."""
 
 WANTED = {"stop": Wanted.STOP, "pause": Wanted.PAUSE, "resume": Wanted.RUN}
 

@@ -131,7 +131,7 @@ def resume(context: ContextDep, user: CurrentUser, job_id: str, dry_run: DryRun 
 async def why(context: ContextDep, user: CurrentUser, job_id: str) -> Any:
     """Why a job has its size, what would change it; and when it is going to start, if it waits."""
     job = await run_in_threadpool(context.job, job_id)
-    return await service.explained(context, job)
+    return await service.explained(context, user, job)
 
 
 def _set_wanted(context: Context, user: UserRecord, job_id: str, wanted: Wanted, dry_run: bool) -> Response:

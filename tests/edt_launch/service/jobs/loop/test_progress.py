@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from edt_launch.core.events import (
+    AllocatedHost,
+    AllocationAccepted,
     Begun,
     Checkpointed,
     Driver,
@@ -14,6 +16,8 @@ from edt_launch.core.events import (
     Event,
     Failed,
     Following,
+    HostReachable,
+    HostUnreachable,
     Launched,
     Lost,
     Progress,
@@ -76,6 +80,7 @@ def test_who_uses_which_device() -> None:
 
 
 NEXT = replace(BEGUN, pid=8)
+ALONE = (AllocatedHost("h1", 1, None),)
 
 
 @pytest.mark.parametrize(
@@ -254,3 +259,12 @@ def test_a_job_suspends_no_more_devices_than_it_can_have_workers() -> None:
     ]
     job, _ = JobProgress().after([BEGUN, *happened], most=4)
     assert [device for _, device, _ in job.suspended] == ["d5", "d6", "d7", "d8"]
+
+
+@pytest.mark.parametrize(
+    "then", [HostReachable("h2"), Launched(), NEXT, AllocationAccepted(2, 1, hosts=ALONE)]
+)
+def test_hosts_are_unreachable_until_they_are_back_or_the_job_has_them_no_more(then: Event) -> None:
+    lost = HostUnreachable("h2", "x" * 1000, time=5.0), HostUnreachable("evil host", "x")
+    assert after(BEGUN, *lost).unreachable == (("h2", 5.0, "x" * 300),)
+    assert after(BEGUN, *lost, then).unreachable == ()

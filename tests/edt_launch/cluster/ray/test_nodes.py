@@ -1,0 +1,61 @@
+from typing import Any
+
+import pytest
+
+from edt_launch.cluster.ray.nodes import CPU, GPU, Node, kind_of, names_of, read
+
+
+def node(id_: str, name: str = "", host: str = "m", alive: bool = True, **resources: float) -> dict[str, Any]:
+    named = name or "10.0.0.1"
+    return {
+        "NodeID": id_,
+        "Alive": alive,
+        "NodeName": named,
+        "NodeManagerHostname": host,
+        "NodeManagerAddress": "10.0.0.1",
+        "Resources": {"memory": 1e9, **resources},
+    }
+
+
+def test_a_node_has_the_name_that_it_was_given_or_its_machines() -> None:
+    listed = [node("a1", name="left"), node("b1", host="m1"), node("c1", host="m2", alive=False)]
+    assert names_of({}, listed) == {"a1": "left", "b1": "m1"}
+
+
+def test_nodes_of_one_machine_are_told_apart_and_keep_their_names() -> None:
+    first = names_of({}, [node("bbbbbbbb")])
+    assert first == {"bbbbbbbb": "m"}
+    both = names_of(first, [node("aaaaaaaa"), node("bbbbbbbb")])
+    assert both == {"bbbbbbbb": "m", "aaaaaaaa": "m-aaaaaa"}
+    assert names_of(both, [node("aaaaaaaa")]) == {"aaaaaaaa": "m-aaaaaa"}
+
+
+def test_a_machine_that_comes_back_has_its_name_again() -> None:
+    known = names_of({}, [node("a1")])
+    assert names_of(known, [node("a1", alive=False), node("a2")]) == {"a2": "m"}
+
+
+@pytest.mark.parametrize(
+    "listed, possible, kind",
+    [
+        ([node("a", CPU=4), node("b", GPU=2, CPU=8)], (), GPU),
+        ([node("a", CPU=4), node("b", GPU=2, alive=False)], (), CPU),
+        ([node("a", CPU=4)], ("CPU", "GPU"), GPU),
+    ],
+)
+def test_devices_are_gpus_where_there_are_or_may_be_any(
+    listed: list[dict[str, Any]], possible: tuple[str, ...], kind: str
+) -> None:
+    assert kind_of(listed, possible) == kind
+
+
+def test_nodes_have_what_is_free_of_them_and_whether_they_are_about_to_go() -> None:
+    listed = [node("a", CPU=4, GPU=2), node("b", host="n", CPU=4), node("c", host="o", GPU=1)]
+    names = names_of({}, listed)
+    # Ray leaves out of the available resources those of which nothing is left.
+    available = {"a": {"GPU": 1.0, "CPU": 4.0}, "b": {"CPU": 4.0}, "c": {"memory": 1.0}}
+    assert read(listed, available, ["c"], names, GPU) == (
+        Node("a", "m", "10.0.0.1", 2, 1),
+        Node("b", "n", "10.0.0.1", 0, 0),
+        Node("c", "o", "10.0.0.1", 1, 0, is_draining=True),
+    )
