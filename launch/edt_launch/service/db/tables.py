@@ -106,9 +106,11 @@ def _table(
     key: Collection[str] = ("number",),
     nullable: Collection[str] = (),
     names: Mapping[str, str] = MappingProxyType({}),
+    is_number_unique: bool = False,
 ) -> Table:
     """A table with a column for each field of a record, and `more`.
 
+    With `is_number_unique`, SQLite gives the number of a deleted row to no other, as PostgreSQL does.
     Columns of fields that may be None are nullable, besides those given; `names` are those of columns that
     are not called like their fields. A key that is a number alone is counted up.
     """
@@ -124,7 +126,7 @@ def _table(
             nullable=may_be_none or field in nullable,
         )
         columns.append(column)
-    return Table(name, metadata, *columns, *more)
+    return Table(name, metadata, *columns, *more, sqlite_autoincrement=is_number_unique)
 
 
 def _goes_with(column: str, other: str) -> ForeignKeyConstraint:
@@ -155,6 +157,7 @@ jobs = _table(
     UniqueConstraint("owner", "idempotency_key"),
     Index(None, "state", "number"),
     Index(None, "ended"),
+    is_number_unique=True,
 )
 
 transitions = _table(
@@ -177,6 +180,7 @@ execs = _table(
     *(UniqueConstraint(name) for name in ("id", "job", "driver")),
     *(Index(None, name) for name in ("app", "group")),
     nullable=("id", "driver", "app"),
+    is_number_unique=True,
 )
 
 searches = _table(
@@ -184,6 +188,7 @@ searches = _table(
     search_records.SearchRecord,
     *(UniqueConstraint(name) for name in ("id", "name")),
     *(Index(None, name) for name in ("owner", "state")),
+    is_number_unique=True,
 )
 
 trials = _table(

@@ -15,20 +15,18 @@ from edt_launch.allocator.model import Memory, Options, dump, load
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.hosts import usable
 from edt_launch.cluster.sources import transport_of
-from edt_launch.core import plain_files
 from edt_launch.core.accounts import Accounts
 from edt_launch.core.command_line import of
-from edt_launch.core.errors import AllocationError
 from edt_launch.launcher.transports.choice import TRANSPORTS
-from edt_launch.service.app.home import Home, JobDir
+from edt_launch.service.app.home import Home
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.cluster.records import HostRecord
 from edt_launch.service.db.engine import AWAY
 from edt_launch.service.db.store import Store
 from edt_launch.service.jobs import mapping
-from edt_launch.service.jobs.loop import device_grant, lifecycle
-from edt_launch.service.jobs.loop.change_logger import ChangeLogger, is_passing
-from edt_launch.service.jobs.loop.device_grant import DeviceGrant
+from edt_launch.service.jobs.loop import lifecycle
+from edt_launch.service.jobs.loop.change_logger import ChangeLogger
+from edt_launch.service.jobs.loop.granted import granted, most_workers, stored_grant
 from edt_launch.service.jobs.loop.journal import Journal
 from edt_launch.service.jobs.loop.launchers import Launchers
 from edt_launch.service.jobs.loop.observed import (
@@ -249,7 +247,7 @@ class Pool:
         self._jobs = {
             record.id: replace(known[record.id], record=record)
             if record.id in known
-            else self._seen(ObservedJob(record, _stored(record)))
+            else self._seen(ObservedJob(record, stored_grant(record)))
             for record in records
         }
         awaited = {id_ for record in records for id_ in record.after} - self._jobs.keys()
@@ -280,7 +278,7 @@ class Pool:
         what = f"{id_}: looking at it"
         try:
             if id_ not in self._read_files:  # once: nobody else writes it
-                job = replace(job, grant=_grant(job.record, self._home.job(id_)))
+                job = replace(job, grant=granted(job.record, self._home.job(id_)))
                 self._read_files.add(id_)
             seen = self._looked_at(job)
         except Exception as error:  # noqa: BLE001 - whatever a job has written must not stop the others; it is logged
@@ -297,7 +295,7 @@ class Pool:
         if id_ not in self._journals:
             self._journals[id_] = Journal(paths.output.events, paths.output.run / "progress.json")
         journal = self._journals[id_]
-        journal.most = _most_workers(job, self._hosts)
+        journal.most = most_workers(job, self._hosts)
         is_alive = self._launchers.is_alive(id_, paths)
         journal.read_on(is_final=not is_alive)
         progress = journal.progress
@@ -395,32 +393,3 @@ def _news(job: ObservedJob) -> tuple[Launcher, LauncherRun | None, str, bool]:
 def _shown(error: Exception) -> str:
     """An error without what a job may have written."""
     return (error.strerror or "") if isinstance(error, OSError) else type(error).__name__
-
-
-def _most_workers(job: ObservedJob, hosts: Sequence[HostRecord]) -> int:
-    """How many workers the job can have at most: as declared, and as there are devices."""
-    declared: int = max((job.record.max, *(job.record.bounds or ())))
-    devices = sum(len(host.devices) for host in hosts)
-    return max(1, min(declared, max(devices, job.grant.size)))
-
-
-def _stored(record: JobRecord) -> DeviceGrant:
-    return DeviceGrant(record.generation, mapping.held(record.held), mapping.held(record.leaving))
-
-
-def _grant(record: JobRecord, paths: JobDir) -> DeviceGrant:
-    """What the job's allocation file says; what its row says, if that makes no sense.
-
-    Raises:
-        OSError: the machine is in trouble; the file may be right.
-    """
-    try:
-        grant = device_grant.read(plain_files.read(paths.allocation).decode(errors="replace"))
-    except FileNotFoundError:
-        return DeviceGrant(record.generation)
-    except (OSError, AllocationError) as error:
-        if is_passing(error):
-            raise
-        log.warning("%s: the allocation file cannot be read, the database is believed: %s", record.id, error)
-        return _stored(record)
-    return replace(grant, generation=max(grant.generation, record.generation))
