@@ -381,7 +381,10 @@ class Run:
                 threading.Timer(STOPPED, _go_on, [victim]).start()
 
     def _members(self) -> list[psutil.Process]:
-        return [p for p in psutil.process_iter() if environment(p).get(MARK) == self.mark]
+        """The job's processes. A warm server's title takes the place of its environment: events name it."""
+        marked = [p for p in psutil.process_iter() if environment(p).get(MARK) == self.mark]
+        servers = [_process(event["pid"], event["time"]) for event in self.job.events("warm_server")]
+        return marked + [server for server in servers if server is not None and server not in marked]
 
     def _let_it_train(self) -> float:
         """Wait until the job has trained since the last change, or `limit` seconds; how long that was.
@@ -418,6 +421,15 @@ def _is(role: str, process: psutil.Process, workers: set[int]) -> bool:
     with contextlib.suppress(psutil.Error):
         return ROLES[role](" ".join(process.cmdline()), process.pid in workers)
     return False
+
+
+def _process(pid: int, told_at: float) -> psutil.Process | None:
+    """The process that had this number then, if it is alive."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        found = psutil.Process(pid)
+        if found.create_time() <= told_at and found.status() != psutil.STATUS_ZOMBIE:
+            return found
+    return None
 
 
 def _go_on(process: psutil.Process) -> None:
@@ -479,12 +491,14 @@ def pauses_by_kind(
     """Seconds for which training stood still, by what the world was formed for."""
     found: dict[str, list[float]] = {}
     for world in worlds:
-        pauses = [event["pause"] for event in resumed if event["generation"] == world["generation"]]
+        # Generations are counted anew when a job is restarted.
+        own = [e for e in resumed if e["generation"] == world["generation"] and e["time"] >= world["time"]]
+        pauses = [event["pause"] for event in own[:1]]
         before = max((other["time"] for other in worlds if other["time"] < world["time"]), default=0.0)
         after_death = any(before < failure["time"] < world["time"] for failure in failed)
         kind = "after a death" if after_death else str(world["reason"])
         if pauses and world["previous_size"]:
-            found.setdefault(kind, []).append(pauses[-1])
+            found.setdefault(kind, []).append(pauses[0])
     return found
 
 
