@@ -1,7 +1,9 @@
 """A job in exact reduction under a long random script of allocation changes and faults, and what came of it.
 
 Faults happen to ranks at points of the training (``--faults``), and to processes at any moment, from outside
-(``--strikes``): a worker, the agent or the warm server is killed or stopped for a while.
+(``--strikes``): a worker, the agent, the warm server, the launcher or the service is killed or stopped for a
+while. A launcher or a service that is gone is started again, as a supervisor does. With ``--service`` the job
+runs in the pool of a service, which makes the changes of its allocation; else ``edt-launch`` runs it alone.
 
 The same training is then run undisturbed, in one process. The script follows from the seed; whom it hits at
 what moment does not, because that depends on how fast the machine is. The exit code is 1 if a promise is
@@ -27,8 +29,10 @@ from statistics import median
 from typing import Any
 
 import psutil
+import requests
+from attacked.service import TIMEOUT, Service, tar
 from disturbed import history
-from elastic_jobs import MARK, POLL, EdtJob, NotResizedError, Place, end, environment, wait_for
+from elastic_jobs import MARK, POLL, EdtJob, NotResizedError, Place, end, environment, exit_text, wait_for
 
 TRAIN = Path(history.__file__).with_name("train.py")
 SAMPLES = 100
@@ -100,6 +104,8 @@ ROLES: dict[str, Callable[[str, bool], bool]] = {
     "worker": lambda line, is_worker: is_worker,
     "agent": lambda line, is_worker: "edt_launch.agent" in line and not is_worker,
     "warm server": lambda line, is_worker: "warm server" in line and not is_worker,
+    "launcher": lambda line, is_worker: "edt_launch.launcher.command" in line and not is_worker,
+    "service": lambda line, is_worker: "edt_launch.cli serve" in line,
 }
 """What processes of a job are, by their command line and whether they have reported as workers."""
 
@@ -116,11 +122,12 @@ class Strike:
     signal: signal.Signals
 
 
-def draw_strikes(chance: random.Random, count: int, changes: int) -> list[Strike]:
+def draw_strikes(chance: random.Random, count: int, changes: int, in_service: bool) -> list[Strike]:
     """Strikes in the order of their moments."""
     kinds = (signal.SIGKILL, signal.SIGSTOP)
+    roles = [role for role in ROLES if in_service or role != "service"]
     moments = sorted(chance.randint(1, changes) for _ in range(count))
-    return [Strike(moment, chance.choice(list(ROLES)), chance.choice(kinds)) for moment in moments]
+    return [Strike(moment, chance.choice(roles), chance.choice(kinds)) for moment in moments]
 
 
 @dataclass(frozen=True)
@@ -173,6 +180,114 @@ class Report:
     broken: list[str] = field(default_factory=list)
 
 
+class Alone(EdtJob):
+    """`edt-launch`, started again whenever it was killed."""
+
+    def __init__(self, place: Place, script: Path, options: list[object]) -> None:
+        super().__init__(place, script, options)
+        self._slots = 0
+
+    def resize(self, size: int) -> None:
+        """Replace the allocation."""
+        self._slots = size
+        super().resize(size)
+
+    def ended(self) -> str | None:
+        """How it ended by itself."""
+        found = super().ended()
+        return None if found == signal.SIGKILL.name else found
+
+    def revive(self) -> None:
+        """Start it again, if it was killed."""
+        if super().ended() == signal.SIGKILL.name:
+            self.start(self._slots)
+
+    def close(self) -> None:
+        """Nothing is left to be ended."""
+
+
+class Pooled:
+    """A job in the pool of a service, which is started again whenever it was killed."""
+
+    def __init__(self, place: Place, restarts: int, settings: dict[str, str]) -> None:
+        self._place = place
+        self._service = Service(place.folder / "service", slots=SLOTS[-1])
+        self._service.environment = place.environment
+        self._spec: dict[str, Any] = {"max_restarts": restarts, "environment": settings}
+        self._spec["checkpoint_interval"] = 0.5
+        self._id = ""
+
+    def start(self, size: int) -> None:
+        """Start the service, and submit the job."""
+        self._service.start()
+        self._service.ready()
+        files = {path.name: path.read_bytes() for path in TRAIN.parent.glob("*.py")}
+        command = ["python", TRAIN.name, *self._place.script_options]
+        answer = self._service.post_archive(tar(files), command=command, min=1, max=size, **self._spec)
+        if not answer.ok:
+            raise NotResizedError(f"was refused: {answer.text}")
+        self._id = answer.json()["id"]
+
+    def resize(self, size: int) -> None:
+        """Change what the job can use at most, as soon as the service answers."""
+        deadline = time.monotonic() + TIMEOUT
+        while time.monotonic() < deadline:
+            answer = self._ask(lambda: self._service.ask("PATCH", f"/jobs/{self._id}", json={"max": size}))
+            if answer is not None and (answer.ok or answer.status_code == requests.codes.conflict):
+                return
+            self.revive()
+            time.sleep(POLL)
+        raise NotResizedError(f"could not be resized for {TIMEOUT:g} s")
+
+    def ended(self) -> str | None:
+        """How it ended; None while it runs, or the service does not answer."""
+        answer = self._ask(lambda: self._service.ask("GET", f"/jobs/{self._id}"))
+        job = answer.json() if answer is not None and answer.ok else {"state": "unknown"}
+        ends = {"succeeded": "exit 0", "failed": f"failure: {job.get('failure')}", "stopped": "a stop"}
+        return ends.get(job["state"])
+
+    def events(self, *kinds: str) -> list[dict[str, Any]]:
+        """What the job has told of these kinds so far."""
+        return [event for event in self._service.events(self._id) if event["event"] in kinds]
+
+    def leavers(self) -> list[str]:
+        """Nobody asks here."""
+        return []
+
+    def revive(self) -> None:
+        """Start the service again, if it was killed.
+
+        Raises:
+            NotResizedError: it has ended by itself.
+        """
+        assert self._service.process is not None
+        ended = exit_text(self._service.process.poll())
+        if ended not in (None, signal.SIGKILL.name):
+            raise NotResizedError(f"has lost its service by {ended}: {self._service.report()}")
+        if ended is not None:
+            self._service.start()
+
+    def close(self) -> None:
+        """End the service.
+
+        Raises:
+            NotResizedError: it does not end well.
+        """
+        self.revive()
+        self._service.ready()
+        code = self._service.end()
+        if code != 0:
+            raise NotResizedError(f"has left a service that ended with exit {code}: {self._service.report()}")
+
+    @staticmethod
+    def _ask(ask: Callable[[], requests.Response]) -> requests.Response | None:
+        """The answer; None from a service that is gone, or was stopped meanwhile."""
+        try:
+            return ask()
+        except (requests.RequestException, FileNotFoundError):
+            return None
+
+
 class Run:
     """One job, in a folder of its own."""
 
@@ -201,7 +316,9 @@ class Run:
             launching += ["--max-restarts", args.restarts, "--checkpoint-interval", 0.5]
         if {"stop", "hang"} & set(args.kinds):
             launching += ["--hang-timeout", 3]
-        self.job = EdtJob(place, TRAIN, launching)
+        self.job: Alone | Pooled = (
+            Pooled(place, args.restarts, settings) if args.service else Alone(place, TRAIN, launching)
+        )
         self.changed_at: list[float] = []
 
     def disturb(self, report: Report) -> None:
@@ -217,13 +334,14 @@ class Run:
                 started += self._let_it_train()
             before = change.at
             time.sleep(max(0.0, started + change.at - time.monotonic()))
+            self.job.revive()
             if ended := self.job.ended():
                 raise NotResizedError(f"ended with {ended} after {len(self.changed_at)} changes")
             self.job.resize(change.slots)
             self.changed_at.append(time.time())
             self._strike()
         wanted = self.changes[-1].slots
-        wait_for(lambda: self.size() == wanted, self.args.limit, self.job, f"reach {wanted} workers at last")
+        self._wait_for(lambda: self.size() == wanted, f"reach {wanted} workers at last")
         formed = self.job.events("world")[-1]["time"]
         report.figures["from the last change to its world"] = (
             f"{max(0.0, formed - self.changed_at[-1]):.2f} s"
@@ -232,11 +350,20 @@ class Run:
             (self.folder / name).touch()
         deadline = time.monotonic() + self.args.limit
         while (ended := self.job.ended()) is None:
+            self.job.revive()
             if time.monotonic() > deadline:
                 raise NotResizedError(f"did not end within {self.args.limit:g} s")
             time.sleep(POLL)
         if ended != "exit 0":
             raise NotResizedError(f"ended with {ended}")
+        self.job.close()
+
+    def _wait_for(self, condition: Callable[[], bool], what: str) -> None:
+        def is_met() -> bool:
+            self.job.revive()
+            return condition()
+
+        wait_for(is_met, self.args.limit, self.job, what)
 
     def _strike(self) -> None:
         """Do what is due after the present number of changes."""
@@ -263,6 +390,7 @@ class Run:
         """
         began, since = time.monotonic(), self.changed_at[-1] if self.changed_at else 0.0
         while time.monotonic() - began < self.args.limit and not self.job.ended():
+            self.job.revive()
             if any(event["time"] > since for event in self.job.events("progress", "resumed")):
                 break
             time.sleep(POLL)
@@ -308,7 +436,7 @@ def count(run: Run, report: Report) -> None:
         "changes reached before the next one": str(reached(run.changes, run.changed_at, worlds)),
         "worlds formed": str(len(worlds)),
         "faults": f"{happened} of {len(run.faults)} found their victim",
-        "strikes": f"{len(run.struck)}: "
+        "strikes": f"{len(run.struck)} of {run.args.strikes}: "
         + ", ".join(f"{run.struck.count(each)} {each}" for each in sorted(set(run.struck))),
         "deaths survived": str(len(failed)),
         "restarts": str(len(run.job.events("restarting"))),
@@ -400,6 +528,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--changes", type=int, default=1000, help="of the allocation")
     parser.add_argument("--faults", type=int, default=40)
     parser.add_argument("--strikes", type=int, default=0, help="random signals to processes of the job")
+    parser.add_argument("--service", action="store_true", help="run the job in a service's pool")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="of faults")
     parser.add_argument(
         "--duration", type=float, default=240.0, help="seconds from the first change to the last"
@@ -423,13 +552,13 @@ def main() -> None:
     chance = random.Random(seed)
     changes = draw_changes(chance, args.changes, args.duration)
     faults = draw_faults(chance, args)
-    strikes = draw_strikes(chance, args.strikes, len(changes))
+    strikes = draw_strikes(chance, args.strikes, len(changes), args.service)
     print(f"seed {seed}: {len(changes)} changes in {args.duration:g} s, and these faults:", flush=True)
     print("".join(f"    {line}\n" for line in faults), flush=True)
     with tempfile.TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         if args.logs:
-            folder = args.logs
+            folder = args.logs.absolute()
             folder.mkdir(parents=True)
         report = survey(Run(folder, changes, faults, strikes, args))
     width = max(map(len, report.figures))

@@ -26,12 +26,13 @@ from typing import Any, Self
 import psutil
 
 SERVICE = """
-import sys, time, types
+import sys, time
+from types import SimpleNamespace
 from edt_launch.service.app import running
 from edt_launch.service.jobs.query import JobQuery
 from edt_launch.service.bus import Topic
 
-def run(settings, store, bus, stop):
+def run(settings, store, bus, stop, told):
     step = 0
     while not stop.wait(1.0):
         step += 1
@@ -39,10 +40,7 @@ def run(settings, store, bus, stop):
         store.jobs.record({job: {"step": step} for job in ids})
         bus.notify(Topic.JOBS)
 
-loop = types.ModuleType("measured_loop")
-loop.run = run
-sys.modules["measured_loop"] = loop
-running.LOOP = "measured_loop"
+running.loop = SimpleNamespace(run=run)
 from edt_launch.cli.main import main
 sys.argv = ["edt", "serve", *sys.argv[1:]]
 main()

@@ -20,7 +20,6 @@ PATHS = {
     "progress": f"/searches/{SEARCH}?tab=progress",
     "best": f"/searches/{SEARCH}?tab=best",
     "trials": f"/api/v1/searches/{SEARCH}",
-    "applications": "/console/applications",
 }
 """Names of pages, and of what their pictures load."""
 

@@ -46,7 +46,7 @@ BUDGETS = {
     "pool: processor seconds of a page": 0.1,
     "pool: kB gzipped": 150.0,
     "jobs: processor seconds of a page": 0.3,
-    "assets of a page without ECharts: kB gzipped": 30.0,
+    "assets of a page without ECharts: kB gzipped": 150.0,
     "open pages: percent of a core": 10.0,
     "open pages: MiB more": 50.0,
     "pool: seconds until something is seen": 1.0,

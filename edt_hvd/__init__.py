@@ -1,4 +1,4 @@
-"""Elastic training for PyTorch on Horovod: the half inside a training process.
+"""Elastic training for PyTorch on Horovod: the library inside a training process.
 
 import edt_hvd
 

@@ -1,9 +1,9 @@
-"""Collectives over the workers of the present world, for what belongs to neither gradients nor metrics.
+"""Collectives over the workers of the present world, for values that are neither gradients nor metrics.
 
-Every worker must call them, in the same order: inside the elastic function between two commits, where the
-workers stay the same. Under edt-launch and an elastic horovodrun they raise a RuntimeError before it. If a
-worker is lost meanwhile, the elastic function's wrapper handles it as in any other collective. Values are
-pickled by cloudpickle, and travel among the job's own workers only.
+Every worker must call them in the same order, inside the elastic function and between two commits, where the
+workers stay the same. Before the elastic function they raise a RuntimeError under edt-launch and an elastic
+horovodrun. The loss of a worker is handled as in any other collective. Values are pickled by cloudpickle and
+sent to the job's own workers only.
 """
 
 import pickle
@@ -95,19 +95,19 @@ def _received(data: torch.Tensor) -> _Pickled:
 
 
 def gather(value: T) -> list[T]:
-    """Collect a value of every worker, on every worker.
+    """Return the values of all workers, on every worker.
 
     Args:
-        value: this worker's; anything that can be pickled. Tensors keep their devices.
+        value: this worker's value; anything that can be pickled. Tensors keep their devices.
 
     Returns:
-        The values in the order of ranks; `size()` of them.
+        `size()` values in the order of ranks.
 
     Raises:
         NotInitializedError: `init` has not been called.
         RuntimeError: called before the elastic function, where workers may join; or, on every worker, they
             call different collectives.
-        ValueError: on every worker, if the value of one cannot be pickled, or all take 2 GiB together.
+        ValueError: on every worker, a value cannot be pickled, or all values together take 2 GiB.
     """
     found = [_Pickled.of(value)]  # a single worker's, too: what works with one works with many
     own = found[0].sent()
@@ -125,19 +125,19 @@ def gather(value: T) -> list[T]:
 
 
 def broadcast(value: T, root: int = 0) -> T:
-    """Give one worker's value to all.
+    """Return the value of worker `root` on every worker.
 
     Args:
-        value: anything that can be pickled; only that of worker `root` counts.
-        root: rank of the worker whose value it is, from 0 to `size() - 1`.
+        value: anything that can be pickled; ignored on the other workers.
+        root: rank of that worker, from 0 to `size() - 1`.
 
     Raises:
         NotInitializedError: `init` has not been called.
         RuntimeError: called before the elastic function, where workers may join; or, on every worker, they
             call different collectives.
         TypeError: `root` is no integer.
-        ValueError: there is no worker of that rank; or, on every worker, they name different ones, or the
-            value cannot be pickled or takes 2 GiB.
+        ValueError: there is no worker of that rank; or, on every worker, the workers name different ranks,
+            or the value cannot be pickled or takes 2 GiB.
     """
     world.check_collective("edt_hvd.broadcast()")
     if isinstance(root, bool) or not hasattr(root, "__index__"):

@@ -5,7 +5,7 @@ import hashlib
 import itertools
 import pickle
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,12 @@ PLAIN = (int, float, complex, str, bytes, bool, type(None), enum.Enum, torch.dty
 
 SHOWN = 3
 """Elements and parts of a value that a message has."""
+
+LONGEST_TEXT = 2000
+"""Characters of a part's text, at most, for what its digest follows."""
+
+MOST_PARTS = 32
+"""Elements of a nest whose parts are told apart, at most."""
 
 
 def digest(value: Any) -> str:
@@ -119,6 +125,39 @@ def shown(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"({_first(map(shown, value))})"
     return f"a {type(value).__qualname__}"
+
+
+def parts_of(value: Any) -> dict[str, str]:
+    """The parts of a nest, as texts that are equal where the bits are.
+
+    Returns:
+        The texts by what follows a name of the value in Python: ``""`` for the value itself, which comes
+        last, ``[1]``, ``['path']``, ``.label``.
+    """
+    return dict(_parts(value, "", []))
+
+
+def _parts(value: Any, label: str, above: list[int]) -> Iterator[tuple[str, str]]:
+    if isinstance(value, PLAIN):
+        text = repr(value)
+        yield label, text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}... ({digest(value)})"
+        return
+    if id(value) not in above:  # it does not contain itself
+        for suffix, part in _elements(value):
+            yield from _parts(part, f"{label}{suffix}", [*above, id(value)])
+    yield label, f"{shown(value)} ({digest(value)})"
+
+
+def _elements(value: Any) -> list[tuple[str, Any]]:
+    if isinstance(value, torch.Tensor | np.ndarray | np.generic):
+        found = []
+    elif isinstance(value, Mapping):
+        found = [(f"[{shown(key)}]", part) for key, part in value.items()]
+    elif isinstance(value, list | tuple):
+        found = [(f"[{number}]", part) for number, part in enumerate(value)]
+    else:
+        found = [(f".{name}", part) for name, part in getattr(value, "__dict__", {}).items()]
+    return found if len(found) <= MOST_PARTS else []
 
 
 def _number(value: Any) -> str:

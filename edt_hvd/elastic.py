@@ -34,28 +34,29 @@ def elastic(function: ElasticFunction[P, R]) -> ElasticFunction[P, R]:
     """Make `function(state, ...)` survive changes of the number of workers.
 
     `state` is an `edt_hvd.TorchState` or any state of Horovod's. The function is called once this worker
-    is part of the world and the state is the same everywhere. When the membership changes, every worker
-    leaves it at the same `state.commit()`, the world is formed anew, the reset callbacks run, the state is
-    brought to the newcomers and the function is called again: it has to go on from what the state says.
-    When a worker is lost, the others go back to the last commit first.
+    is part of the world and the state is the same everywhere. At a resize every worker leaves the function
+    at the same `state.commit()`, and a new world is formed. Then the reset callbacks run, new workers
+    receive the state, and the function is called again: it must continue from the position in the state.
+    When a worker is lost, the others first go back to the last commit.
 
     With a TorchState every worker waits at the end until the function has returned on all of them.
 
-    A worker that is not needed any more leaves through `SystemExit(0)`. Under python, mpirun and a static
-    horovodrun the world never changes and the function is called once.
+    A worker that is no longer needed leaves through `SystemExit(0)`. Under python, mpirun and a static
+    horovodrun the world never changes, and the function is called once.
 
     Raises:
-        EarlyReturnError: on every worker, the function has returned on some of them while others train.
-        StateError: no worker is left that has the state of the training, and there is no checkpoint.
-        HorovodInternalError: workers were lost and no new world could be formed; or a collective failed again
-            and again at the same commit although no worker was lost, as one does that the workers call with
-            different shapes.
+        EarlyReturnError: on every worker, the function has returned on some workers while others train.
+        StateError: no worker with the state of the training is left, and there is no checkpoint.
+        HorovodInternalError: workers were lost and no new world could be formed; or a collective failed
+            repeatedly at the same commit although no worker was lost, for example because the workers call
+            it with different shapes.
     """
 
     @functools.wraps(function)
     def run(state: Any, *args: P.args, **kwargs: P.kwargs) -> R:
         init()
         current = world.current()
+        reducer.collect_stale()  # takes long after large imports: no step and no other worker waits for it
         if isinstance(current, ElasticWorld):
             return _run(current, function, state, *args, **kwargs)
         state.sync()
@@ -75,7 +76,6 @@ def _run(
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> R:
-    reducer.collect_stale()  # takes long after large imports; the others need not wait for it
     current.enter()
     if current.finished and hvd.rank() == 0:
         warnings.warn(

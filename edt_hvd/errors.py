@@ -10,36 +10,36 @@
     ├── GradientError          gradients that cannot be reduced as they are
     ├── EarlyReturnError       the elastic function has returned on some workers while others train
     ├── CheckpointError        a checkpoint that is damaged; another one is used, so scripts do not see it
-    └── StateError             a state or checkpoint that cannot be read or does not fit
+    └── StateError             a state or checkpoint that cannot be read or does not match
 
-A resize is a `ResizeInterrupt`, which is no `Exception`.
-Bad arguments raise the built-in `ValueError` or `TypeError`. What a script may want to know but can live with
-is a `NonFiniteGradientWarning` or a plain `UserWarning`.
+A resize is a `ResizeInterrupt`, which is no subclass of `Exception`. Invalid arguments raise the built-in
+`ValueError` or `TypeError`. Problems that do not stop training are a `NonFiniteGradientWarning` or a
+`UserWarning`.
 """
 
 from collections.abc import Sequence
 
 
 class ResizeInterrupt(BaseException):
-    """A new world is to be formed; `edt_hvd.elastic` handles it.
+    """A new world will be formed; `edt_hvd.elastic` handles it.
 
-    No `Exception`: what a script does about errors, such as those of an allocation, must let it through.
+    It is no subclass of `Exception`, so that a script's handlers of errors let it through.
     """
 
 
 class EdtError(Exception):
-    """Base of everything this library raises on its own account."""
+    """Base class of this library's own errors."""
 
 
 class NotInitializedError(EdtError):
-    """A call that needs the library came before `edt_hvd.init()`."""
+    """A function of the library was called before `edt_hvd.init()`."""
 
     def __init__(self, call: str) -> None:
         super().__init__(f"{call} needs an initialized library; call edt_hvd.init() first")
 
 
 class CoordinatorLostError(EdtError):
-    """The connection to the launcher could not be made or has ended."""
+    """The connection to the launcher failed or has ended."""
 
     def __init__(self, address: str, reason: str, launcher: str = "edt-launch") -> None:
         super().__init__(
@@ -49,7 +49,7 @@ class CoordinatorLostError(EdtError):
 
 
 class WorldSizeError(EdtError):
-    """Horovod has made a world of another size than MPI has started processes."""
+    """The size of Horovod's world differs from the number of processes that MPI has started."""
 
     def __init__(self, variable: str, expected: str, size: int) -> None:
         super().__init__(
@@ -71,7 +71,7 @@ class HorovodBuildError(EdtError):
 
 
 class NotElasticError(EdtError):
-    """A script calls ``hvd.init()`` under edt-launch, and has nothing to do with this library."""
+    """A script calls ``hvd.init()`` under edt-launch without using this library."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -95,7 +95,7 @@ class FaultError(EdtError):
 
 
 class GradientError(EdtError):
-    """Gradients that cannot be reduced as they are."""
+    """The gradients cannot be reduced."""
 
 
 class EarlyReturnError(EdtError):
@@ -119,8 +119,8 @@ class CheckpointError(EdtError):
 
 
 class StateError(EdtError):
-    """A saved state does not fit the object it is loaded into, or cannot be read at all."""
+    """A saved state does not match the object it is loaded into, or cannot be read."""
 
 
 class NonFiniteGradientWarning(RuntimeWarning):
-    """A gradient has inf or nan; its parameter is named."""
+    """A gradient contains inf or nan. The message names its parameter."""

@@ -36,20 +36,19 @@ def init(*, deterministic: bool = False) -> None:
     """Initialize the library: connect to the launcher, if there is one, and bind this worker's device.
 
     May be called any number of times. Under edt-launch it returns at once, before the other workers
-    are known: whatever needs the world (`rank`, `size`, a collective, the elastic function) waits where
-    it is called.
+    are known. `rank`, `size` and the elastic function then wait until this worker has joined a world.
 
     Args:
-        deterministic: have torch compute the same bits for the same work, on the same kind of machine:
-            deterministic operators (one that has none raises when it is used) and OMP_NUM_THREADS threads
-            a worker, or one, unless the script has called `torch.set_num_threads` after `import edt_hvd`.
-            Without it the number of threads is left as it is: edt-launch gives its workers
-            OMP_NUM_THREADS=1 if it has none itself.
+        deterministic: make torch compute the same bits for the same work on the same kind of machine. An
+            operator without a deterministic version raises when it is used. Each worker uses
+            OMP_NUM_THREADS threads, or one, unless the script has called `torch.set_num_threads` after
+            `import edt_hvd`. If False, the number of threads does not change; edt-launch sets
+            OMP_NUM_THREADS=1 for its workers unless its own environment has the variable.
 
     Raises:
         CoordinatorLostError: the launcher, or Horovod's elastic driver, cannot be reached.
-        ValueError: an environment variable is invalid: OMP_NUM_THREADS with deterministic, or one of
-            `edt_hvd.debug.recording`.
+        ValueError: an environment variable is invalid: OMP_NUM_THREADS with `deterministic`, or one of
+            those of `edt_hvd.debug.recording`.
         FaultError: the fault script is invalid.
         HorovodBuildError: under a launcher, Horovod was not built by ``make setup``.
     """

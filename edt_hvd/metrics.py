@@ -23,22 +23,23 @@ _AT_ONCE = 2**20  # numbers; up to 2**26 halves have a sum that is exact in floa
 
 
 def average(metrics: Metrics, weight: Number | torch.Tensor = 1.0) -> Any:
-    """The weighted mean of metrics over all workers. A collective: every worker must call it.
+    """Return the weighted mean of metrics over all workers. A collective: every worker must call it.
 
-    Each weighted metric is rounded to 48 significant bits, so that a mean times the number of samples it was
-    taken over is the count it came from; their sum is exact. So a share of samples is bitwise the same for
-    every number of workers, where it was computed in float64 as Python's numbers are: a mean in float32 has
-    lost the count. Means of other numbers are where `Mean` collects them by micro-batch.
+    Each weighted metric is rounded to 48 significant bits, and the sum of these is exact. The rounding
+    recovers a count from a mean times its number of samples. So a share of samples, such as an accuracy, is
+    bitwise the same for every number of workers if it was computed in float64, as Python's numbers are. A
+    mean in float32 has lost the count. For means of other values use `Mean`, which collects them by
+    micro-batch.
 
     Args:
-        metrics: a number, a tensor or array, or a mapping of names to such; the same names and shapes on
+        metrics: a number, a tensor or array, or a mapping of names to these; the same names and shapes on
             every worker.
-        weight: this worker's weight, such as its number of samples. Not negative; with 0 its metrics do not
-            count, even if they are nan.
+        weight: this worker's weight, such as its number of samples. Not negative; with 0 its metrics are
+            ignored, even if they are nan.
 
     Returns:
-        The same structure: float for a number, tensor or array (dtype and device kept; float32 for integers)
-        for a tensor or array, dict for a mapping.
+        The same structure: a float for a number; a tensor or array for a tensor or array, with its dtype
+        (float32 for integers) and device; a dict for a mapping.
 
     Raises:
         RuntimeError: called before the elastic function, where workers may join; or, on every worker, they
@@ -68,9 +69,9 @@ def average(metrics: Metrics, weight: Number | torch.Tensor = 1.0) -> Any:
 
 
 class Mean:
-    """Collects a mean over micro-batches and workers that is bitwise the same however they were divided.
+    """Collects a mean over micro-batches and workers, bitwise the same however these were divided.
 
-    For evaluations, and whatever else is averaged over more than a step:
+    Use it for evaluations, and for other means over more than one step:
 
         accuracy = edt_hvd.Mean()
         for step in test_loader:  # an ElasticDataLoader
@@ -78,14 +79,14 @@ class Mean:
                 accuracy.update(model(inputs).argmax(1) == targets)
         print(accuracy.compute())
 
-    It belongs to the workers there are: compute it before the next commit.
+    It belongs to the workers of the present world: compute it before the next commit.
     """
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """Drop what has been collected."""
+        """Discard all values."""
         self._sum = 0  # of the weighted values, in units of 2**-2148
         self._special = 0.0  # inf and nan among the values
         self._weight = 0  # in units of 2**-1074
@@ -95,12 +96,13 @@ class Mean:
 
         Args:
             values: floats, integers or booleans, of any shape.
-            weight: of each of them, such as the number of samples that a loss is the mean of. Not negative;
-                with 0 they do not count, even if they are nan.
+            weight: weight of each value, such as the number of samples that a loss is the mean of. Not
+                negative; with 0 the values are ignored, even if they are nan.
 
         Raises:
             ValueError: a negative weight.
-            TypeError: neither a real number nor a tensor of them, or a weight that is no number.
+            TypeError: values that are neither a real number nor a tensor of them, or a weight that is no
+                number.
         """
         factor = _as_weight("update", weight)
         found = _as_float64("update: values", values).reshape(-1).numpy()
@@ -113,12 +115,12 @@ class Mean:
         self._weight += weight_units * len(found)
 
     def compute(self) -> float:
-        """The weighted mean over all workers. A collective: every worker must call it.
+        """Return the weighted mean over all workers. A collective: every worker must call it.
 
         Raises:
             RuntimeError: called before the elastic function, where workers may join; or, on every worker,
                 they call different collectives.
-            ValueError: nothing with a weight was added, on any worker.
+            ValueError: no value with a positive weight was added on any worker.
         """
         collectives.begin("edt_hvd.Mean.compute()")
         fields = [("sum", np.int64, (_WORDS,)), ("weight", np.int64, (_WORDS,)), ("special", np.float64)]

@@ -25,20 +25,20 @@ _display: Display | None = None
 
 
 def report(**values: Any) -> None:
-    """Show values in the launcher's live view and keep them in its event log.
+    """Show values in the launcher's live view and record them in its event log.
 
-    Under python, mpirun and a static horovodrun, where there is no such view, they are shown beside a
-    progress bar on a terminal, and elsewhere in a line now and then. Only the coordinator's values count.
-    `total_steps`, the number of optimizer steps of the whole run, gives the view or the bar its ETA. A value
-    is kept until another one of its name is reported. What is shown moves on with `TorchState.commit`.
+    Under python, mpirun and a static horovodrun there is no such view. The values then appear beside a
+    progress bar on a terminal, otherwise in a line every half minute. Only the coordinator's values are used.
+    `total_steps`, the number of optimizer steps of the whole run, adds an ETA. A value stays until another
+    one of its name is reported. The display is updated by `TorchState.commit`.
 
     Args:
-        **values: numbers (inf and nan, too), strings, booleans, or tensors with one element.
+        **values: numbers (also inf and nan), strings, booleans, or tensors with one element.
 
     Raises:
         TypeError: a value of another type, or a tensor with several elements.
-        ValueError: an integer of more than 64 bits, a `total_steps` that is no number of steps, or more than
-            32 KiB of values and names in all. Nothing is reported then.
+        ValueError: an integer of more than 64 bits, an invalid `total_steps`, or more than 32 KiB of values
+            and names in total. Nothing is reported then.
     """
     found = {name: _plain(name, value) for name, value in values.items()}
     if "total_steps" in found:

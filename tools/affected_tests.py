@@ -30,6 +30,7 @@ TRAINING = (
 POOL = ("tests/system/test_pool.py", "tests/system/test_pool_killed.py", "tests/system/test_wmla_pool.py")
 ATTACKS = ("tests/system/test_attacks.py", "tests/system/test_disk_and_clock.py")
 DATABASES = ("tests/edt_launch/service/**/test_*.py", "tests/edt_launch/adapters/wmla/hypersearch/test_*.py")
+SLURM = ("tests/system/test_slurm.py",)
 WMLA = ("tests/system/test_wmla_*.py",)
 
 TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -50,6 +51,10 @@ TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("launch/edt_launch/agent/", (*LAUNCHER, "tests/edt_launch/agent/test_agent.py")),
     ("launch/edt_launch/allocator/", ("tests/system/test_pool.py",)),
     ("launch/edt_launch/cli/", ()),
+    ("launch/edt_launch/cluster/slurm", SLURM),
+    ("launch/edt_launch/launcher/transports/srun.py", SLURM),
+    ("launch/deploy/slurm/", SLURM),
+    ("launch/deploy/", ()),
     ("launch/edt_launch/tools/demo/", ()),
     ("launch/edt_launch/tools/doctor.py", ()),
     ("launch/edt_launch/tools/machine.py", ()),
@@ -79,6 +84,7 @@ TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("benchmarks/attacked/", (*POOL, *ATTACKS)),
     ("tests/system/bystander.py", ATTACKS),
     ("tests/system/shims/", ATTACKS),
+    ("tests/system/slurm_cluster.py", SLURM),
     ("tests/system/wmla_", WMLA),
     ("tests/system/pool_harness.py", POOL),
     ("tests/system/programs/wmla ", ("tests/system/test_wmla_launch.py",)),

@@ -120,11 +120,10 @@ class IndexedSource(Source):
         ]
         is_compared = (_gathered(changing, "edt.samples.changing").sum(axis=0) == 0).tolist()
         here = {
-            f"the sample dataset[{request.indices[0]!r}]": f"{text} ({own + 2**63:016x})"
-            for request, text, own, wanted in zip(
-                probe.requests, first.shown, first.digests, is_compared, strict=False
-            )
+            f"the sample dataset[{request.indices[0]!r}]{label}": text
+            for request, parts, wanted in zip(probe.requests, first.parts, is_compared, strict=False)
             if wanted
+            for label, text in parts.items()
         }
         kind = {"the dataset": f"a {type(self._dataset).__name__} of {len(self._dataset)} samples"}  # type: ignore[arg-type]
         found = comparison.first_difference(lambda: {**kind, **here}, "samples.description")
@@ -132,8 +131,8 @@ class IndexedSource(Source):
             raise RuntimeError(
                 f"the workers' datasets are not the same: {found}. Each worker makes its own, so make it "
                 "from what is the same everywhere: call torch.manual_seed before random_split and whatever "
-                "else draws, sort the files of a folder and the elements of a set, and give all hosts the "
-                "same files"
+                "else draws, sort the files of a folder and the elements of a set, give all hosts the same "
+                "files, and leave out of a sample what belongs to a process or host, such as its own path"
             )
 
     def state_dict(self) -> dict[str, Any]:

@@ -30,43 +30,43 @@ from edt_hvd.world.stages import Stage
 class ElasticDataLoader:
     """Loads a dataset in effective batches, this worker's micro-batches of each.
 
-    Iterating yields a `Step` for every step that is left of the current epoch, and moves on to the next
-    epoch when they are used up; `enumerate` numbers them by their place in the epoch. Each step must be
-    iterated over to its end; then, when its gradients have been reduced, the position moves behind it. A step
-    that was not finished is begun anew when the loop over the loader is. The world may change between any two
-    steps: what was prefetched is dropped, and every sample of the epoch is still used exactly once.
+    Iterating yields a `Step` for every remaining step of the current epoch, then moves on to the next epoch.
+    `enumerate` numbers the steps by their place in the epoch. Iterate over each step to its end: when its
+    gradients have been reduced, the position advances. The next loop over the loader repeats an unfinished
+    step. The world may change between any two steps. Prefetched samples are then dropped, and every sample
+    of the epoch is still used exactly once.
 
     Args:
-        dataset: any map-style dataset, with any type of sample; a stream, such as an `IterableDataset` of
-            torch or Hugging Face, which has an order of its own (see `edt_hvd.data.stream`); or a
-            `torch.utils.data.DataLoader`, whose dataset and options are taken over, its ``batch_size`` as
-            the effective batch.
+        dataset: a map-style dataset with any type of sample; a stream, such as an `IterableDataset` of torch
+            or Hugging Face (see `edt_hvd.data.stream`); or a `torch.utils.data.DataLoader`, whose dataset
+            and options are taken over, with its ``batch_size`` as the effective batch size.
         effective_batch_size: samples per optimizer step, over all workers. The last batch of an epoch
-            may be short. Not with a `batch_sampler`.
-        micro_batch_size: samples per forward pass; default is an eighth of the effective batch, rounded up.
-            Made smaller, with a warning, where it leaves fewer micro-batches than the job may have workers;
-            with a `batch_sampler` only the default is.
-        sampler: gives the indices of an epoch's samples in their order, as for torch's loader. Its
-            ``generator`` and the global random numbers are seeded by epoch, and ``set_epoch`` is called if it
-            has that. It must give the same on every worker, which is checked.
-        batch_sampler: gives lists of indices, each of which is the effective batch of a step.
-        seed: of the order of the samples, together with the number of the epoch; and of the random numbers
-            that augmentations, dropout and the like draw (see `edt_hvd.data.seeding`).
-        shuffle: draw a new order every epoch; else the dataset's own. Default is yes, without a sampler.
-        drop_last: leave a short last batch of an epoch out.
-        snapshot_every_n_steps: of a stream that has ``state_dict`` and ``load_state_dict``, take the state
-            so often, and read on from there where workers join, instead of from the beginning of the epoch.
-            The state must bring back exactly what followed. Default is never.
-        pin_memory: copy micro-batches to page-locked memory; without effect where there is no CUDA.
-        persistent_workers: keep loading processes over loops, epochs and resizes; they know the dataset as
-            it was when they were started. Default is no.
-        num_workers, collate_fn, worker_init_fn, prefetch_factor, multiprocessing_context, timeout: as
-            `torch.utils.data.DataLoader` has them.
+            may be short. Not allowed with a `batch_sampler`.
+        micro_batch_size: samples per forward pass. Default is an eighth of the effective batch, rounded up.
+            Reduced, with a warning, if a step would have fewer micro-batches than the job may have workers;
+            with a `batch_sampler` this applies to the default only.
+        sampler: yields the indices of an epoch's samples in their order, as for torch's loader. Its
+            ``generator`` and the global random numbers are seeded by epoch, and its ``set_epoch`` is called
+            if it has one. It must yield the same on every worker, which is checked.
+        batch_sampler: yields lists of indices, each of which is the effective batch of a step.
+        seed: seed of the order of the samples, together with the number of the epoch, and of the random
+            numbers for augmentation, dropout and the like (see `edt_hvd.data.seeding`).
+        shuffle: draw a new order every epoch instead of using the dataset's. Default is True without a
+            sampler.
+        drop_last: omit the last batch of an epoch if it is short.
+        snapshot_every_n_steps: for a stream with ``state_dict`` and ``load_state_dict``: steps between two
+            snapshots of that state. Workers that join read on from there instead of from the beginning of
+            the epoch. The state must restore exactly what followed. Default is never.
+        pin_memory: copy micro-batches to page-locked memory; no effect without CUDA.
+        persistent_workers: keep loading processes over loops, epochs and resizes. They have the dataset as
+            it was when they started. Default is False.
+        num_workers, collate_fn, worker_init_fn, prefetch_factor, multiprocessing_context, timeout: as for
+            `torch.utils.data.DataLoader`.
 
     Raises:
-        TypeError: an iterator, a dataset that is no stream and has no length, a size that is not a whole
+        TypeError: an iterator, a dataset without a length that is no stream, a size that is not a whole
             number, a sampler or stream that divides the samples itself, or arguments that exclude each other.
-        ValueError: a size out of range, or what torch's loader refuses.
+        ValueError: a size out of range, or an option that torch's loader refuses.
     """
 
     def __init__(
@@ -125,7 +125,8 @@ class ElasticDataLoader:
         """Optimizer steps in an epoch.
 
         Raises:
-            TypeError: they are not known before the epoch's end: of some samplers, and most streams.
+            TypeError: the number is unknown before the end of the epoch, as with some samplers and most
+                streams.
         """
         return len(self._source)
 
@@ -136,7 +137,7 @@ class ElasticDataLoader:
 
     @property
     def position(self) -> int:
-        """Steps finished in the current epoch; all of them where the loop is, or was left, in the last."""
+        """Steps finished in the current epoch; all of its steps until the loop moves on to the next one."""
         return self._step
 
     @property
@@ -146,22 +147,22 @@ class ElasticDataLoader:
 
     @property
     def summary(self) -> EpochSummary:
-        """What has become of the present epoch so far or, until its first step, of the one before."""
+        """Summary of the current epoch so far; before its first step, of the previous epoch."""
         if self._step == 0 and self._last is not None:
             return self._last
         return self._tally.summary(self._epoch, self._step)
 
     @property
     def effective_batch_size(self) -> int | None:
-        """Samples per optimizer step, over all workers; None where a batch sampler says how many."""
+        """Samples per optimizer step, over all workers; None with a batch sampler."""
         return self._source.effective_batch_size
 
     @property
     def micro_batch_size(self) -> int:
-        """Samples per micro-batch. Chosen when it is first asked for, which needs `edt_hvd.init()`.
+        """Samples per micro-batch. Chosen at the first access, which needs `edt_hvd.init()`.
 
         Raises:
-            TypeError: a batch sampler says how many samples a step has, so it may differ by step.
+            TypeError: the loader has a batch sampler, so the size may differ between steps.
         """
         if self.effective_batch_size is None:
             raise TypeError(
@@ -170,7 +171,7 @@ class ElasticDataLoader:
         return self._source.cutting.chosen
 
     def set_epoch(self, epoch: int) -> None:
-        """Refused: the loader counts epochs itself, and its state has the number.
+        """Raise an error: the loader counts epochs itself, and its state contains the number.
 
         Raises:
             RuntimeError: always.

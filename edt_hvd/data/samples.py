@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset, get_worker_info
 
 from edt_hvd.data.seeding import Purpose, seed_for
-from edt_hvd.digests import digest, shown
+from edt_hvd.digests import digest, parts_of
 
 
 class Request(NamedTuple):
@@ -32,10 +32,10 @@ class Probe(NamedTuple):
 
 
 class Probed(NamedTuple):
-    """The answer to a `Probe`: for each sample a digest, and what a message shows of it."""
+    """The answer to a `Probe`: for each sample a digest, and its parts as `parts_of` gives them."""
 
     digests: list[int]
-    shown: list[str]
+    parts: list[dict[str, str]]
 
 
 class SeededSamples(Dataset[Any]):
@@ -52,7 +52,7 @@ class SeededSamples(Dataset[Any]):
         """torch's loader fetches whole micro-batches through this."""
         if isinstance(request, Probe):
             samples = [sample for each in request.requests for sample in self.__getitems__(each)]
-            return Probed([int(digest(each), 16) - 2**63 for each in samples], list(map(shown, samples)))
+            return Probed([int(digest(each), 16) - 2**63 for each in samples], list(map(parts_of, samples)))
         samples = [
             self._fetch(request, position, index)
             for position, index in zip(request.positions, request.indices, strict=True)

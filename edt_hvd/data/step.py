@@ -47,17 +47,17 @@ _latest: "Callable[[], Step | None]" = _no_step
 
 
 class Step:
-    """One optimizer step: iterate over it, to the end, for this worker's micro-batches.
+    """One optimizer step. Iterate over it to its end for this worker's micro-batches.
 
-    Every micro-batch is what the collate function made of its samples. A worker may have none in a step;
-    its loop then runs zero times and it still takes part in the reduction, which happens when the loop
-    ends. After that every parameter's gradient is that of the whole batch's mean loss.
+    Every micro-batch is the output of the collate function for its samples. A worker may have none in a
+    step. Its loop then runs zero times, and it still takes part in the reduction at the end of the loop.
+    After the loop every parameter's gradient is that of the whole batch's mean loss.
 
-    Iterating over it again, after an optimizer's step for instance, is another *pass*: over the same
-    micro-batches, with random numbers of its own and a reduction at its end. Its gradients take the place of
-    the step's earlier ones of the same optimizer; an optimizer whose parameters get none in a pass keeps what
-    it has. Gradients of passes over different steps, those of two loaders for instance, add up until an
-    optimizer steps or the state is committed.
+    Iterating again, for example after an optimizer step, is another *pass* over the same micro-batches, with
+    its own random numbers and a reduction at its end. Its gradients replace the step's earlier ones of the
+    same optimizer. An optimizer whose parameters get no gradients in a pass keeps those it has. Gradients of
+    passes over different steps, for example of two loaders, add up until an optimizer steps or the state is
+    committed.
 
     Attributes:
         epoch: number of the epoch, from 0.
@@ -65,7 +65,7 @@ class Step:
         samples: samples in the whole batch, over all workers.
         micro_batches: micro-batches in the whole batch, over all workers.
         passes: finished passes.
-        committed: the state that the loader is part of has been committed since the first pass.
+        committed: whether the loader's state has been committed since the first pass.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Step:
 
     @property
     def finished(self) -> bool:
-        """Whether a pass has ended and none has been begun since."""
+        """Whether a pass has ended and no other has begun since."""
         return self._loop is _Loop.ENDED
 
     @property
@@ -136,11 +136,12 @@ class Step:
         )
 
     def __iter__(self) -> Iterator[Any]:
-        """Begin a pass, and give its micro-batches.
+        """Begin a pass, and yield its micro-batches.
 
         Raises:
-            RuntimeError: within another loop over it, after one that was left, or after a commit.
-            TypeError: it is unpacked, as by ``for inputs, targets in state.loader``.
+            RuntimeError: inside another loop over the step, after a loop that was left early, or after a
+                commit.
+            TypeError: the step is unpacked, as in ``for inputs, targets in state.loader``.
         """
         usage_checks.refuse_unpacking(sys._getframe(1))
         return self._pass()
@@ -266,9 +267,9 @@ class Step:
 
         Args:
             loss: mean loss over the micro-batch's samples, or over what `weight` counts; one element.
-            weight: what the loss is the mean over, where that is not samples: the number of tokens, pixels or
-                pairs in the micro-batch. Gradients and `Step.loss` are then means over all of them in the
-                whole batch. Pass it in every call of a step. With 0, the call has no effect.
+            weight: number of tokens, pixels or pairs in the micro-batch, if the loss is a mean over these.
+                Gradients and `Step.loss` are then means over all of them in the whole batch. Pass it in every
+                call of a step. With 0, the call has no effect.
             scaler: scales the gradients, not `Step.loss`; pass it here instead of calling ``scaler.scale``.
             retain_graph: keep the graph for another backward through it.
 
@@ -276,8 +277,8 @@ class Step:
             RuntimeError: outside the loop over the step; or a weight without a `DistributedOptimizer`.
             TypeError: a loss that is not a tensor.
             ValueError: a weight that is negative or not finite.
-            GradientError: another weight than in an earlier call in this micro-batch. That all micro-batches
-                of the step have one, or none has, is checked when the loop over the step ends.
+            GradientError: the weight differs from that of an earlier call in this micro-batch. A weight for
+                only some micro-batches of a step is detected when the loop over the step ends.
         """
         if self._current is None:
             raise RuntimeError(
@@ -316,7 +317,7 @@ class Step:
 
     @property
     def micro_batch(self) -> MicroBatch:
-        """The micro-batch that the loop is at: its index in the batch, its samples' positions and weight.
+        """The current micro-batch: its index in the batch, its samples' positions and its weight.
 
         Raises:
             RuntimeError: outside the loop over the step.
@@ -329,8 +330,8 @@ class Step:
     def loss(self) -> float:
         """Mean loss over the whole batch's samples in the last pass, the same on every worker.
 
-        Without a `DistributedOptimizer` or a model in a `TorchState` nothing is exchanged, and it is this
-        worker's share of that mean.
+        Without a `DistributedOptimizer` or a model in a `TorchState` the workers exchange nothing, and the
+        value is this worker's share of that mean.
 
         Raises:
             RuntimeError: the loop over the step has not ended.

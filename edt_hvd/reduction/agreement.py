@@ -10,6 +10,8 @@ from edt_hvd.world import world
 
 _stop_agreed = False
 _compared = False
+_loops = 0
+"""Over loaders that this worker has begun since the last header."""
 
 
 def stop_agreed() -> bool:
@@ -19,8 +21,15 @@ def stop_agreed() -> bool:
 
 def reset() -> None:
     """A new world was formed."""
-    global _stop_agreed, _compared
+    global _stop_agreed, _compared, _loops
     _stop_agreed = _compared = False
+    _loops = 0
+
+
+def note_loop() -> None:
+    """A loop over a loader begins."""
+    global _loops
+    _loops += 1
 
 
 def exchange(
@@ -36,11 +45,12 @@ def exchange(
         describe: gives what the workers compare first in a world: what they train, and how.
 
     Raises:
-        GradientError: first in a world, the descriptions differ, or the reports in length; or as
-            `header.exchange`.
+        GradientError: first in a world, the descriptions differ, or the reports in length; later, a loop
+            over a loader was left on some workers only; or as `header.exchange`.
     """
-    global _stop_agreed, _compared
-    if not _compared:
+    global _stop_agreed, _compared, _loops
+    is_first = not _compared
+    if is_first:
         lengths = {"the number of values to report": str([len(report) for report in reports])}
         differs = comparison.first_difference(lambda: {**describe(), **lengths}, "description")
         if differs is not None:
@@ -50,6 +60,9 @@ def exchange(
                 "set has none), give them to the TorchState, and change them by what the state says"
             )
         _compared = True
-    found = header.exchange(world.current().stop_wanted, losses, capacity, reports)
+    found = header.exchange(world.current().stop_wanted, losses, capacity, reports, _loops)
+    _loops = 0
+    if not is_first:  # a newcomer may have had loops of its own before
+        header.check_loops(found.loops)
     _stop_agreed = _stop_agreed or found.stop_wanted
     return found

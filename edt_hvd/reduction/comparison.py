@@ -6,6 +6,7 @@ description is exchanged first; the descriptions follow only where digests diffe
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -56,7 +57,8 @@ def difference(descriptions: Sequence[Description]) -> str | None:
         for what in {**first, **other}:
             here, there = first.get(what, MISSING), other.get(what, MISSING)
             if here != there:
-                return f"{what} is {_short(here)} on rank 0 and {_short(there)} on rank {rank}"
+                ours, theirs = _shortened(here, there)
+                return f"{what} is {ours} on rank 0 and {theirs} on rank {rank}"
     return None
 
 
@@ -78,5 +80,11 @@ def text_of(value: Any) -> str:
     return type(value).__qualname__
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+def _shortened(*texts: str) -> list[str]:
+    """Texts that differ, cut to a message's length where they do."""
+    common = len(os.path.commonprefix(texts))  # noqa: RUF071 - characters are compared, no paths
+    begin = max(0, common - _LONGEST // 2) if max(map(len, texts)) > _LONGEST else 0
+    return [
+        f"{'...' * (begin > 0)}{text[begin : begin + _LONGEST]}{'...' * (len(text) > begin + _LONGEST)}"
+        for text in texts
+    ]

@@ -19,7 +19,16 @@ from typing_extensions import override
 from edt_hvd.errors import GradientError, NonFiniteGradientWarning, StateError
 from edt_hvd.reduction import grid
 from edt_hvd.reduction.bucket import Bucket
-from edt_hvd.reduction.fixed_point_sum import NOTHING, FixedPointSum, read_sizes, send_sizes
+from edt_hvd.reduction.fixed_point_sum import (
+    NOTHING,
+    Addend,
+    FixedPointSum,
+    add_together,
+    is_asynchronous,
+    read_sizes,
+    read_together,
+    send_sizes,
+)
 from edt_hvd.reduction.grid import Grid, IntegerBits
 from edt_hvd.reduction.header import Report
 from edt_hvd.reduction.reducer import BucketReducer
@@ -38,6 +47,12 @@ class ExactBucket(Bucket):
         self._bits: IntegerBits = bits
         super().__init__(parameters)
         self.sums = [FixedPointSum(part) for part in self._total.split(self.sizes)]  # type: ignore[no-untyped-call]
+        self._gathered = dict[int, Addend]()
+        """What is to be added by the next kernel on a GPU, to the sums of these indices."""
+        self._gathered_late = False
+        """Whether it goes to `late_total`."""
+        self._stream: torch.cuda.Stream | None = None
+        """The stream that it was computed on."""
 
     @override
     def _memory(self, size: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
@@ -52,8 +67,35 @@ class ExactBucket(Bucket):
         """The integers."""
         return self._total
 
+    @override
+    def begin(self) -> None:
+        super().begin()
+        self._gathered.clear()
+
     def _add(self, index: int, gradient: torch.Tensor, weight: float, into: torch.Tensor | None) -> None:
-        self.sums[index].add(gradient, weight, into)
+        """On a GPU, what comes for a bucket is gathered: one kernel adds it all."""
+        if not is_asynchronous(gradient):
+            self.sums[index].add(gradient, weight, into)
+            return
+        stream = torch.cuda.current_stream(gradient.device) if gradient.is_cuda else None
+        if index in self._gathered or (into is not None) != self._gathered_late or stream != self._stream:
+            self.flush()
+        self._gathered_late, self._stream = into is not None, stream
+        self._gathered[index] = Addend(self.sums[index], self.offsets[index], gradient, weight)
+        if len(self._gathered) == len(self.sums):
+            self.flush()
+
+    def flush(self) -> None:
+        """Add what was gathered."""
+        addends, self._gathered = list(self._gathered.values()), {}
+        if addends:
+            with torch.cuda.stream(self._stream):
+                add_together(addends, self.late_total() if self._gathered_late else self.total)
+
+    @override
+    def launch(self) -> None:
+        self.flush()
+        super().launch()
 
     def reduce_outside(self, exponents: Sequence[int], special: Sequence[int]) -> None:
         """Reduce what lay outside the limit on any worker."""
@@ -65,6 +107,9 @@ class ExactBucket(Bucket):
 
     def read(self, divisor: float | None) -> None:
         """Turn the sums, divided, into gradients, from the first: none overwrites integers still needed."""
+        if divisor is None and is_asynchronous(self.flat):
+            read_together(self.sums, self.total, self.flat)
+            return
         for each, part in zip(self.sums, self.parts, strict=True):
             each.read(part, divisor)
 
@@ -152,6 +197,8 @@ class ExactReducer(BucketReducer[ExactBucket]):
     @override
     def after_backward(self) -> None:
         super().after_backward()
+        for bucket in self._buckets:
+            bucket.flush()
         send_sizes()
 
     def _read_sizes(self) -> None:

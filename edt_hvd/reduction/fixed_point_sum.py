@@ -7,8 +7,10 @@ first such addend comes, and reduced only when some worker has one. Every part o
 order and grouping the addends come.
 """
 
+import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import torch
 
@@ -26,22 +28,23 @@ DEVICE_PIECE = 2**24
 
 
 SLOTS = 1024
-"""Addends whose sizes a device puts into one tensor."""
+"""Addends whose sizes a device puts into one tensor, at least."""
 
 
 class _Sizes:
     """The sizes of addends, which a device finds out, and its host reads all at once."""
 
-    def __init__(self, device: torch.device) -> None:
-        self._found = torch.zeros(SLOTS, dtype=torch.float64, device=device)
+    def __init__(self, device: torch.device, slots: int) -> None:
+        self.capacity = slots
+        self._found = torch.zeros(slots, dtype=torch.float64, device=device)
         self._sent: torch.Tensor | None = None
         self._arrival: torch.cuda.Event | None = None
         self._read: list[float] | None = None
         self.used = 0
 
-    def slot(self, number: int) -> torch.Tensor:
-        """Where the device puts the size of that addend."""
-        return self._found.narrow(0, number, 1)
+    def slots(self, first: int, count: int) -> torch.Tensor:
+        """Where the device puts the sizes of these addends."""
+        return self._found.narrow(0, first, count)
 
     def send(self) -> None:
         """Begin to copy the sizes to the host, without waiting; no further slot may be used."""
@@ -66,13 +69,13 @@ _open: dict[tuple[torch.device, int], _Sizes] = {}
 """Those of each device and stream that have free slots."""
 
 
-def _free_slot(device: torch.device) -> tuple[_Sizes, int]:
+def _free_slots(device: torch.device, count: int) -> tuple[_Sizes, int]:
     stream = torch.cuda.current_stream(device).cuda_stream if device.type == "cuda" else 0
     sizes = _open.get((device, stream))
-    if sizes is None or sizes.used == SLOTS:
-        sizes = _open[device, stream] = _Sizes(device)
-    sizes.used += 1
-    return sizes, sizes.used - 1
+    if sizes is None or sizes.used + count > sizes.capacity:
+        sizes = _open[device, stream] = _Sizes(device, max(SLOTS, count))
+    sizes.used += count
+    return sizes, sizes.used - count
 
 
 class FixedPointSum:
@@ -108,22 +111,15 @@ class FixedPointSum:
             weight: positive.
             into: what is inside the limit is added to this tensor like `total`, for the owner to add to it.
 
-        On a GPU, asking how large the values are would wait for it. `send_sizes` asks for many at once, and
-        `read_sizes` waits for the answer, which has to come before anything but the kernels looks at the sum,
-        or `values` changes. The values are kept until then.
+        On a GPU, see `add_together`.
         """
-        self.addends += 1
-        factor = math.ldexp(weight, self.grid.scale)
-        limit = 2.0**self.grid.limit
         total = self.total if into is None else into
-        if _is_asynchronous(values):
-            from edt_hvd.reduction import fixed_point_cuda
-
-            sizes, slot = _free_slot(values.device)
-            fixed_point_cuda.accumulate(values, factor, total, limit, sizes.slot(slot))
-            self._unread.append((values, weight, sizes, slot))
-        else:
-            self._note(values, weight, fixed_point.accumulate(values, factor, total, limit))
+        if is_asynchronous(values):
+            add_together([Addend(self, 0, values, weight)], total)
+            return
+        self.addends += 1
+        factor, limit = math.ldexp(weight, self.grid.scale), 2.0**self.grid.limit
+        self._note(values, weight, fixed_point.accumulate(values, factor, total, limit))
 
     def _note(self, values: torch.Tensor, weight: float, largest: float) -> None:
         """Note the size of an addend, and add the part of it that `total` could not hold."""
@@ -168,6 +164,11 @@ class FixedPointSum:
             self.special = torch.zeros_like(self.total, dtype=torch.float32)
         return self.special
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether `total` is all of the sum."""
+        return not self._levels and self.special is None
+
     def read(self, out: torch.Tensor, divisor: float | None = None) -> None:
         """Write the sum into `out`, rounded once from float64; inf and nan where the addends had any.
 
@@ -179,7 +180,7 @@ class FixedPointSum:
                 larger. `total` is used up then.
         """
         scale = math.ldexp(1.0, -self.grid.scale)
-        is_plain = not self._levels and self.special is None and divisor is None
+        is_plain = self.is_plain and divisor is None
         start, count = 0, self.total.numel()
         spare: torch.Tensor | None = None
         while start < count:
@@ -199,7 +200,7 @@ class FixedPointSum:
         self._levels, self.special = {}, None
 
     def _read_piece(self, piece: slice, scale: float, divisor: float | None, out: torch.Tensor) -> None:
-        if not self._levels and self.special is None and divisor is None:
+        if self.is_plain and divisor is None:
             _to_float(self.total[piece], scale, out)
             return
         value = torch.zeros_like(out, dtype=torch.float64)
@@ -214,6 +215,68 @@ class FixedPointSum:
             value = torch.where(special == 0, value, special.double())
             value.masked_fill_(value.isnan(), math.nan)  # a nan's other bits depend on the order
         out.copy_(value if out.dtype == torch.float64 else value.float())
+
+
+class Addend(NamedTuple):
+    """What is to be added to a sum, as for `FixedPointSum.add`.
+
+    Attributes:
+        sum: the sum.
+        start: where its integers begin.
+        values, weight: the addend.
+    """
+
+    sum: FixedPointSum
+    start: int
+    values: torch.Tensor
+    weight: float
+
+
+def add_together(addends: Sequence[Addend], total: torch.Tensor) -> None:
+    """Add to several sums on a GPU with one kernel; one addend a sum.
+
+    Asking how large the values are would wait for it. `send_sizes` asks for many at once, and `read_sizes`
+    waits for the answer, which has to come before anything but the kernels looks at the sums, or the values
+    change. They are kept until then.
+
+    Args:
+        addends: of one type.
+        total: what has the integers of all the sums.
+    """
+    from edt_hvd.reduction import fixed_point_cuda
+
+    sizes, first = _free_slots(total.device, len(addends))
+    fixed_point_cuda.accumulate_parts(
+        [each.values for each in addends],
+        [math.ldexp(each.weight, each.sum.grid.scale) for each in addends],
+        total,
+        [each.start for each in addends],
+        [2.0**each.sum.grid.limit for each in addends],
+        sizes.slots(first, len(addends)),
+    )
+    for slot, each in enumerate(addends, first):
+        each.sum.addends += 1
+        each.sum._unread.append((each.values, each.weight, sizes, slot))
+
+
+def read_together(sums: Sequence[FixedPointSum], total: torch.Tensor, out: torch.Tensor) -> None:
+    """Do what `FixedPointSum.read` does for all sums in `total`, one behind the other, on a GPU.
+
+    One kernel does it if they are plain and not too large.
+    """
+    from edt_hvd.reduction import fixed_point_cuda
+
+    starts = list(itertools.accumulate((each.total.numel() for each in sums), initial=0))
+    if total.numel() > DEVICE_PIECE or not all(each.is_plain for each in sums):
+        for each, start in zip(sums, starts, strict=False):
+            each.read(out.narrow(0, start, each.total.numel()))
+        return
+    is_apart = _ahead_of(out, total, 0) == out.numel()
+    found = out if is_apart else torch.empty_like(out)  # else it overwrites integers that are not read yet
+    scales = [math.ldexp(1.0, -each.grid.scale) for each in sums]
+    fixed_point_cuda.to_float_parts(total, starts[:-1], scales, found)
+    if not is_apart:
+        out.copy_(found)
 
 
 def _ahead_of(out: torch.Tensor, total: torch.Tensor, start: int) -> int:
@@ -233,7 +296,7 @@ def _to_float(total: torch.Tensor, scale: float, out: torch.Tensor) -> None:
         fixed_point.to_float(total, scale, out)
 
 
-def _is_asynchronous(values: torch.Tensor) -> bool:
+def is_asynchronous(values: torch.Tensor) -> bool:
     """Whether the device of the values works on by itself while they are added."""
     return values.is_cuda
 

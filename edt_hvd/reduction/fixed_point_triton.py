@@ -1,5 +1,6 @@
 """The kernels of `fixed_point_cuda`, in a module of its own: importing it imports Triton."""
 
+import torch
 import triton
 import triton.language as tl
 
@@ -41,6 +42,66 @@ def accumulate(  # type: ignore[no-untyped-def]  # what it is compiled for follo
     # Without the sign, a float's bits order as its size does: infinity above the finite, NaN above infinity.
     size_bits = value.to(tl.int64, bitcast=True) & _SIZE_MASK
     tl.atomic_max(largest_bits, tl.minimum(tl.max(size_bits, axis=0), _INFINITY_BITS))
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def accumulate_parts(  # type: ignore[no-untyped-def]
+    table,
+    blocks,
+    total,
+    largest_bits,
+    TYPE: tl.constexpr,  # noqa: N803
+    BLOCK: tl.constexpr,  # noqa: N803
+):
+    """Do what `accumulate` does for one block of one of several parts of ``total``.
+
+    ``table`` has a row for each part: the address of its gradient, where it begins in ``total``, its length,
+    and the bits of its factor and limit. ``blocks`` has the part of each program, and the block in it.
+    """
+    part = tl.load(blocks + 2 * tl.program_id(0))
+    row = table + 5 * part
+    gradient = tl.load(row).to(tl.pointer_type(TYPE))
+    start = tl.load(row + 1)
+    length = tl.load(row + 2)
+    factor = tl.load(row + 3).to(tl.float64, bitcast=True)
+    limit = tl.load(row + 4).to(tl.float64, bitcast=True)
+    index = tl.load(blocks + 2 * tl.program_id(0) + 1) * BLOCK + tl.arange(0, BLOCK)
+    inside = index < length
+    value = tl.load(gradient + index, mask=inside, other=0.0).to(tl.float64)
+    product = value * factor
+    rounded = (product + _MAGIC).to(tl.int64, bitcast=True) - _MAGIC_BITS
+    addend = tl.where(tl.abs(product) < limit, rounded, 0)
+    before = tl.load(total + start + index, mask=inside, other=0)
+    tl.store(total + start + index, before + addend.to(before.dtype), mask=inside)
+    size_bits = value.to(tl.int64, bitcast=True) & _SIZE_MASK
+    tl.atomic_max(largest_bits + part, tl.minimum(tl.max(size_bits, axis=0), _INFINITY_BITS))
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def to_float_parts(table, blocks, total, out, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803
+    """Do what `to_float` does for one block of one of several parts.
+
+    A row of ``table`` has where the part begins, its length, and the bits of its scale.
+    """
+    row = table + 3 * tl.load(blocks + 2 * tl.program_id(0))
+    start = tl.load(row)
+    length = tl.load(row + 1)
+    scale = tl.load(row + 2).to(tl.float64, bitcast=True)
+    index = tl.load(blocks + 2 * tl.program_id(0) + 1) * BLOCK + tl.arange(0, BLOCK)
+    inside = index < length
+    product = tl.load(total + start + index, mask=inside, other=0).to(tl.float64) * scale
+    if out.dtype.element_ty != tl.float64:
+        product = product.to(tl.float32)
+    tl.store(out + start + index, product.to(out.dtype.element_ty), mask=inside)
+
+
+TYPES = {
+    torch.float16: tl.float16,
+    torch.bfloat16: tl.bfloat16,
+    torch.float32: tl.float32,
+    torch.float64: tl.float64,
+}
+"""What an address points to."""
 
 
 @triton.jit(do_not_specialize=["scale_bits"])  # type: ignore[untyped-decorator]

@@ -21,6 +21,9 @@ from edt_hvd.world import stages, waits
 
 Report = NDArray[np.int32]
 
+CAPACITY = 16
+"""Losses for which a row has room at least."""
+
 
 class Weighting(IntEnum):
     """Where the weight of a micro-batch comes from."""
@@ -52,12 +55,14 @@ class Header:
         loss: the whole batch's mean loss, correctly rounded, so that it does not depend on who computed what.
         weight: the sum of the weights that the script gave; None where it gave none.
         reports: for each part of the reduction, one row a worker.
+        loops: over loaders that each worker has begun since the last header.
     """
 
     stop_wanted: bool
     loss: float
     weight: float | None
     reports: tuple[Report, ...]
+    loops: tuple[int, ...] = ()
 
 
 class WorkersReturned(BaseException):
@@ -67,7 +72,9 @@ class WorkersReturned(BaseException):
     """
 
 
-def exchange(stop_wanted: bool, losses: Sequence[Loss], capacity: int, reports: Sequence[Report]) -> Header:
+def exchange(
+    stop_wanted: bool, losses: Sequence[Loss], capacity: int, reports: Sequence[Report], loops: int = 0
+) -> Header:
     """Send this worker's row and receive everybody's. A collective.
 
     Args:
@@ -75,22 +82,25 @@ def exchange(stop_wanted: bool, losses: Sequence[Loss], capacity: int, reports: 
         losses: of this worker's micro-batches, `capacity` of them at most.
         capacity: the largest number of losses that a worker may have; the same everywhere.
         reports: integers, as many as on every other worker.
+        loops: over loaders that this worker has begun since the last header.
 
     Raises:
         GradientError: the script has given weights for some micro-batches only.
     """
     lengths = [len(report) for report in reports]
+    capacity = -(-capacity // CAPACITY) * CAPACITY  # steps of two loaders have rows of one length, mostly
     row = np.zeros(
         1,
         dtype=[
             ("stop", np.int64),
+            ("loops", np.int64),
             ("losses", np.float64, (capacity,)),
             ("weights", np.float64, (capacity,)),
             ("kinds", np.int64, (len(Weighting),)),
             ("reports", np.int32, (sum(lengths) + sum(lengths) % 2,)),
         ],
     )
-    row["stop"] = stop_wanted
+    row["stop"], row["loops"] = stop_wanted, loops
     row["losses"][0, : len(losses)] = [each.value for each in losses]
     row["weights"][0, : len(losses)] = [each.weight for each in losses]
     for each in losses:
@@ -105,7 +115,7 @@ def exchange(stop_wanted: bool, losses: Sequence[Loss], capacity: int, reports: 
         rows["weights"].ravel().tolist(),
         [bool(column.any()) for column in rows["kinds"].T],
     )
-    return Header(bool(rows["stop"].any()), loss, weight, tuple(parts))
+    return Header(bool(rows["stop"].any()), loss, weight, tuple(parts), tuple(rows["loops"].tolist()))
 
 
 def mean_loss(
@@ -130,6 +140,27 @@ def mean_loss(
         return exact_sum(losses), None
     weight = exact_sum(weights)
     return exact_sum(losses) / weight if weight else math.nan, weight
+
+
+def check_loops(loops: Sequence[int]) -> None:
+    """Check that all workers, by rank, have begun as many loops over loaders since the last header.
+
+    Raises:
+        GradientError: they have not.
+    """
+    ranks: dict[int, list[int]] = {}
+    for rank, count in enumerate(loops):
+        ranks.setdefault(count, []).append(rank)
+    if len(ranks) > 1:
+        found = "; ".join(
+            f"rank {', '.join(map(str, those))} has begun {count or 'none'}" for count, those in ranks.items()
+        )
+        raise GradientError(
+            f"the workers are not in the same loop over a loader: since the last step, {found}. Such a loop "
+            "was left on some workers only, by break for instance. Decide about that by a value that is the "
+            "same on all of them, such as step.loss or edt_hvd.average(value), not by the loss of a worker's "
+            "own micro-batch"
+        )
 
 
 def check_steps(steps: Sequence[int]) -> None:

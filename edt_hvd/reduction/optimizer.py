@@ -26,31 +26,31 @@ def DistributedOptimizer(  # noqa: N802 - the name Horovod's users know
     integer_bits: IntegerBits = 64,
     bucket_bytes: int = BUCKET_BYTES,
 ) -> OptimizerT:
-    """Make `optimizer` step on gradients reduced over all workers.
+    """Make `optimizer` step on gradients that are reduced over all workers.
 
-    In a loop over an `ElasticDataLoader` the gradients are complete when the loop over a step ends, so that
+    In a loop over an `ElasticDataLoader` the gradients are complete when the loop over a step ends. So
     clipping, `GradScaler` and `optimizer.step()` work as in one process. Inside the loop every ``.grad`` is
-    None. In any other loop the gradients found by `optimizer.step()` are averaged over the workers, as
-    Horovod's optimizer does. A parameter may belong to several distributed optimizers, as in torch: each of
-    them steps on the same gradient.
+    None. In any other loop, `optimizer.step()` averages the gradients over the workers, as Horovod's
+    optimizer does. A parameter may belong to several distributed optimizers, as in torch. Each of them steps
+    on the same gradient.
 
     Args:
-        optimizer: any optimizer of torch's; the same object is returned.
-        model: when given, every parameter of the optimizer must be one of its parameters, messages name them
-            as it does, and its buffers (batch norm) are averaged over the micro-batches of a step.
+        optimizer: any torch optimizer; the same object is returned.
+        model: the model that all parameters of the optimizer belong to. If given, messages use its parameter
+            names, and its buffers (batch norm) are averaged over the micro-batches of a step.
         reduction: "exact", a sum in fixed point that is bitwise the same for every number of workers; or
             "ring", a sum in the gradients' own type by Horovod's ring-allreduce.
-        integer_bits: of the integers that "exact" reduces. 32 halve the traffic, to that of float32
-            gradients, with rounding errors from about a float32 sum's (few micro-batches, elements of similar
-            size) to far larger ones, where 64 bits have smaller ones (docs/exact.md).
-        bucket_bytes: gradients are put together into all-reduces of about this size.
+        integer_bits: size of the integers that "exact" reduces. 32 bits halve the traffic, to that of float32
+            gradients. Their rounding errors are about those of a float32 sum (few micro-batches, elements of
+            similar size) or far larger; those of 64 bits are smaller (docs/exact.md).
+        bucket_bytes: approximate size of one all-reduce; gradients are combined up to it.
 
     Returns:
-        `optimizer` itself: schedulers, scalers, hooks and `state_dict` see what they always see.
+        `optimizer` itself. Schedulers, scalers, hooks and `state_dict` work as before.
 
     Raises:
-        ValueError: an unknown reduction or number of bits, or an optimizer that is distributed already.
-        ValueError: a parameter of the optimizer that is not in `model`.
+        ValueError: an unknown reduction or number of bits, an optimizer that is already distributed, or a
+            parameter of the optimizer that is not in `model`.
     """
     if reduction not in get_args(Reduction):
         raise ValueError(f"reduction={reduction!r} is unknown; choose one of {_listed(Reduction)}")

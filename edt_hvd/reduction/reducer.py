@@ -37,8 +37,8 @@ _may_have_stale = False
 def register(participant: StepParticipant) -> None:
     """Have `participant` take part in the steps of every loader, if it does not yet."""
     global _may_have_stale
-    _may_have_stale = True
     if participant not in active():
+        _may_have_stale = True
         _registered.append(weakref.ref(participant))
 
 
@@ -87,6 +87,7 @@ def _bucket_reducers() -> "list[BucketReducer[Any]]":
 
 def begin_loop() -> None:
     """A loop over a loader begins: from here on the workers' optimizers step alike."""
+    agreement.note_loop()
     for each in _bucket_reducers():
         each.steps = 0
 

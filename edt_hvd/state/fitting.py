@@ -10,7 +10,8 @@ from torch.nn.modules.module import _EXTRA_STATE_KEY_SUFFIX
 from torch.utils import _pytree as pytree
 
 from edt_hvd.errors import StateError
-from edt_hvd.state.plain_values import foreign_parts, is_shareable
+from edt_hvd.refilling import is_shareable
+from edt_hvd.state.plain_values import foreign_parts
 from edt_hvd.state.state_dicts import Caches, full_state, groups_of, is_stateful
 from edt_hvd.state.structure import SUFFIX, Parts, differences, form_of, structure_of
 
@@ -134,6 +135,26 @@ def check_coverage(values: Mapping[str, Any]) -> None:
             "; put the modules that have these parameters into the TorchState, with all that is trained in "
             "their state_dict, or workers that join do not get them"
         )
+
+
+def check_optimizer_states(values: Mapping[str, Any]) -> None:
+    """Check that optimizers keep states of the parameters in their groups alone.
+
+    Raises:
+        StateError: of another one, too; torch's ``state_dict()`` raises a KeyError then.
+    """
+    for name, optimizer in values.items():
+        own = {id(parameter) for group in groups_of(optimizer) for parameter in group["params"]}
+        states = getattr(optimizer, "state", None)
+        if not own or not isinstance(states, Mapping):
+            continue
+        stale = [form_of(each) for each in states if isinstance(each, torch.Tensor) and id(each) not in own]
+        if stale:
+            raise StateError(
+                f"{name} has the states of parameters that are in none of its groups any more: "
+                f"{_listed(stale)}. Where a parameter is replaced in a group, move its state, too: "
+                f"{name}.state[new] = {name}.state.pop(old); or drop it: {name}.state.pop(old, None)"
+            )
 
 
 def _held(value: Any) -> Iterator[Any]:

@@ -131,14 +131,19 @@ class Rollback:
         if self.point is not None:
             self.point = self.point.next(self._kinds.small_tree(values))
 
-    def take_snapshot(self, values: Values, commits: int) -> bool:
+    def take_snapshot(self, values: Values, commits: int, beside: dict[str, Any]) -> bool:
         """Take a full copy, into the buffers of an earlier one, and a rollback point.
+
+        Args:
+            values: of the state.
+            commits: that they are of.
+            beside: what checkpoints have of it, too; a rollback does not load it.
 
         Returns:
             Whether there was memory for it.
         """
         started = time.monotonic()
-        tree = full_tree(values)
+        tree = full_tree(values) | beside
         taken = self.snapshots.take(tree, commits)
         # Without a copy, what is left out of the point is still compared with the last one.
         self.take_point(values, is_full_copy=taken)
@@ -191,7 +196,14 @@ class Rollback:
         last = self.snapshots.last
         return self.point.completed(self._kinds.small_tree(values), last.tree if last is not None else None)
 
-    def protect(self, values: Values, is_new: bool, commits: int, needs_copy: Callable[[], bool]) -> None:
+    def protect(
+        self,
+        values: Values,
+        is_new: bool,
+        commits: int,
+        beside: dict[str, Any],
+        needs_copy: Callable[[], bool],
+    ) -> None:
         """Take the copies that a rollback needs, now that all workers have the same state.
 
         Until the next step changes the parameters, a rollback point is enough. If a rollback after it may
@@ -201,6 +213,7 @@ class Rollback:
             values: of the state.
             is_new: whether this worker has received or restored it, so that an earlier copy is another's.
             commits: that it is of.
+            beside: as for `take_snapshot`.
             needs_copy: whether a full copy may be needed; called when there is a rollback point.
         """
         if is_new:
@@ -209,4 +222,4 @@ class Rollback:
         if not needs_copy():
             self.snapshots.drop()
         elif self.snapshots.last is None:
-            self.take_snapshot(values, commits)
+            self.take_snapshot(values, commits, beside)

@@ -18,6 +18,9 @@ from edt_hvd.state.state_dicts import groups_of, is_stateful
 SUFFIX = ".structure"
 """Follows a value's name, in a saved tree."""
 
+PREPARED = ".prepared"
+"""Follows a plain value's name, in a saved tree: what it was at the commit to which the objects belong."""
+
 Fingerprint = list[Any]
 
 Parts = dict[str, str]

@@ -24,6 +24,7 @@ from edt_hvd.errors import ResizeInterrupt, StateError
 from edt_hvd.observing import Values
 from edt_hvd.reduction import agreement, buffers, reducer
 from edt_hvd.reduction.grad_modes import ordinary_tensors
+from edt_hvd.refilling import refilled
 from edt_hvd.reporting import ResizeReport, end_progress, send_progress
 from edt_hvd.state import structure
 from edt_hvd.state.checkpoint import checkpoints
@@ -35,10 +36,10 @@ from edt_hvd.state.fitting import (
     check_coverage,
     check_kinds,
     check_names,
+    check_optimizer_states,
     check_unchanged,
     misfits,
 )
-from edt_hvd.state.plain_values import refilled
 from edt_hvd.state.rollback import Rollback
 from edt_hvd.state.snapshot import Snapshots, copied
 from edt_hvd.state.state_dicts import is_stateful, is_watchable
@@ -51,25 +52,24 @@ from edt_hvd.world.stages import Stage
 
 
 class TorchState(State):  # type: ignore[misc]
-    """Everything that makes up the training's progress, as attributes of one object.
+    """The state of the training, as attributes of one object.
 
-    Models, optimizers, LR schedulers, gradient scalers, loaders and whatever else has `state_dict` and
-    `load_state_dict` are saved through these; any other value is copied and must be picklable.
+    Models, optimizers, LR schedulers, gradient scalers, loaders and other objects with `state_dict` and
+    `load_state_dict` are saved through these methods. Any other value is copied and must be picklable.
 
     Args:
-        prepare: changes objects as the script has changed them on the way (parameter groups, layers, a
-            dataset's length) to where the plain values say that training is. It is called with these, as
-            attributes of one object, before the states of the objects are loaded: in every worker that joins
-            or starts, once, and where the objects of a worker that has fallen behind differ.
+        prepare: makes the changes to objects that the script makes during training (parameter groups, layers,
+            a dataset's length), up to the position that the plain values describe. It is called with these,
+            as attributes of one object, before the states of the objects are loaded: once in every worker
+            that joins or starts, and in a worker that has fallen behind if its objects differ.
         **values: the objects and plain values, each becoming an attribute of the same name. Without `prepare`
-            the objects stay made of the same parts, and one that has `state_dict` at first has it to the end,
-            and the other way round: workers that join run the script from its beginning, so they have what it
-            makes there.
+            the objects must keep their parts, and a value must not change between an object with `state_dict`
+            and a plain value. Workers that join run the script from its beginning, so they have the objects
+            that it creates there.
 
     Raises:
-        StateError: a value has the name of one of the state's own attributes or methods; also when such a
-            name is assigned to later. Or a plain value contains an object with `state_dict`, or a tensor that
-            is trained.
+        StateError: a value has the name of one of the state's own attributes or methods, also in a later
+            assignment; or a plain value contains an object with `state_dict` or a trained tensor.
 
     Example:
         state = TorchState(model=model, optimizer=optimizer, scheduler=scheduler, loader=loader, epoch=0)
@@ -94,6 +94,8 @@ class TorchState(State):  # type: ignore[misc]
         self._rollback = Rollback()
         self._checkpoints: Checkpoints | None = None
         self._prepare = prepare
+        self._prepared_for: dict[str, Any] = {}
+        """With `prepare`: copies of the plain values as of the last commit, to which the objects belong."""
         self._restored = False
         self._structure: dict[str, structure.Parts] | None = None
         self._fingerprint: structure.Fingerprint = []
@@ -126,18 +128,17 @@ class TorchState(State):  # type: ignore[misc]
     def commit(self) -> None:
         """Declare the state consistent, here and on every other worker.
 
-        Costs microseconds most of the time, so call it after every optimizer step. This is where the
-        function is left when the number of workers is about to change; but after the last step of an epoch
-        that waits until the next one begins, so that the function is entered in the middle of an epoch or at
-        its beginning, and never where the loader has nothing left to give.
+        Call it after every optimizer step; it mostly costs microseconds. When the number of workers is about
+        to change, the elastic function is left here. After the last step of an epoch this waits until the
+        next epoch begins. So the function is entered at the beginning or in the middle of an epoch, never
+        when the loader has nothing left.
 
         Raises:
-            ResizeInterrupt: a new world is to be formed; `edt_hvd.elastic` handles it.
-            HorovodInternalError: a worker is lost; the same.
+            ResizeInterrupt: a new world will be formed; `edt_hvd.elastic` handles it.
+            HorovodInternalError: a worker is lost; `edt_hvd.elastic` handles it.
             RuntimeError: inside the loop over a step's micro-batches.
-            StateError: without `prepare`: an object is made of other parts than when the function was first
-                entered, or a plain value was replaced by an object with `state_dict`, or such an object by a
-                plain value.
+            StateError: without `prepare`: an object has other parts than when the function was first
+                entered; or a plain value was replaced by an object with `state_dict`, or the reverse.
         """
         values = self._values()
         found = self._check_structure(values)
@@ -149,6 +150,7 @@ class TorchState(State):  # type: ignore[misc]
         self._committed_at = now = time.monotonic()
         for loader in loaders:
             loader.put_off(self._begin_epoch if loader in ending else None)
+        self._note_prepared(values)
         if not ending:
             self._make_rollback_point(values, found, now)
         self._is_at_end = bool(ending)
@@ -168,8 +170,19 @@ class TorchState(State):  # type: ignore[misc]
         if not any(loader.is_ending or loader.is_in_step for loader in loaders):
             found = self._check_structure(values)
             self._committed_at = now = time.monotonic()
+            self._note_prepared(values)
             self._make_rollback_point(values, found, now)
             self.check_host_updates()
+
+    def _note_prepared(self, values: Values) -> None:
+        """The objects are what `prepare` has to make of these plain values.
+
+        After the last commit a script counts its epoch on, and makes no objects for an epoch that does not
+        come. So these are saved, too, and `prepare` gets them.
+        """
+        if self._prepare is not None:
+            plain = {name: value for name, value in values.items() if not is_stateful(value)}
+            self._prepared_for = copied(plain)
 
     def _make_rollback_point(self, values: Values, found: structure.Fingerprint, now: float) -> None:
         """Make the present state, of that structure, what the workers go back to after a loss.
@@ -201,7 +214,7 @@ class TorchState(State):  # type: ignore[misc]
     def _check_structure(self, values: Values) -> structure.Fingerprint:
         """Check that the objects are made of what they were at first, unless there is `prepare`.
 
-        However they have changed, all that is trained has to be among them.
+        However they have changed, all that is trained has to be among them, and optimizers have to be whole.
         """
         found = structure.fingerprint(values)
         if found == self._fingerprint:
@@ -210,6 +223,7 @@ class TorchState(State):  # type: ignore[misc]
             check_kinds(values, self._stateful)
             if self._structure is not None:
                 check_unchanged(self._structure, structure.structure_of(values))
+        check_optimizer_states(values)
         check_coverage(values)
         return found
 
@@ -271,7 +285,7 @@ class TorchState(State):  # type: ignore[misc]
         self._take_snapshot()
 
     def _take_snapshot(self) -> bool:
-        return self._rollback.take_snapshot(self._values(), self.progress)
+        return self._rollback.take_snapshot(self._values(), self.progress, self._prepared_tree())
 
     def restore(self) -> None:
         """Go back to the last commit, or to the last full snapshot if parameters have changed since.
@@ -288,7 +302,9 @@ class TorchState(State):  # type: ignore[misc]
         self._is_at_end = False
         values, plain, commits = found
         self._set(values, plain)
-        self._progress = self._progress if commits is None else commits
+        if commits is not None:
+            self._progress = commits
+            self._note_prepared(self._values())
         # What has been loaded counts as written to, and this may be called again.
         self._rollback.take_point(self._values(), is_full_copy=commits is not None)
 
@@ -315,7 +331,9 @@ class TorchState(State):  # type: ignore[misc]
         self._has_synced, self._is_lost = True, False
         values = self._values()
         del received  # it takes much memory
-        self._rollback.protect(values, is_new, self.progress, lambda: self._needs_copy(values))
+        self._rollback.protect(
+            values, is_new, self.progress, self._prepared_tree(), lambda: self._needs_copy(values)
+        )
         for observer in observing.observers():
             observer.synced(self, self.progress, self._values())
 
@@ -376,10 +394,11 @@ class TorchState(State):  # type: ignore[misc]
     def _call_prepare(self, tree: Mapping[str, Any]) -> None:
         if self._prepare is None:
             return
-        plain = (name for name in self._names if name in tree and f"{name}{structure.SUFFIX}" not in tree)
-        values = {name: copied(tree[name]) for name in plain if not is_stateful(tree[name])}
+        plain = [name for name in self._names if name in tree and f"{name}{structure.SUFFIX}" not in tree]
+        values = {name: tree.get(f"{name}{structure.PREPARED}", tree[name]) for name in plain}
+        self._note_prepared(values)
         try:
-            self._prepare(_Prepared(self, values))
+            self._prepare(_Prepared(self, copied(self._prepared_for)))
         except Exception as error:
             raise StateError(
                 f"the function passed as prepare= failed: {type(error).__name__}: {error}"
@@ -512,7 +531,10 @@ class TorchState(State):  # type: ignore[misc]
         return {name: getattr(self, name) for name in self._names}
 
     def _tree(self) -> dict[str, Any]:
-        return full_tree(self._values())
+        return full_tree(self._values()) | self._prepared_tree()
+
+    def _prepared_tree(self) -> dict[str, Any]:
+        return {f"{name}{structure.PREPARED}": value for name, value in self._prepared_for.items()}
 
     def _load(self, tree: Mapping[str, Any], owned: bool = False) -> None:
         values = self._values()

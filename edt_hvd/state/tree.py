@@ -32,7 +32,7 @@ from edt_hvd.state.state_dicts import (
     load_optimizer,
     options,
 )
-from edt_hvd.state.structure import SUFFIX, structure_tree
+from edt_hvd.state.structure import PREPARED, SUFFIX, structure_tree
 
 T = TypeVar("T")
 
@@ -158,7 +158,7 @@ def _load(values: Values, tree: Mapping[str, Any], kinds: ModuleKinds, owned: bo
     objects = dict(values) | companions_of(values)
     plain: dict[str, Any] = {}
     for name, saved in tree.items():
-        if name.endswith(SUFFIX):
+        if name.endswith((SUFFIX, PREPARED)):
             continue
         if not is_stateful(objects[name]):
             plain[name] = copied(saved)

@@ -268,7 +268,36 @@ class _Part:
         self._module, self._values = module, values
 
     def __reduce__(self) -> Any:
-        return _fill, (self._module, self._values)
+        names = [f"{self._module.__name__}.{name}" for name in self._values]
+        return _fill, (self._module, _Beginning(", ".join(names)), self._values)
+
+
+class _Beginning:
+    """Comes before a part of a pickle; notes when it is unpickled that the part of that name follows."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __reduce__(self) -> Any:
+        return _begin, (self._name,)
+
+
+_begun: list[str] = []
+"""The parts that are being unpickled: some are inside others."""
+
+
+def _begin(name: str) -> None:
+    _begun.append(name)
+
+
+def cannot_be_unpickled(error: Exception) -> UnpicklableError:
+    """What is to be said of an exception that `Unpickler.load` has raised."""
+    what = _begun[-1] if _begun else "what train() is given"
+    return UnpicklableError(
+        f"{what} cannot be unpickled in the executors ({type(error).__name__}: {error}): its class does not "
+        "load what it pickles; make it there, in on_train_begin of a callback or where it is used first, or "
+        "give its class a __reduce__"
+    )
 
 
 class _Hooks:
@@ -317,7 +346,8 @@ def _make_module(name: str, file: str, parent: types.ModuleType | None) -> types
     return module
 
 
-def _fill(module: types.ModuleType, values: dict[str, Any]) -> None:
+def _fill(module: types.ModuleType, _beginning: None, values: dict[str, Any]) -> None:
+    _begun.pop()
     vars(module).update(values)
 
 

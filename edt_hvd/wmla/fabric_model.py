@@ -35,32 +35,33 @@ _ALIASES: Mapping[str, str] = {
 
 
 class FabricModel:
-    """A model and all that it takes to train it on a changing number of GPUs.
+    """A model with everything that is needed to train it on a changing number of GPUs.
 
     Args:
-        model: on any device.
+        model: the model, on any device.
         datasets_function: returns ``(train_dataset, test_dataset)``, map-style; called in every executor.
-        loss_function: ``(output, target)`` to the mean loss of a mini-batch.
-        optimizer: of the model's parameters, or some of them.
+        loss_function: takes ``(output, target)``, returns the mean loss of a mini-batch.
+        optimizer: optimizer of the model's parameters, or of some of them.
         **options: by name, with the older names in brackets:
 
-            - metrics: functions ``(output, target)`` to a number, or None; a name that is taken is numbered,
-              as in ``accuracy_2``;
+            - metrics: functions that take ``(output, target)`` and return a number, or None; a repeated name
+              gets a number, as in ``accuracy_2``;
             - driver_logger (driver_logger_callback): a `LoggerCallback`, called in the driver with means over
-              the epoch; default writes what notebooks read to ``$LOG_DIR/stdout``;
+              the epoch; the default writes the lines that notebooks read to ``$LOG_DIR/stdout``;
             - worker_logger (worker_logger_callback): the same, in every executor with its own mini-batches;
-            - user_callback: a list of `Callback`, or one;
-            - enable_onnx (save_to_onnx): also write the final model in ONNX's format;
-            - fn_step_train: ``(model, data, eva, train_loader, fn_args)`` to ``(acc, loss)``; attributes that
-              it sets on ``model`` are the module's, ``train_loader`` has ``dataset`` and ``batch_size``;
-            - fn_test (fn_step_test): ``(model, test_iter, fn_args)`` to the mean loss;
-            - fn_batch_collate: list of ``(feature, label)`` to ``(features, labels)``.
+            - user_callback: a `Callback`, or a list of them;
+            - enable_onnx (save_to_onnx): also write the final model in ONNX format;
+            - fn_step_train: takes ``(model, data, eva, train_loader, fn_args)``, returns ``(acc, loss)``;
+              attributes that it sets on ``model`` are set on the module, ``train_loader`` has ``dataset`` and
+              ``batch_size``;
+            - fn_test (fn_step_test): takes ``(model, test_iter, fn_args)``, returns the mean loss;
+            - fn_batch_collate: takes a list of ``(feature, label)``, returns ``(features, labels)``.
 
-            Others are left out with a warning.
+            Others are ignored with a warning.
 
     Raises:
         UnsupportedError: a program for Keras or TensorFlow.
-        TypeError, ValueError: an argument that makes no sense, or is given under both its names.
+        TypeError, ValueError: an argument is invalid, or is given under both its names.
     """
 
     def __init__(
@@ -111,27 +112,27 @@ class FabricModel:
         scaleup_function: ScaleUp | None = None,
         **others: Any,
     ) -> None:
-        """Train; returns when it is done, and the model has the final weights.
+        """Train the model. At the return it has the final weights.
 
         Args:
             epoch_number: passes over the training set.
             batch_size: samples of a mini-batch, which goes through the model at once, on one GPU.
-            engines_number: mini-batches of an optimizer step, and so the most executors that can be of use;
+            engines_number: mini-batches of an optimizer step, and so the largest useful number of executors;
                 default is ``worker_num``, else the most executors that the job may have, else 1.
-            num_dataloader_threads: loading processes of an executor; 0: it loads by itself.
-            validation_freq: epochs from one run over the test set to the next.
-            checkpoint_freq: epochs from one saved model to the next; 0: only the last is saved.
+            num_dataloader_threads: loading processes of an executor; with 0 it loads by itself.
+            validation_freq: epochs between two runs over the test set.
+            checkpoint_freq: epochs between two saved models; with 0 only the last is saved.
             effective_batch_size: samples of an optimizer step, instead of ``engines_number``.
-            worker_num: executors at most.
-            hardware_spec: its ``num_nodes`` is another ``worker_num``, which wins.
-            worker_memory, driver_memory, worker_device_num: without effect, and so is the rest of
-                hardware_spec: edt-launch and the job service decide about machines.
-            scaleup_function: ``(epoch, max_engine_num)`` to the most executors from that epoch on; asked in
-                the driver.
-            **others: left out with a warning.
+            worker_num: maximum number of executors.
+            hardware_spec: its ``nodes.num_nodes`` overrides ``worker_num``; the rest has no effect.
+            worker_memory, driver_memory, worker_device_num: no effect, because edt-launch and the job service
+                select machines.
+            scaleup_function: takes ``(epoch, max_engine_num)``, returns the maximum number of executors from
+                that epoch on; called in the driver.
+            **others: ignored with a warning.
 
         Raises:
-            TypeError, ValueError: an argument that makes no sense.
+            TypeError, ValueError: an argument is invalid.
             TrainingFailedError: the executors ended without success.
         """
         role = process.role()
@@ -175,13 +176,13 @@ class FabricModel:
             print(f"Job {_exec_id()} finishes with state FINISHED.")
 
     def download(self, out_dir: str | os.PathLike[str] | None = None) -> Path:
-        """Put the trained model into a zip file.
+        """Write the trained model to a zip file.
 
         Args:
-            out_dir: where; default is ``/tmp``.
+            out_dir: folder of the file; default is ``/tmp``.
 
         Returns:
-            The file, which has ``model/`` and, if there is one, ``val_dict_list.json``.
+            The path of the file, which contains ``model/`` and, if it exists, ``val_dict_list.json``.
 
         Raises:
             FileNotFoundError: nothing has been trained yet.

@@ -100,6 +100,7 @@ def read(folder: TrainingDir, digest: str) -> tuple[Program, TrainConfig]:
 
     Raises:
         WmlaError: the program is another one.
+        UnpicklableError: a part of it cannot be unpickled.
     """
     Settings(**json.loads(folder.settings.read_bytes())).apply()
     found = _digest(folder.program)
@@ -110,7 +111,12 @@ def read(folder: TrainingDir, digest: str) -> tuple[Program, TrainConfig]:
         )
     # The job's driver wrote it; it has the program's functions.
     content: dict[str, Any]
-    content, _ = torch.load(folder.program, map_location="cpu", weights_only=False, pickle_module=by_value)
+    try:
+        content, _ = torch.load(
+            folder.program, map_location="cpu", weights_only=False, pickle_module=by_value
+        )
+    except Exception as error:  # objects raise what they like when they are unpickled
+        raise by_value.cannot_be_unpickled(error) from error
     config, states = content.pop("config"), content.pop("random_states")
     program = Program(**content)
     states.restore()

@@ -39,6 +39,13 @@ class Program:
     fn_batch_collate: Callable[..., Any] | None = None
 
     @property
+    def objects(self) -> tuple[Any, ...]:
+        """What it was given besides model, optimizer and callbacks, and calls."""
+        functions = (self.fn_step_train, self.fn_test, self.fn_batch_collate, self.datasets_function)
+        found = [each for each in (self.loss_function, *self.metrics, *functions) if each is not None]
+        return tuple(dict.fromkeys([*found, *(getattr(each, "__self__", each) for each in found)]))
+
+    @property
     def metric_names(self) -> tuple[str, ...]:
         """The names that the metrics are logged under."""
         return tuple(_name_of(metric) for metric in self.metrics)

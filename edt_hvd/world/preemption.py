@@ -57,6 +57,13 @@ def end() -> None:
 
 def _on_sigterm(number: int, frame: FrameType | None) -> None:
     stop_listening()  # a second one ends the process
-    if _is_ending.is_set():
+    if not _is_ending.is_set():
+        notify("SIGTERM")
+    elif not _runs_exit_functions():
         sys.exit(128 + number)
-    notify("SIGTERM")
+
+
+def _runs_exit_functions() -> bool:
+    """Whether this process ends as it is: in an exit function, an exception would be printed and ignored."""
+    waited_for = (each for each in threading.enumerate() if not each.daemon)
+    return not threading.main_thread().is_alive() and not any(each.is_alive() for each in waited_for)

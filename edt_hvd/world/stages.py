@@ -130,10 +130,10 @@ def enter(stage: Stage) -> None:
 
 
 def heartbeat() -> None:
-    """Report progress where this worker is busy, or waits for long, outside of steps.
+    """Report progress while this worker is busy, or waits for long, outside of steps.
 
-    `edt-launch` kills a worker that takes far too long while others wait for it; a heartbeat restarts that
-    time. Do not call it from code that goes on when training hangs, such as a thread of its own. The call
+    `edt-launch` kills a worker that takes far too long while others wait for it. A heartbeat restarts that
+    time. Do not call it from code that continues when training hangs, such as a separate thread. The call
     takes a microsecond, and has no effect without `edt-launch`.
     """
     _stages.heartbeat(time.monotonic())

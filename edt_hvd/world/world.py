@@ -65,31 +65,31 @@ def check_collective(call: str) -> None:
 
 
 def rank() -> int:
-    """This worker's number in the world, 0 to `size() - 1`. Waits until the worker has joined one."""
+    """Return this worker's number in the world, 0 to `size() - 1`. Waits until it has joined one."""
     _joined("edt_hvd.rank()")
     return int(hvd.rank())
 
 
 def size() -> int:
-    """The number of workers in the world now. Waits until this worker has joined one."""
+    """Return the number of workers in the present world. Waits until this worker has joined one."""
     _joined("edt_hvd.size()")
     return int(hvd.size())
 
 
 def local_rank() -> int:
-    """This worker's number among those on its host. Waits until the worker has joined a world."""
+    """Return this worker's number among those on its host. Waits until it has joined a world."""
     _joined("edt_hvd.local_rank()")
     return int(hvd.local_rank())
 
 
 def local_size() -> int:
-    """The number of workers on this host now. Waits until this worker has joined a world."""
+    """Return the number of workers on this host. Waits until this worker has joined a world."""
     _joined("edt_hvd.local_size()")
     return int(hvd.local_size())
 
 
 def is_coordinator() -> bool:
-    """Whether this worker is the one that prints, saves and reports (rank 0)."""
+    """Return whether this worker prints, saves and reports (rank 0). Waits as `rank` does."""
     return rank() == 0
 
 
@@ -99,18 +99,19 @@ def max_size() -> int:
 
 
 def leave(reason: str = "leave()") -> bool:
-    """Give up this worker's slot: it finishes its step, the others go on without it, it exits with code 0.
+    """Give up this worker's slot. It finishes its step and exits with code 0; the others continue.
 
-    For scripts that watch for preemption themselves; SIGTERM has the same effect, unless the script handles
-    it. May be called from any thread, any number of times, and returns at once. The allocator decides whether
-    the job gets another slot; the one that was left is tried again after a minute if it is still allocated.
+    Use it in scripts that watch for preemption themselves. SIGTERM has the same effect, unless the script
+    handles it. May be called from any thread, any number of times, and returns at once. The allocator decides
+    whether the job gets another slot. The slot that was given up is retried after a minute if it is still
+    allocated.
 
     Args:
         reason: shown to the user; its first 1,000 characters.
 
     Returns:
-        Whether there is a launcher that can go on without this worker. Under python, mpirun and horovodrun
-        the world is not ours to change: nothing happens, and the answer is False.
+        Whether the launcher can continue without this worker. Under python, mpirun and horovodrun the call
+        has no effect and returns False.
 
     Raises:
         NotInitializedError: `init` has not been called.
@@ -127,10 +128,10 @@ def membership() -> int:
 
 
 def device() -> torch.device:
-    """The device this worker computes on; it does not change while the worker lives.
+    """Return the device of this worker. It does not change while the worker lives.
 
-    With a device in the allocation only that one is visible, so it is ``cuda:0``; otherwise the slot's
-    index on the host chooses. Without CUDA it is the CPU.
+    If the allocation names a device, only that one is visible, as ``cuda:0``. Otherwise the slot's index on
+    the host selects it. Without CUDA it is the CPU.
 
     Raises:
         NotInitializedError: `init` has not been called.

@@ -29,7 +29,7 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-PATIENCE = 60.0
+PATIENCE = 10.0
 """Seconds until a test gives up."""
 AXE = ("axe-core", "4.14.1", "axe.min.js")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]

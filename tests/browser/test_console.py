@@ -1,4 +1,4 @@
-"""The console in a real browser."""
+"""Selected jobs, and the console, in a real browser."""
 
 from playwright.sync_api import Page
 
@@ -21,10 +21,11 @@ def a_running_job(site: Site, client: str, name: str, *devices: str) -> str:
     return job
 
 
-def test_applications_are_chosen_and_given_a_priority_by_the_keyboard_alone(site: Site) -> None:
+def test_jobs_are_selected_and_given_a_priority_by_the_keyboard_alone(site: Site) -> None:
     job = a_running_job(site, "ann", "digits", "0", "1")
-    with site.page("ann", "/console") as page:
-        button = page.get_by_role("button", name="Update Priority")
+    with site.page("ann", "/jobs") as page:
+        button = page.get_by_role("button", name="Apply")
+        page.get_by_label("Selected:").select_option("priority")
         assert button.is_disabled()
         page.locator(f"#chosen-{job}").focus()
         page.keyboard.press("Space")
@@ -42,19 +43,20 @@ def test_applications_are_chosen_and_given_a_priority_by_the_keyboard_alone(site
         dialog.get_by_text("give a whole number").wait_for()
         assert dialog.get_by_label("Priority").input_value() == "high"
         dialog.get_by_label("Priority").fill("2")
-        by_keyboard(page, "Only say what would change")
+        by_keyboard(page, "Preview")
         dialog.get_by_text("another of bob goes from 2 to 0.").wait_for()
         assert dialog.get_by_label("Priority").input_value() == "2"
         by_keyboard(page, "Set the priority")
         dialog.wait_for(state="hidden")
         assert site.world.store.jobs.get(job).priority == 2
-        page.get_by_role("button", name="Retrieve Driver Logs").click()
+        page.get_by_role("button", name="Logs").click()
         assert dialog.get_by_role("link", name="digits").get_attribute("download") == f"{job}.log"
         page.keyboard.press("Escape")
-        page.get_by_role("button", name="Stop").click()
+        page.get_by_label("Selected:").select_option("stop")
+        button.click()
         dialog.get_by_role("button", name="Stop").click()
         dialog.wait_for(state="hidden")
-        assert page.url.endswith("/console/applications")
+        assert page.url.endswith("/jobs")
     assert site.world.store.jobs.get(job).wanted is Wanted.STOP
     assert [error for error in site.errors if "422" not in error] == []
 

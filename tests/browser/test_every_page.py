@@ -117,7 +117,7 @@ def of_administrators(site: Site) -> list[str]:
     site.world.admin.put("/shares/ann", json={"parent": "lab"})
     site.world.store.hosts.put([HostRecord("node3", ("cpu0",), is_draining=True, reason=HOSTILE)])
     site.world.bus.notify(Topic.HOSTS)
-    console = ("applications", "applications?text=nothing", "groups", "hosts", "consumers", "run")
+    console = ("groups", "hosts", "consumers", "run")
     return [
         *("/users", "/users/bob/password", "/users/bob/remove", "/users/changes"),
         *(f"/console/{path}" for path in (*console, "consumers/lab", "new-consumer")),
@@ -242,7 +242,7 @@ def test_everybody_can_use_pages_that_say_what_is_wrong(
 
         monkeypatch.setattr(site.world.store.accounts, "bearer", away)
         page.goto("/jobs")
-        page.get_by_text("The page tries again every 5 seconds").wait_for()
+        page.get_by_text("This page retries every 5 seconds").wait_for()
         site.check_access(page)
         monkeypatch.undo()
         page.get_by_role("link", name="digits").first.wait_for()

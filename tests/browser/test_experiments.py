@@ -23,21 +23,21 @@ def test_an_experiment_is_made_and_run_by_the_keyboard_alone(site: Site) -> None
         page.keyboard.press("Enter")
         by_keyboard(page, "link", "New experiment")
         page.get_by_label("Name").fill("first")
-        page.get_by_label("Source files folder").fill("mnist")
+        page.get_by_label("Data folder").fill("mnist")
         assert page.get_by_role("button", name="Create and run").is_disabled()
         by_keyboard(page, "button", "Add training definition")
         page.get_by_label("Name").fill("net")
         code = {"name": "code.tar.gz", "mimeType": "application/gzip", "buffer": CODE}
         page.get_by_label("Training source code").set_input_files([code])  # type: ignore[list-item]
-        page.get_by_label("Framework").select_option("Horovod script")
+        page.get_by_label("Framework").select_option("Horovod")
         page.get_by_label("Execution command").fill("python train.py")
-        page.get_by_label("Number of nodes, at most").fill("4")
+        page.get_by_label("Maximum GPUs").fill("4")
         page.keyboard.press("Tab")
         page.get_by_text("net starts at once with 4.").wait_for()
-        page.get_by_label("Number of nodes, at least").fill("5")
+        page.get_by_label("Minimum GPUs").fill("5")
         page.keyboard.press("Tab")
         page.locator("#preview").get_by_text("min").wait_for()
-        page.get_by_label("Number of nodes, at least").fill("1")
+        page.get_by_label("Minimum GPUs").fill("1")
         by_keyboard(page, "button", "Add")
         by_keyboard(page, "button", "Create and run")
         page.get_by_role("region", name="Queued").get_by_role("link", name="net").wait_for()
@@ -65,19 +65,19 @@ def test_what_is_there_is_edited(site: Site) -> None:
         page.locator("tr", has_text="net").get_by_role("cell", name="2", exact=True).wait_for()
         page.goto(f"/experiments/{experiment}/edit")
         by_keyboard(page, "button", "Edit attributes of net")
-        most = page.get_by_label("Number of nodes, at most")
+        most = page.get_by_label("Maximum GPUs")
         assert most.input_value() == "4"
         site.check_access(page)
         most.fill("2")
         by_keyboard(page, "button", "Save")
-        page.get_by_text("1 device on 1 to 2 nodes, Elastic").wait_for()
+        page.get_by_text("1 to 2 GPUs, Elastic").wait_for()
         name = page.get_by_label("Name", exact=True)
         name.fill("second")
         with page.expect_navigation():
             name.press("Enter")  # saves, and takes no definition out
         page.get_by_label("Description").fill("typed")
         by_keyboard(page, "button", "Remove net")
-        page.get_by_text("An experiment needs a training definition").wait_for()
+        page.get_by_text("Add a training definition before").wait_for()
         assert (name.input_value(), page.get_by_label("Description").input_value()) == ("second", "typed")
     assert lab.ann.get(f"/definitions/{definition}").json()["description"] == "one layer"
     assert site.errors == []
@@ -101,7 +101,7 @@ def test_pages_follow_what_others_do(site: Site) -> None:
             (run,) = lab.run(experiment)
             lab.finish(run["job"], loss=0.5)
             page.locator(f"#curves[data-curves='{number}'] canvas").wait_for()
-        page.get_by_role("combobox", name="Value").select_option("loss")
+        page.get_by_role("combobox", name="Metric").select_option("loss")
         lab.ann.delete(f"/jobs/{run['job']}")
         page.locator("#curves[data-curves='1']").wait_for()
         # What happens while a page is loaded.

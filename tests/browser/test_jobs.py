@@ -13,7 +13,7 @@ def test_changes_are_seen_without_a_reload(site: Site) -> None:
         row = page.locator(f"tr[data-job={job}]")
         assert row.locator("[data-field=size]").inner_text() == "2"
         page.evaluate("window.isSame = true")
-        page.get_by_label("Name or id").fill("half a wo")
+        page.get_by_label("Name or id;").fill("half a wo")
         record(site, job, target=4, step=55, size=2)
         row.get_by_text("2→4").wait_for()
         assert row.locator("[data-field=progress]").inner_text() == "55%"
@@ -24,7 +24,7 @@ def test_changes_are_seen_without_a_reload(site: Site) -> None:
         site.world.bus.notify(Topic.JOBS)
         row.get_by_text("succeeded").wait_for()
         assert page.evaluate("window.isSame")
-        assert page.get_by_label("Name or id").input_value() == "half a wo"
+        assert page.get_by_label("Name or id;").input_value() == "half a wo"
     assert site.errors == []
 
 
@@ -64,7 +64,7 @@ def test_fields_that_change_look_like_those_that_the_page_begins_with(site: Site
             f"await (await fetch('/jobs')).text(), 'text/html'); return {cells}; }}"
         )
         assert patched == begun
-        assert len(patched) == 40
+        assert len(patched) == 30
     assert site.errors == []
 
 
@@ -74,9 +74,9 @@ def test_a_session_that_was_ended_elsewhere_is_told(site: Site) -> None:
         page.get_by_text("live", exact=True).wait_for()
         with site.page("ann") as other:
             other.goto("/account")
-            other.get_by_role("button", name="End the others").click()
+            other.get_by_role("button", name="Log off all others").click()
             page.get_by_role("link", name="log on again").wait_for()
-        page.get_by_role("button", name="Go on").click()
+        page.get_by_role("button", name="Apply").click()
         page.wait_for_url(lambda url: url.endswith("/logon?next=%2Fjobs"))
 
 

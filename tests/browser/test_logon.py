@@ -17,7 +17,7 @@ def test_one_logs_on_with_the_keyboard_alone_and_off_again(site: Site) -> None:
         page.get_by_role("button", name="Dark").focus()
         site.check_access(page)
         page.keyboard.press("Enter")
-        page.locator("html[data-theme=dark]").wait_for()
+        page.locator("html[data-bs-theme=dark]").wait_for()
         page.get_by_role("button", name="ann").focus()
         page.keyboard.press("Enter")
         page.get_by_role("button", name="Log off").focus()
@@ -29,7 +29,7 @@ def test_one_logs_on_with_the_keyboard_alone_and_off_again(site: Site) -> None:
 def test_tokens_are_copied_and_revoked_and_users_removed(site: Site) -> None:
     with site.page("admin", "/account", viewport={"width": 320, "height": 640}) as page:
         page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-        page.get_by_label("A new token for").focus()
+        page.get_by_label("New token for").focus()
         page.keyboard.type("laptop")
         page.keyboard.press("Enter")
         token = page.locator("#fresh").inner_text()

@@ -44,7 +44,7 @@ def test_trials_are_looked_at_by_pointer_and_by_keyboard(site: Site) -> None:
         expect(page.locator("#rows tbody tr")).to_have_count(looked, timeout=LIMIT)
         page.get_by_text("Axes", exact=True).click()
         assert page.get_by_label("rate from").input_value() != ""
-        page.get_by_role("button", name="Look at all trials").click()
+        page.get_by_role("button", name="Show all trials").click()
         pictures.wait_for()
 
         high = page.get_by_label("loss to")
@@ -69,7 +69,7 @@ def test_trials_are_looked_at_by_pointer_and_by_keyboard(site: Site) -> None:
         page.locator(f"#parallel[data-looked='{fitting}']").wait_for()  # the bounds are in the address
         page.get_by_text("Axes", exact=True).click()
         assert page.get_by_label("loss to").input_value() == "0.5"
-        page.get_by_role("button", name="Look at all trials").click()
+        page.get_by_role("button", name="Show all trials").click()
         pictures.wait_for()
         page.get_by_label("Show the curve of trial 0").check()
         page.locator("#curves[data-curves='1'] canvas").wait_for()

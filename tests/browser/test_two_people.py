@@ -128,15 +128,15 @@ def build(story: Story, page: Page, owner: str, name: str, command: str, preview
     dialog.get_by_role("button", name="Create").click()
     page.get_by_role("link", name="New experiment").click()
     page.get_by_label("Name").fill("first")
-    page.get_by_label("Source files folder").fill("mnist")
+    page.get_by_label("Data folder").fill("mnist")
     story.take(page, f"experiment-{owner}")
     page.get_by_role("button", name="Add training definition").click()
     page.get_by_label("Name").fill(name)
     page.get_by_label("Training source code").set_input_files([archive(text)])  # type: ignore[list-item]
-    page.get_by_label("Framework").select_option("Horovod script")
+    page.get_by_label("Framework").select_option("Horovod")
     page.get_by_label("Execution command").fill(command)
-    page.get_by_label("Number of nodes, at most").fill("4")
-    page.get_by_label("Number of nodes, at most").blur()
+    page.get_by_label("Maximum GPUs").fill("4")
+    page.get_by_label("Maximum GPUs").blur()
     page.get_by_text(preview).wait_for()
     page.get_by_text(f"{name} starts at once with").scroll_into_view_if_needed()
     story.take(page, f"preview-{owner}")
@@ -191,7 +191,7 @@ def completed(page: Page, status: str) -> Locator:
 def compare(story: Story, page: Page) -> None:
     page.get_by_role("link", name="Compare Runs").click()
     page.locator("#curves canvas").first.wait_for()
-    differing = page.get_by_role("region", name="Parameters that differ")
+    differing = page.get_by_role("region", name="Differing parameters")
     assert differing.get_by_role("row").filter(has_text="--lr").get_by_role("cell", name="0.1").count() == 1
     story.take(page, "compare")
 
@@ -200,6 +200,7 @@ def download(story: Story, page: Page) -> Path:
     page.get_by_role("link", name="Training Runs").click()
     story.take(page, "runs")
     page.get_by_role("link", name=re.compile("^Results of")).first.click()
+    page.locator("details[id^=folder]").evaluate_all("all => all.forEach(one => one.open = true)")
     page.get_by_role("link", name="mnist.pt").scroll_into_view_if_needed()
     story.take(page, "results")
     with page.expect_download() as found:

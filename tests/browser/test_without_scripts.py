@@ -37,7 +37,7 @@ def test_a_job_is_read_paused_changed_and_stopped(site: Site, page: Page) -> Non
     page.get_by_role("button", name="Pause").click()
     page.get_by_role("link", name="Resume").wait_for()
     page.get_by_role("link", name="Change").click()
-    page.get_by_label("Workers at most").fill("3")
+    page.get_by_label("Maximum workers").fill("3")
     page.get_by_role("button", name="Change", exact=True).click()
     page.wait_for_url(f"**/jobs/{job}")
     page.get_by_role("link", name="Stop").click()

@@ -4,12 +4,13 @@ import subprocess
 import sys
 import threading
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
-from edt_hvd.digests import digest
+from edt_hvd.digests import digest, parts_of
 
 
 @dataclass
@@ -75,3 +76,13 @@ def test_what_cannot_be_pickled_counts_by_its_name():
     assert len({digest(value) for value in values}) == len(values)
     assert digest({"transform": local()}) == digest({"transform": local()})
     assert digest(threading.Lock()) == digest(threading.Lock())
+
+
+def test_the_parts_of_a_value_are_told_apart_by_their_names_in_python() -> None:
+    nest = {"a": [1, torch.ones(2)], "b": SimpleNamespace(x="y" * 3000)}
+    nest["b"].own = nest
+    found = parts_of(nest)
+    assert list(found) == ["['a'][0]", "['a'][1]", "['a']", "['b'].x", "['b'].own", "['b']", ""]
+    assert found["['a'][0]"] == "1"
+    assert parts_of(list(range(40))).keys() == {""}
+    assert parts_of("x" * 3000 + "1") != parts_of("x" * 3000 + "2")

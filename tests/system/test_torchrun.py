@@ -1,5 +1,8 @@
 """A program for torchrun grows, shrinks and loses a worker, with nothing of it changed."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,3 +57,37 @@ def test_in_a_pool_it_has_whole_nodes_and_makes_room(tmp_path: Path) -> None:
     finally:
         print(pool.report())
         pool.close()
+
+
+SUM = """
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+ones = torch.ones(1)
+dist.all_reduce(ones)
+print("sum", int(ones), flush=True)
+"""
+
+
+@pytest.mark.full
+def test_the_same_command_on_each_node_is_one_job(tmp_path: Path) -> None:
+    (tmp_path / "sum.py").write_text(SUM)
+    launch = [sys.executable, "-m", "edt_launch.launcher.command", "--program", "torchrun"]
+    options = ["--nnodes", "2", "--nproc-per-node", "2", "--master-addr", "127.0.0.1", "--rdzv-id", "7"]
+    nodes = [
+        subprocess.Popen(
+            [*launch, *options, "--node-rank", str(rank), "sum.py"],
+            cwd=tmp_path,
+            env=os.environ | {"SLURMD_NODENAME": f"node{rank}"},  # this machine under two names
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in (1, 0)
+    ]
+    said = [node.communicate()[0] for node in nodes]
+    assert [node.returncode for node in nodes] == [0, 0], said
+    assert said[1].count("sum 4") == 4
+    assert "uses the hosts of 2 ranks: node0, node1" in said[1]
+    assert not list(tmp_path.glob(".edt-invitation*"))

@@ -6,7 +6,7 @@ lost until then costs nothing but the step, and the coordinator can emit all of 
 """
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -86,7 +86,9 @@ class Engine:
         self._loader = training_loader(self._datasets.train, config, program.fn_batch_collate)
         self._validation = validation(program, self._datasets.test, config)
         self._train_step = train_step(program, self._loader)
-        self._hooks = Hooks(program.user_callback, program.model, program.optimizer, config.epochs)
+        self._hooks = Hooks(
+            program.user_callback, program.model, program.optimizer, config.epochs, program.objects
+        )
         self._means = Means()
         self._worker_log = WorkerLog(Logger(program.worker_logger), program.metric_names, out)
         self._folder = saving.model_dir()
@@ -147,12 +149,17 @@ class Engine:
             found[at.index] = len(at.positions), self._train_step.train(step, data)
         own = {index: outcome.read(samples) for index, (samples, outcome) in found.items()}
         batches = gathered(own)
-        edt_hvd.report(loss=_mean_loss(batches))
+        edt_hvd.report(**self._values(mean(batches)))
         self._sink.emit(StepDone(step.epoch, step.index, edt_hvd.size(), batches))
         for batch in batches:
             self._means.add(step.epoch, batch)
         for _, batch in sorted(own.items()):
             self._worker_log.take(step.epoch, batch)
+
+    def _values(self, batch: MiniBatch) -> dict[str, float]:
+        """What is reported of a mini-batch, by name."""
+        own = zip(self._program.metric_names, batch.metrics, strict=True)
+        return {**dict(own), "loss": batch.loss, "accuracy": batch.accuracy}
 
     def _end_epoch(self, epoch: int) -> None:
         if self._config.saves_after(epoch):
@@ -160,7 +167,9 @@ class Engine:
         if self._validation is not None and self._config.validates_after(epoch):
             self._program.model.eval()
             with torch.no_grad():
-                self._sink.emit(Validated(epoch, self._validation.run(epoch)))
+                result = self._validation.run(epoch)
+            edt_hvd.report(**{f"val_{name}": value for name, value in self._values(result).items()})
+            self._sink.emit(Validated(epoch, result))
         saves = self._config.saves_after(epoch) or self._config.is_last(epoch)
         self._hooks.epoch_end(epoch, saves and edt_hvd.is_coordinator())
         self._check_options("on_epoch_end", epoch)
@@ -235,8 +244,12 @@ def gathered(own: Mapping[int, MiniBatch]) -> tuple[MiniBatch, ...]:
     return tuple(batch for _, batch in sorted(by_number.items()))
 
 
-def _mean_loss(batches: tuple[MiniBatch, ...]) -> float:
-    return sum(batch.loss * batch.samples for batch in batches) / sum(batch.samples for batch in batches)
+def mean(batches: Sequence[MiniBatch]) -> MiniBatch:
+    """Mini-batches as one: means over all of their samples."""
+    means = Means()
+    for batch in batches[:-1]:
+        means.add(0, batch)
+    return means.add(0, batches[-1])
 
 
 def move(program: Program, device: torch.device) -> None:

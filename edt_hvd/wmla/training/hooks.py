@@ -6,14 +6,18 @@ import os
 import pickle
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import torch
 from typing_extensions import override
 
 import edt_hvd
+from edt_hvd.refilling import is_shareable
+from edt_hvd.wmla.training.variables import Dump, Variable, Variables
 
 ITSELF = ""
 """Stands among a callback's attributes for the callback."""
@@ -39,10 +43,11 @@ class Hooks:
     executors that join are given it, and it goes back with the training after a loss. It is that of the last
     hook: what callbacks change while mini-batches are computed is each executor's own. So are ``params``,
     ``model``, paths in the executor's ``LOG_DIR``, and attributes that cannot be pickled, which a warning
-    names.
+    names. The `Variables` that hooks have changed belong to it, too.
 
     Args:
         callbacks: objects with any of `callbacks.Callback`'s methods; are given ``params`` and ``model``.
+        objects: what else the program was given, such as its loss function.
     """
 
     def __init__(
@@ -51,12 +56,13 @@ class Hooks:
         model: torch.nn.Module,
         optimizer: torch.optim.Optimizer,
         epochs: int,
+        objects: Sequence[Any] = (),
     ) -> None:
         self._callbacks = tuple(callbacks)
         for callback in self._callbacks:
             callback.params = {"optimizer": optimizer, "epochs": epochs}
             callback.model = model
-        self._trained = _Trained(model, optimizer, self._callbacks)
+        self._trained = _Trained(model, optimizer, self._callbacks, objects)
         self._made: list[frozenset[str]] = [frozenset() for _ in self._callbacks]
         self._own: set[tuple[int, str]] = set()
         self._state = b""
@@ -81,11 +87,12 @@ class Hooks:
 
     def epoch_end(self, epoch: int, save_model: bool) -> None:
         """After epoch `epoch`; those that take it are told whether to save the model."""
-        for callback in self._callbacks:
-            hook = getattr(callback, "on_epoch_end", None)
-            if hook is not None:
-                arguments = {"save_model": save_model} if _takes_save_model(hook) else {}
-                hook(epoch, **arguments)
+        with self._watched("on_epoch_end"):
+            for callback in self._callbacks:
+                hook = getattr(callback, "on_epoch_end", None)
+                if hook is not None:
+                    arguments = {"save_model": save_model} if _takes_save_model(hook) else {}
+                    hook(epoch, **arguments)
         self._state = self._pickled()
 
     def _call(self, name: str, *arguments: Any) -> None:
@@ -93,10 +100,16 @@ class Hooks:
         self._state = self._pickled()
 
     def _call_all(self, name: str, *arguments: Any) -> None:
-        for callback in self._callbacks:
-            hook = getattr(callback, name, None)
-            if hook is not None:
-                hook(*arguments)
+        with self._watched(name):
+            for callback in self._callbacks:
+                hook = getattr(callback, name, None)
+                if hook is not None:
+                    hook(*arguments)
+
+    def _watched(self, hook: str) -> AbstractContextManager[None]:
+        if not any(hasattr(callback, hook) for callback in self._callbacks):
+            return nullcontext()
+        return self._trained.variables.watched(is_first=hook == "on_train_begin")
 
     def state_dict(self) -> dict[str, Any]:
         """The state of all callbacks, pickled once after each hook: it is asked for after every step."""
@@ -108,7 +121,8 @@ class Hooks:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state."""
-        saved = self._trained.loads(state["pickled"])
+        saved, variables = self._trained.loads(state["pickled"])
+        self._trained.variables.load(variables)
         for callback, attributes in zip(self._callbacks, saved, strict=True):
             for name, value in attributes.items():
                 _load(callback, name, value)
@@ -117,11 +131,11 @@ class Hooks:
     def _pickled(self, *, whole: bool = False) -> bytes:
         states = [dict(self._saved(number, whole)) for number in range(len(self._callbacks))]
         try:
-            return self._trained.dumps(states)
+            return self._trained.dumps((states, self._trained.variables.changed()))
         except Exception:  # noqa: BLE001 - objects raise what they like when they are pickled
             for number, state in enumerate(states):
                 self._leave_out(number, state, whole)
-            return self._trained.dumps(states)
+            return self._trained.dumps((states, self._trained.variables.changed()))
 
     def _saved(self, number: int, whole: bool) -> Iterator[tuple[str, Saved]]:
         callback = self._callbacks[number]
@@ -158,10 +172,16 @@ class _Trained:
     """What the training itself keeps: in every executor it is that executor's own, whatever refers to it."""
 
     def __init__(
-        self, model: torch.nn.Module, optimizer: torch.optim.Optimizer, callbacks: Sequence[Any]
+        self,
+        model: torch.nn.Module,
+        optimizer: torch.optim.Optimizer,
+        callbacks: Sequence[Any],
+        objects: Sequence[Any],
     ) -> None:
-        self.parts = [*model.modules(), *model.parameters(), *model.buffers(), optimizer, *callbacks]
+        own = [*model.modules(), *model.parameters(), *model.buffers(), optimizer, *callbacks]
+        self.parts = [*own, *(each for each in objects if is_shareable(each))]
         self.numbers = {id(part): number for number, part in enumerate(self.parts)}
+        self.variables = Variables(objects, self.has, self.pickling)
         self._model, self._optimizer = model, optimizer
 
     def has(self, value: Any) -> bool:
@@ -177,8 +197,17 @@ class _Trained:
     def dumps(self, value: Any) -> bytes:
         """The value pickled, without the parts in it."""
         file = io.BytesIO()
-        _Pickler(file, self).dump(value)
+        self.pickling()(value, file)
         return file.getvalue()
+
+    def pickling(self) -> Dump:
+        """What pickles values like that, until a variable is set or a tensor made."""
+        memory, variables = self.memory(), self.variables.shared()
+
+        def dump(value: Any, file: IO[bytes]) -> None:
+            _Pickler(file, self.numbers, memory, variables).dump(value)
+
+        return dump
 
     def loads(self, content: bytes) -> Any:
         """The value, with this executor's parts in it."""
@@ -190,16 +219,23 @@ class _ViewError(pickle.PicklingError):
 
 
 class _Pickler(pickle.Pickler):
-    """Refers to what is trained by number, and takes tensors from the GPU that they are on."""
+    """Refers to what is trained by number, to variables by name, and takes tensors from their GPU."""
 
-    def __init__(self, file: io.BytesIO, trained: _Trained) -> None:
+    def __init__(
+        self,
+        file: IO[bytes],
+        numbers: Mapping[int, int],
+        memory: AbstractSet[int],
+        variables: Mapping[int, Variable],
+    ) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
-        self._trained = trained
-        self._memory = trained.memory()
+        self._numbers, self._memory, self._variables = numbers, memory, variables
 
     @override
-    def persistent_id(self, value: Any) -> int | None:
-        return self._trained.numbers.get(id(value))
+    def persistent_id(self, value: Any) -> int | tuple[str, ...] | None:
+        number = self._numbers.get(id(value))
+        variable = self._variables.get(id(value)) if number is None else None
+        return number if variable is None else tuple(variable)
 
     @override
     def reducer_override(self, value: Any) -> Any:
@@ -219,7 +255,8 @@ class _Unpickler(pickle.Unpickler):
 
     @override
     def persistent_load(self, number: Any) -> Any:
-        return self._trained.parts[number]
+        is_variable = isinstance(number, tuple)
+        return self._trained.variables.get(Variable(*number)) if is_variable else self._trained.parts[number]
 
 
 def _on_device(value: torch.Tensor) -> torch.Tensor:

@@ -45,7 +45,8 @@ def load(path: Path, program: Program, epochs: int) -> None:
     for module, mode in zip(model.modules(), content["modes"], strict=True):
         module.training = mode
     program.optimizer.load_state_dict(content["optimizer"])
-    Hooks(program.user_callback, model, program.optimizer, epochs).load_state_dict(content["hooks"])
+    hooks = Hooks(program.user_callback, model, program.optimizer, epochs, program.objects)
+    hooks.load_state_dict(content["hooks"])
 
 
 def _caches(model: torch.nn.Module) -> dict[str, torch.Tensor]:

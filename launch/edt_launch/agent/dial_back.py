@@ -135,7 +135,7 @@ async def _keep(stream: asyncio.StreamReader, last_words: deque[str]) -> None:
             print(text, file=sys.stderr, flush=True)
 
 
-async def connect(invitation: Invitation, host: str, instance: str) -> Session:
+async def connect(invitation: Invitation, greeting: Greeting) -> Session:
     """Connect to the launcher, over the first address that leads to it.
 
     Raises:
@@ -158,7 +158,7 @@ async def connect(invitation: Invitation, host: str, instance: str) -> Session:
             writer.close()
             reasons.append(f"{address}: another certificate than that of the invitation")
             continue
-        await _greet(reader, writer, Greeting(invitation.token, host, protocol.VERSION, instance))
+        await _greet(reader, writer, greeting)
         return Session(reader, writer)
     raise UnreachableError("; ".join(reasons), is_gone)
 
@@ -177,10 +177,19 @@ async def _greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gre
         raise RefusedError(answer.refused)
 
 
-async def run(invitation: Invitation, host: str, environment: dict[str, str], *, stays: bool) -> None:
+async def run(
+    invitation: Invitation,
+    host: str,
+    environment: dict[str, str],
+    *,
+    stays: bool,
+    slots: int = 0,
+    devices: Sequence[str] = (),
+) -> None:
     """Connect an agent of this host; with `stays` again and again, until the launcher has ended.
 
-    A signal ends it while it has no agent; an agent ends with its launcher.
+    `slots` and `devices` are what the host has, if the launcher does not know that. A signal ends it while it
+    has no agent; an agent ends with its launcher.
 
     Raises:
         RefusedError: the launcher does not take this host.
@@ -189,10 +198,11 @@ async def run(invitation: Invitation, host: str, environment: dict[str, str], *,
     stopped = asyncio.Event()
     for number in SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    instance, has_served = secrets.token_hex(8), False
+    has_served, instance = False, secrets.token_hex(8)
+    greeting = Greeting(invitation.token, host, protocol.VERSION, instance, slots, list(devices))
     while not stopped.is_set():
         try:
-            session = await connect(invitation, host, instance)
+            session = await connect(invitation, greeting)
         except UnreachableError as error:
             if has_served and error.is_gone:
                 return

@@ -63,12 +63,19 @@ class Invitation(_Line):
 
 @dataclass(frozen=True)
 class Greeting(_Line):
-    """What an agent says of itself. `instance` is another one for each process that connects agents."""
+    """What an agent says of itself.
+
+    Attributes:
+        instance: another one for each process that connects agents.
+        slots, devices: what its host has; 0 and none where the launcher knows that from somebody else.
+    """
 
     token: str = field(repr=False)
     host: str
     version: int
     instance: str
+    slots: int = 0
+    devices: list = field(default_factory=list)  # type: ignore[type-arg]  # of strings
 
 
 @dataclass(frozen=True)

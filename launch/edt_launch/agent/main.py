@@ -23,6 +23,7 @@ def main() -> None:
     for number in IGNORED:  # a handler, not SIG_IGN, which workers would inherit
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, lambda *_: None)
+    signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # of Slurm to all processes of a step, meant for edt-launch
     reading, writing = os.dup(0), os.dup(1)
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)

@@ -83,7 +83,7 @@ def _binding(work: Work, plan: Plan, index: int, size: int) -> tuple[Binding, st
         after = work.next_offered(index, size)
         return binding, text, f"It has {after} when its share reaches that. {change}" if after else change
     if size == work.high[index]:
-        return Binding.MAX, f"has {size}, the most that it can use", "A higher --max would let it grow."
+        return Binding.MAX, f"has {size} of {size} (its maximum)", "A higher --max would let it grow."
     return _by_share(work, index, size)
 
 

@@ -38,7 +38,8 @@ class ScriptOptions:
         Path | None, Option(help="Run this script now and then: it prints 'host:slots' or 'host' a line.")
     ] = None
     slots_per_host: Annotated[
-        int | None, Option(min=1, help="Of hosts for which the script prints no number of slots.")
+        int | None,
+        Option(min=1, help="Of hosts for which the script prints no number; of the hosts of --under-mpi."),
     ] = None
 
 
@@ -49,6 +50,7 @@ class Script(HostSource):
     name: ClassVar[str] = "host-discovery script"
     options: ClassVar[type] = ScriptOptions
     may_change: ClassVar[bool] = True
+    may_grow: ClassVar[bool] = True
     path: Path
     slots_per_host: int | None = None
 
@@ -78,7 +80,7 @@ class Script(HostSource):
                 out, unless there are no others.
         """
         hosts: dict[str, HostSlots] = {}
-        lines = list(filter(None, map(str.strip, text.splitlines())))
+        lines = list(dict.fromkeys(filter(None, map(str.strip, text.splitlines()))))
         good = [line for line in lines if re.fullmatch(HOST, line.partition(":")[0])]
         for line in lines if good else ():
             if line not in good:

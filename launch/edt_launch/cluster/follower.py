@@ -177,10 +177,19 @@ def _changed(path: Path) -> float | None:
     return max(status.st_mtime, status.st_ctime)
 
 
+@dataclass(frozen=True)
+class _Found:
+    """Hosts that can be used, and what is wrong with the others."""
+
+    hosts: tuple[HostSlots, ...]
+    problems: tuple[str, ...]
+
+
 class SourceFollower(AllocationSource):
     """Asks a source again and again, in a thread of its own, as it may take its time.
 
-    Slots beyond `limits.max_np` are left out. `interval` is in seconds, from one answer to the next question.
+    Slots beyond `limits.max_np` are left out, and so are hosts that cannot be used yet: a new pod has a name
+    before it has an address. `interval` is in seconds, from one answer to the next question.
     """
 
     def __init__(
@@ -191,7 +200,8 @@ class SourceFollower(AllocationSource):
         self._limits = limits
         self._check_host = check_host
         self._interval = interval
-        self._news: tuple[HostSlots, ...] | str | None = None
+        self._unusable: frozenset[str] = frozenset()
+        self._news: _Found | str | None = None
         """Hosts, or what is wrong; None once that is known."""
         self._usage: tuple[Used, int] = frozenset(), limits.max_np
         self._lock = threading.Lock()
@@ -207,15 +217,14 @@ class SourceFollower(AllocationSource):
             return None
         if isinstance(news, str):
             return self._judge(Rejected(news))
-        hosts = cap(map(unbound, usable(news, str(self._source))), self._limits.max_np)
+        hosts = cap(map(unbound, news.hosts), self._limits.max_np)
         if self.allocation is not None and set(hosts) == set(self.allocation.hosts):
             return self._judge(None)
         slots = sum(host.slots for host in hosts)
         if slots < self._limits.min_np:
             least = f"fewer than --min-np {self._limits.min_np}"
-            return self._judge(Rejected(f"{self._source} shows {slots} slots, {least}"))
-        if (problem := _problem(hosts, self._check_host)) is not None:
-            return self._judge(Rejected(problem))
+            reason = "; ".join((f"{self._source} shows {slots} slots, {least}", *news.problems))
+            return self._judge(Rejected(reason))
         generation = 1 if self.allocation is None else self.allocation.generation + 1
         return self._judge(Accepted(Allocation(generation, hosts), changed=time.time()))
 
@@ -242,10 +251,10 @@ class SourceFollower(AllocationSource):
     def _ask(self, usage: Usage) -> None:
         with self._lock:
             now_used, demand = self._usage
-        news: tuple[HostSlots, ...] | str
+        news: _Found | str
         try:
             usage.tell(now_used, demand)
-            news = self._source.hosts()
+            news = self._usable(self._source.hosts())
         except SourceError as error:
             news = str(error)
         except Exception as error:
@@ -253,3 +262,15 @@ class SourceFollower(AllocationSource):
             news = f"{self._source} failed: {type(error).__name__}: {error}"
         with self._lock:
             self._news = news
+
+    def _usable(self, hosts: Iterable[HostSlots]) -> "_Found":
+        """Check each host, here in the thread, as a resolver may take its time."""
+        checked = [
+            (host, self._check_host(host) if host.slots else None)
+            for host in usable(hosts, str(self._source))
+        ]
+        problems = frozenset(problem for _, problem in checked if problem is not None)
+        for problem in sorted(problems - self._unusable):
+            log.warning("%s: %s; left out until it can be used", self._source, problem)
+        self._unusable = problems
+        return _Found(tuple(host for host, problem in checked if problem is None), tuple(sorted(problems)))

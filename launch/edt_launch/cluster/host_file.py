@@ -7,13 +7,13 @@ import os
 import re
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, ClassVar, Self
 
 from typer import Option
 
-from edt_launch.cluster.allocation import DEVICE, HOST, HostSlots
+from edt_launch.cluster.allocation import DEVICE, HOST, TRANSPORT, HostSlots
 from edt_launch.cluster.hosts import HostOptions, HostSource, leave_out
 from edt_launch.core.errors import HostsError, SourceError
 from edt_launch.core.text_files import decoded
@@ -132,12 +132,15 @@ def _line(where: str, content: str) -> HostSlots:
     # Open MPI's other keys (max_slots, port) limit nothing here.
     if ":" in words[0] or not named.keys() & {"slots", "devices"}:
         raise HostsError(where, content, "'host slots=N', 'host:N' or 'host devices=a,b'")
+    transport = named.get("transport", "")
+    if transport and not re.fullmatch(TRANSPORT, transport):
+        raise HostsError(where, transport, "the name of a transport, such as ssh")
     if "devices" not in named:
-        return _slots(where, words[0], named["slots"])
+        return replace(_slots(where, words[0], named["slots"]), transport=transport)
     devices = tuple(named["devices"].split(","))
     if not all(re.fullmatch(DEVICE, device) for device in devices) or len(set(devices)) < len(devices):
         raise HostsError(where, named["devices"], "names of devices, each once, with commas between")
-    return HostSlots(_slots(where, words[0], "1").host, len(devices), devices)
+    return HostSlots(_slots(where, words[0], "1").host, len(devices), devices, transport)
 
 
 def _split(part: str) -> tuple[str, str]:

@@ -46,6 +46,7 @@ class HostSource(ABC):
             `edt-launch` and `edt serve`, and settings of the service. It is asked for with the first one.
         transport: how jobs of the service reach its hosts that are not this machine; empty for ssh.
         may_change: whether a running job of `edt-launch` follows what it says. `edt serve` always does.
+        may_grow: whether there may be more hosts later, so that a job of `edt-launch` needs an upper bound.
         oversubscribes: whether a job of `edt-launch` may have more workers on the one host than it has slots.
     """
 
@@ -53,6 +54,7 @@ class HostSource(ABC):
     options: ClassVar[type] = NoOptions
     transport: ClassVar[str] = ""
     may_change: ClassVar[bool] = False
+    may_grow: ClassVar[bool] = False
     oversubscribes: ClassVar[bool] = False
 
     @classmethod

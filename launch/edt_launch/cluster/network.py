@@ -122,6 +122,11 @@ class HostChecker:
             )
         return None
 
+    def check_anew(self, host: str) -> str | None:
+        """As a call, but a host that was not found is looked up again: for threads that may wait."""
+        self._not_found_at.pop(host, None)
+        return self(host)
+
     def address(self, host: str) -> str | None:
         """The host's address; None if it is not known."""
         if (given := self.given(host)) is not None:

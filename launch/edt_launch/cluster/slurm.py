@@ -6,26 +6,33 @@ this process alone. So the GPUs of several nodes come from `SLURM_GPUS_PER_NODE`
 """
 
 import re
+import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.hosts import HostOptions, HostSource, usable, without_devices
-from edt_launch.core.errors import HostsError
+from edt_launch.cluster.slurm_job import TIME_LIMIT, SlurmJob
+from edt_launch.core.errors import HostsError, SourceError
 
-TIME_LIMIT = 30.0
-"""Seconds that scontrol has for its answer."""
+INTERVAL = 2.0
+"""Seconds between two questions to Slurm's controller."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Slurm(HostSource):
-    """An allocation of Slurm's; it does not change."""
+    """An allocation of Slurm's. It may lose nodes: one fails, or `scontrol update` takes it away."""
 
     name: ClassVar[str] = "slurm"
+    transport: ClassVar[str] = "srun"
+    may_change: ClassVar[bool] = True
     found: tuple[HostSlots, ...]
     job: str = ""
+    _asked: float | None = field(default=None, repr=False)
+    _left: frozenset[str] | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         return f"Slurm job {self.job}"
@@ -48,17 +55,35 @@ class Slurm(HostSource):
         counts = _gpus(names, job, variables)
         if any(counts):
             if len(names) == 1 and listed:
-                return cls(usable([_with_devices(names[0], tuple(listed.split(",")), listed)], where), job)
+                host = _with_devices(names[0], tuple(listed.split(",")), listed)
+                return cls(_reached(usable([host], where), variables), job)
             found = (
                 HostSlots(n, c, tuple(map(str, range(c)))) for n, c in zip(names, counts, strict=True) if c
             )
-            return cls(usable(found, where), job)
+            return cls(_reached(usable(found, where), variables), job)
         counts = tasks_of(variables, len(names))
         slots = (without_devices(name, count) for name, count in zip(names, counts, strict=True))
-        return cls(usable(slots, where), job)
+        return cls(_reached(usable(slots, where), variables), job)
 
     def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
-        return self.found
+        now = time.monotonic()
+        if self._asked is None:  # what the environment says is new
+            self._asked = now
+        elif len(self.found) > 1 and now - self._asked >= INTERVAL and shutil.which("scontrol") is not None:
+            nodes = SlurmJob(self.job).fields().get("NodeList", "")
+            self._asked, self._left = now, frozenset(hosts_of(nodes))
+        left = tuple(host for host in self.found if self._left is None or host.host in self._left)
+        if not left:
+            raise SourceError(f"{self} has none of its nodes any more")
+        return left
+
+
+def _reached(hosts: Iterable[HostSlots], variables: Mapping[str, str]) -> tuple[HostSlots, ...]:
+    """The agents of other nodes are started by `srun`; where there is none, as for other hosts."""
+    if shutil.which("srun") is None:
+        return tuple(hosts)
+    here = variables.get("SLURMD_NODENAME")
+    return tuple(host if host.host == here else replace(host, transport="srun") for host in hosts)
 
 
 def hosts_of(text: str) -> tuple[str, ...]:
@@ -151,12 +176,15 @@ def _details(job: str, here: str) -> str:
 
 
 def tasks_of(variables: Mapping[str, str], nodes: int) -> tuple[int, ...]:
-    """How many tasks the job has on each of its nodes; cores where Slurm counts no tasks.
+    """How many tasks the job has on each of its nodes; cores where Slurm counts no tasks of the whole job.
+
+    In a step on fewer nodes, SLURM_TASKS_PER_NODE is of the step.
 
     Raises:
         HostsError: the variable makes no sense.
     """
-    for variable in ("SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE"):
+    is_part = variables.get("SLURM_STEP_NUM_NODES", str(nodes)) != str(nodes)
+    for variable in ("SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE")[is_part:]:
         if text := variables.get(variable):
             return counts_of(text, nodes, variable)
     return (1,) * nodes

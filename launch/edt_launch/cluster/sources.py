@@ -7,11 +7,16 @@ from edt_launch.cluster.local import Cores, Slots
 from edt_launch.cluster.nvidia import Nvidia
 from edt_launch.cluster.ray.source import Ray
 from edt_launch.cluster.slurm import Slurm
+from edt_launch.cluster.slurm_pilots import SlurmPilots
 from edt_launch.core.command_line import NoOptions
 
 THIS_MACHINE: tuple[type[HostSource], ...] = (Nvidia, Cores)
 
-SOURCES: tuple[type[HostSource], ...] = (Ray, Slots, HostList, HostFile, Script, Slurm, *THIS_MACHINE)
+SOURCES: tuple[type[HostSource], ...] = (
+    *(Ray, Slots, HostList, HostFile, Script),
+    *(SlurmPilots, Slurm),
+    *THIS_MACHINE,
+)
 """The first one that is there counts: what the options say, then a cluster's manager, then this machine."""
 
 

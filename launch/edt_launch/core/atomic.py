@@ -4,8 +4,10 @@ import os
 from pathlib import Path
 
 
-def write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str, mode: int = 0o666) -> None:
     """Replace the file in one go: readers see the old text or the new one, also after a crash.
+
+    `mode` is that of the file, less what the umask takes away.
 
     Raises:
         OSError: the folder is missing, full or not writable.
@@ -13,7 +15,9 @@ def write_atomically(path: Path, text: str) -> None:
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         beside.unlink(missing_ok=True)  # it may be a pipe
-        with beside.open("x", encoding="utf-8", newline="") as file:
+        with open(
+            beside, "x", encoding="utf-8", newline="", opener=lambda name, flags: os.open(name, flags, mode)
+        ) as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -36,6 +36,13 @@ class RunOptions:
     allocation: Annotated[
         Path | None, Option(help="Follow this allocation file, now and whenever it changes.")
     ] = None
+    under_mpi: Annotated[
+        bool,
+        Option(
+            "--under-mpi",
+            help="Be a rank of mpirun or srun, one a host: rank 0 runs the job on all hosts.",
+        ),
+    ] = False
     transport: Annotated[
         str | None, Option(help="How other hosts are reached that name no transport, else ssh.")
     ] = None

@@ -36,6 +36,8 @@ class Allocations:
         self._latest = None if plan.allocation is None else Accepted(plan.allocation)
         self._most = plan.limits.max_np
         self._failed_to_apply: int | None = None
+        self._running: set[tuple[int, str, str]] = set()
+        """Workers that are not known to be gone, with host and device, or slot."""
         self.current: Allocation | None = None
         """The one in force; None before the first."""
 
@@ -54,6 +56,23 @@ class Allocations:
         if most != self._most:
             self._most = most
             self._note(stamped(events.Usable(most)))
+
+    def observe(self, event: events.Event) -> None:
+        """Take note of workers that come and go: what one uses is in use until it is gone."""
+        match event:
+            case events.Started(worker, host, slot, device):
+                self._running.add((worker, host, device or str(slot)))
+            case events.Released(worker):
+                self._running = {each for each in self._running if each[0] != worker}
+            case _:
+                return
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._follower is not None and self.current is not None:
+            running = {(host, device) for _, host, device in self._running}
+            demand = max(0, self._most - self.current.slots)
+            self._follower.use(used(self.current.hosts) | running, demand)
 
     def follow(self, now: float) -> None:
         """Look at the file, and put in force what is new.
@@ -98,7 +117,6 @@ class Allocations:
         write_atomically(self._path, render(allocation))
         is_first, self.current = self.current is None, allocation
         hosts = tuple(events.AllocatedHost(host.host, host.slots, host.devices) for host in allocation.hosts)
-        if self._follower is not None:
-            self._follower.use(used(allocation.hosts), max(0, self._most - allocation.slots))
+        self._tell()
         event = events.AllocationAccepted(allocation.generation, allocation.slots, hosts, is_first, changed)
         self._note(stamped(event))

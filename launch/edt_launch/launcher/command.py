@@ -1,5 +1,6 @@
 """The command `edt-launch`: an elastic job on this machine, over ssh, or where an allocation file says."""
 
+import contextlib
 import os
 import sys
 import time
@@ -11,8 +12,11 @@ from typing import Annotated
 
 import typer
 
-from edt_launch.cluster.hosts import HostOptions
+from edt_launch.cluster import ranks
+from edt_launch.cluster.hosts import HostOptions, HostSource
+from edt_launch.cluster.ranks import Rank, RankHosts
 from edt_launch.cluster.ray.source import Ray as RayCluster
+from edt_launch.cluster.slurm_job import PREEMPTION, SlurmJob
 from edt_launch.core import current_directory, environments
 from edt_launch.core.command_line import taking
 from edt_launch.core.errors import EdtLaunchError, ExitCode, UsageError
@@ -25,6 +29,7 @@ from edt_launch.launcher.program import Program
 from edt_launch.launcher.programs import kinds
 from edt_launch.launcher.transports.choice import option_groups
 from edt_launch.launcher.transports.ray import Ray
+from edt_launch.launcher.transports.transport import Transport
 from edt_launch.launcher.view.view import make_view
 
 GROUPS = option_groups()
@@ -73,29 +78,79 @@ def _run(read: Callable[[], tuple[Program, list[str], RunOptions]]) -> None:
     try:
         chosen, program, options = read()
         options = chosen.options(options)
-        where = HostOptions(os.environ, options.groups)
-        source = source_of(where, options.allocation)
-        limits = limits_of(options.min_np, options.max_np, source, options.allocation, where)
-        limits = chosen.bounds(limits)
-        folder = chosen.output_dir or options.output_dir or _new_folder(program)
-        plan = Plan(
-            limits=limits,
-            paths=RunDir(Path(os.path.abspath(folder))),
-            allocation=allocation_of(source, limits, chosen.slots_here(limits)),
-            follow=options.allocation.absolute() if options.allocation else None,
-            source=source if source is not None and source.may_change else None,
-            options=options,
-            transports=(Ray(source.connection),) if isinstance(source, RayCluster) else (),
-        )
-        if text := announcement(source, where):
-            typer.echo(text, err=True)
-        with job.received_signals() as signals:
-            outcome = job.run(chosen, plan, make_view(options.view, sys.stdout, sys.stderr), signals)
+        slurm = SlurmJob.detect(os.environ) if options.allocation is None else None
+        with contextlib.ExitStack() as stack:
+            signals = stack.enter_context(job.received_signals(PREEMPTION if slurm is not None else ()))
+            rank = ranks.rank_of(os.environ) if options.under_mpi else chosen.rank(options, os.environ)
+            if rank is not None:
+                outcome = _run_rank(rank, chosen, program, options, signals, stack)
+            else:
+                where = HostOptions(os.environ, options.groups)
+                source = source_of(where, options.allocation, options.transport)
+                said = announcement(source, where)
+                given = (Ray(source.connection),) if isinstance(source, RayCluster) else ()
+                outcome = _run_job(chosen, program, options, source, signals, said, given)
+        if slurm is not None and outcome.exit_code == ExitCode.LEFT and signals.preempted_by is not None:
+            typer.echo(outcome.message, err=True)
+            outcome = replace(outcome, message=f"edt-launch: {slurm.go_on(signals.preempted_by)}")
     except EdtLaunchError as error:
         outcome = Outcome(error.exit_code, f"edt-launch: {error}")
     if outcome.message:
         typer.echo(outcome.message, err=True)
     raise typer.Exit(outcome.exit_code)
+
+
+def _run_job(
+    chosen: Program,
+    program: list[str],
+    options: RunOptions,
+    source: HostSource | None,
+    signals: list[int],
+    said: str,
+    transports: tuple[Transport, ...] = (),
+) -> Outcome:
+    limits = limits_of(
+        options.min_np, options.max_np, source, options.allocation, HostOptions(os.environ, options.groups)
+    )
+    limits = chosen.bounds(limits)
+    folder = chosen.output_dir or options.output_dir or _new_folder(program)
+    plan = Plan(
+        limits=limits,
+        paths=RunDir(Path(os.path.abspath(folder))),
+        allocation=allocation_of(source, limits, chosen.slots_here(limits)),
+        follow=options.allocation.absolute() if options.allocation else None,
+        source=source if source is not None and source.may_change else None,
+        options=options,
+        transports=transports,
+    )
+    if said:
+        typer.echo(said, err=True)
+    return job.run(chosen, plan, make_view(options.view, sys.stdout, sys.stderr), signals)
+
+
+def _run_rank(
+    rank: Rank,
+    chosen: Program,
+    program: list[str],
+    options: RunOptions,
+    signals: list[int],
+    stack: contextlib.ExitStack,
+) -> Outcome:
+    """Be one of the ranks that mpirun, srun or a user has started."""
+    from edt_launch.launcher import under_mpi
+
+    environment = ranks.without_starter(os.environ)
+    os.environ.clear()
+    os.environ.update(environment)
+    own = under_mpi.own_slots(rank, environment, options)
+    if rank.number:
+        under_mpi.serve(rank, options, own, environment, signals)
+        return Outcome(ExitCode.SUCCESS)
+    transport, hosts = stack.enter_context(under_mpi.gathered(rank, options, own, signals))
+    options = replace(options, transport=transport.name)
+    source = RankHosts(hosts) if options.allocation is None else None
+    said = f"edt-launch: uses the hosts of {len(hosts)} ranks: {', '.join(host.host for host in hosts)}"
+    return _run_job(chosen, program, options, source, signals, said, (transport,))
 
 
 def main() -> None:

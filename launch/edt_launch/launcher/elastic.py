@@ -12,7 +12,7 @@ from pathlib import Path
 from edt_launch.agent.processes import number
 from edt_launch.agent.protocol import Setup
 from edt_launch.cluster.allocation import Allocation
-from edt_launch.cluster.network import HostChecker
+from edt_launch.cluster.network import HostChecker, resolve
 from edt_launch.core import events
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import ExitCode, StartTimeoutError
@@ -30,7 +30,7 @@ from edt_launch.launcher.job_runs import JobRuns
 from edt_launch.launcher.plan import Outcome, Plan
 from edt_launch.launcher.program import Job, Workers
 from edt_launch.launcher.run import TICK, LeftBehind, Run, Tick
-from edt_launch.launcher.run_summary import describe, how_it_ended
+from edt_launch.launcher.run_summary import describe, describe_exits, how_it_ended
 from edt_launch.launcher.termination import GRACE, Ending, Listen, Step, signal_name
 from edt_launch.launcher.transports.choice import Transports
 from edt_launch.launcher.view.output import KEPT_LINES, Line
@@ -62,15 +62,21 @@ class Supervision:
 @contextlib.contextmanager
 def supervised(job: Job) -> Iterator[Supervision]:
     """Look after a job; in the end its view shows the last of it, and its logs are complete."""
+
+    def address(host: str) -> str | None:
+        known = (transport.address(host) for transport in job.plan.transports)
+        return next(filter(None, known), None) or resolve(host)
+
     plan = job.plan
-    hosts = HostChecker(interface=plan.options.network_interface)
+    hosts = HostChecker(address, interface=plan.options.network_interface)
+    check = hosts if plan.source is None else hosts.check_anew
     with (
         contextlib.closing(JobMonitor(plan, job.view, job.log)) as monitor,
         contextlib.closing(
             Transports(plan.options, os.environ, hosts.is_remote, plan.transports)
         ) as transports,
         contextlib.closing(
-            Allocations(plan, monitor.note, lambda host: transports.problem(host) or hosts(host.host))
+            Allocations(plan, monitor.note, lambda host: transports.problem(host) or check(host.host))
         ) as allocations,
     ):
         hosts.given = transports.address
@@ -197,6 +203,7 @@ class Elastic:
                 match happening:
                     case events.Event():
                         monitor.note(happening)
+                        self._allocations.observe(happening)
                         if isinstance(happening, events.Finished):
                             self.ending = self.ending.finished(time.monotonic())
                     case Line():
@@ -290,7 +297,9 @@ class Elastic:
             return Outcome(ExitCode.LEFT, f"edt-launch: all workers have left; {how}")
         logs, run, status = self._monitor.logs, self._monitor.run, self._monitor.status
         if status.exit_code == 0:
-            return Outcome(ExitCode.SUCCESS, self._failing_slots())
+            early = run.early_exits
+            exited = f"edt-launch: {describe_exits(early, self._log_of(early[0]))}" if early else ""
+            return Outcome(ExitCode.SUCCESS, "\n".join(filter(None, [self._failing_slots(), exited])))
         log = self._plan.paths.own_log
         if not run.has_started and not self._restarts:
             reason = status.reason or "it was not wanted any more"

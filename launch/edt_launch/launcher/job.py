@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -20,12 +20,28 @@ from edt_launch.launcher.termination import CODES, PAUSE_SIGNAL
 from edt_launch.launcher.view.view import View
 
 
+class ReceivedSignals(list[int]):
+    """The signals that end or pause a job, as they come.
+
+    `preempted_by`: the latest that means a preemption.
+    """
+
+    preempted_by: int | None = None
+
+
 @contextlib.contextmanager
-def received_signals() -> Iterator[list[int]]:
-    """A list to which the signals that end or pause a job are appended as they come."""
-    received: list[int] = []
-    numbers = (*CODES, PAUSE_SIGNAL)
-    previous = {n: signal.signal(n, lambda number, _: received.append(number)) for n in numbers}
+def received_signals(preemption: Collection[int] = ()) -> Iterator[ReceivedSignals]:
+    """Collect the signals that end or pause a job; those of `preemption` pause it, too."""
+    received = ReceivedSignals()
+
+    def receive(number: int, _: object) -> None:
+        if number in preemption:
+            received.preempted_by = number
+            number = PAUSE_SIGNAL
+        received.append(number)
+
+    numbers = {*CODES, PAUSE_SIGNAL, *preemption}
+    previous = {number: signal.signal(number, receive) for number in numbers}
     try:
         yield received
     finally:

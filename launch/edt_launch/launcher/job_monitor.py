@@ -1,5 +1,6 @@
 """Where everything passes that happens to a job: it is kept, counted, and shown."""
 
+import os
 import time
 
 from edt_launch.core import events
@@ -7,6 +8,7 @@ from edt_launch.core.event_log import EventLog
 from edt_launch.core.log_times import LogTimes
 from edt_launch.launcher.plan import Plan
 from edt_launch.launcher.run_summary import RunSummary
+from edt_launch.launcher.trainjob import Reporter, StatusServer
 from edt_launch.launcher.view.output import Line, Logs, Ranks, is_for_the_log
 from edt_launch.launcher.view.phases import Phases
 from edt_launch.launcher.view.status import Status
@@ -28,6 +30,8 @@ class JobMonitor:
         self.status = Status()
         self.run = RunSummary()
         """Of the present run of the workers, or of the last."""
+        server = StatusServer.detect(os.environ)
+        self._trainjob = None if server is None else Reporter(server)
         self.is_quiet = False
         """Whether events are no news to the user, who has told the job to end."""
 
@@ -75,9 +79,15 @@ class JobMonitor:
         self.logs.flush()
         self._view.refresh(now, self.status)
         self._log_times.observe(now)
+        if self._trainjob is not None and (problem := self._trainjob.show(now, self.status)) is not None:
+            self._view.message(problem)
 
     def close(self) -> None:
         """Everything has happened."""
+        if self._trainjob is not None:
+            problem = self._trainjob.close(time.time(), self.status)
+            if problem is not None:
+                self._view.message(problem)
         self._view.close(self.status)
         self.logs.close()
         self._log_times.close(time.time())

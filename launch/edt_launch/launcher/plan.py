@@ -7,7 +7,7 @@ from edt_launch.cluster.allocation import Allocation, HostSlots, parse, read
 from edt_launch.cluster.follower import Limits
 from edt_launch.cluster.hosts import HostOptions, HostSource, cap, spread, unbound
 from edt_launch.cluster.local import Slots
-from edt_launch.cluster.sources import THIS_MACHINE, choose, groups
+from edt_launch.cluster.sources import SOURCES, THIS_MACHINE, choose, groups
 from edt_launch.core.command_line import named
 from edt_launch.core.errors import AllocationError, ExitCode, UsageError
 from edt_launch.core.run_dir import RunDir
@@ -22,7 +22,7 @@ class Plan:
     limits: Limits
     paths: RunDir
     allocation: Allocation | None = None
-    """Hosts that never change; None to follow a file or a source."""
+    """The hosts at first; None to have them from a file or a source, too."""
     follow: Path | None = None
     """The allocation file to follow."""
     source: HostSource | None = None
@@ -52,25 +52,28 @@ class Outcome:
     worker_exit_code: int | None = None
 
 
-def source_of(options: HostOptions, allocation: Path | None) -> HostSource | None:
+def source_of(
+    options: HostOptions, allocation: Path | None, transport: str | None = None
+) -> HostSource | None:
     """The source of a job's hosts; None if it follows an allocation file.
+
+    The file may name hosts of a source whose `transport` leads to them: its options are the transport's then.
 
     Raises:
         UsageError: options exclude one another, or what they name cannot be used.
     """
-    named = named_sources(options)
+    named = named_sources(options, None if allocation is None else transport)
     if allocation is not None:
-        # With an allocation, that of Ray says how its hosts are reached.
-        named = [option for option in named if option != "--ray"]
         named.append("--allocation")
     if len(named) > 1:
         raise UsageError(f"{' and '.join(named)} exclude one another: give one of them")
     return None if allocation is not None else choose(options)
 
 
-def named_sources(options: HostOptions) -> list[str]:
-    """The options that ask for a source of hosts."""
-    given = (named(options.of(group)) for group in groups())
+def named_sources(options: HostOptions, transport: str | None = None) -> list[str]:
+    """The options that ask for a source of hosts, but for those whose hosts are reached by this transport."""
+    others = {kind.options for kind in SOURCES if transport and kind.transport == transport}
+    given = (named(options.of(group)) for group in groups() if group not in others)
     return [names[0] for names in given if names]
 
 
@@ -97,7 +100,7 @@ def limits_of(
     """
     if max_np is not None:
         default = f"--max-np {max_np}"
-    elif source is not None and source.may_change:
+    elif source is not None and source.may_grow:
         raise UsageError(f"{source}: give --max-np, too, as more hosts may come at any time")
     elif source is not None and not source.oversubscribes:
         max_np = _slots(source)
@@ -111,14 +114,14 @@ def limits_of(
 
 
 def allocation_of(source: HostSource | None, limits: Limits, slots_here: int) -> Allocation | None:
-    """What a job has whose hosts do not change; None for others.
+    """What a job has at first; None if it follows a file, or a source that may show more hosts later.
 
     This machine has `slots_here` if no hosts are named.
 
     Raises:
         UsageError: the hosts have too few slots.
     """
-    if source is None or source.may_change:
+    if source is None or source.may_grow:
         return None
     hosts: tuple[HostSlots, ...] = source.hosts()
     if not isinstance(source, Slots):  # whose workers are to see no GPU

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.ranks import Rank
 from edt_launch.core import events
 from edt_launch.core.command_line import words
 from edt_launch.core.errors import UsageError
@@ -56,6 +57,13 @@ class Program(Protocol):
 
     def slots_here(self, limits: Limits) -> int:
         """The slots that this machine has for it where the user names no hosts."""
+
+    def rank(self, options: RunOptions, environment: Mapping[str, str]) -> Rank | None:
+        """Which rank this process is, where users start the program on each host; None: it is started once.
+
+        Raises:
+            UsageError: it cannot be started in that way.
+        """
 
     def run(self, job: Job) -> Outcome:
         """Run it to its end; no process of it is left on this machine.
@@ -144,7 +152,7 @@ class NoOptions:
 
 
 class Kind(ABC):
-    """A kind of program: `KIND` of a module that `kinds.KINDS` names.
+    """A kind of program: one of `kinds.kinds`, or an entry point of the group `edt_launch.programs`.
 
     "--name" is the option that asks for it, `options` a dataclass of the options that it alone has, and
     `frameworks` are the names by which jobs of the service ask for it.
@@ -192,11 +200,6 @@ class Kind(ABC):
             ValueError: it cannot.
         """
 
-    def command_line(
-        self, options: RunOptions, framework: str | None, command: Sequence[str], data_dir: str | None
-    ) -> list[str]:
-        """The arguments of the `edt-launch` that runs a job of the service.
-
-        The job may name no framework, and no folder of its data.
-        """
+    def command_line(self, options: RunOptions, framework: str | None, command: Sequence[str]) -> list[str]:
+        """The arguments of the `edt-launch` that runs a job of the service, which may name no framework."""
         return [*words(options), "--", *command]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from edt_launch.core import events
+from edt_launch.core.failure_text import CAUSE, FIRST, QUOTE
 from edt_launch.launcher.cause import Cause
 from edt_launch.launcher.failing_slots import FailingSlots
 
@@ -58,6 +59,8 @@ class RunSummary:
     """A serial number that no worker of the job has had."""
     failures: Failures = field(default_factory=Failures)
     failing_slots: FailingSlots = field(default_factory=FailingSlots)
+    early_exits: tuple[events.Failed, ...] = ()
+    """Of members of a world, with exit code 0 before their training function has returned."""
     is_fatal: bool = False
     """Whether the last failure ended the run."""
     has_started: bool = False
@@ -87,8 +90,10 @@ class RunSummary:
                 return replace(after, has_been_ready=True)
             case events.World():
                 return replace(after, has_trained=True)
-            case events.Failed():
-                return replace(after, is_fatal=event.retry_after is None)
+            case events.Failed(worker, exit_code=exit_code):
+                is_early = exit_code == 0 and worker in self.failing_slots.world
+                early = (*self.early_exits, event) if is_early else self.early_exits
+                return replace(after, is_fatal=event.retry_after is None, early_exits=early)
             case events.Finished():
                 return replace(after, outcome=event)
             case events.Checkpointed():
@@ -103,14 +108,11 @@ def how_it_ended(failure: events.Failed) -> str:
     return f"killed by {failure.signal}" if failure.signal else f"exit code {failure.exit_code}"
 
 
-CAUSE = "cause: "
-"""How the line begins that names the cause of a failure."""
-
 LONGEST_QUOTED = 400
 """Characters of a quoted line: a message has to fit a line of `events.jsonl` that everybody reads."""
 
-QUOTE = "  | "
-"""How the lines begin that a worker has printed."""
+SHOWN_EXITS = 4
+"""Workers that a message names."""
 
 
 def describe(failure: events.Failed, lines: Sequence[str], log: Path, cause: Cause | None = None) -> str:
@@ -126,9 +128,20 @@ def describe(failure: events.Failed, lines: Sequence[str], log: Path, cause: Cau
     if not lines:
         said = ["  (it has printed nothing)"]
     who, how = f"rank {failure.rank} on {failure.host}", how_it_ended(failure)
-    head = f"first failure: {how}" if how.startswith(who) else f"first failure: {who}, {how}"
+    head = f"{FIRST}{how}" if how.startswith(who) else f"{FIRST}{who}, {how}"
     named = [f"{CAUSE}{cause}"] if cause else []
     return "\n".join([head, *said, f"log: {log}", *named])
+
+
+def describe_exits(exits: Sequence[events.Failed], log: Path) -> str:
+    """The message about workers that have ended by themselves in a job that succeeded; `log`: the first's."""
+    ranks = [f"rank {each.rank} on {each.host}" for each in exits]
+    more = f" and {len(ranks) - SHOWN_EXITS} more" if len(ranks) > SHOWN_EXITS else ""
+    return (
+        f"the job succeeded, but {', '.join(ranks[:SHOWN_EXITS])}{more} ended with exit code 0 in the middle "
+        "of training, as by sys.exit(0), and the others went on without. Let the training function return, "
+        f"after the same commit on every worker; log: {log}"
+    )
 
 
 def _cut(line: str) -> str:

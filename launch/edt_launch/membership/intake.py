@@ -18,7 +18,7 @@ from edt_launch.membership.members import (
 from edt_launch.membership.protocol import Phase, Resize, Slot, Worker
 from edt_launch.membership.shortage import over
 
-RETURNED = "the training function has returned"
+RETURNED = "finished"
 NOT_ELASTIC = "the program has ended without calling an elastic function"
 ALL_ENDED = "all processes have ended"
 

@@ -76,7 +76,11 @@ class Own(Dataset[float]):
         ),
         (
             [[[i, 7] for i in range(14)], [[i, 7 + i // 5] for i in range(14)]],
-            r"\[5\] is \(5, 7\) .*\(5, 8\)",
+            r"the sample dataset\[5\]\[1\] is 7 on rank 0 and 8 on rank 1\. .* leave out of a sample what",
+        ),
+        (
+            [[{"path": f"/tmp/{rank}/of all users/{'x' * 200}.png"}] * 14 for rank in range(2)],
+            r"\[0\]\['path'\] is '/tmp/0/of all .* and '/tmp/1/of all ",
         ),
     ],
 )

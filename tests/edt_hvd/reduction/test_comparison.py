@@ -73,6 +73,14 @@ def test_the_first_difference_is_named_with_both_values(
     assert together(3, lambda rank: first_difference(lambda: workers[rank], "test")) == [found] * 3
 
 
+def test_long_values_are_shown_where_they_differ() -> None:
+    found = difference([{"file": f"/{'a' * 400}/{rank}/{'b' * 400}.png"} for rank in range(2)])
+    assert found is not None
+    assert "aaa/0/bbb" in found
+    assert "aaa/1/bbb" in found
+    assert len(found) < 700
+
+
 def test_workers_that_do_not_train_the_same_all_end_first_in_a_world() -> None:
     agreement.reset()
     found = []
@@ -87,3 +95,18 @@ def test_workers_that_do_not_train_the_same_all_end_first_in_a_world() -> None:
     assert len(set(found)) == 1
     assert len(found) == 2
     assert "the number of values to report is [0] on rank 0 and [1] on rank 1. Each worker" in found[0]
+
+
+def test_a_break_by_one_worker_alone_ends_all_with_what_happened() -> None:
+    agreement.reset()
+    together(2, lambda rank: agreement.exchange([]))
+    counts: list[int] = []
+
+    def work(rank: int) -> None:
+        if rank == 1:
+            agreement.note_loop()
+        counts.append(agreement._loops)
+        agreement.exchange([], capacity=rank + 1)
+
+    with pytest.raises(GradientError, match="same loop over a loader"):
+        together(2, work)

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import edt_hvd
 from edt_hvd.digests import digest
-from edt_hvd.reduction import fixed_point, fixed_point_cuda, fixed_point_sum
+from edt_hvd.reduction import exact, fixed_point, fixed_point_cuda, fixed_point_sum
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -42,16 +42,39 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
         yield asked
 
 
-def accumulate(gradient: Any, factor: float, total: Any, limit: float, largest: torch.Tensor) -> None:
-    """Add as the kernel of a GPU does: the size becomes known on the device."""
-    size = fixed_point.accumulate(gradient, factor, total, limit)
-    largest.copy_(torch.maximum(largest, torch.tensor([size], dtype=torch.float64)))
+class Kernels:
+    """Does what the kernels of a GPU do: the sizes become known on the device."""
+
+    def __init__(self) -> None:
+        self.launches = 0
+
+    def accumulate_parts(
+        self, gradients: Any, factors: Any, total: Any, starts: Any, limits: Any, largest: torch.Tensor
+    ) -> None:
+        self.launches += 1
+        assert len({*starts}) == len(starts), "two programs would write to the same integers"
+        parts = zip(gradients, factors, starts, limits, largest.split(1), strict=True)  # type: ignore[no-untyped-call]
+        for each, factor, start, limit, found in parts:
+            size = fixed_point.accumulate(each, factor, total.narrow(0, start, each.numel()), limit)
+            found.copy_(torch.maximum(found, torch.tensor([size], dtype=torch.float64)))
+
+    def to_float_parts(self, total: torch.Tensor, starts: Any, scales: Any, out: torch.Tensor) -> None:
+        self.launches += 1
+        assert out.untyped_storage().data_ptr() != total.untyped_storage().data_ptr(), (
+            "read and written at once"
+        )
+        for start, end, scale in zip(starts, [*starts[1:], total.numel()], scales, strict=True):
+            fixed_point.to_float(total[start:end], scale, out[start:end])
 
 
 @pytest.fixture
-def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fixed_point_sum, "_is_asynchronous", lambda values: True)
-    monkeypatch.setattr(fixed_point_cuda, "accumulate", accumulate)
+def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Kernels:
+    kernels = Kernels()
+    for module in (fixed_point_sum, exact):
+        monkeypatch.setattr(module, "is_asynchronous", lambda values: True)
+    monkeypatch.setattr(fixed_point_cuda, "accumulate_parts", kernels.accumulate_parts)
+    monkeypatch.setattr(fixed_point_cuda, "to_float_parts", kernels.to_float_parts)
+    return kernels
 
 
 def network(blocks: int) -> nn.Module:
@@ -88,6 +111,15 @@ def test_what_is_asked_in_a_step_does_not_grow_with_the_model(
             after = train(network(blocks), micro_batches, lambda: asked.answers)
         answers[blocks] = after[2] - after[1]
     assert answers[1] == answers[12] <= most, answers
+
+
+@pytest.mark.parametrize("micro_batches", [1, 4])
+def test_a_bucket_takes_one_kernel_for_a_micro_batch_and_one_to_be_read(
+    micro_batches: int, as_on_a_gpu: Kernels
+) -> None:
+    model = nn.Sequential(nn.Flatten(), *(nn.Linear(36, 36) for _ in range(12)))
+    after = train(model, micro_batches, lambda: as_on_a_gpu.launches)
+    assert after[2] - after[1] == micro_batches + 1, "all parameters are in one bucket"
 
 
 @pytest.mark.parametrize("micro_batches", [1, 4])

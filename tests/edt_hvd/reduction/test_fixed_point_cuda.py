@@ -74,3 +74,37 @@ def test_importing_needs_no_triton(interpreters: Interpreters) -> None:
     program = "import sys; sys.modules['triton'] = None; import edt_hvd.reduction.fixed_point_cuda"
     done = interpreters.run(program)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("floats", FLOATS, ids=str)
+@pytest.mark.parametrize("ints", INTS, ids=str)
+def test_several_parts_in_one_kernel_have_the_bits_of_one_after_the_other(
+    device: torch.device, floats: torch.dtype, ints: torch.dtype
+) -> None:
+    lengths, starts = (1, 1025, 0, 3000), (5, 6, 1031, 1040)
+    gradients = [random_bits(length, floats, seed=length) for length in lengths]
+    factors, limits = (0.3, 2.0**40 / 3, 1.0, 2.0**20), (LIMITS[ints], 2.0, 1.0, 2.0**20)
+    expected = random_ints(5000, ints)
+    found, largest = expected.to(device, copy=True), torch.zeros(4, dtype=torch.float64, device=device)
+    on_device = [each.to(device) for each in gradients]
+    with np.errstate(all="ignore"):
+        fixed_point_cuda.accumulate_parts(on_device, factors, found, starts, limits, largest)
+    sizes = [
+        fixed_point.accumulate_reference(each, factor, expected.narrow(0, start, each.numel()), limit)
+        for each, factor, start, limit in zip(gradients, factors, starts, limits, strict=True)
+    ]
+    assert largest.tolist() == sizes
+    assert torch.equal(found.cpu(), expected)
+
+
+@pytest.mark.parametrize("ints", INTS, ids=str)
+def test_parts_with_scales_of_their_own_become_the_same_floats(
+    device: torch.device, ints: torch.dtype
+) -> None:
+    total, starts, scales = random_ints(5000, ints), (0, 1, 1030, 1030, 4000), (1.0, 0.5, 2.0, 2.0**-70, 4.0)
+    expected, found = torch.empty(5000), torch.empty(5000, device=device)
+    for start, end, scale in zip(starts, (*starts[1:], 5000), scales, strict=True):
+        fixed_point.to_float_reference(total[start:end], scale, expected[start:end])
+    with np.errstate(all="ignore"):
+        fixed_point_cuda.to_float_parts(total.to(device), starts, scales, found)
+    assert torch.equal(found.cpu(), expected)

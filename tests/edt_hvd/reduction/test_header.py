@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from edt_hvd.errors import GradientError
 from edt_hvd.reduction import header
-from edt_hvd.reduction.header import Loss, check_steps, exact_sum, exchange, rounded
+from edt_hvd.reduction.header import Loss, check_loops, check_steps, exact_sum, exchange, rounded
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False)))
@@ -38,7 +38,7 @@ def test_one_worker_that_wants_to_stop_is_enough(monkeypatch: pytest.MonkeyPatch
 
     def two_rows(row: "np.ndarray", name: str) -> "np.ndarray":
         other = row.copy()
-        other["stop"], other["losses"], other["reports"] = 0, 2.0, 9
+        other["stop"], other["losses"][0, 0], other["reports"] = 0, 2.0, 9
         return np.concatenate([other, row])
 
     monkeypatch.setattr(header, "gather", two_rows)
@@ -51,3 +51,10 @@ def test_an_optimizer_has_to_step_on_every_worker() -> None:
     check_steps([1, 1, 1])
     with pytest.raises(GradientError, match="1 on rank 0, 0 on rank 1, 2 on rank 3; every worker has to"):
         check_steps([1, 0, 1, 2])
+
+
+def test_a_loop_that_was_left_on_some_workers_only_is_named() -> None:
+    check_loops([1, 1, 1])
+    said = r"since the last step, rank 0, 2 has begun none; rank 1 has begun 1\. .* by break .* step\.loss"
+    with pytest.raises(GradientError, match=said):
+        check_loops([0, 1, 0])

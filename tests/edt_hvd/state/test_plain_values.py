@@ -12,7 +12,6 @@ import torch
 from torch import nn
 
 import edt_hvd
-from edt_hvd.state.plain_values import refilled
 from edt_hvd.state.snapshot import copied
 
 pytestmark = pytest.mark.usefixtures("alone")
@@ -75,14 +74,6 @@ def test_an_object_stays_the_same_one_in_newcomers_and_after_a_rollback(
     state.restore()
     assert state.value is own
     assert read(own) == wanted
-
-
-@pytest.mark.parametrize(
-    "own, new",
-    [([1], (1,)), (torch.zeros(2), torch.zeros(3)), (np.zeros(2), np.zeros(3)), (len, max), (print, copied)],
-)
-def test_what_cannot_be_refilled_is_replaced(own: Any, new: Any) -> None:
-    assert refilled(own, new) is new
 
 
 @pytest.mark.parametrize(

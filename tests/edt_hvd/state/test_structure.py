@@ -149,10 +149,54 @@ def test_prepare_may_replace_objects_and_make_new_ones() -> None:
     joining._take_over(state._tree())
     assert joining.scheduler.last_epoch == 1
     assert newcomer.optimizer.param_groups[0]["lr"] == 0.05
-    joining._rollback.protect(joining._values(), True, 1, lambda: True)
+    joining._rollback.protect(joining._values(), True, 1, {}, lambda: True)
     joining.scheduler.step()
     joining.restore()
     assert joining.scheduler.last_epoch == 1
+
+
+def test_prepare_gets_the_plain_values_that_the_objects_belong_to() -> None:
+    """After the last commit the epoch counts on, and no objects are made for it."""
+
+    def restarted(tree: dict[str, Any]) -> tuple[list[int], edt_hvd.TorchState]:
+        other, seen = Program(), list[int]()
+
+        def prepare(values: Any) -> None:
+            seen.append(values.epoch)
+            values.loader = edt_hvd.ElasticDataLoader([torch.zeros(2)] * [8, 12][values.epoch], 4)
+
+        state = other.state(prepare=lambda _: None)
+        state._has_synced, state._prepare = False, prepare
+        state._load_entirely(tree)
+        return seen, state
+
+    program = Program()
+    state = program.state(prepare=lambda _: None)
+    expose(state)
+    state.epoch, state.loader = 1, edt_hvd.ElasticDataLoader([torch.zeros(2)] * 12, 4)
+    program.train(state)
+    state.epoch = 2
+    state.note_return()
+    assert state._take_snapshot()
+    for tree in (state._tree(), state._rollback.snapshots.last.tree):
+        seen, again = restarted(tree)
+        assert (seen, again.epoch, len(again.loader)) == ([1], 2, 3)
+        assert restarted(again._tree())[0] == [1]
+    state.restore()
+    assert (state.epoch, restarted(state._tree())[0]) == (2, [1])
+
+
+def test_states_of_parameters_that_were_replaced_are_refused_with_what_to_do() -> None:
+    program = Program()
+    state = program.state(prepare=lambda _: None)
+    program.train(state)
+    old, new = program.model[0].weight, nn.Parameter(torch.zeros(3, 2))
+    program.model[0].weight = new
+    program.optimizer.param_groups[0]["params"][0] = new
+    with pytest.raises(edt_hvd.StateError, match=r"optimizer has the states .* float32\[2, 2\]\. .*pop\(old"):
+        state.commit()
+    program.optimizer.state[new] = program.optimizer.state.pop(old)
+    state.commit()
 
 
 def test_a_rollback_takes_back_a_change_that_is_not_committed_and_keeps_one_that_is() -> None:

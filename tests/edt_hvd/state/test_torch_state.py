@@ -158,7 +158,7 @@ def test_a_commit_in_a_world_that_has_lost_a_worker_counts_and_is_the_last(
     }
     state, here = make_state(), AssignedWorld(environ)
     state.sync()
-    here.generation = 3
+    here.generation, here.launcher = 3, None
     monkeypatch.setattr("edt_hvd.state.torch_state.world.current", lambda: here)
     state.commit()
     here._note_broken(3)

@@ -44,6 +44,10 @@ def fibonacci(n):
     return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
 
 fibonacci(9)
+
+class Refused(Exception):
+    def __init__(self, host, port):
+        super().__init__(f"{host}:{port}")
 """
 
 SCRIPT = """
@@ -341,6 +345,16 @@ def test_what_ends_the_training_is_written_for_the_driver(job: Job) -> None:
     assert "OSError: no data" in done.stderr
     line = json.loads(job.training.results.read_text())
     assert (line["is"], line["error"]) == ("Failed", f"{job.script}, line 30: OSError: no data")
+
+
+def test_what_cannot_be_unpickled_is_named_in_the_executor(job: Job) -> None:
+    done = job.run(
+        "helper.last = helper.Refused('node1', 1)\nclass C(Base):\n    check = helper.grown\ntrain(C())"
+    )
+    assert done.returncode == 1
+    said = "UnpicklableError: tools.helper.last cannot be unpickled in the executors (TypeError: "
+    assert said in done.stderr, done.stderr
+    assert "tools.helper.last cannot" in job.training.results.read_text()
 
 
 def test_another_program_is_refused(job: Job) -> None:

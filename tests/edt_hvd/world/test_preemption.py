@@ -32,6 +32,12 @@ if (child := os.fork()) == 0:
     os._exit(0)
 print(os.waitpid(child, 0)[1])
 """
+AT_EXIT = """
+import atexit
+preemption.listen()
+atexit.register(print, "the last word")
+atexit.register(preemption.end)
+"""
 
 
 def test_a_notice_is_taken_once() -> None:
@@ -55,3 +61,8 @@ def test_the_first_sigterm_is_a_notice(
 ) -> None:
     done = interpreters.run(BEGIN + body)
     assert (done.stdout, done.returncode) == (printed, status), done.stderr
+
+
+def test_the_end_of_a_job_leaves_a_process_alone_that_ends_as_it_is(interpreters: Interpreters) -> None:
+    done = interpreters.run(BEGIN + AT_EXIT)
+    assert (done.stdout, done.stderr, done.returncode) == ("the last word\n", "", 0)

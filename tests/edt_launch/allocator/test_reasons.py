@@ -36,7 +36,7 @@ TURN = "waits its turn: it needs {} at once, and the jobs before it leave {}"
 @pytest.mark.parametrize(
     "jobs,binding,text",
     [
-        ([job(1, 2)], Binding.MAX, "has 2, the most that it can use"),
+        ([job(1, 2)], Binding.MAX, "has 2 of 2 (its maximum)"),
         ([job(1, 4, speedup=NO_FASTER)], Binding.SPEED, "has 2: 4 devices are no faster than 2"),
         ([job(1, 4, speedup=SLOWER, step_time=2.0)], Binding.SPEED, "measured 2 s against 1 s a step"),
         ([job(3, 4, speedup=SLOWER)], Binding.SPEED, "has its minimum of 3: 4 devices are slower than 2"),

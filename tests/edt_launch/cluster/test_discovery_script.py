@@ -38,10 +38,13 @@ def test_hosts_with_slots_and_without() -> None:
         HostSlots("c", 0),
     )
     assert Script(PATH).parse("a:2") == (HostSlots("a", 2),)
+    assert Script(PATH).parse("a:2\na:2") == (HostSlots("a", 2),)
+    pods = "job-worker-0.job.default.svc\njob-worker-1.job.default.svc.cluster.local\n"
+    assert Script(PATH, 8).parse(pods) == tuple(HostSlots(pod, 8) for pod in pods.split())
 
 
 @pytest.mark.parametrize(
-    "text", ["", "\n", "a", "a:two", "a:-1", "a:", "a:1:2", "a b:1", "-oProxyCommand=x:1", "a:1\na:1", "a:0"]
+    "text", ["", "\n", "a", "a:two", "a:-1", "a:", "a:1:2", "a b:1", "-oProxyCommand=x:1", "a:1\na:2", "a:0"]
 )
 def test_nonsense(text: str) -> None:
     with pytest.raises(DiscoveryError, match=r"the host-discovery script /a script.*: expected"):

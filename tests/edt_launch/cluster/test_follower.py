@@ -89,10 +89,11 @@ class Following:
 
     def __init__(self, min_np: int = 1, max_np: int = 4) -> None:
         self.source = SimulatedHosts()
+        self.unknown = {"nowhere"}
         self.follower = SourceFollower(
             self.source,
             Limits(min_np, max_np),
-            lambda host: f"unknown host {host.host!r}" if host.host == "nowhere" else None,
+            lambda host: f"unknown host {host.host!r}" if host.host in self.unknown else None,
             interval=0.0,
         )
 
@@ -137,13 +138,26 @@ def test_a_source_that_fails_in_any_way_is_asked_again() -> None:
     following.follower.close()
 
 
+def test_hosts_without_an_address_are_left_out_until_they_have_one(caplog: pytest.LogCaptureFixture) -> None:
+    following = Following(max_np=2)
+    new = HostSlots("nowhere", 1)
+    assert of(following.next(new, A)).hosts == (A,)
+    assert of(following.next(new, A, B)).hosts == (A, B)  # it takes nobody's place
+    assert [record.getMessage() for record in caplog.records] == [
+        "the simulated cluster: unknown host 'nowhere'; left out until it can be used"
+    ]
+    following.unknown.clear()
+    assert of(following.next(new, A, B)).hosts == (new, A)
+    following.follower.close()
+
+
 def test_what_is_wrong_changes_nothing_and_is_reported_once() -> None:
     following = Following(min_np=2, max_np=3)
     first = of(following.next(HostSlots("a", 2)))
     wrong: list[tuple[tuple[HostSlots, ...], str, str]] = [
         ((), "half a file", "half a file"),
         ((A,), "", "the simulated cluster shows 1 slots, fewer than --min-np 2"),
-        ((HostSlots("nowhere", 2),), "", "unknown"),
+        ((HostSlots("nowhere", 2),), "", "0 slots, fewer than --min-np 2; unknown host 'nowhere'"),
     ]
     for found, trouble, words in wrong:
         verdict = following.next(*found, trouble=trouble)

@@ -28,11 +28,13 @@ def test_an_option_that_makes_no_sense(text: str, value: str) -> None:
 
 def test_lines_of_a_file() -> None:
     text = "# ours\nnode1 slots=2 max_slots=4\r\nnode2:1  # spare\n\nnode3 devices=GPU-a,5\nnode4\n"
+    text += "node5 slots=1 transport=ray\n"
     assert parse(text, "f") == (
         HostSlots("node1", 2),
         HostSlots("node2", 1),
         HostSlots("node3", 2, ("GPU-a", "5")),
         HostSlots("node4", 1),
+        HostSlots("node5", 1, None, "ray"),
     )
 
 
@@ -45,6 +47,7 @@ def test_lines_of_a_file() -> None:
         ("a\n\na", "line 3: 'a': expected each host once"),
         ("a devices=0,0", "each once"),
         ("a devices=0;rm", "names of devices"),
+        ("a devices=0 transport=;rm", "the name of a transport"),
     ],
 )
 def test_what_makes_no_sense_is_named(text: str, named: str) -> None:

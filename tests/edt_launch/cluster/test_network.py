@@ -62,6 +62,17 @@ def test_says_what_is_wrong_with_a_host(interface, host, problem):
     assert found is None if problem is None else problem in found
 
 
+def test_a_host_that_was_not_found_is_looked_up_again_later_or_at_once_if_asked_to():
+    known: dict[str, str] = {}
+    times = iter(range(100))
+    one = HostChecker(known.get, clock=lambda: float(next(times)), known=KNOWN, route=route)
+    assert one("node2") is not None
+    known["node2"] = "192.168.8.9"
+    assert one("node2") is not None
+    assert one.check_anew("node2") is None
+    assert one("node2") is None
+
+
 def test_of_this_very_machine():
     known = interfaces()
     loopback = HostChecker().interface_towards(["localhost"])

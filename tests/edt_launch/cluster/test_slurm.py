@@ -20,6 +20,13 @@ def test_without_gpus_tasks_are_slots() -> None:
     assert [host.slots for host in found] == [2, 2, 1]
 
 
+def test_in_a_step_on_fewer_nodes_the_cores_of_all_nodes_are_slots() -> None:
+    step = {"TASKS_PER_NODE": "1", "STEP_NUM_NODES": "1", "JOB_CPUS_PER_NODE": "2(x3)"}
+    found = hosts(JOB_ID="1", JOB_NODELIST="n[1-3]", **step)
+    assert found is not None
+    assert [host.slots for host in found] == [2, 2, 2]
+
+
 DETAILS = """JobId=7 JobName=x
    NodeList=n[1-3],c
      Nodes=n[1-2] CPU_IDs=0-7 Mem=0 GRES=gpu:a100:2(IDX:0,3),gpu:v100:1(IDX:5),shard:9(IDX:0)

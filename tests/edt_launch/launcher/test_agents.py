@@ -153,20 +153,20 @@ def test_what_a_run_of_the_job_before_has_left_on_a_host_is_killed(
 def test_the_transport_of_the_guide_works_as_it_is_printed(
     tmp_path: Path, fake_ssh: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake_ssh('while [ "$1" != --unbuffered ]; do shift; done; shift; exec "$@"', "srun")
-    (code,) = re.findall(r"```python\n(\"\"\"Slurm's srun.*?)```", GUIDE.read_text(), re.DOTALL)
-    names: dict[str, Any] = {"__name__": "srun"}
+    fake_ssh('while [ "$1" != -- ]; do shift; done; shift; exec "$@"', "kubectl")
+    (code,) = re.findall(r"```python\n(\"\"\"kubectl exec.*?)```", GUIDE.read_text(), re.DOTALL)
+    names: dict[str, Any] = {"__name__": "kubectl"}
     exec(compile(code, str(GUIDE), "exec"), names)
-    monkeypatch.setattr(choice, "TRANSPORTS", (names["Srun"], *choice.TRANSPORTS))
-    one = Hearing(tmp_path, variables={"SLURM_JOB_ID": "7"})
+    monkeypatch.setattr(choice, "TRANSPORTS", (names["KubectlExec"], *choice.TRANSPORTS))
+    one = Hearing(tmp_path, variables={"KUBERNETES_SERVICE_HOST": "10.0.0.1"})
     assert isinstance(Transports(RunOptions(), {}, lambda host: True).of("far"), Ssh)
     try:
         one.agents.start("far", 0, {"EDT_WORKER": "0"})
         host, output = one.until(Output)
         assert (host, output.data) == ("far", b"0 far\n")
-        fake_ssh("echo 'srun: error: Invalid node name specified' >&2; exit 1", "srun")
+        fake_ssh("echo 'Error from server (NotFound)' >&2; exit 1", "kubectl")
         one.agents.start("far off", 1, {"EDT_WORKER": "1"})
-        assert one.until(Lost)[1].explanation[-1] == "edt-launch: far off is not a node of Slurm job 7"
+        assert one.until(Lost)[1].explanation[-1] == "edt-launch: there is no pod for far off"
     finally:
         one.close()
 

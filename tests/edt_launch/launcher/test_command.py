@@ -73,6 +73,8 @@ def test_limits_and_slots_by_default(planned, options, limits, slots):
         (["-H", "h1:1", "--allocation", "f", "a script.py"], "-H and --allocation exclude"),
         (["--network-interface", "nonesuch0", "--output-dir", "o", "a script.py"], "nonesuch0: not here"),
         (["--output-dir", "a script.py", "a script.py"], "name a folder you may write"),
+        (["--under-mpi", "a script.py"], "this process is no rank"),
+        (["--horovodrun", "--under-mpi", "a script.py"], "--horovodrun needs ssh"),
         (["--horovodrun", "--wmla", "a script.py"], "--wmla and --horovodrun exclude one another"),
         (["--start-timeout", "inf", "true"], "--start-timeout"),
     ],
@@ -124,19 +126,21 @@ def test_a_host_discovery_script_that_makes_no_sense(planned, folder, words, rea
 SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_GPUS_PER_NODE": "2"}
 
 
-@pytest.fixture
-def slurm(monkeypatch):
-    for name, value in SLURM.items():
+@pytest.mark.parametrize("programs, transport", [((), ""), (("srun",), "srun")])
+def test_inside_a_job_of_slurm_its_hosts_and_gpus_are_used(
+    planned, tmp_path, monkeypatch, programs, transport
+):
+    for name, value in (SLURM | {"SLURMD_NODENAME": "n1", "PATH": str(tmp_path)}).items():
         monkeypatch.setenv(name, value)
-
-
-@pytest.mark.usefixtures("slurm")
-def test_inside_a_job_of_slurm_its_hosts_and_gpus_are_used(planned):
+    for program in programs:
+        (tmp_path / program).touch(0o755)
     result = invoke("--min-np", "3", "a script.py")
     assert result.exit_code == 0, result.output
     ((_, plan),) = planned
     assert plan.limits == Limits(3, 4)
-    assert plan.allocation == Allocation(1, (HostSlots("n1", 2, ("0", "1")), HostSlots("n2", 2, ("0", "1"))))
+    n1, n2 = HostSlots("n1", 2, ("0", "1")), HostSlots("n2", 2, ("0", "1"), transport)
+    assert plan.allocation == Allocation(1, (n1, n2))
+    assert str(plan.source) == "Slurm job 7"  # nodes may leave
     assert result.stderr == "edt-launch: uses the hosts of Slurm job 7 (4 slots): n1, n2\n"
 
 

@@ -245,6 +245,16 @@ def test_a_real_signal(paths):
     assert all(map(gone, pids))
 
 
+def test_signals_of_a_preemption_pause_the_job():
+    before = signal.getsignal(signal.SIGUSR2)
+    with job.received_signals({signal.SIGTERM, signal.SIGUSR2}) as received:
+        for number in (signal.SIGUSR2, signal.SIGTERM, signal.SIGINT):
+            signal.raise_signal(number)
+    assert received == [signal.SIGUSR1, signal.SIGUSR1, signal.SIGINT]
+    assert received.preempted_by == signal.SIGTERM
+    assert signal.getsignal(signal.SIGUSR2) == before
+
+
 def test_nothing_outlives_a_killed_launcher(paths):
     with ready("waiting", paths) as (launcher, pids):
         family = psutil.Process(launcher.pid).children(recursive=True)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.core.events import Failed, Progress, World
+from edt_launch.core.events import Failed, Progress, Started, World
 from edt_launch.core.lines import LONGEST
-from edt_launch.launcher.run_summary import Failures, describe
+from edt_launch.launcher.run_summary import Failures, RunSummary, describe, describe_exits
 from edt_launch.launcher.view.output import LAST_LINES
 
 
@@ -54,3 +54,14 @@ def test_a_message_fits_a_line_of_the_events_however_long_the_worker_s_lines_are
     text = describe(failure, ["\u00e4" * 10_000_000] * LAST_LINES, Path("log"))
     assert len(json.dumps({"message": text})) < LONGEST
     assert "exit code 3" in text
+
+
+def test_members_of_a_world_that_exit_well_by_themselves_are_named():
+    started = [Started(worker, f"node{worker}", 0, None, worker) for worker in range(4)]
+    world = World(3, 1, ranks={0: 0, 1: 1, 2: 2})
+    early, newcomer = failed(1, 0), failed(3, 0)
+    run = reduce(RunSummary.observe, [*started, world, early, newcomer, failed(2)], RunSummary())
+    assert run.early_exits == (early,)
+    assert describe_exits(run.early_exits, Path("log")).startswith(
+        "the job succeeded, but rank 1 on node1 ended with exit code 0 in the middle of training"
+    )

@@ -146,7 +146,7 @@ def test_once_somebody_has_returned_no_slot_is_tried_again() -> None:
     job(Ready(2, 8))
     job(Done(2))
     job(Exited(0, 0))
-    assert job(Exited(2, 0)) == [events.Finished(0, "the training function has returned")]
+    assert job(Exited(2, 0)) == [events.Finished(0, "finished")]
 
 
 def test_a_member_that_ends_well_in_the_middle_of_training_is_lost() -> None:

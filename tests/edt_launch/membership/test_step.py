@@ -100,7 +100,7 @@ def test_nobody_joins_once_training_is_done() -> None:
     job(Desired(slots(2)))
     assert job(Done(0)) == [Terminate(1)]
     assert isinstance(job(Exited(1, 143))[0], events.Left)
-    assert job(Exited(0, 0)) == [events.Finished(0, "the training function has returned")]
+    assert job(Exited(0, 0)) == [events.Finished(0, "finished")]
 
 
 def test_a_worker_that_does_not_leave_is_ended() -> None:

@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any
 
 PROGRAM = """
-import sys, types
+import sys
+from types import SimpleNamespace
 from edt_launch.service.app import running
-loop = types.ModuleType("idle_loop")
-loop.run = lambda settings, store, bus, stop: stop.wait()
-sys.modules["idle_loop"] = loop
-running.LOOP = "idle_loop"
+running.loop = SimpleNamespace(run=lambda settings, store, bus, stop, told: stop.wait())
 from edt_launch.cli.main import main
 sys.argv = ["edt", "serve", *sys.argv[1:]]
 main()

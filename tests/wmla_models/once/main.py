@@ -1,4 +1,7 @@
-"""What scripts do before `train()` that must happen once: files, folders, downloads, archives, seeds."""
+"""What scripts do before `train()` that must happen once: files, folders, downloads, archives, seeds.
+
+A callback changes a variable on which the loss depends.
+"""
 
 import argparse
 import json
@@ -11,6 +14,7 @@ from urllib.request import urlretrieve
 
 import storage
 import torch
+from callbacks import Callback
 from fabric_model import FabricModel
 from torchvision import datasets, transforms
 
@@ -48,8 +52,22 @@ def load():
     return Pictures(DATA_DIR + "/d/train", transforms.ToTensor()), None
 
 
+scale = 1.0
+
+
+class Scaling(Callback):
+    def on_epoch_begin(self, epoch):
+        global scale
+        scale *= 1.25
+
+
+def loss(output, target):
+    return torch.nn.functional.cross_entropy(output, target) * scale
+
+
 model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(432, 2), torch.nn.Dropout(0.1))
 optimizer = torch.optim.Adam(model.parameters(), lr=0.001)
-FabricModel(model, load, torch.nn.CrossEntropyLoss(), optimizer).train(args.epochs, 16, 3)
+FabricModel(model, load, loss, optimizer, user_callback=[Scaling()]).train(args.epochs, 16, 3)
+assert scale == 1.25**args.epochs
 log.info("the script ends")
 print("once: the script ends")

@@ -56,6 +56,7 @@ class Ray(HostSource):
     options: ClassVar[type] = RayOptions
     transport: ClassVar[str] = TRANSPORT
     may_change: ClassVar[bool] = True
+    may_grow: ClassVar[bool] = True
 
     def __init__(self, bridge: Options, connect: Callable[[Options], Connection] = Connection) -> None:
         self._bridge = bridge

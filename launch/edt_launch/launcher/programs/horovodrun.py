@@ -43,7 +43,7 @@ class UnderHorovodrun(Script):
         Raises:
             UsageError: its hosts may change.
         """
-        if job.plan.source is not None:
+        if job.plan.source is not None and job.plan.allocation is None:
             raise UsageError(f"{job.plan.source}: {STATIC_HOSTS}")
         from edt_launch.launcher.horovodrun.run import Horovodrun
 
@@ -60,6 +60,8 @@ class HorovodrunKind(Kind):
         """The program; options that Horovod's driver does not know are refused."""
         if not own.horovodrun:
             return None
+        if options.under_mpi:
+            raise UsageError("--horovodrun needs ssh to the hosts: name them with -H, without --under-mpi")
         if options.of(ScriptOptions).host_discovery_script is not None:
             raise UsageError(f"{STATIC_HOSTS}, or give --host-discovery-script to horovodrun itself")
         unknown = {name: getattr(options, name) for name in UNKNOWN}
@@ -69,9 +71,7 @@ class HorovodrunKind(Kind):
             )
         return UnderHorovodrun.of(program)
 
-    def command_line(
-        self, options: RunOptions, framework: str | None, command: Sequence[str], data_dir: str | None
-    ) -> list[str]:
+    def command_line(self, options: RunOptions, framework: str | None, command: Sequence[str]) -> list[str]:
         """As any other's; a job is not started again by itself."""
         return [*words(replace(options, max_restarts=None)), *words(Options(True)), "--", *command]
 

@@ -1,36 +1,28 @@
-"""The kinds of programs that there are: the one place that names them.
-
-The service asks here, too, and so the modules are imported only when they are asked for.
-"""
+"""The kinds of programs: those of this package, and those that entry points of the group `PROGRAMS` add."""
 
 from collections.abc import Sequence
 from functools import cache
-from importlib import import_module
-from typing import TYPE_CHECKING
+from importlib.metadata import entry_points
 
 from edt_launch.core.errors import UsageError
 from edt_launch.core.job_sizes import Sizes
 from edt_launch.core.run_options import RunOptions
+from edt_launch.launcher.program import Kind, Program
+from edt_launch.launcher.programs import horovodrun, script
+from edt_launch.launcher.programs.torchrun import kind as torchrun
 
-if TYPE_CHECKING:
-    from edt_launch.launcher.program import Kind, Program
-
-KINDS = (
-    "edt_launch.adapters.wmla.running.kind",
-    "edt_launch.launcher.programs.horovodrun",
-    "edt_launch.launcher.programs.torchrun.kind",
-    "edt_launch.launcher.programs.script",
-)
-"""Modules, each with a `KIND`. The last one takes every program for which no other is asked."""
+PROGRAMS = "edt_launch.programs"
+"""The group of entry points; each names an instance of `Kind`."""
 
 
 @cache
-def kinds() -> "tuple[Kind, ...]":
-    """All kinds."""
-    return tuple(import_module(name).KIND for name in KINDS)
+def kinds() -> tuple[Kind, ...]:
+    """All kinds. The last one takes every program for which no other is asked."""
+    added = sorted(entry_points(group=PROGRAMS), key=lambda point: point.name)
+    return (*(point.load() for point in added), horovodrun.KIND, torchrun.KIND, script.KIND)
 
 
-def read(program: list[str], options: RunOptions, own: Sequence[object]) -> "Program":
+def read(program: list[str], options: RunOptions, own: Sequence[object]) -> Program:
     """The program of a command line without options; `own` are the options that each of `kinds()` alone has.
 
     Raises:
@@ -47,7 +39,7 @@ def read(program: list[str], options: RunOptions, own: Sequence[object]) -> "Pro
     return result
 
 
-def named(name: str) -> "Kind":
+def named(name: str) -> Kind:
     """The kind with this name, or with a framework of this name.
 
     Raises:

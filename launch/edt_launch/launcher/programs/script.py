@@ -60,6 +60,9 @@ class Script:
         """One for each worker that it may have."""
         return limits.max_np
 
+    def rank(self, options: RunOptions, environment: Mapping[str, str]) -> None:
+        """None: it is started once."""
+
     def run(self, job: Job) -> Outcome:
         """Run it."""
         from edt_launch.launcher.elastic import run

@@ -10,10 +10,11 @@ from edt_launch.core.errors import UsageError
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.transports.child import Child
 from edt_launch.launcher.transports.ray import Ray
+from edt_launch.launcher.transports.srun import SlurmPilot, Srun
 from edt_launch.launcher.transports.ssh import Ssh
 from edt_launch.launcher.transports.transport import Transport
 
-TRANSPORTS: tuple[type[Transport], ...] = (Ray, Ssh)
+TRANSPORTS: tuple[type[Transport], ...] = (Ray, Srun, SlurmPilot, Ssh)
 """Those of other hosts. A host that names none has the first one that detects itself and need not be named;
 ssh always does.
 """
@@ -52,10 +53,10 @@ class Transports:
     def problem(self, host: HostSlots) -> str | None:
         """What is wrong with the transport that a host names; None if it can be used."""
         try:
-            self._get(host.transport or (self._options.transport or Child.name))
+            problem = self._for(host.host, host.transport).problem(host.host)
         except UsageError as error:
-            return f"host {host.host!r}: {error}"
-        return None
+            problem = str(error)
+        return f"host {host.host!r}: {problem}" if problem is not None else None
 
     def follow(self, hosts: Iterable[HostSlots]) -> None:
         """Have these hosts by the transports that they name.
@@ -70,24 +71,31 @@ class Transports:
 
     def of(self, host: str) -> Transport:
         """The transport of a host."""
-        if name := self._name(host):
-            return self._get(name)
-        if not self._is_remote(host):
+        return self._for(host, self._named.get(host, ""))
+
+    def _for(self, host: str, name: str) -> Transport:
+        name = name or self._knowing(host)
+        if not name and not self._is_remote(host):
             return self._get(Child.name)
-        return self._get(self._options.transport or "")
+        return self._get(name or self._options.transport or "")
+
+    def _knowing(self, host: str) -> str:
+        """The name of a transport that knows the host, which need not name it; empty if none does.
+
+        Raises:
+            UsageError: the job's transport cannot be used here.
+        """
+        if self._options.transport:
+            self._get(self._options.transport)
+        knows = (name for name, made in [*self._made.items()] if made.address(host) is not None)
+        if name := next(knows, ""):
+            self._named[host] = name
+        return name
 
     def is_remote(self, host: str) -> bool:
         """Whether a host is another machine, or an agent's that was not started here."""
-        name = self._name(host)
-        return self._is_remote(host) if name is None else self._get(name).is_remote
-
-    def _name(self, host: str) -> str | None:
-        """The name of the transport that a host names, or that knows it."""
-        if host not in self._named:
-            knows = (name for name, made in [*self._made.items()] if made.address(host) is not None)
-            if (name := next(knows, None)) is not None:
-                self._named[host] = name
-        return self._named.get(host)
+        name = self._named.get(host) or self._knowing(host)
+        return self._get(name).is_remote if name else self._is_remote(host)
 
     def address(self, host: str) -> str | None:
         """The address of a host that a transport knows, else None."""

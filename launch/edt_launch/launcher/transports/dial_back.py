@@ -9,6 +9,8 @@ import asyncio
 import contextlib
 import hmac
 import logging
+import queue
+import re
 import secrets
 import socket
 import threading
@@ -19,6 +21,7 @@ from typing import Any, ClassVar, Self
 
 from edt_launch.agent import protocol
 from edt_launch.agent.invitation import MAX_LINE, Answer, Greeting, Invitation
+from edt_launch.cluster.allocation import DEVICE, HOST, MAX_SLOTS, HostSlots
 from edt_launch.cluster.network import LOOPBACK, interfaces
 from edt_launch.core.certificates import server_context
 from edt_launch.core.errors import HOST_LOST, SHOWN, StartError
@@ -65,6 +68,12 @@ def judge(greeting: Greeting, present: str | None) -> str:
             f"edt_launch on {greeting.host} has version {greeting.version} of the agent's messages, this one "
             f"{protocol.VERSION}: install the same on all hosts"
         )
+    if not re.fullmatch(HOST, greeting.host):
+        return "its host name is no name: use letters, digits, '_', '.' and '-'"
+    devices = greeting.devices
+    is_device = all(isinstance(name, str) and re.fullmatch(DEVICE, name) for name in devices)
+    if not 0 <= greeting.slots <= MAX_SLOTS or not is_device or (devices and len(devices) != greeting.slots):
+        return f"{greeting.host} says that it has {greeting.slots} slots with {len(devices)} devices"
     if present not in (None, greeting.instance):
         return f"{greeting.host} has an agent already: give each host a name of its own, and one agent"
     return ""
@@ -114,12 +123,13 @@ class DialBack(Transport):
     Args:
         listens_at: addresses that are put into the invitation; this machine's by default.
         port: to listen on; 0 for any.
+        own: the name of a host that has an agent of another transport.
     """
 
     name: ClassVar[str] = "dial-back"
     by_name_only: ClassVar[bool] = True
 
-    def __init__(self, listens_at: Sequence[str] = (), port: int = 0) -> None:
+    def __init__(self, listens_at: Sequence[str] = (), port: int = 0, own: str | None = None) -> None:
         context, fingerprint = server_context()
         self._context = context
         self._listener = socket.create_server(("", port), backlog=MAX_STRANGERS)
@@ -130,7 +140,10 @@ class DialBack(Transport):
             fingerprint,
             secrets.token_urlsafe(32),
         )
+        self._own = own
         self._guests: dict[str, _Guest] = {}
+        self._addresses: dict[str, str] = {}
+        self._arrivals: queue.SimpleQueue[HostSlots] = queue.SimpleQueue()
         self._visits: dict[str, _Visit] = {}
         self._refusals: dict[str, str] = {}
         """The latest refusal of each host, by the name that it has given."""
@@ -164,6 +177,21 @@ class DialBack(Transport):
         visit = _Visit(host, lambda visit: self._soon(self._part, visit))
         self._soon(self._await, visit)
         return visit
+
+    def arrival(self, timeout: float) -> HostSlots | None:
+        """The next agent that has come, with what its host has; None if none comes for so many seconds."""
+        try:
+            return self._arrivals.get(timeout=timeout)
+        except queue.Empty:
+            return None
+
+    @property
+    def refusals(self) -> Sequence[str]:
+        """Who was refused, and why; at most `MAX_REFUSALS`."""
+        return tuple(self._refusals.values())
+
+    def address(self, host: str) -> str | None:  # noqa: D102
+        return self._addresses.get(host)
 
     def explain(self, host: str, last_lines: Sequence[str]) -> str | None:  # noqa: D102
         return self._refusals.get(host)
@@ -235,7 +263,8 @@ class DialBack(Transport):
         is_trusted = hmac.compare_digest(greeting.token.encode(), self.invitation.token.encode())
         refused = "its token is not this job's: start it with the job's invitation"
         if is_trusted:
-            refused = judge(greeting, None if present is None else present.instance)
+            there = self._own if host == self._own else None if present is None else present.instance
+            refused = judge(greeting, there)
         guest.writer.write(f"{Answer(refused).text}\n".encode())
         if refused:
             guest.writer.close()
@@ -247,6 +276,8 @@ class DialBack(Transport):
         if present is not None:  # its other end knows already that this connection is broken
             present.writer.transport.abort()
         self._guests[host] = guest
+        self._addresses[host] = peer
+        self._arrivals.put(HostSlots(host, greeting.slots, tuple(greeting.devices) or None))
         self._keep(self._entertain(host, guest))
         if (visit := self._visits.get(host)) is not None and not visit.pair.done():
             guest.visit.set_result(visit)

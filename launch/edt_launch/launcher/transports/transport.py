@@ -110,6 +110,14 @@ class Transport(ABC):
             StartError: it cannot be started.
         """
 
+    def problem(self, host: str) -> str | None:
+        """Why a host cannot be reached by this transport, in words; None if it may be."""
+        return None
+
+    def address(self, host: str) -> str | None:
+        """The IPv4 address of a host, if it is known from its connection."""
+        return None
+
     def explain(self, host: str, last_lines: Sequence[str]) -> str | None:
         """What to do about a connection that has failed; None if its last lines say it themselves."""
         return None
@@ -117,10 +125,6 @@ class Transport(ABC):
     def describe(self, host: str) -> str:
         """What messages call the connection to a host."""
         return f"{self.name} to {host}"
-
-    def address(self, host: str) -> str | None:
-        """The address of a host, if the transport knows it; else its name is looked up."""
-        return None
 
     def close(self) -> None:  # noqa: B027 - most keep nothing
         """The job has ended, and all connections with it."""

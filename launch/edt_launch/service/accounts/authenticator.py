@@ -104,9 +104,7 @@ class BearerAuthenticator:
                 "send `Authorization: Bearer TOKEN`; on the service's machine see its token file",
             )
         if not await is_identified(self._context, scope, tokens.bearer, token):
-            raise UnauthorizedError(
-                "the token is unknown, expired or revoked", "ask for another one: `edt tokens add`"
-            )
+            raise UnauthorizedError("unknown or expired token", "ask for another one: `edt tokens add`")
 
     def _token(self, scope: Scope) -> str | None:
         """The one that was sent; pages read with the cookie of their session, and change nothing here."""

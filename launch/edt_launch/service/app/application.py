@@ -25,6 +25,7 @@ from edt_launch.service.http.entrance import Entrance
 from edt_launch.service.http.middleware import RequestMiddleware, histogram
 from edt_launch.service.http.sites import Sites
 from edt_launch.service.jobs.rest import job_lists, jobs, stream
+from edt_launch.service.web import app as web
 
 ROUTERS: tuple[Any, ...] = (
     system,
@@ -66,6 +67,7 @@ def create_app(context: Context) -> ASGIApp:
     seconds = histogram(registry)
     own = RequestMiddleware(app, BearerAuthenticator(context), seconds, note=Auditor(context).note)
     others = [(extension.serves, extension.application(context, seconds)) for extension in extensions()]
+    others.append((web.serves, web.create_app(context, seconds)))
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         is_http = scope["type"] == "http"

@@ -1,8 +1,8 @@
-"""What the service offers beside its REST interface, to browsers and other systems' clients: named here."""
+"""Other interfaces to the service, for other systems' clients: entry points of the group `EXTENSIONS`."""
 
 from collections.abc import Mapping
 from functools import cache
-from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Protocol
 
 from prometheus_client import Histogram
@@ -10,9 +10,10 @@ from starlette.types import ASGIApp, Scope
 
 from edt_launch.service.app.context import Context
 from edt_launch.service.db.store import Store
+from edt_launch.service.experiments.searches.trials import Trials
 
-EXTENSIONS = ("edt_launch.adapters.wmla.extension", "edt_launch.service.web.extension")
-"""Modules, each with the functions of `Extension`; the first that serves a request answers it."""
+EXTENSIONS = "edt_launch.service"
+"""The group; each entry point names a module with the functions of `Extension`."""
 
 
 class Extension(Protocol):
@@ -27,11 +28,12 @@ class Extension(Protocol):
     def application(self, context: Context, seconds: Histogram) -> ASGIApp:
         """What answers requests for its paths; `seconds` observes the time that answers take."""
 
-    def trials(self, context: Context) -> Mapping[str, object]:
-        """What makes jobs of trials (`experiments.searches.trials.Trials`), by the kind of its searches."""
+    def trials(self, context: Context) -> Mapping[str, Trials]:
+        """What makes jobs of trials, by the kind of its searches."""
 
 
 @cache
 def extensions() -> tuple[Extension, ...]:
-    """All of them, imported when they are asked for first."""
-    return tuple(import_module(name) for name in EXTENSIONS)
+    """All of them; the first that serves a request answers it."""
+    found = sorted(entry_points(group=EXTENSIONS), key=lambda point: point.name)
+    return tuple(point.load() for point in found)

@@ -15,7 +15,7 @@ from edt_launch.service.app.home import Home
 from edt_launch.service.app.settings import Settings
 from edt_launch.service.db.engine import AWAY
 from edt_launch.service.db.locking import lock
-from edt_launch.service.db.migrate import NewerDatabaseError
+from edt_launch.service.db.migrate import NewerDatabaseError, OlderDatabaseError
 from edt_launch.service.db.sole_user import InUseError
 from edt_launch.service.http.listening import BACKLOG, Connections, Listener
 
@@ -32,7 +32,7 @@ def explained(settings: Settings) -> Iterator[None]:
         yield
     except (SourceError, SharedFolderError) as error:
         raise StartError(str(error)) from None
-    except (NewerDatabaseError, InUseError, ForeignError) as error:
+    except (NewerDatabaseError, OlderDatabaseError, InUseError, ForeignError) as error:
         raise StartError(f"the database {database}: {error}") from None
     except AWAY as error:
         raise StartError(f"the database {database} cannot be reached: {_cause(error)}") from None

@@ -2,7 +2,6 @@
 
 import contextlib
 import gc
-import importlib
 import json
 import logging
 import os
@@ -45,20 +44,16 @@ from edt_launch.service.db.engine import AWAY, Database
 from edt_launch.service.db.sole_user import InUseError, SoleUser
 from edt_launch.service.db.store import Store
 from edt_launch.service.experiments import definitions
+from edt_launch.service.experiments.searches.controller import Controller
 from edt_launch.service.http.certificate import ensure_certificate, names_of_this_machine
 from edt_launch.service.http.listening import BACKLOG, Connections
 from edt_launch.service.http.protocol import KEEP_ALIVE, TimedProtocol
+from edt_launch.service.jobs import views
+from edt_launch.service.jobs.loop import loop
 from edt_launch.service.jobs.records import JobRecord
-from edt_launch.service.jobs.rest import views
 from edt_launch.service.jobs.submission import remove_strays
 
 log = structlog.get_logger()
-
-LOOP = "edt_launch.service.jobs.loop.loop"
-"""The module of the loop, whose `run(settings, store, bus, stop)` runs the jobs."""
-
-SEARCHES = "edt_launch.service.experiments.searches.controller"
-"""The module whose `Controller(context, trials)` runs searches, named like the loop."""
 
 LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """The loopback address of those that mean all interfaces."""
@@ -86,8 +81,6 @@ def run(settings: Settings) -> None:
     with contextlib.ExitStack() as stack:
         with explained(settings):
             stack.enter_context(alone(home))
-            # They are named, not imported: they build on the service, not the other way round.
-            loop, searches = importlib.import_module(LOOP), importlib.import_module(SEARCHES)
             sole, store = _store(settings, stack)
             ensure_administrator(store, home, time.time())
             machines = Machines()
@@ -118,7 +111,7 @@ def run(settings: Settings) -> None:
             kind: of_kind for extension in extensions() for kind, of_kind in extension.trials(context).items()
         }
         parts = {
-            "edt-searches": searches.Controller(context, trials).run,
+            "edt-searches": Controller(context, trials).run,
             "edt-loop": lambda: loop.run(settings, store, bus, context.stop, told=wanted),
             "edt-inventory": lambda: repeat(look, INTERVAL, context.stop),
             "edt-retention": lambda: repeat(

@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 from edt_launch import __version__
 from edt_launch.service.app.context import Context
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
-from edt_launch.service.jobs.rest import schemas, views
+from edt_launch.service.jobs import schemas, views
 from edt_launch.service.jobs.states import State
 
 router = APIRouter(tags=["service"])

@@ -14,6 +14,20 @@ _LOCK = 0x6564745F
 """Number of PostgreSQL's advisory lock, so that two services do not migrate at once."""
 
 
+FIRST = "0017"
+"""The oldest form of a database that can be migrated."""
+
+
+class OlderDatabaseError(Exception):
+    """The database has the form `revision`, which is older than `FIRST`."""
+
+    def __init__(self, revision: str) -> None:
+        super().__init__(
+            f"the database has the form {revision!r}; this version migrates {FIRST!r} and later ones: "
+            "start the version between them once, or begin with an empty database"
+        )
+
+
 class NewerDatabaseError(Exception):
     """The database has been used by a newer version of the service, and calls itself `revision`."""
 
@@ -29,6 +43,7 @@ def migrate(database: Database) -> bool:
 
     Raises:
         NewerDatabaseError: the database was made by a newer version.
+        OlderDatabaseError: the database was last used before the first migration that is left.
     """
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
@@ -41,8 +56,12 @@ def migrate(database: Database) -> bool:
         present = context.get_current_revision()
         if present == scripts.get_current_head():
             return False
-        if present is not None and present not in {script.revision for script in scripts.walk_revisions()}:
-            raise NewerDatabaseError(present)
+        if present is None:
+            metadata.create_all(connection)
+            context.stamp(scripts, "head")
+            return True
+        if present not in {script.revision for script in scripts.walk_revisions()}:
+            raise OlderDatabaseError(present) if present < FIRST else NewerDatabaseError(present)
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
     return True

@@ -20,6 +20,12 @@ LOWER = frozenset(
 )
 """Words in the names of values that are better the lower they are."""
 
+HIGHER = frozenset(
+    {"accuracy", "acc", "top", "auc", "auroc", "f", "precision", "recall", "score", "reward", "return"}
+    | {"bleu", "rouge", "iou", "miou", "map", "dice", "psnr", "ssim", "throughput"}
+)
+"""Words in the names of values that are better the higher they are."""
+
 
 class Parameter(NamedTuple):
     """Something that runs were started with, and what each had; None: nothing."""
@@ -29,7 +35,11 @@ class Parameter(NamedTuple):
 
 
 class Metric(NamedTuple):
-    """A value by which runs are compared, and the place of the best one; None if none has it."""
+    """A value by which runs are compared, and the place of the best one.
+
+    `best` is None for less than two runs with the value, and where nothing says which values are better: a
+    learning rate is no worse than another.
+    """
 
     name: str
     objective: Objective
@@ -37,9 +47,16 @@ class Metric(NamedTuple):
 
 
 def objective_of(name: str) -> Objective:
-    """Which values of a name are better, as the name says: a loss the lower, an accuracy the higher."""
+    """Which values of a name are better: a loss the lower, others the higher."""
+    return goal_of(name) or Objective.MAXIMIZE
+
+
+def goal_of(name: str) -> Objective | None:
+    """Which values of a name are better, if the name says it."""
     words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
-    return Objective.MINIMIZE if LOWER.intersection(words) else Objective.MAXIMIZE
+    if LOWER.intersection(words):
+        return Objective.MINIMIZE
+    return Objective.MAXIMIZE if HIGHER.intersection(words) else None
 
 
 def metrics(
@@ -51,7 +68,7 @@ def metrics(
     """
     first = first or LOSS
     return [
-        _metric(runs, name, objective or objective_of(name) if name == first else objective_of(name))
+        _metric(runs, name, (objective or objective_of(name)) if name == first else goal_of(name))
         for name in names(runs, first)[:MOST_METRICS]
     ]
 
@@ -62,9 +79,10 @@ def names(runs: Sequence[Mapping[str, float]], first: str = "") -> list[str]:
     return sorted(found, key=lambda name: (name != (first or LOSS), name))
 
 
-def _metric(runs: Sequence[Mapping[str, float]], name: str, objective: Objective) -> Metric:
-    found = [(objective.sign * run[name], place) for place, run in enumerate(runs) if name in run]
-    return Metric(name, objective, min(found)[1] if found else None)
+def _metric(runs: Sequence[Mapping[str, float]], name: str, goal: Objective | None) -> Metric:
+    sign = (goal or Objective.MAXIMIZE).sign
+    found = [(sign * run[name], place) for place, run in enumerate(runs) if name in run]
+    return Metric(name, goal or Objective.MAXIMIZE, min(found)[1] if goal and len(found) > 1 else None)
 
 
 def parameters(definition: str, code: str, spec: Mapping[str, Any]) -> dict[str, str]:

@@ -4,12 +4,15 @@ from collections.abc import Callable, Iterable
 from typing import Annotated, cast
 
 import structlog
-from fastapi import BackgroundTasks, Depends, Query, Request
+from fastapi import BackgroundTasks, Depends, Path, Query, Request
 
+from edt_launch.cluster.allocation import HOST
 from edt_launch.service.accounts.records import TokenRecord, UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import ForbiddenError
 from edt_launch.service.experiments.searches.service import Deletion
+from edt_launch.service.names import ROOT
+from edt_launch.service.names import USER as USER_NAME
 
 log = structlog.get_logger()
 
@@ -84,3 +87,11 @@ CurrentToken = Annotated[TokenRecord, Depends(_token)]
 
 CurrentAdmin = Annotated[UserRecord, Depends(_admin)]
 """Who asks; others than administrators are refused."""
+
+
+HostName = Annotated[str, Path(max_length=255, pattern=f"^{HOST}$", description="Name of a host.")]
+
+
+NodeName = Annotated[
+    str, Path(pattern=f"^({USER_NAME}|{ROOT})$", description=f"Name of a node; `{ROOT}` is the root.")
+]

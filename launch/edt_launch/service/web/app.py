@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 from functools import cache
-from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from fastapi import APIRouter, FastAPI, Response
 from fastapi.responses import FileResponse
@@ -16,37 +16,50 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from edt_launch.service.accounts.auditing import Auditor
 from edt_launch.service.accounts.logon import PasswordLogon
+from edt_launch.service.accounts.pages import account, logon, passwords, users
 from edt_launch.service.accounts.pages.authenticator import WebAuthenticator
 from edt_launch.service.app.context import Context
+from edt_launch.service.cluster.pages import console, consumers, pool
+from edt_launch.service.experiments.pages import (
+    adding,
+    definition_form,
+    deletions,
+    experiment_form,
+    experiments,
+    new_search,
+    project_form,
+    searches,
+)
 from edt_launch.service.http import problems
 from edt_launch.service.http.middleware import RequestMiddleware
+from edt_launch.service.jobs.pages import cloning, job, jobs, run_application, search, selection
 from edt_launch.service.web import templating
 
 STATIC = Path(__file__).with_name("static")
-PAGES = (
-    "accounts.pages.account",
-    "jobs.pages.cloning",
-    "jobs.pages.run_application",
-    "cluster.pages.console",
-    "cluster.pages.consumers",
-    "experiments.pages.definition_form",
-    "experiments.pages.deletions",
-    "experiments.pages.adding",
-    "experiments.pages.experiment_form",
-    "experiments.pages.experiments",
-    "jobs.pages.job",
-    "jobs.pages.jobs",
-    "accounts.pages.logon",
-    "experiments.pages.new_search",
-    "accounts.pages.passwords",
-    "cluster.pages.pool",
-    "experiments.pages.project_form",
-    "jobs.pages.search",
-    "experiments.pages.searches",
-    "jobs.pages.selection",
-    "accounts.pages.users",
+PAGES: tuple[Any, ...] = (
+    account,
+    cloning,
+    run_application,
+    console,
+    consumers,
+    definition_form,
+    deletions,
+    adding,
+    experiment_form,
+    experiments,
+    job,
+    jobs,
+    logon,
+    new_search,
+    passwords,
+    pool,
+    project_form,
+    search,
+    searches,
+    selection,
+    users,
 )
-"""Modules of the service, each with a `router`, in the order in which these are asked for a path."""
+"""Modules, each with a `router`, in the order in which these are asked for a path."""
 
 FIRST = frozenset(
     {
@@ -103,7 +116,7 @@ def _routes() -> list[BaseRoute]:
     """Shared by all services of a process: FastAPI takes 0.1 s to find out how to call them."""
     router = APIRouter(redirect_slashes=False)
     for page in PAGES:
-        router.include_router(import_module(f"edt_launch.service.{page}").router)
+        router.include_router(page.router)
 
     @router.get("/favicon.ico")
     def favicon() -> FileResponse:

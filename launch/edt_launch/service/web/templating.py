@@ -33,13 +33,14 @@ CURRENT: ContextVar[Scope | None] = ContextVar("CURRENT", default=None)
 """The request under way, for the pages of errors, which are made without it."""
 
 PLACES = (
-    ("/pool", "Pool"),
-    ("/jobs", "Jobs"),
-    ("/experiments", "Experiments"),
-    ("/searches", "Searches"),
-    ("/console", "Console"),
+    ("/pool", "Pool", "cpu"),
+    ("/jobs", "Jobs", "list-details"),
+    ("/experiments", "Experiments", "flask"),
+    ("/searches", "Searches", "adjustments-search"),
+    ("/console", "Console", "layout-dashboard"),
+    ("/users", "Users", "users"),
 )
-"""Addresses and names of what is on the left of every page."""
+"""Addresses, names and icons of the sections of every page; users are for administrators."""
 
 
 @cache

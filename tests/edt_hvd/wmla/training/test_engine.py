@@ -60,3 +60,17 @@ def test_a_training_that_goes_on_after_its_end_does_not_end_twice(
         return weights(network), final["fc.weight"].numpy().tobytes()
 
     assert train() == train()
+
+
+def test_all_metrics_are_reported_those_of_a_validation_too(
+    job: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reported: dict[str, float] = {}
+    monkeypatch.setattr("edt_hvd.report", lambda **values: reported.update(values))
+
+    def largest(output: torch.Tensor, target: torch.Tensor) -> float:
+        return float(output.max())
+
+    make(metrics=["accuracy", largest])[0].train(1, 32, 1)
+    names = {"loss", "accuracy", "largest"}
+    assert set(reported) == {"total_steps", *names, *(f"val_{name}" for name in names)}

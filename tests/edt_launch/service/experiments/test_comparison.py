@@ -26,6 +26,13 @@ def test_the_best_run_is_found_by_each_value() -> None:
     assert metrics([]) == []
 
 
+def test_nothing_is_best_alone_or_where_no_value_is_better() -> None:
+    assert metrics([{"loss": 0.5}, {}])[0].best is None
+    rates = [{"lr": 0.1, "f1": 0.2}, {"lr": 0.2, "f1": 0.1}]
+    assert {one.name: one.best for one in metrics(rates)} == {"f1": 0, "lr": None}
+    assert metrics(rates, "lr")[0].best == 1
+
+
 def test_secrets_are_not_compared() -> None:
     found = parameters("net", "2", SPEC | {"environment": {"API_TOKEN": "s3cr3t"}})
     assert found["$API_TOKEN"] == "…"

@@ -11,7 +11,7 @@ WHY = {
     "share": 4.0,
     "target": 2,
     "path": [["", 4.0], ["ann", 4.0]],
-    "text": "has 2, the most that it can use",
+    "text": "has 2 of 2 (its maximum)",
     "change": "A higher --max would let it grow.",
 }
 

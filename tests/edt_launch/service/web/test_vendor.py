@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import icons
 import npm
 from edt_launch.service.web import templating
 
@@ -32,8 +33,15 @@ def test_it_is_what_the_package_has(name: str) -> None:
     assert (VENDOR / name).read_bytes() == original
 
 
+def test_the_sprite_has_the_icons_that_templates_use() -> None:
+    try:
+        assert icons.SPRITE.read_text() == icons.sprite(), "python tests/support/icons.py writes it"
+    except npm.NotFetchedError as error:
+        pytest.skip(f"not compared: {error}")
+
+
 def test_there_is_nothing_else() -> None:
-    known = {"files.json", *FILES}
+    known = {"files.json", "tabler-icons-LICENSE", icons.SPRITE.name, *FILES}
     for one in FILES.values():
         known |= {value for name, value in one.items() if name in ("license_file", "notice_file")}
     assert {path.name for path in Path(VENDOR).iterdir()} == known

@@ -188,9 +188,7 @@ class WmlaAuthenticator:
             raise problems.no_database(error) from None
         if user is None:
             is_token, wrong = isinstance(proof, Token), "the user name or the password is wrong"
-            raise UnauthorizedError(
-                "the token is unknown, expired or revoked" if is_token else wrong, "log on again"
-            )
+            raise UnauthorizedError("unknown or expired token" if is_token else wrong, "log on again")
         scope[USER], scope[PROOF] = user, proof
         is_modern = isinstance(proof, Token) and not proof.is_cookie
         scope[STYLE] = Style.MODERN if is_modern else Style.CLASSIC

@@ -18,6 +18,8 @@ from edt_launch.cluster.follower import Limits
 from edt_launch.core import events
 from edt_launch.core.errors import EdtLaunchError, ExitCode
 from edt_launch.core.event_log import stamped
+from edt_launch.core.failure_text import CAUSE, QUOTE
+from edt_launch.launcher.cause import cause_of
 from edt_launch.launcher.elastic import Elastic, Supervision
 from edt_launch.launcher.environment import environment
 from edt_launch.launcher.plan import Outcome, Plan
@@ -199,8 +201,11 @@ class Driven:
         reason = f"its driver {how(exit_code)}{' in the middle of training' * self._is_torn}"
         if self._invalid:
             reason = f"its driver sent {self._invalid[:200]}; edt_hvd alone may write to its socket"
-        said = "".join(f"  | {line}\n" for line in self._monitor.logs.last_lines(DRIVER))
-        return Outcome(ExitCode.JOB_FAILED, f"{PREFIX}the job failed: {reason}\n{said}log: {log}")
+        lines = self._monitor.logs.last_lines(DRIVER)
+        said = "".join(f"{QUOTE}{line}\n" for line in lines)
+        cause = cause_of(lines)
+        named = f"\n{CAUSE}{cause}" if cause else ""
+        return Outcome(ExitCode.JOB_FAILED, f"{PREFIX}the job failed: {reason}\n{said}log: {log}{named}")
 
     def _left(self) -> Outcome:
         if self._last.exit_code == ExitCode.LEFT:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -67,6 +67,9 @@ class WmlaProgram:
         """One for each worker that it may have."""
         return limits.max_np
 
+    def rank(self, options: RunOptions, environment: Mapping[str, str]) -> None:
+        """None: it is started once."""
+
     def run(self, job: Job) -> Outcome:
         """Run it: through its driver, or as one or more processes that are not resized."""
         from edt_launch.adapters.wmla.running.driven import Driven
@@ -113,9 +116,10 @@ class WmlaKind(Kind):
                 f"--result-dir {result_dir} is the folder of {script.name}, which is copied there: "
                 "name another one, such as runs/first"
             )
-        data = own.data_dir
+        data = own.data_dir or _inherited_data_dir()
         if data is not None and not data.is_dir():
-            raise UsageError(f"--data-dir {data} is not a folder: name the one with the program's data")
+            source = "--data-dir" if own.data_dir else "DATA_DIR"
+            raise UsageError(f"{source} {data} is not a folder: name the one with the program's data")
         inside = str(script.absolute().relative_to(code))
         command = [sys.executable, "-m", "edt_hvd.wmla.script", inside, *program[2:]]
         return WmlaProgram(command, framework, code, data and data.absolute(), own.result_dir)
@@ -126,16 +130,20 @@ class WmlaKind(Kind):
         if not Framework(framework).is_elastic and least != most:
             raise ValueError(f"min, {least}, and max, {most}: {framework} needs all of its devices at once")
 
-    def command_line(
-        self, options: RunOptions, framework: str | None, command: Sequence[str], data_dir: str | None
-    ) -> list[str]:
+    def command_line(self, options: RunOptions, framework: str | None, command: Sequence[str]) -> list[str]:
         """The options and the script, and after another -- its arguments."""
-        own = Options(wmla=True, framework=framework, data_dir=None if data_dir is None else Path(data_dir))
+        own = Options(wmla=True, framework=framework)
         script, *arguments = command
         return [*words(options), *words(own), "--", script, "--", *arguments]
 
 
 KIND = WmlaKind()
+
+
+def _inherited_data_dir() -> Path | None:
+    """What the environment says, as that of a job of the service does."""
+    folder = os.environ.get("DATA_DIR")
+    return Path(folder) if folder else None
 
 
 def _framework(name: str | None) -> Framework:

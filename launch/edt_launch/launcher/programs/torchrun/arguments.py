@@ -22,8 +22,8 @@ from edt_launch.launcher.transports.choice import option_groups
 PREFIX = "[${role_name}${local_rank}]:"
 """What stands before the lines of `--tee`."""
 
-UNNEEDED = ("rdzv_backend", "rdzv_endpoint", "rdzv_conf", "node_rank")
-"""Options about how agents find one another: edt-launch knows all of its workers."""
+UNNEEDED = ("rdzv_backend", "rdzv_endpoint", "rdzv_conf")
+"""Options about how agents find one another: edt-launch connects all workers."""
 
 IGNORED = ("monitor_interval", "start_method", "event_log_handler", "logs_specs", "signals_to_handle")
 """Options about parts of torchrun that do not take part."""
@@ -98,6 +98,9 @@ class Arguments:
     """Whether each worker gets `--local-rank=N`, as with `torch.distributed.launch`."""
     resizing: Resizing = Resizing()
     grace: float = 120.0
+    first_node: str | None = None
+    """Host of the rendezvous, or of --master-addr, by which a user starts the command on each node."""
+    node_rank: int | None = None
     notes: tuple[str, ...] = ()
     """What to tell the user of options that change nothing."""
 
@@ -168,6 +171,8 @@ def _arguments(given: Any, environment: Mapping[str, str], gpus: Callable[[], in
         passes_local_rank=passes_local_rank,
         resizing=_resizing(given.resize_at),
         grace=given.grace,
+        first_node=_first_node(given),
+        node_rank=None if given.node_rank is None else _node_rank(given.node_rank),
         notes=_notes(given),
     )
 
@@ -218,7 +223,7 @@ def _parser(environment: Mapping[str, str], is_legacy: bool) -> tuple[argparse.A
         option(name, help="Accepted: edt-launch needs no rendezvous.")
     option("--master-addr", help="MASTER_ADDR, an address of this machine.")
     option("--master-port", type=int, help="MASTER_PORT of the first world; later ones have others.")
-    option("--node-rank", help="Accepted: edt-launch numbers the nodes.")
+    option("--node-rank", help="0 where the job is run, if the command is started on each node.")
     option(
         "--max-restarts", default=0, type=int, help="How often the program may fail; resizes do not count."
     )
@@ -309,6 +314,19 @@ def _nodes(text: str) -> tuple[int, int]:
     return low, high
 
 
+def _first_node(given: Any) -> str | None:
+    """The node at which all others meet; an etcd server is none."""
+    if given.rdzv_endpoint is not None and given.rdzv_backend in (None, "c10d", "static"):
+        return re.sub(r":\d*$", "", given.rdzv_endpoint).strip("[]") or None
+    return None if given.master_addr is None else str(given.master_addr)
+
+
+def _node_rank(text: str) -> int:
+    if not text.isdecimal():
+        raise UsageError(f"--node-rank {text}: give a number from 0")
+    return int(text)
+
+
 def _workers(text: str, count_gpus: Callable[[], int]) -> int:
     if re.fullmatch(r"\d+", text) and int(text) > 0:
         return int(text)
@@ -382,7 +400,7 @@ def _command(given: Any, environment: Mapping[str, str]) -> tuple[str, ...]:
 
 def _notes(given: Any) -> tuple[str, ...]:
     unneeded = [_spelled(name) for name in UNNEEDED if getattr(given, name) is not None]
-    notes = [f"{' and '.join(unneeded)}: not needed, edt-launch knows all of its workers"] if unneeded else []
+    notes = [f"{' and '.join(unneeded)}: not needed, edt-launch connects all workers"] if unneeded else []
     if given.logs_specs is not None:
         found = entry_points(group="torchrun.logs_specs", name=given.logs_specs)
         if not found:

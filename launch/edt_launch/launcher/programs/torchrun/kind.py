@@ -3,17 +3,20 @@
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.hosts import HostOptions
+from edt_launch.cluster.network import HostChecker
+from edt_launch.cluster.ranks import Rank, for_file_name, name_of_host
 from edt_launch.core.command_line import words
 from edt_launch.core.errors import UsageError
 from edt_launch.core.job_sizes import Sizes
 from edt_launch.core.run_options import RunOptions
-from edt_launch.launcher.plan import Outcome
+from edt_launch.launcher.plan import Outcome, named_sources
 from edt_launch.launcher.program import Job, Kind
 from edt_launch.launcher.programs.torchrun.arguments import Arguments, parse
 
@@ -24,6 +27,8 @@ MODULES = {
     "torchelastic.distributed.launch": False,
 }
 """Modules that are torchrun, and whether they pass the local rank on as an argument."""
+
+LOOPBACKS = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,34 @@ class TorchrunProgram:
     def slots_here(self, limits: Limits) -> int:
         """This machine is one node, as it is for torchrun."""
         return self.arguments.nproc
+
+    def rank(self, options: RunOptions, environment: Mapping[str, str]) -> Rank | None:
+        """By --node-rank, else by whether this is the machine at which all nodes meet."""
+        meeting = self.arguments.first_node
+        low, high = self.arguments.min_nodes, self.arguments.max_nodes
+        number = self.arguments.node_rank
+        is_named = options.allocation is not None or named_sources(HostOptions(environment, options.groups))
+        if high == 1 or is_named or (meeting in LOOPBACKS and number is None):
+            return None
+        if number is None and meeting is not None:
+            hosts = HostChecker()
+            if problem := hosts(meeting):
+                raise UsageError(f"{problem}, where the {high} nodes of --nnodes are to meet")
+            number = int(hosts.is_remote(meeting))
+        if number is None:
+            return None
+        if low < high:
+            if number == 0:
+                return None
+            raise UsageError(
+                f"--nnodes {low}:{high} on {meeting}'s node {number}: start it once, on {meeting}, with "
+                "--hostfile or --allocation for nodes that come and go; only a fixed number of nodes, such "
+                f"as --nnodes {high}, can be started on each node"
+            )
+        if number >= high:
+            raise UsageError(f"--node-rank {number}: --nnodes {high} has 0 to {high - 1}")
+        start = for_file_name(f"torchrun-{self.arguments.run_id}-{meeting or ''}")
+        return Rank(number, high, start, name_of_host(environment), self.arguments.nproc)
 
     def run(self, job: Job) -> Outcome:
         """Run it."""
@@ -119,9 +152,7 @@ class TorchrunKind(Kind):
         """See whether the options of a job's command make sense."""
         _arguments(command)
 
-    def command_line(
-        self, options: RunOptions, framework: str | None, command: Sequence[str], data_dir: str | None
-    ) -> list[str]:
+    def command_line(self, options: RunOptions, framework: str | None, command: Sequence[str]) -> list[str]:
         """The options, and torchrun's among the job's command."""
         found = torchruns(command)
         rest = list(command) if found is None else found[0]

@@ -6,12 +6,12 @@ from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
+from edt_launch.service.accounts import schemas as account_schemas
+from edt_launch.service.accounts import service
 from edt_launch.service.accounts.pages.logon import own_path
 from edt_launch.service.accounts.pages.new_token_cookie import clear, redirect_with, token_of
 from edt_launch.service.accounts.pages.views import account as views
 from edt_launch.service.accounts.records import TokenRecord, UserRecord
-from edt_launch.service.accounts.rest import schemas as account_schemas
-from edt_launch.service.accounts.rest import tokens as rest
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import InvalidError, NotFoundError
 from edt_launch.service.http import problems
@@ -69,7 +69,7 @@ def add_token(
     try:
         asked = {"name": name.strip(), "expires": _ends(days, context.clock()), "scope": scope}
         request.scope[SUBJECT] = f"{name.strip()} ({scope})"
-        new = rest.add(context, user, session, account_schemas.NewToken.model_validate(asked))
+        new = service.add_token(context, user, session, account_schemas.NewToken.model_validate(asked))
     except ValidationError as error:
         told = problems.invalid(error.errors()).detail
     except InvalidError as error:

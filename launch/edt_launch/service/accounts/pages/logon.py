@@ -81,9 +81,7 @@ async def _session(request: Request, context: Context, name: str, secret: str, o
     if secret.startswith(tokens.PREFIX):
         bearer = await run_in_threadpool(tokens.bearer, accounts, secret, now)
         if bearer is None or name not in ("", bearer[0].name):
-            raise UnauthorizedError(
-                "the token is unknown, expired or revoked, or belongs to another name", "check both"
-            )
+            raise UnauthorizedError("unknown or expired token, or another user's", "check both")
         return await run_in_threadpool(sessions.begin, accounts, bearer[0].name, now, parent=bearer[1])
     address = request.client.host if request.client else ""
     password_hash = await request.app.state.password_logon.check(name, secret, address)

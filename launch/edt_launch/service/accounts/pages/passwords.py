@@ -10,11 +10,11 @@ from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
+from edt_launch.service.accounts import schemas as account_schemas
 from edt_launch.service.accounts import tokens
 from edt_launch.service.accounts.pages.views.account import password_question
 from edt_launch.service.accounts.records import UserRecord
-from edt_launch.service.accounts.rest import schemas as account_schemas
-from edt_launch.service.accounts.rest.users import give_password
+from edt_launch.service.accounts.service import give_password
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import (
     ForbiddenError,
@@ -106,7 +106,7 @@ async def _prove(request: Request, context: Context, user: UserRecord, secret: s
         return
     bearer = await run_in_threadpool(tokens.bearer, context.store.accounts, secret, context.clock())
     if bearer is None or bearer[0].name != user.name:
-        raise UnauthorizedError("the token is unknown, expired or revoked, or not yours", "check it")
+        raise UnauthorizedError("unknown or expired token, or not yours", "check it")
     if bearer[1].expires is not None:
         raise UnauthorizedError("the token ends, and a password set with it would not", "use another one")
     tokens.check_scope(bearer[1], request.method)

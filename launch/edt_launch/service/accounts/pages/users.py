@@ -7,12 +7,12 @@ from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
+from edt_launch.service.accounts import schemas as account_schemas
+from edt_launch.service.accounts import service
 from edt_launch.service.accounts.pages.new_token_cookie import clear, redirect_with, token_of
 from edt_launch.service.accounts.pages.views import account, users
-from edt_launch.service.accounts.rest import schemas as account_schemas
-from edt_launch.service.accounts.rest import users as rest
 from edt_launch.service.app.context import Context
-from edt_launch.service.cluster.rest import timeline
+from edt_launch.service.cluster import pictures
 from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
 from edt_launch.service.http import problems
 from edt_launch.service.http.dependencies import ContextDep, CurrentAdmin, CurrentToken, SubjectDep
@@ -47,7 +47,8 @@ async def add(
     """Let somebody use the service; or show the form again with what was wrong."""
     try:
         wanted = account_schemas.NewUser(name=name.strip(), is_admin=is_admin)
-        new = await run_in_threadpool(rest.add, context, user, session, subject, wanted)
+        new = await run_in_threadpool(service.add_user, context, session, wanted)
+        subject(f"{wanted.name} {'administrator' if is_admin else 'user'}")
     except ValidationError as error:
         told = problems.invalid(error.errors()).detail
     except ConflictError as error:
@@ -70,7 +71,7 @@ def ask(request: Request, context: ContextDep, user: CurrentAdmin, name: str) ->
 @router.post("/users/{name}/remove")
 def remove(context: ContextDep, user: CurrentAdmin, name: str) -> Response:
     """Let somebody no longer use the service."""
-    rest.remove(context, user, name)
+    service.remove_user(context, user, name)
     return RedirectResponse("/users", 303)
 
 
@@ -96,7 +97,7 @@ async def _page(
     name: str = "",
     is_admin: bool = False,
 ) -> Response:
-    had = await timeline.latest(context, WEEK)
+    had = await pictures.latest(context, WEEK)
 
     def made() -> Response:
         accounts, store = context.store.accounts, context.store

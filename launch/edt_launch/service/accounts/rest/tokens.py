@@ -4,9 +4,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 
-from edt_launch.service.accounts import sessions
-from edt_launch.service.accounts import tokens as issuing
-from edt_launch.service.accounts.rest import schemas as account_schemas
+from edt_launch.service.accounts import schemas as account_schemas
+from edt_launch.service.accounts import service, sessions
 from edt_launch.service.errors import ForbiddenError, NotFoundError
 from edt_launch.service.http.dependencies import ContextDep, CurrentToken, CurrentUser
 from edt_launch.service.names import USER
@@ -35,16 +34,7 @@ def add(context: ContextDep, user: CurrentUser, shown: CurrentToken, new: accoun
 
     One that is made in a browser ends with the token that the browser has logged on with, if it was one.
     """
-    whose = new.user or user.name
-    if whose != user.name and not user.is_admin:
-        raise ForbiddenError(f"only administrators make tokens for {whose}", "make one for yourself")
-    if context.store.accounts.user(whose) is None:
-        raise NotFoundError(f"there is no user {whose!r}", "POST /api/v1/users adds one: `edt users add`")
-    now = context.clock()
-    accounts = context.store.accounts
-    parent = sessions.origin(accounts, shown)
-    token, record = issuing.issue(accounts, whose, new.name, now, new.expires, parent=parent, scope=new.scope)
-    return {**vars(record), "token": token}
+    return service.add_token(context, user, shown, new)
 
 
 @router.post("/logon-links", status_code=201, response_model=account_schemas.LogonLink)

@@ -1,6 +1,5 @@
 """The console's consumers: the owners' tree, and changing it, for administrators."""
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -11,14 +10,20 @@ from pydantic import ValidationError
 
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
+from edt_launch.service.cluster import schemas as cluster_schemas
+from edt_launch.service.cluster import service
 from edt_launch.service.cluster.pages.views import consumers as views
-from edt_launch.service.cluster.rest import cluster
-from edt_launch.service.cluster.rest import schemas as cluster_schemas
-from edt_launch.service.cluster.rest import shares as rest
 from edt_launch.service.cluster.store import fresh
 from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
 from edt_launch.service.http import problems
-from edt_launch.service.http.dependencies import PREVIEWED, SUBJECT, ContextDep, CurrentAdmin, CurrentUser
+from edt_launch.service.http.dependencies import (
+    PREVIEWED,
+    SUBJECT,
+    ContextDep,
+    CurrentAdmin,
+    CurrentUser,
+    NodeName,
+)
 from edt_launch.service.names import ROOT, USER
 from edt_launch.service.web import templating
 from edt_launch.service.web.form_fields import Value
@@ -72,8 +77,8 @@ async def show(request: Request, context: ContextDep, user: CurrentUser) -> Resp
         user.is_admin,
         "console/consumers.html",
         lambda: views.consumers(
-            _nodes(context, user),
-            cluster.cluster(context, user)["devices"],
+            service.shares(context),
+            service.cluster(context)["devices"],
             {one.name for one in context.store.accounts.users()},
         ),
     )
@@ -82,8 +87,8 @@ async def show(request: Request, context: ContextDep, user: CurrentUser) -> Resp
 @router.get("/new-consumer")
 def ask_new(request: Request, context: ContextDep, user: CurrentAdmin) -> Response:
     """The form for another node."""
-    parents = [node["name"] for node in _nodes(context, user)]
-    view = views.form(None, rest.NEW, Given().settings, parents)
+    parents = [node["name"] for node in service.shares(context)]
+    view = views.form(None, service.NEW, Given().settings, parents)
     return templating.page(request, "act.html", view=view)
 
 
@@ -91,7 +96,7 @@ def ask_new(request: Request, context: ContextDep, user: CurrentAdmin) -> Respon
 def preview_new(request: Request, context: ContextDep, user: CurrentAdmin, given: GivenDep) -> Response:
     """What adding a node would change, and the button for it; or what was wrong with the form."""
     request.scope[SUBJECT] = None
-    nodes = _nodes(context, user)
+    nodes = service.shares(context)
     error = ""
     if not re.fullmatch(USER, given.name):
         error = (
@@ -107,9 +112,9 @@ def preview_new(request: Request, context: ContextDep, user: CurrentAdmin, given
 
 
 @router.get("/consumers/{node}")
-def ask(request: Request, context: ContextDep, user: CurrentAdmin, node: rest.NodeName) -> Response:
+def ask(request: Request, context: ContextDep, user: CurrentAdmin, node: NodeName) -> Response:
     """The form of a node."""
-    nodes = _nodes(context, user)
+    nodes = service.shares(context)
     own = "" if node == ROOT else node
     found = _node(nodes, own)
     view = views.form(own, found["version"], views.values(found), views.parents(nodes, own))
@@ -121,7 +126,7 @@ def change(
     request: Request,
     context: ContextDep,
     user: CurrentAdmin,
-    node: rest.NodeName,
+    node: NodeName,
     given: GivenDep,
     dry_run: DryRun = False,
 ) -> Response:
@@ -130,23 +135,23 @@ def change(
 
 
 @router.get("/consumers/{node}/remove")
-def ask_removal(request: Request, context: ContextDep, user: CurrentAdmin, node: rest.NodeName) -> Response:
+def ask_removal(request: Request, context: ContextDep, user: CurrentAdmin, node: NodeName) -> Response:
     """What removing a node would change, and the button for it."""
-    found = _node(_nodes(context, user), "" if node == ROOT else node)
-    foreseen = json.loads(bytes(rest.remove(context, user, node, dry_run=True).body))
+    found = _node(service.shares(context), "" if node == ROOT else node)
+    changes = service.remove_share(context, node, dry_run=True)
     is_user = context.store.accounts.user(node) is not None
-    view = views.removal(found, foreseen["changes"], is_user=is_user)
+    view = views.removal(found, changes, is_user=is_user)
     return templating.page(request, "act.html", view=view)
 
 
 @router.post("/consumers/{node}/remove")
 def remove(
-    request: Request, context: ContextDep, user: CurrentAdmin, node: rest.NodeName, version: Value = ""
+    request: Request, context: ContextDep, user: CurrentAdmin, node: NodeName, version: Value = ""
 ) -> Response:
     """Remove a node, or show the question again with what was wrong."""
-    found = _node(_nodes(context, user), "" if node == ROOT else node)
+    found = _node(service.shares(context), "" if node == ROOT else node)
     try:
-        rest.remove(context, user, node, version=version or None)
+        service.remove_share(context, node, version=version or None)
     except ConflictError as error:
         is_user = context.store.accounts.user(node) is not None
         view = views.removal(found, (), is_user=is_user).refused(error.message)
@@ -164,15 +169,15 @@ def _answer(
     dry_run: bool,
     is_new: bool = False,
 ) -> Response:
-    told, nodes = "", _nodes(context, user)
+    told, nodes = "", service.shares(context)
     node = _found(nodes, own) or _absent(own)
     try:
-        done = rest.put(context, user, own or ROOT, given.change(own), dry_run)
+        done = service.put_share(context, own or ROOT, given.change(own), dry_run=dry_run)
     except (InvalidError, NotFoundError) as error:
         status, version = error.status, given.version
         told = error.message
     except ConflictError as error:
-        node = _found(_nodes(context, user), own) or _absent(own)
+        node = _found(service.shares(context), own) or _absent(own)
         status, version = error.status, node["version"]
         told = views.quicker(error.detail, given.settings, views.values(node))
     if told:
@@ -183,11 +188,6 @@ def _answer(
         return RedirectResponse(views.LIST, 303)
     view = views.preview(own, given.version, views.values(node), given.settings, done["changes"])
     return templating.page(request, "act.html", view=view)
-
-
-def _nodes(context: Context, user: UserRecord) -> list[Json]:
-    nodes: list[Json] = rest.shares(context, user)["shares"]
-    return nodes
 
 
 def _node(nodes: Sequence[Json], own: str) -> Json:

@@ -2,24 +2,23 @@
 
 import csv
 import io
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from edt_launch.cluster.allocation import HOST
+from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.app.context import Context
+from edt_launch.service.cluster import pictures, service
 from edt_launch.service.cluster.pages.views.pool import WINDOWS, PoolView, drain_question, pool_view
-from edt_launch.service.cluster.rest import cluster as rest
-from edt_launch.service.cluster.rest import timeline
 from edt_launch.service.errors import InvalidError, NotFoundError
-from edt_launch.service.http.dependencies import ContextDep, CurrentAdmin, CurrentUser
-from edt_launch.service.jobs.rest import views as answers
-from edt_launch.service.jobs.rest.forecast import upcoming
+from edt_launch.service.http.dependencies import ContextDep, CurrentAdmin, CurrentUser, HostName
+from edt_launch.service.jobs import views as answers
+from edt_launch.service.jobs.forecast.forecast import upcoming
 from edt_launch.service.web import templating
 
 router = APIRouter()
-
-ACTS = {"drain": rest.drain, "undrain": rest.undrain}
 
 Back = Literal["/pool", "/console/hosts"]
 """The pages from which hosts are drained."""
@@ -42,8 +41,8 @@ async def show(
     """The pool now, and in a window of time that ends now; of a large pool, hosts, or the slots of one."""
     if window not in WINDOWS:
         raise InvalidError(f"window: {window!r} is not possible", f"choose one of {', '.join(WINDOWS)}")
-    had, jobs = await timeline.latest(context, WINDOWS[window]), await timeline.holders(context)
-    following, today = await upcoming(context), sum((await timeline.hours_today(context)).values())
+    had, jobs = await pictures.latest(context, WINDOWS[window]), await pictures.holders(context)
+    following, today = await upcoming(context), sum((await pictures.hours_today(context)).values())
 
     if host and all(one["host"] != host for one in had["hosts"]):
         raise NotFoundError(f"the pool has no host {host!r}", "choose one of its list")
@@ -62,7 +61,7 @@ async def usage(context: ContextDep, user: CurrentUser) -> Response:
     text = io.StringIO()
     rows = csv.writer(text)
     rows.writerow(["owner", "device_hours"])
-    rows.writerows([owner, round(hours, 4)] for owner, hours in (await timeline.hours_today(context)).items())
+    rows.writerows([owner, round(hours, 4)] for owner, hours in (await pictures.hours_today(context)).items())
     headers = {"Content-Disposition": 'attachment; filename="usage.csv"'}
     return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
 
@@ -72,12 +71,12 @@ def ask(
     request: Request,
     context: ContextDep,
     user: CurrentAdmin,
-    name: rest.HostName,
+    name: HostName,
     action: Literal["drain", "undrain"],
     back: Back = "/pool",
 ) -> Response:
     """What draining a host, or ending that, would change, and the button for it."""
-    foreseen = ACTS[action](context, user, name, True)
+    foreseen = _act(context, user, name, action, dry_run=True)
     return templating.page(
         request, "act.html", view=drain_question(name, action, foreseen.get("changes"), back)
     )
@@ -87,10 +86,18 @@ def ask(
 def act(
     context: ContextDep,
     user: CurrentAdmin,
-    name: rest.HostName,
+    name: HostName,
     action: Literal["drain", "undrain"],
     back: Annotated[Back, Form()] = "/pool",
 ) -> Response:
     """Drain a host, or end that."""
-    ACTS[action](context, user, name, False)
+    _act(context, user, name, action)
     return RedirectResponse(back, 303)
+
+
+def _act(
+    context: Context, user: UserRecord, name: str, action: str, *, dry_run: bool = False
+) -> dict[str, Any]:
+    if action == "drain":
+        return service.drain(context, user, name, dry_run=dry_run)
+    return service.undrain(context, name, dry_run=dry_run)

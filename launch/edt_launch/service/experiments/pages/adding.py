@@ -95,7 +95,8 @@ def ask_definition(
     """The form by which a training definition is added, or one that is there is run in another way."""
     made.experiment_for(context, user, experiment_id, Role.EDITOR)
     experiment = experiment_of(context, user, experiment_id)
-    values = {"min": "1", "max": "1"} | attributes(experiment["trainings"], definition)
+    devices = sum(len(host.devices) for host in context.store.hosts.all())
+    values = {"min": "1", "max": str(devices or 1)} | attributes(experiment["trainings"], definition)
     return _add(request, context, user, experiment, values, tab, is_draft, experiment["version"])
 
 

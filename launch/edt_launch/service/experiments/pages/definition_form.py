@@ -9,12 +9,12 @@ from starlette.concurrency import run_in_threadpool
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import ServiceError
-from edt_launch.service.experiments import definitions
+from edt_launch.service.experiments import definitions, service
+from edt_launch.service.experiments.definitions import definition_for
 from edt_launch.service.experiments.pages.adding import DefinitionFields
 from edt_launch.service.experiments.pages.experiments import after_refusal
 from edt_launch.service.experiments.pages.views import definition_form as views
 from edt_launch.service.experiments.records import Role
-from edt_launch.service.experiments.rest import definitions as rest
 from edt_launch.service.experiments.spec import DefinitionChange, frameworks
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
 from edt_launch.service.web import templating
@@ -102,5 +102,4 @@ def _again(
 
 
 def _shown(context: Context, user: UserRecord, definition_id: str) -> Json:
-    definition: Json = rest.show(context, user, Response(), definition_id)
-    return definition
+    return service.definition(context, definition_for(context, user, definition_id))

@@ -11,20 +11,17 @@ from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import ConflictError, ServiceError
 from edt_launch.service.experiments import experiments as made
-from edt_launch.service.experiments import projects, runs
+from edt_launch.service.experiments import projects, runs, service
 from edt_launch.service.experiments.definitions import create as create_definition
 from edt_launch.service.experiments.pages.views import experiments as views
 from edt_launch.service.experiments.pages.views.compared import AXES, Compared, compared, too_many
 from edt_launch.service.experiments.projects import project_for
 from edt_launch.service.experiments.records import ExperimentRecord, Role, RunRecord
-from edt_launch.service.experiments.rest import definitions as definitions_rest
-from edt_launch.service.experiments.rest import experiments as rest
-from edt_launch.service.experiments.rest import projects as projects_rest
-from edt_launch.service.experiments.rest import runs as runs_rest
 from edt_launch.service.experiments.spec import RUN_ID, DefinitionSpec, ProjectSpec, RunSpec
 from edt_launch.service.http.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.web import templating
 from edt_launch.service.web.asking import overtaken
+from edt_launch.service.web.crumbs import EXPERIMENTS
 from edt_launch.service.web.form_fields import WRONG, FormKey, Value, new_key, parsed
 
 router = APIRouter(prefix="/experiments")
@@ -44,8 +41,8 @@ def show_all(
     projects_after: Place = 0,
 ) -> Response:
     """A page of the projects, and one of the experiments in them, the newest first."""
-    found = rest.list_experiments(context, user, limit=PAGE, after=after, newest=True)
-    known = projects_rest.list_projects(context, user, limit=PAGE, after=projects_after, newest=True)
+    found = service.experiments_page(context, user, None, None, PAGE, after, newest=True)
+    known = service.projects_page(context, user, PAGE, projects_after, newest=True)
     places = {"after": after, "projects_after": projects_after}
     nexts = {"after": found["next"], "projects_after": known["next"]}
     view = {
@@ -90,13 +87,12 @@ def show_project(
     """A project: its members, experiments and training definitions."""
     project = project_of(context, user, project_id)
     id_ = project["id"]
-    found = rest.list_experiments(context, user, id_, limit=PAGE, after=after, newest=True)
-    known = definitions_rest.list_definitions(
-        context, user, id_, limit=PAGE, after=definitions_after, newest=True
-    )
+    found = service.experiments_page(context, user, id_, None, PAGE, after, newest=True)
+    known = service.definitions_page(context, user, id_, None, PAGE, definitions_after, newest=True)
     places = {"after": after, "definitions_after": definitions_after}
     nexts = {"after": found["next"], "definitions_after": known["next"]}
     view = {
+        "above": [EXPERIMENTS],
         "project": project,
         "may_edit": views.may_edit(project),
         "may_manage": project["role"] is Role.MANAGER,
@@ -159,9 +155,11 @@ async def show(
     run: Annotated[list[Annotated[str, Query(pattern=f"^{RUN_ID}$")]] | None, Query(max_length=200)] = None,
     metric: Annotated[str, Query(max_length=256)] = "",
     x: Annotated[str, Query(pattern=f"^({'|'.join(AXES)})$")] = "step",
+    smooth: Annotated[str, Query(pattern=r"^0(\.[0-9]{1,2})?$")] = "0",
+    log: Annotated[bool, Query()] = False,
 ) -> Response:
     """An experiment: its runs, the same beside each other, or what it is."""
-    asked = views.ExperimentQuery(tab, before, list(dict.fromkeys(run or ())), metric, x)
+    asked = views.ExperimentQuery(tab, before, list(dict.fromkeys(run or ())), metric, x, smooth, log)
     view = await context.reads.run(user.name, lambda: _experiment(context, user, experiment_id, asked))
     status = 422 if view.compared and view.compared.error else 200
     return await run_in_threadpool(
@@ -173,7 +171,7 @@ async def show(
 def ask_run(request: Request, context: ContextDep, user: CurrentUser, experiment_id: str) -> Response:
     """What starting an experiment would change."""
     planned = made.planned_runs(context, user, experiment_id, RunSpec())
-    lines = runs_rest.preview(context, user, planned)["lines"]
+    lines = service.preview(context, user, planned)["lines"]
     back = f"/experiments/{experiment_id}"
     view = views.start_question("Run", planned[0].experiment.name, lines, f"{back}/run", back, new_key())
     return templating.page(request, "act.html", view=view)
@@ -202,7 +200,7 @@ async def run(
 def ask_again(request: Request, context: ContextDep, user: CurrentUser, run_id: str) -> Response:
     """What starting a run once more would change."""
     planned = made.planned_again(context, user, run_id)
-    lines = runs_rest.preview(context, user, planned)["lines"]
+    lines = service.preview(context, user, planned)["lines"]
     address, back = f"/experiments/runs/{run_id}/again", f"/experiments/{planned[0].experiment.id}"
     view = views.start_question("Run again", planned[0].name, lines, address, back, new_key())
     return templating.page(request, "act.html", view=view)
@@ -279,14 +277,12 @@ def after_refusal(
 
 def project_of(context: Context, user: UserRecord, project_id: str) -> Json:
     """A project as REST answers it."""
-    project: Json = projects_rest.show(context, user, Response(), project_id)
-    return project
+    return service.project(context, user, project_for(context, user, project_id))
 
 
 def experiment_of(context: Context, user: UserRecord, experiment_id: str) -> Json:
     """An experiment as REST answers it."""
-    experiment: Json = rest.show(context, user, Response(), experiment_id)
-    return experiment
+    return service.experiment(context, made.experiment_for(context, user, experiment_id))
 
 
 def _experiment(
@@ -295,14 +291,14 @@ def _experiment(
     record = made.experiment_for(context, user, experiment_id)
     experiment = experiment_of(context, user, record.id)
     project = project_of(context, user, record.project)
-    page, following = runs_rest.page_of(context, record.id, asked.before)
+    page, following = service.page_of(context, record.id, asked.before)
     summary = runs.summary(context, record)
     beside, chosen = None, []
     if asked.tab == "compare":
         chosen = context.store.experiments.runs(record.id, None, len(asked.chosen), asked.chosen)
         beside = _compared(context, user, record, page, summary.names, asked)
     shown = {run.id: run for run in (*chosen, *page)}
-    seen = runs_rest.beside(context, record, list(shown.values()))["runs"]
+    seen = service.beside(context, record, list(shown.values()))["runs"]
     viewer = None if user.is_admin else user.name
     return views.experiment_view(experiment, project, seen, summary, asked, following, beside, viewer=viewer)
 
@@ -318,9 +314,9 @@ def _compared(
     """The runs that were chosen beside each other, or else those of a page."""
     error = too_many(asked.chosen)
     if asked.chosen and not error:
-        comparison = runs_rest.compared(context, user, experiment.id, asked.chosen)
+        comparison = service.compared(context, user, experiment.id, asked.chosen)
     else:
-        comparison = runs_rest.beside(context, experiment, page)
+        comparison = service.beside(context, experiment, page)
     return compared(comparison, names, asked.metric, asked.x, asked.chosen, error)
 
 

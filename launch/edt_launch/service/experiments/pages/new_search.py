@@ -16,7 +16,7 @@ from edt_launch.service.experiments.pages.views import new_search as views
 from edt_launch.service.experiments.records import DefinitionRecord, Role
 from edt_launch.service.experiments.searches import service as searches
 from edt_launch.service.experiments.searches.records import SearchRecord
-from edt_launch.service.experiments.searches.spec import SubmittedSearch
+from edt_launch.service.experiments.searches.trial_job import SubmittedSearch
 from edt_launch.service.http.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.web import templating
 from edt_launch.service.web.form_fields import WRONG, FormKey, Value, chosen, new_key, parsed, words

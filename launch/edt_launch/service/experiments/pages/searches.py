@@ -1,7 +1,6 @@
 """Searches for hyperparameters: all of them, and one."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, BackgroundTasks, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
@@ -9,8 +8,8 @@ from pydantic import StringConstraints
 
 from edt_launch.service.errors import ConflictError, ForbiddenError
 from edt_launch.service.experiments.pages.views import searches as views
-from edt_launch.service.experiments.searches import rest
-from edt_launch.service.http.dependencies import ContextDep, CurrentUser
+from edt_launch.service.experiments.searches import service
+from edt_launch.service.http.dependencies import ContextDep, CurrentUser, carry_out
 from edt_launch.service.names import MOST_NAME, OWNER, PLAIN
 from edt_launch.service.web import templating
 from edt_launch.service.web.form_fields import FormKey, new_key
@@ -54,7 +53,7 @@ async def show_all(
     """A page of searches, the newest first."""
 
     def view() -> views.SearchesView:
-        answer = rest.list_searches(context, user, owner or None, PAGE, after, newest=True)
+        answer = service.page(context, user, owner or None, PAGE, after, newest=True)
         return views.searches_view(owner, answer["searches"], answer["next"], context.clock(), after)
 
     who = None if user.is_admin else user.name  # others see the best of their own alone
@@ -72,7 +71,7 @@ def show(
     after: Annotated[int, Query(ge=0, le=2**53)] = 0,
 ) -> Response:
     """A search, and one of its tabs."""
-    search = rest.show(context, user, search_id)
+    search = service.shown(context, user, search_id)
     view = views.search_view(
         search,
         tab,
@@ -88,7 +87,7 @@ def show(
 @router.get("/{search_id}/{action}")
 def ask(request: Request, context: ContextDep, user: CurrentUser, search_id: str, action: Action) -> Response:
     """What an action would do, and the button for it."""
-    search = rest.show(context, user, search_id)
+    search = service.shown(context, user, search_id)
     if search["trials"] is None:
         raise ForbiddenError(
             f"{search['name']} is a search of {search['owner']}", "ask them, or an administrator"
@@ -108,17 +107,18 @@ def act(
     key: FormKey = "",
 ) -> Response:
     """Do it, and show what has come of it."""
-    found: Mapping[str, Any] = {}
+    goal = f"/searches/{search_id}"
     match action:
         case "stop":
-            rest.stop(context, user, search_id)
+            service.stop(context, service.own_search(context, user, search_id))
         case "restart":
-            rest.restart(context, user, search_id, afterwards)
+            search = service.own_search(context, user, search_id)
+            carry_out(service.restart(context, search), afterwards)
         case "run-best":
-            found = rest.run_best(context, user, search_id, key or None)
+            search = service.own_search(context, user, search_id)
+            best = service.best_of(context, [search]).get(search.id)
+            goal = f"/jobs/{service.run_best(context, user, search, best, key or None).id}"
         case "delete":
-            rest.delete(context, user, search_id, afterwards)
-    goal = {"delete": "/searches", "run-best": f"/jobs/{found.get('id')}"}.get(
-        action, f"/searches/{search_id}"
-    )
+            goal = "/searches"
+            carry_out(service.delete(context, service.own_search(context, user, search_id)), afterwards)
     return RedirectResponse(goal, 303, background=afterwards)

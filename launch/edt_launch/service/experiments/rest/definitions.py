@@ -7,8 +7,7 @@ from fastapi import APIRouter, BackgroundTasks, File, Form, Query, Response, Upl
 from pydantic import Json
 
 from edt_launch.service.app.context import Context
-from edt_launch.service.experiments import definitions
-from edt_launch.service.experiments.projects import project_for
+from edt_launch.service.experiments import definitions, service
 from edt_launch.service.experiments.records import DefinitionRecord
 from edt_launch.service.experiments.rest import schemas
 from edt_launch.service.experiments.spec import DefinitionChange, DefinitionSpec
@@ -58,11 +57,7 @@ def list_definitions(
     newest: Annotated[bool, Query(description="The newest first.")] = False,
 ) -> Any:
     """The training definitions of projects that the user is a member of."""
-    within = None if project is None else project_for(context, user, project).id
-    own = None if user.is_admin else user.name
-    found = context.store.definitions.page(own, within, name, after, limit + 1, newest=newest)
-    page = found[:limit]
-    return {"definitions": page, "next": page[-1].number if len(found) > limit else None}
+    return service.definitions_page(context, user, project, name, limit, after, newest=newest)
 
 
 @router.get("/definitions/{definition_id}", response_model=schemas.DefinitionWithCodes)
@@ -107,4 +102,4 @@ def delete(context: ContextDep, user: CurrentUser, definition_id: str, afterward
 
 def _shown(context: Context, definition: DefinitionRecord, response: Response) -> Any:
     tag(response, definition.version)
-    return {**vars(definition), "codes": context.store.definitions.codes(definition.id)}
+    return service.definition(context, definition)

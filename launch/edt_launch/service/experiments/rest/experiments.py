@@ -5,8 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 
 from edt_launch.service.app.context import Context
-from edt_launch.service.experiments import data_folder, experiments
-from edt_launch.service.experiments.projects import project_for
+from edt_launch.service.experiments import data_folder, experiments, service
 from edt_launch.service.experiments.records import ExperimentRecord
 from edt_launch.service.experiments.rest import schemas
 from edt_launch.service.experiments.rest.definitions import MOST, OwnName, ProjectName
@@ -39,15 +38,7 @@ def list_experiments(
     newest: Annotated[bool, Query(description="The newest first.")] = False,
 ) -> Any:
     """The experiments of projects that the user is a member of."""
-    within = None if project is None else project_for(context, user, project).id
-    own = None if user.is_admin else user.name
-    found = context.store.experiments.page(own, within, name, after, limit + 1, newest=newest)
-    page = found[:limit]
-    counts = context.store.experiments.run_counts([one.id for one in page])
-    return {
-        "experiments": [summary(one, counts.get(one.id, 0)) for one in page],
-        "next": page[-1].number if len(found) > limit else None,
-    }
+    return service.experiments_page(context, user, project, name, limit, after, newest=newest)
 
 
 @router.get("/experiments/{experiment_id}", response_model=schemas.ExperimentWithTrainings)
@@ -87,20 +78,6 @@ def data(
     return data_folder.listing(context.settings.data_folder, path)
 
 
-def summary(experiment: ExperimentRecord, runs: int) -> dict[str, Any]:
-    """An experiment as lists have it."""
-    return {**vars(experiment), "objective": experiment.objective or None, "runs": runs}
-
-
 def _shown(context: Context, experiment: ExperimentRecord, response: Response) -> Any:
     tag(response, experiment.version)
-    store = context.store
-    trainings = store.experiments.trainings(experiment.id)
-    used = store.definitions.some([one.definition for one in trainings])
-    shown = [
-        {**vars(one), "name": used[one.definition].name, "min": one.least, "max": one.most}
-        for one in trainings
-        if one.definition in used  # it may have been taken out and deleted meanwhile
-    ]
-    counts = store.experiments.run_counts([experiment.id])
-    return {**summary(experiment, counts.get(experiment.id, 0)), "trainings": shown}
+    return service.experiment(context, experiment)

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Path, Query, Response
 
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
-from edt_launch.service.experiments import projects
-from edt_launch.service.experiments.records import ProjectRecord, Role
+from edt_launch.service.experiments import projects, service
+from edt_launch.service.experiments.records import ProjectRecord
 from edt_launch.service.experiments.rest import schemas
 from edt_launch.service.experiments.spec import Membership, ProjectChange, ProjectSpec
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser, SubjectDep
@@ -41,17 +41,7 @@ def list_projects(
     newest: Annotated[bool, Query(description="The newest first.")] = False,
 ) -> Any:
     """The projects that the user is a member of; for administrators, all."""
-    found = context.store.projects.page(None if user.is_admin else user.name, after, limit + 1, newest=newest)
-    page = found[:limit]
-    roles = context.store.projects.roles(user.name, [one.id for one in page])
-    return {
-        "projects": [
-            {**vars(one), "role": Role.MANAGER if _is_managed(user, one) else roles[one.id]}
-            for one in page
-            if _is_managed(user, one) or one.id in roles  # the membership may have ended meanwhile
-        ],
-        "next": page[-1].number if len(found) > limit else None,
-    }
+    return service.projects_page(context, user, limit, after, newest=newest)
 
 
 @router.get("/projects/{project_id}", response_model=schemas.ProjectWithMembers)
@@ -101,9 +91,4 @@ def remove_member(context: ContextDep, user: CurrentUser, project_id: str, name:
 
 def _shown(context: Context, user: UserRecord, project: ProjectRecord, response: Response) -> Any:
     tag(response, project.version)
-    role = projects.role_of(context, user, project)
-    return {**vars(project), "role": role, "members": context.store.projects.members(project.id)}
-
-
-def _is_managed(user: UserRecord, project: ProjectRecord) -> bool:
-    return user.is_admin or user.name == project.owner
+    return service.project(context, user, project)

@@ -10,18 +10,14 @@ from pydantic_core import to_json
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.app.home import JOB_ID
-from edt_launch.service.errors import InvalidError
-from edt_launch.service.experiments import comparison, experiments, runs
+from edt_launch.service.experiments import experiments, runs
 from edt_launch.service.experiments.experiments import Planned
-from edt_launch.service.experiments.records import ExperimentRecord, RunRecord
 from edt_launch.service.experiments.rest import schemas
-from edt_launch.service.experiments.runs import DELETED, Shown
+from edt_launch.service.experiments.service import compared, curves, page_of, preview, view
 from edt_launch.service.experiments.spec import RUN_ID, RunSpec
-from edt_launch.service.files.rest.files import ValueName
 from edt_launch.service.files.series import MOST as POINTS
+from edt_launch.service.files.service import ValueName
 from edt_launch.service.http.dependencies import PREVIEWED, ContextDep, CurrentUser
-from edt_launch.service.jobs.foreseen import of_starting
-from edt_launch.service.jobs.rest.forecast import changes_by
 from edt_launch.service.jobs.rest.jobs import DryRun, Key
 
 router = APIRouter(tags=["experiments"])
@@ -146,88 +142,6 @@ async def series(
     return _json(await context.reads.run(user.name, partial(curves, context, user, ids, name, points)))
 
 
-def curves(context: Context, user: UserRecord, ids: Sequence[str], name: str, points: int) -> dict[str, Any]:
-    """A value of jobs over time; raises `NotFoundError`, and `ForbiddenError` if they are others'."""
-    records = [context.job(id_) for id_ in ids]
-    runs.may_follow(context, user, records)
-    found = []
-    for job in records:
-        columns = context.courses.columns(context.home.job(job.id).output.events, [name], points)
-        found.append(
-            {
-                **{field: columns[field] for field in ("time", "training", "step", "size")},
-                **{field: columns[field][name] for field in ("values", "gaps", "about")},
-                "job": job.id,
-                "name": job.name,
-                "owner": job.owner,
-            }
-        )
-    return {"name": name, "series": found}
-
-
-def compared(
-    context: Context, user: UserRecord, experiment_id: str, only: Sequence[str] | None
-) -> dict[str, Any]:
-    """Runs of an experiment beside each other, the newest first, or those of `only` in its order."""
-    experiment = experiments.experiment_for(context, user, experiment_id)
-    found = context.store.experiments.runs(experiment_id, None, MOST, only)
-    if only is not None:
-        known = {run.id: run for run in found}
-        if missing := [id_ for id_ in only if id_ not in known]:
-            raise InvalidError(
-                f"run: {missing[0]!r} is none of {experiment.name!r}",
-                "GET /api/v1/experiments/{id}/runs lists them",
-            )
-        found = [known[id_] for id_ in dict.fromkeys(only)]
-    return beside(context, experiment, found)
-
-
-def page_of(
-    context: Context, experiment_id: str, before: int | None, limit: int = MOST
-) -> tuple[list[RunRecord], int | None]:
-    """Runs before the one of a number, the newest first, and the `before` of the page after them."""
-    found = context.store.experiments.runs(experiment_id, before, limit + 1)
-    page = found[:limit]
-    return page, page[-1].number if len(found) > limit else None
-
-
-def beside(context: Context, experiment: ExperimentRecord, found: Sequence[RunRecord]) -> dict[str, Any]:
-    """Runs of an experiment beside each other, in their order."""
-    shown = runs.shown(context, found)
-    metrics = runs.metrics(experiment, shown)
-    told = [comparison.parameters(run.name, f"{run.code}" if run.code else "", run.spec) for run in found]
-    return {
-        "runs": [view(one) for one in shown],
-        "metrics": [
-            one._asdict() | {"best": None if one.best is None else found[one.best].id} for one in metrics
-        ],
-        "parameters": [one._asdict() for one in comparison.differing(told)],
-    }
-
-
-def view(shown: Shown) -> dict[str, Any]:
-    """A run as answers have it."""
-    run, job, outcome = shown.run, shown.job, shown.outcome
-    least = run.spec["min"]
-    known = {"job_name": job and (job.name or job.id)} | {
-        name: None if job is None else getattr(job, name)
-        for name in ("started", "ended", "size", "total_steps")
-    }
-    has_ended = run.outcome is not None or (job is not None and job.has_ended)
-    return {
-        **{name: value for name, value in vars(run).items() if name not in ("spec", "outcome", "number")},
-        **known,
-        "state": DELETED if job is None else job.state,
-        "ended_as": outcome.state if has_ended else None,
-        "seconds": outcome.seconds,
-        "min": least if job is None else job.min,
-        "max": run.spec["max"] or least if job is None else job.max,
-        "step": outcome.step,
-        "hours": outcome.hours,
-        "values": outcome.values,
-    }
-
-
 def _start(
     context: Context, user: UserRecord, planned: Sequence[Planned], key: str | None, dry_run: bool
 ) -> Response:
@@ -235,15 +149,6 @@ def _start(
         return _json(preview(context, user, planned))
     started = experiments.start(context, user, planned, key)
     return _json({"runs": [view(one) for one in runs.shown(context, started)]}, 201)
-
-
-def preview(context: Context, user: UserRecord, planned: Sequence[Planned]) -> dict[str, Any]:
-    """What starting runs would change."""
-    with experiments.submissions(context, user, planned) as submitted:
-        for one in submitted:
-            context.submitter.check(one)
-        changes = changes_by(context.store, context.settings, submitted, context.clock())
-    return {"changes": changes, "lines": of_starting(changes)}
 
 
 def _json(content: object, status: int = 200) -> Response:

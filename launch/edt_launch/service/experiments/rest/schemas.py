@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from edt_launch.service.experiments.records import Distribution, Role
 from edt_launch.service.experiments.searches.spec import Objective
 from edt_launch.service.files.rest.schemas import AboutValue
-from edt_launch.service.jobs.rest.schemas import Change
+from edt_launch.service.jobs.schemas import Change
 from edt_launch.service.jobs.states import State
 
 Next = Annotated[int | None, Field(description="What to continue `after`; null at the end.")]

@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any, BinaryIO
 
 from edt_launch.service.accounts.records import UserRecord
-from edt_launch.service.app.context import Context
+from edt_launch.service.app.context import Context, may
 from edt_launch.service.app.home import SEARCH_ID
 from edt_launch.service.bus import Topic
-from edt_launch.service.errors import ConflictError, InvalidError
+from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from edt_launch.service.experiments.searches.records import (
     SEARCH_LIVE,
     SearchRecord,
@@ -21,9 +21,10 @@ from edt_launch.service.experiments.searches.records import (
     TrialRecord,
     TrialState,
 )
-from edt_launch.service.experiments.searches.spec import SearchSpec, SubmittedSearch
-from edt_launch.service.experiments.searches.trial_job import check_job, check_parameters
+from edt_launch.service.experiments.searches.spec import Objective, SearchSpec
+from edt_launch.service.experiments.searches.trial_job import SubmittedSearch, check_job, check_parameters
 from edt_launch.service.files.archives.deleting import delete_file
+from edt_launch.service.jobs import views
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.submission import Submission, digest, id_of, like, new_id, remove_files
 from edt_launch.service.names import MOST_NAME
@@ -210,3 +211,52 @@ def remove_jobs_files(context: Context, jobs: Collection[str]) -> list[Deletion]
 def key_of(search: SearchRecord, trial: TrialRecord) -> str:
     """The idempotency key of a trial's job. Users' keys have no blanks."""
     return f"{search.id} {trial.number} {trial.created!r}"
+
+
+def best_of(context: Context, page: Sequence[SearchRecord]) -> dict[str, TrialRecord]:
+    """The best trial of each search, by the search's id."""
+    best: dict[str, TrialRecord] = {}
+    for objective in Objective:
+        ids = [one.id for one in page if one.definition["objective"] == objective]
+        best |= context.store.searches.best(ids, largest=objective is Objective.MAXIMIZE)
+    return best
+
+
+def search_of(context: Context, name: str) -> SearchRecord:
+    """A search, by its id or name; raises `NotFoundError`."""
+    search = context.store.searches.get(name)
+    if search is None:
+        raise NotFoundError(
+            f"there is no search {name[:80]!r}",
+            "GET /api/v1/searches lists them: `edt search ls`",
+        )
+    return search
+
+
+def own_search(context: Context, user: UserRecord, name: str) -> SearchRecord:
+    """A search that a user may do everything with."""
+    search = search_of(context, name)
+    if not may(user, search):
+        raise ForbiddenError(f"{search.name} is a search of {search.owner}", "ask them, or an administrator")
+    return search
+
+
+def shown(context: Context, user: UserRecord, name: str) -> dict[str, Any]:
+    """A search, by its id or name, and its trials, as `user` may see them."""
+    search = search_of(context, name)
+    best = best_of(context, [search]).get(search.id)
+    return views.search_with_trials(search, context.store.searches.trials(search.id), best, user)
+
+
+def page(
+    context: Context, user: UserRecord, owner: str | None, limit: int, after: int, *, newest: bool
+) -> dict[str, Any]:
+    """A page of all searches, or of those of an owner."""
+    found = context.store.searches.page(owner, after, limit + 1, newest=newest)
+    page = found[:limit]
+    counts = context.store.searches.counts([one.id for one in page])
+    best = best_of(context, [one for one in page if may(user, one)])
+    return {
+        "searches": [views.search(one, counts[one.id], best.get(one.id), user) for one in page],
+        "next": page[-1].number if len(found) > limit else None,
+    }

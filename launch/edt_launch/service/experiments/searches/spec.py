@@ -18,7 +18,6 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from edt_launch.service.experiments.searches.records import TrialRecord
-from edt_launch.service.jobs.specification import JobSpec, Name
 from edt_launch.service.names import PLAIN, TEXT
 
 EXACT = 2**53
@@ -207,16 +206,6 @@ class SearchSpec(_Fields):
     def most(self) -> int:
         """Trials that the user allows."""
         return MOST_TRIALS if self.max_trials is None else self.max_trials
-
-
-class SubmittedSearch(SearchSpec):
-    """A search to create."""
-
-    job: Annotated[
-        JobSpec,
-        Field(description="What each trial is. `{name}` in a word of its command is that parameter's value."),
-    ]
-    name: Annotated[Name, Field(description="What to call it; its id by default.")] = ""
 
 
 def ranking(objective: Objective, trials: Iterable[TrialRecord]) -> list[TrialRecord]:

@@ -52,6 +52,11 @@ class Searches:
         rows = self._database.rows(query)
         return max(map(_search, rows), key=lambda search: search.id == name, default=None)
 
+    def of_job(self, job: str) -> SearchRecord | None:
+        """The search whose trial is a job, if there is one."""
+        query = select(searches).where(searches.c.id.in_(select(trials.c.search).where(trials.c.job == job)))
+        return next(map(_search, self._database.rows(query)), None)
+
     def all(self, owner: str | None = None, kind: str | None = None) -> list[SearchRecord]:
         """All searches of a user and kind, or of all; oldest first."""
         query = select(searches).order_by(searches.c.number)

@@ -3,13 +3,13 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.experiments.searches.spec import EXACT, Algorithm, Parameter, SearchSpec, Values
-from edt_launch.service.jobs.specification import MOST_START, JobSpec
+from edt_launch.service.jobs.specification import MOST_START, JobSpec, Name
 from edt_launch.service.names import MOST_NAME
 
 MOST_PARAMETERS_TEXT = 2**16
@@ -119,3 +119,13 @@ def _ends(axis: Parameter) -> tuple[float | str, ...]:
 
 def _json(value: Any) -> str:
     return json.dumps(value, allow_nan=False)
+
+
+class SubmittedSearch(SearchSpec):
+    """A search to create."""
+
+    job: Annotated[
+        JobSpec,
+        Field(description="What each trial is. `{name}` in a word of its command is that parameter's value."),
+    ]
+    name: Annotated[Name, Field(description="What to call it; its id by default.")] = ""

@@ -30,9 +30,7 @@ def explained() -> Iterator[None]:
     try:
         yield
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, UnicodeError) as error:
-        raise ArchiveError(
-            f"the archive is neither a whole zip nor a whole tar or tar.gz: {error}", BROKEN
-        ) from None
+        raise ArchiveError(f"this file is not a valid zip, tar or tar.gz archive: {error}", BROKEN) from None
     except (RecursionError, ValueError, OverflowError, IndexError):
         # Headers of headers, sizes that are no numbers, sparse files whose map is cut short.
         raise ArchiveError("the archive's headers make no sense", BROKEN) from None

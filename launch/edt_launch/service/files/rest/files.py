@@ -1,60 +1,48 @@
 """What a job has written besides its logs: `events`, `metrics`, `files`, `results` and `checkpoints`."""
 
-import contextlib
-import heapq
 import json
 import os
-import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from functools import partial
-from itertools import islice
-from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import StringConstraints
 from pydantic_core import to_json
 
 from edt_launch.core.lines import LineSplitter
 from edt_launch.core.plain_files import open_file
-from edt_launch.launcher.checkpoints import NAME
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import NotFoundError
-from edt_launch.service.files import checkpoints as checkpoint_files
 from edt_launch.service.files import results as made
 from edt_launch.service.files import tailing
 from edt_launch.service.files.archives import zipping
 from edt_launch.service.files.archives.packing import Member, members, pack, size_of
-from edt_launch.service.files.checkpoints import Wholeness
 from edt_launch.service.files.rest import schemas as output_schemas
 from edt_launch.service.files.rest.following import Offset, until_it_ends
 from edt_launch.service.files.series import MOST as POINTS
+from edt_launch.service.files.service import (
+    MOST_VALUES,
+    ValueName,
+    checked,
+    checkpoint_folder,
+    list_checkpoints,
+    list_files,
+)
 from edt_launch.service.http import sse
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
+from edt_launch.service.jobs import schemas
 from edt_launch.service.jobs.resize_reasons import explained
-from edt_launch.service.jobs.rest import schemas
-from edt_launch.service.names import TEXT
 
 router = APIRouter(tags=["jobs"])
 
 GZIP, ZIP, BYTES = "application/gzip", "application/zip", "application/octet-stream"
-MOST_CHECKPOINTS = 1000
-"""Checkpoints that are listed: the newest."""
-MOST_FILES = 10_000
-"""Files that are listed."""
-MOST_SUMMED = 10_000
-"""Files of a checkpoint whose sizes are added up."""
-MOST_VALUES = 16
-"""Values whose courses are given at a time."""
 ARCHIVE: dict[int | str, dict[str, Any]] = {200: {"description": "A tar.gz", "content": {GZIP: {}}}}
 ARCHIVES: dict[int | str, dict[str, Any]] = {
     200: {"description": "A tar.gz, or a zip", "content": {GZIP: {}, ZIP: {}}}
 }
-
-ValueName = Annotated[str, StringConstraints(max_length=256, pattern=f"^{TEXT}$")]
 
 
 @router.get("/jobs/{job_id}/events", response_model=list[schemas.Event], responses=sse.RESPONSES)
@@ -144,11 +132,6 @@ async def check_checkpoint(context: ContextDep, user: CurrentUser, job_id: str, 
     return {"name": name, "state": state}
 
 
-def checked(context: Context, user: UserRecord, job_id: str, name: str) -> Wholeness:
-    """Whether a checkpoint of a job is whole."""
-    return checkpoint_files.thorough_look(_checkpoint_folder(context, user, job_id, name))
-
-
 @router.get("/jobs/{job_id}/checkpoints/{name}", response_class=StreamingResponse, responses=ARCHIVE)
 async def checkpoint(context: ContextDep, user: CurrentUser, job_id: str, name: str) -> StreamingResponse:
     """A checkpoint, as a tar.gz."""
@@ -161,16 +144,6 @@ def _metrics(
     job = context.job_of(job_id, user)
     course = context.courses.columns(context.home.job(job.id).output.events, names, points)
     return course | {"pauses": explained(course["pauses"], context.store.history.newest(job.id))}
-
-
-def list_files(context: Context, user: UserRecord, job_id: str) -> dict[str, Any]:
-    """What a job has made, like `output_schemas.Files`."""
-    job = context.job_of(job_id, user)
-    found = list(islice(made.listed(made.members(context.home.job(job.id))), MOST_FILES + 1))
-    return {
-        "files": [one._asdict() for one in found[:MOST_FILES]],
-        "complete": len(found) <= MOST_FILES,
-    }
 
 
 def _file(context: Context, user: UserRecord, job_id: str, name: str) -> StreamingResponse:
@@ -214,31 +187,9 @@ def _results(
     return _archive(context, user, f"{job.id}-results", chosen)
 
 
-def list_checkpoints(context: Context, user: UserRecord, job_id: str) -> dict[str, list[dict[str, Any]]]:
-    """A job's checkpoints, like `output_schemas.Checkpoints`."""
-    job = context.job_of(job_id, user)
-    folder = context.home.job(job.id).output.checkpoint
-    newest: list[str] = []
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:  # absent, or the job has spoilt it
-        names = (entry.name for entry in entries if NAME.fullmatch(entry.name))
-        newest = heapq.nlargest(MOST_CHECKPOINTS, names, key=_step)
-    shown = [_checkpoint(folder / name, job.id) for name in reversed(newest)]
-    return {"checkpoints": [one for one in shown if one is not None]}
-
-
 def _checkpoint_archive(context: Context, user: UserRecord, job_id: str, name: str) -> StreamingResponse:
-    folder = _checkpoint_folder(context, user, job_id, name)
+    folder = checkpoint_folder(context, user, job_id, name)
     return _archive(context, user, f"{job_id}-{name}", list(members(name, folder)))
-
-
-def _checkpoint_folder(context: Context, user: UserRecord, job_id: str, name: str) -> Path:
-    job = context.job_of(job_id, user)
-    folder = context.home.job(job.id).output.checkpoint / name if NAME.fullmatch(name) else None
-    if folder is None or folder.is_symlink() or not folder.is_dir():
-        raise NotFoundError(
-            f"{job.id} has no checkpoint {name[:80]!r}", f"GET /api/v1/jobs/{job.id}/checkpoints lists them"
-        )
-    return folder
 
 
 async def _events(
@@ -291,20 +242,3 @@ def _archive(context: Context, user: UserRecord, name: str, packed: list[Member]
     context.check_result(size_of(packed))
     headers = {"Content-Disposition": f'attachment; filename="{name}.tar.gz"'}
     return StreamingResponse(context.reads.each(user.name, pack(packed)), media_type=GZIP, headers=headers)
-
-
-def _step(name: str) -> int:
-    return int(re.sub(r"\D", "", name))
-
-
-def _checkpoint(path: Path, job_id: str) -> dict[str, Any] | None:
-    """What is known of a checkpoint; None if it has just been deleted."""
-    try:
-        with os.scandir(path) as entries:
-            size = sum(entry.stat(follow_symlinks=False).st_size for entry in islice(entries, MOST_SUMMED))
-        time = path.stat().st_mtime
-    except OSError:
-        return None
-    url = f"/api/v1/jobs/{job_id}/checkpoints/{path.name}"
-    about = {"name": path.name, "step": _step(path.name), "size": size, "time": time, "url": url}
-    return about | {"state": checkpoint_files.quick_look(path)}

@@ -1,23 +1,14 @@
 """What the workers of a job print: `/api/v1/jobs/ID/logs`, and searches in it."""
 
-import os
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
-from edt_launch.core import log_times
-from edt_launch.core.log_times import Part
-from edt_launch.core.plain_files import NoFileError, open_file
-from edt_launch.service.accounts.records import UserRecord
-from edt_launch.service.app.context import Context
-from edt_launch.service.app.home import JobDir
 from edt_launch.service.errors import InvalidError
-from edt_launch.service.files import log_search, tailing
+from edt_launch.service.files import tailing
+from edt_launch.service.files.log_query import Level, LogQuery, find_lines
 from edt_launch.service.files.rest import schemas as output_schemas
 from edt_launch.service.files.rest.following import Offset, until_it_ends
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
@@ -25,42 +16,8 @@ from edt_launch.service.names import PLAIN
 
 router = APIRouter(tags=["jobs"])
 
-MOST_SHOWN = 1000
-"""Characters that are given of a line that was searched for."""
-
-ABSENT = (FileNotFoundError, NotADirectoryError, PermissionError, NoFileError)
-"""What reading a log raises that is not there, or with which the job has done as it likes."""
-
-Level = Literal["", "warning", "error"]
-"""The least level of lines that are looked for; empty for any."""
 
 Time = Annotated[float | None, Query(ge=0, le=2**40, allow_inf_nan=False)]
-
-
-@dataclass(frozen=True)
-class LogQuery:
-    """What is searched for in a log; `since` and `until` are seconds since 1970.
-
-    `launcher`: only what `edt-launch` itself has printed.
-    """
-
-    text: str = ""
-    rank: int | None = None
-    after: int = 0
-    level: Level = ""
-    since: float | None = None
-    until: float | None = None
-    launcher: bool = False
-
-    @property
-    def has_bounds(self) -> bool:
-        """Whether only lines of some time are wanted."""
-        return self.since is not None or self.until is not None
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is searched for."""
-        return not (self.text or self.level or self.launcher or self.has_bounds)
 
 
 @router.get("/jobs/{job_id}/logs", response_class=PlainTextResponse)
@@ -115,51 +72,3 @@ async def search_logs(
             "say what to look for, or ask for /logs",
         )
     return await context.reads.run(user.name, partial(find_lines, context, user, job_id, wanted))
-
-
-def find_lines(context: Context, user: UserRecord, job_id: str, wanted: LogQuery) -> dict[str, Any]:
-    """The answer of a search in a log, like `output_schemas.LogHits`."""
-    files = context.home.job(context.job_of(job_id, user).id)
-    part = _part(files, wanted)
-    after = max(wanted.after, part.start)
-    path = files.log_of(wanted.rank)
-    try:
-        found, following = log_search.search(
-            path, wanted.text, after, level=wanted.level, until=part.end, only_launcher=wanted.launcher
-        )
-    except ABSENT:
-        return {"hits": [], "next": None}
-    hits = [{"offset": one.offset, "text": one.line.decode(errors="replace")[:MOST_SHOWN]} for one in found]
-    return {"hits": hits, "next": following}
-
-
-def _part(files: JobDir, wanted: LogQuery) -> Part:
-    since, until = wanted.since, wanted.until
-    if not wanted.has_bounds:
-        return Part(0, None)
-    if since is not None and until is not None and since >= until:
-        raise InvalidError(
-            f"since, {_utc(since)}, is not before until, {_utc(until)}", "give the earlier time first"
-        )
-    path = files.log_of(wanted.rank)
-    try:
-        found = log_times.part(tailing.recent_lines(files.output.log_times), path.name, since, until)
-    except ABSENT:
-        found = None
-    if found is None and _has_lines(path):
-        raise InvalidError(
-            f"nothing says when the lines of {path.name} were printed", "search without since and until"
-        )
-    return found or Part(0, None)
-
-
-def _utc(time: float) -> str:
-    return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")
-
-
-def _has_lines(path: Path) -> bool:
-    try:
-        with open_file(path) as file:
-            return os.fstat(file.fileno()).st_size > 0
-    except ABSENT:
-        return False

@@ -290,7 +290,7 @@ def _arguments(record: JobRecord, paths: JobDir, horovodrun: bool, common: RunOp
         view=ViewKind.PLAIN,
     )
     kind = kinds.named(record.framework or ("horovodrun" if horovodrun else "script"))
-    return kind.command_line(options, record.framework, record.command, record.data_dir)
+    return kind.command_line(options, record.framework, record.command)
 
 
 @contextlib.contextmanager

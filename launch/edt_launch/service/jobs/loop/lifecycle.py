@@ -136,6 +136,12 @@ def _out_of_time(record: JobRecord) -> str:
     return f"it has run for its time limit of {timedelta(seconds=round(record.time_limit))}"
 
 
+def _ended(now: float, job: ObservedJob) -> float:
+    """When its launcher ended: at its last event, if that says that it did; the service may notice later."""
+    is_told = job.run is not None and job.run.exit_code is not None and job.progress.heard
+    return min(now, job.progress.heard) if is_told else now
+
+
 def _ran(now: float, job: ObservedJob) -> float:
     """Seconds that it has run, now that its launcher is gone: up to its last event."""
     since, heard = job.record.running_since, job.progress.heard
@@ -152,7 +158,9 @@ def _runs(job: ObservedJob) -> bool:
 
 def _started(job: ObservedJob) -> float | None:
     """When its first process was started; None if none was."""
-    return job.record.started or (job.run.began if job.run is not None else None) or None
+    if job.record.started or job.run is None:
+        return job.record.started
+    return job.run.began or (job.progress.begun if job.run.is_driven else None)
 
 
 def _ask(now: float, transition: Transition, to: State, reason: str) -> Transition:
@@ -283,14 +291,17 @@ def _end(
     fields["ran"] = _ran(now, transition.job)
     if failure is not None:  # a job may have written it: PostgreSQL does not take every character
         failure = failure.encode(errors="replace").decode().replace("\0", "?")
-    return transition.move(to, reason, **fields, exit_code=exit_code, failure=failure, ended=now)
+    return transition.move(
+        to, reason, **fields, exit_code=exit_code, failure=failure, ended=_ended(now, transition.job)
+    )
 
 
 def _freed(now: float, transition: Transition, reason: str) -> Transition:
     record = transition.job.record
     if not record.size:
         return transition
-    return transition.do(Remember(AllocationRecord(record.id, record.owner, now, record.size, 0, (), reason)))
+    at = _ended(now, transition.job)
+    return transition.do(Remember(AllocationRecord(record.id, record.owner, at, record.size, 0, (), reason)))
 
 
 # What is known of it.

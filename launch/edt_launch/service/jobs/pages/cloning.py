@@ -12,9 +12,9 @@ from edt_launch.service.app.context import Context
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.http import problems
 from edt_launch.service.http.dependencies import SUBJECT, ContextDep, CurrentUser
+from edt_launch.service.jobs import views as answers
+from edt_launch.service.jobs.forecast.forecast import forecast
 from edt_launch.service.jobs.pages.views.job import CLONED, clone_question
-from edt_launch.service.jobs.rest import views as answers
-from edt_launch.service.jobs.rest.forecast import forecast
 from edt_launch.service.jobs.submission import Submission, like
 from edt_launch.service.web import templating
 from edt_launch.service.web.form_fields import Value, words

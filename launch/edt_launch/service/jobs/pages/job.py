@@ -1,6 +1,6 @@
 """One job: what it does, and what can be done with it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, BackgroundTasks, Form, Request, Response
@@ -11,9 +11,13 @@ from starlette.concurrency import run_in_threadpool
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context, may
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
+from edt_launch.service.experiments import runs
 from edt_launch.service.http import problems
-from edt_launch.service.http.dependencies import SUBJECT, ContextDep, CurrentUser
-from edt_launch.service.jobs.losing import loss
+from edt_launch.service.http.dependencies import SUBJECT, ContextDep, CurrentUser, carry_out
+from edt_launch.service.jobs import service
+from edt_launch.service.jobs import views as answers
+from edt_launch.service.jobs.forecast.forecast import effects
+from edt_launch.service.jobs.forecast.losing import loss
 from edt_launch.service.jobs.pages import job_tabs
 from edt_launch.service.jobs.pages.views.job import (
     LABELS,
@@ -25,22 +29,15 @@ from edt_launch.service.jobs.pages.views.job import (
     question,
     rebased,
 )
-from edt_launch.service.jobs.rest import jobs as rest
-from edt_launch.service.jobs.rest import views as answers
-from edt_launch.service.jobs.rest.forecast import effects
 from edt_launch.service.jobs.specification import JobChange
 from edt_launch.service.jobs.states import Wanted
 from edt_launch.service.web import templating
+from edt_launch.service.web.crumbs import JOBS, SEARCHES, Crumb, project
 from edt_launch.service.web.form_fields import Value
 
 router = APIRouter()
 
 WANTED = {"stop": Wanted.STOP, "pause": Wanted.PAUSE, "resume": Wanted.RUN}
-
-ACTS: Mapping[str, Callable[[Context, UserRecord, str, bool], Response]] = {
-    "stop": rest.stop,
-    "resume": rest.resume,
-}
 
 
 @router.get("/jobs/{job_id}")
@@ -60,9 +57,22 @@ async def show(
         raise ForbiddenError(f"this part of {job.id} is for {job.owner} and administrators", "ask them")
     shown = answers.job(job, user)
     body = await job_tabs.body(context, user, job, shown, chosen, asked)
-    view = job_view(shown, chosen, body, is_own=is_own)
+    crumbs = await run_in_threadpool(_crumbs, context, user, job_id)
+    view = job_view(shown, chosen, body, crumbs, is_own=is_own)
     status = InvalidError.status if getattr(body, "error", "") else 200
     return templating.page(request, f"job/{chosen}.html", status=status, view=view)
+
+
+def _crumbs(context: Context, user: UserRecord, job_id: str) -> list[Crumb]:
+    """The experiment whose run the job is, or the search whose trial, if the user may see that."""
+    if experiment := runs.experiments_of(context, user, [job_id]).get(job_id):
+        names = context.store.projects.names([experiment.project])
+        above = project(experiment.project, names.get(experiment.project, experiment.project))
+        return [*above, Crumb(f"/experiments/{experiment.id}", experiment.name)]
+    search = context.store.searches.of_job(job_id)
+    if search is not None and may(user, search):
+        return [SEARCHES, Crumb(f"/searches/{search.id}", search.name)]
+    return [JOBS]
 
 
 @router.get("/jobs/{job_id}/series.csv")
@@ -91,7 +101,7 @@ def ask(
     shown = answers.job(job)
     if action not in actions(shown):
         raise ConflictError(f"{job_id} is {shown['state']}", "look at its page for what can be done")
-    changes = effects(context, [rest.wanting(job, WANTED[action])]) if action in WANTED else None
+    changes = effects(context, [service.wanting(job, WANTED[action])]) if action in WANTED else None
     lost = loss(job, context.clock()) if action == "pause" else ""
     return templating.page(request, "act.html", view=question(shown, action, changes, lost=lost))
 
@@ -124,10 +134,10 @@ def change(
         wanted = _changes(given, seen or {})
         if foresee:
             request.scope[SUBJECT] = None
-            changes = effects(context, [rest.changed(context, user, job_id, wanted)[1]])
+            changes = effects(context, [service.changed(context, user, job_id, wanted)[1]])
             shown = answers.job(context.job_of(job_id, user))
             return templating.page(request, "act.html", view=question(shown, "set", changes, given))
-        rest.change(context, user, job_id, wanted)
+        service.change(context, user, job_id, wanted)
     except (InvalidError, ConflictError) as error:
         shown = answers.job(context.job_of(job_id, user))
         given = rebased(given, seen or {}, shown)
@@ -142,7 +152,7 @@ def change(
 @router.post("/jobs/{job_id}/delete")
 def delete(context: ContextDep, user: CurrentUser, job_id: str, afterwards: BackgroundTasks) -> Response:
     """Delete a job that has ended, with its files."""
-    rest.delete(context, user, job_id, afterwards)
+    carry_out([service.delete(context, user, job_id)], afterwards)
     return RedirectResponse("/jobs", 303, background=afterwards)
 
 
@@ -156,9 +166,9 @@ def act(
 ) -> Response:
     """Stop, pause or resume a job; `force` if the question said that its work would be lost."""
     if action == "pause":
-        rest.pause(context, user, job_id, force=force)
+        service.pause(context, user, job_id, force=force)
     else:
-        ACTS[action](context, user, job_id, False)
+        service.set_wanted(context, user, job_id, WANTED[action])
     return RedirectResponse(f"/jobs/{job_id}", 303)
 
 

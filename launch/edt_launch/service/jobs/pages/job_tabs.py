@@ -14,9 +14,8 @@ from edt_launch.core.event_codec import read_line
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import InvalidError
-from edt_launch.service.files import log_search
-from edt_launch.service.files.rest import files as rest
-from edt_launch.service.files.rest.logs import ABSENT, Level, LogQuery, find_lines
+from edt_launch.service.files import log_search, service
+from edt_launch.service.files.log_query import ABSENT, Level, LogQuery, find_lines
 from edt_launch.service.files.results import submitted_files
 from edt_launch.service.files.series import LOSS
 from edt_launch.service.files.tailing import last_lines
@@ -24,7 +23,7 @@ from edt_launch.service.jobs.pages.views.job_tabs import definition, events, log
 from edt_launch.service.jobs.pages.views.lives import lives
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.resize_reasons import explained as explained_pauses
-from edt_launch.service.jobs.rest.jobs import explained
+from edt_launch.service.jobs.service import explained
 from edt_launch.service.names import PLAIN
 
 MOST_EVENTS = 100
@@ -55,7 +54,7 @@ class TabQuery:
         wrap: Annotated[str, Query(pattern="^0?$")] = "",
         at: Annotated[int | None, Query(ge=0, le=2**53)] = None,
         after: Annotated[int, Query(ge=0, le=2**53)] = 0,
-        name: Annotated[list[rest.ValueName] | None, Query(max_length=rest.MOST_VALUES)] = None,
+        name: Annotated[list[service.ValueName] | None, Query(max_length=service.MOST_VALUES)] = None,
         x: Annotated[str, Query(pattern="^(step|training|clock)$")] = "step",
         log: Annotated[str, Query(pattern="^1?$")] = "",
         check: Annotated[str, Query(max_length=32)] = "",
@@ -87,7 +86,7 @@ async def body(
 ) -> object:
     """The view of a tab; `shown` is the job as REST shows it."""
     if tab == "size":
-        return size.size(await explained(context, job))
+        return size.size(await explained(context, user, job))
     make = {
         "monitor": _monitor,
         "logs": _logs,
@@ -169,9 +168,9 @@ def _events(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> e
 
 
 def _results(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> results.Results:
-    checkpoints = rest.list_checkpoints(context, user, job["id"])["checkpoints"]
-    checked = {asked.check: rest.checked(context, user, job["id"], asked.check)} if asked.check else {}
-    return results.results(job["id"], rest.list_files(context, user, job["id"]), checkpoints, checked)
+    checkpoints = service.list_checkpoints(context, user, job["id"])["checkpoints"]
+    checked = {asked.check: service.checked(context, user, job["id"], asked.check)} if asked.check else {}
+    return results.results(job["id"], service.list_files(context, user, job["id"]), checkpoints, checked)
 
 
 def _definition(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> definition.Definition:

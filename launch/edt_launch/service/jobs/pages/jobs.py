@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
 from edt_launch.service.accounts.records import UserRecord
@@ -11,14 +12,17 @@ from edt_launch.service.errors import InvalidError
 from edt_launch.service.experiments import runs
 from edt_launch.service.http import problems
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
+from edt_launch.service.jobs import service
 from edt_launch.service.jobs.pages.views.jobs import TIMES, Filter, JobsView, jobs_view, refused
-from edt_launch.service.jobs.rest import job_lists as rest
 from edt_launch.service.web import templating
 
 router = APIRouter()
 
 PAGE = 100
 """Jobs of a page."""
+
+SUGGESTED = 20
+"""Experiments, and searches, that the box suggests: the newest."""
 
 Text = Annotated[str, Query(max_length=1024)]
 
@@ -37,6 +41,7 @@ async def show(
     last: Text = "",
     sort: Text = "",
     after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    find: Text | None = None,
 ) -> Response:
     """A page of those that are looked for, or the filter again with what is wrong with it."""
     wanted = Filter(
@@ -50,6 +55,8 @@ async def show(
         sort=sort,
         after=after,
     )
+    if find is not None:
+        return RedirectResponse(wanted.found(find).address(), 303)
     try:
         _query(wanted, 0.0)
     except InvalidError as error:
@@ -59,20 +66,35 @@ async def show(
     return await templating.shared_page(request, who, "jobs.html", lambda: _view(context, user, wanted))
 
 
-def _query(wanted: Filter, now: float) -> rest.JobListQuery:
+def _query(wanted: Filter, now: float) -> service.JobListQuery:
     if wanted.last and wanted.last not in TIMES:
         raise InvalidError(f"last: {wanted.last!r} is not possible", f"choose one of {', '.join(TIMES)}")
     try:
-        asked = rest.JobListQuery.model_validate(wanted.rest(now) | {"limit": PAGE})
+        asked = service.JobListQuery.model_validate(wanted.rest(now) | {"limit": PAGE})
     except ValidationError as error:
         raise InvalidError(problems.invalid(error.errors()).detail) from None
-    rest.states_of(asked.state)
+    service.states_of(asked.state)
     return asked
 
 
 def _view(context: Context, user: UserRecord, wanted: Filter) -> JobsView:
     now = context.clock()
-    page = rest.jobs_page(context, user, _query(wanted, now))
+    page = service.jobs_page(context, user, _query(wanted, now))
     found = runs.experiments_of(context, user, [job["id"] for job in page["jobs"]])
     experiments = {job: (one.id, one.name) for job, one in found.items()}
-    return jobs_view(wanted, page["jobs"], page["next"], now, experiments)
+    owners = [(f"owner:{owner}", "") for owner in sorted({job["owner"] for job in page["jobs"]})]
+    suggested = owners + _suggested(context, user)
+    return jobs_view(wanted, page["jobs"], page["next"], now, experiments, suggested)
+
+
+def _suggested(context: Context, user: UserRecord) -> list[tuple[str, str]]:
+    """Hosts, and the newest experiments and searches that the user may see."""
+    who = None if user.is_admin else user.name
+    hosts = [(f"host:{one.name}", "") for one in context.store.hosts.all()]
+    experiments = context.store.experiments.page(who, None, None, 0, SUGGESTED, newest=True)
+    searches = context.store.searches.page(who, 0, SUGGESTED, newest=True)
+    return [
+        *hosts,
+        *((f"experiment:{one.id}", one.name) for one in experiments),
+        *((f"search:{one.id}", one.name) for one in searches),
+    ]

@@ -8,8 +8,8 @@ from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import ForbiddenError
 from edt_launch.service.http import problems
-from edt_launch.service.jobs.foreseen import of_starting
-from edt_launch.service.jobs.rest.forecast import changes_by
+from edt_launch.service.jobs.forecast.forecast import changes_by
+from edt_launch.service.jobs.forecast.foreseen import of_starting
 from edt_launch.service.jobs.specification import JobSpec
 from edt_launch.service.jobs.submission import Submission
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, BackgroundTasks, Form, Query, Request, Response
@@ -11,14 +10,14 @@ from fastapi.responses import RedirectResponse
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, ServiceError
-from edt_launch.service.http.dependencies import SUBJECT, ContextDep, CurrentUser
-from edt_launch.service.jobs.losing import loss
+from edt_launch.service.http.dependencies import SUBJECT, ContextDep, CurrentUser, carry_out
+from edt_launch.service.jobs import service
+from edt_launch.service.jobs import views as answers
+from edt_launch.service.jobs.forecast.forecast import effects
+from edt_launch.service.jobs.forecast.losing import loss
 from edt_launch.service.jobs.pages.views import selection as views
 from edt_launch.service.jobs.pages.views.job import actions
 from edt_launch.service.jobs.records import JobRecord
-from edt_launch.service.jobs.rest import jobs as rest
-from edt_launch.service.jobs.rest import views as answers
-from edt_launch.service.jobs.rest.forecast import effects
 from edt_launch.service.jobs.specification import MOST_PRIORITY, JobChange
 from edt_launch.service.jobs.states import Wanted
 from edt_launch.service.web import templating
@@ -31,8 +30,8 @@ MOST = 100
 
 Action = Literal["stop", "pause", "resume", "priority", "delete"]
 
-Back = Literal["/jobs", "/console/applications"]
-"""The lists that jobs are chosen in."""
+Back = Literal["/jobs"]
+"""The list that jobs are chosen in."""
 
 WANTED = {"stop": Wanted.STOP, "pause": Wanted.PAUSE, "resume": Wanted.RUN}
 
@@ -111,11 +110,11 @@ def _acts(
     context: Context, user: UserRecord, afterwards: BackgroundTasks, changes: JobChange, *, force: bool
 ) -> Mapping[str, Callable[[str], object]]:
     return {
-        "stop": partial(rest.stop, context, user),
-        "pause": lambda job: rest.pause(context, user, job, force=force),
-        "resume": partial(rest.resume, context, user),
-        "delete": lambda job: rest.delete(context, user, job, afterwards),
-        "priority": lambda job: rest.change(context, user, job, changes),
+        "stop": lambda job: service.set_wanted(context, user, job, Wanted.STOP),
+        "pause": lambda job: service.pause(context, user, job, force=force),
+        "resume": lambda job: service.set_wanted(context, user, job, Wanted.RUN),
+        "delete": lambda job: carry_out([service.delete(context, user, job)], afterwards),
+        "priority": lambda job: service.change(context, user, job, changes),
     }
 
 
@@ -152,7 +151,7 @@ def _foreseen(
     context: Context, jobs: Sequence[JobRecord], action: Action, changes: JobChange | None
 ) -> Sequence[Mapping[str, Any]] | None:
     if action in WANTED:
-        changed = [rest.wanting(job, WANTED[action]) for job in jobs]
+        changed = [service.wanting(job, WANTED[action]) for job in jobs]
     elif changes is not None and changes.priority is not None:
         changed = [replace(job, priority=changes.priority) for job in jobs]
     else:

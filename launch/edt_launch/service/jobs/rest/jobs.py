@@ -1,6 +1,5 @@
 """`/api/v1/jobs`: submit, show, change, stop, pause, resume, explain, delete."""
 
-from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -11,18 +10,13 @@ from starlette.concurrency import run_in_threadpool
 
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
-from edt_launch.service.errors import ConflictError, InvalidError
-from edt_launch.service.experiments import runs
 from edt_launch.service.http.dependencies import PREVIEWED, ContextDep, CurrentUser, SubjectDep, carry_out
-from edt_launch.service.jobs.explanation import explain
-from edt_launch.service.jobs.losing import loss
+from edt_launch.service.jobs import schemas, service, views
+from edt_launch.service.jobs.forecast.forecast import effects, forecast
 from edt_launch.service.jobs.records import JobRecord
-from edt_launch.service.jobs.rest import schemas, views
-from edt_launch.service.jobs.rest.forecast import effects, forecast, resumed, upcoming
-from edt_launch.service.jobs.specification import JobChange, JobSpec, check_framework, check_sizes
-from edt_launch.service.jobs.states import State, Wanted
-from edt_launch.service.jobs.submission import Submission, remove_files
-from edt_launch.service.jobs.upcoming import begins
+from edt_launch.service.jobs.specification import JobChange, JobSpec
+from edt_launch.service.jobs.states import Wanted
+from edt_launch.service.jobs.submission import Submission
 
 router = APIRouter(tags=["jobs"])
 
@@ -100,44 +94,15 @@ def change(
     context: ContextDep, user: CurrentUser, job_id: str, changes: JobChange, dry_run: DryRun = False
 ) -> Response:
     """Change a live job's bounds, priority, weight or name."""
-    desired, job = changed(context, user, job_id, changes)
     if dry_run:
-        return _json({"changes": effects(context, [job])})
-    job = context.store.jobs.change(job.id, **desired)
-    context.changed()
-    return _json(views.job(job))
-
-
-def changed(
-    context: Context, user: UserRecord, job_id: str, changes: JobChange
-) -> tuple[dict[str, Any], JobRecord]:
-    """The fields that a user may change so, and the job as it would be then."""
-    job = context.job_of(job_id, user)
-    desired = {name: value for name, value in changes.model_dump().items() if value is not None}
-    if job.has_ended:
-        raise ConflictError(f"{job.id} has {job.state}", "submit it again with other values")
-    if "priority" in desired:
-        context.submitter.check_priority(user, desired["priority"])
-    try:
-        least, most = desired.get("min", job.min), desired.get("max", job.max)
-        check_sizes(least, most, job.allowed)
-        check_framework(job.framework, job.command, least, most)
-    except ValueError as error:
-        raise InvalidError(str(error), "change min and max together") from None
-    return desired, replace(job, **desired)
+        return _json({"changes": effects(context, [service.changed(context, user, job_id, changes)[1]])})
+    return _json(views.job(service.change(context, user, job_id, changes)))
 
 
 @router.delete("/jobs/{job_id}", status_code=204, response_class=Response)
 def delete(context: ContextDep, user: CurrentUser, job_id: str, afterwards: BackgroundTasks) -> None:
     """Forget a job that has ended, and delete its files."""
-    job = context.job_of(job_id, user)
-    if not job.has_ended:
-        raise ConflictError(f"{job.id} is {job.state}", "stop it first, and wait until it has ended")
-    runs.keep(context, job.id)
-    if not context.store.jobs.delete(job.id):
-        raise ConflictError(f"{job.id} is a trial whose search has yet to read its result", "try again soon")
-    carry_out([remove_files(context.home, job.id)], afterwards)
-    context.changed()
+    carry_out([service.delete(context, user, job_id)], afterwards)
 
 
 @router.post("/jobs/{job_id}/stop", response_model=Foreseen, responses=FORESEEN, dependencies=[PREVIEWED])
@@ -151,11 +116,9 @@ def pause(
     context: ContextDep, user: CurrentUser, job_id: str, dry_run: DryRun = False, force: Force = False
 ) -> Response:
     """Have a job save its state and give up its devices until it is resumed."""
-    lost = loss(context.job_of(job_id, user), context.clock())
-    if lost and not force and not dry_run:
-        then = "ends it, and it begins again when it is resumed"
-        raise ConflictError(f"{lost}: paused, it would begin again", f"edt pause --force {job_id} {then}")
-    return _set_wanted(context, user, job_id, Wanted.PAUSE, dry_run)
+    if dry_run:
+        return _set_wanted(context, user, job_id, Wanted.PAUSE, dry_run)
+    return _json(views.job(service.pause(context, user, job_id, force=force)))
 
 
 @router.post("/jobs/{job_id}/resume", response_model=Foreseen, responses=FORESEEN, dependencies=[PREVIEWED])
@@ -168,31 +131,14 @@ def resume(context: ContextDep, user: CurrentUser, job_id: str, dry_run: DryRun 
 async def why(context: ContextDep, user: CurrentUser, job_id: str) -> Any:
     """Why a job has its size, what would change it; and when it is going to start, if it waits."""
     job = await run_in_threadpool(context.job, job_id)
-    return await explained(context, job)
-
-
-async def explained(context: Context, job: JobRecord) -> dict[str, Any]:
-    """Why a job has its size, like `schemas.Why`."""
-    waits = job.state is State.QUEUED and job.wanted is Wanted.RUN
-    start = begins(job.id, await upcoming(context)) if waits else None
-    return explain(job, start, context.machines.waiting)
+    return await service.explained(context, user, job)
 
 
 def _set_wanted(context: Context, user: UserRecord, job_id: str, wanted: Wanted, dry_run: bool) -> Response:
-    job = context.job_of(job_id, user)
     if dry_run:
-        return _json({"changes": effects(context, [wanting(job, wanted)])})
-    job = context.store.jobs.set_wanted(job.id, wanted)
-    if job.wanted is not wanted or (job.has_ended and wanted is not Wanted.STOP):
-        state = job.state if job.has_ended else "stopping"
-        raise ConflictError(f"{job.id} is {state}", "submit it again to have it run")
-    context.changed()
-    return _json(views.job(job))
-
-
-def wanting(job: JobRecord, wanted: Wanted) -> JobRecord:
-    """A job of which something else is wanted, as the allocator would see it."""
-    return resumed(job) if wanted is Wanted.RUN else replace(job, wanted=wanted)
+        job = context.job_of(job_id, user)
+        return _json({"changes": effects(context, [service.wanting(job, wanted)])})
+    return _json(views.job(service.set_wanted(context, user, job_id, wanted)))
 
 
 def _json(content: object, status: int = 200) -> Response:

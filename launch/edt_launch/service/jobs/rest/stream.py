@@ -21,15 +21,14 @@ from edt_launch.service.db.engine import AWAY
 from edt_launch.service.db.store import Store
 from edt_launch.service.http import sse
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
+from edt_launch.service.jobs import views
 from edt_launch.service.jobs.query import JobQuery
 from edt_launch.service.jobs.records import JobRecord
-from edt_launch.service.jobs.rest import views
+from edt_launch.service.jobs.service import RECENT
 from edt_launch.service.jobs.states import LIVE
 
 router = APIRouter(tags=["jobs"])
 
-RECENT = 3600.0
-"""Seconds for which an ended job is still shown."""
 
 STALE = 5.0
 """Seconds after which the database is looked at though nobody has told of a change."""

@@ -1,8 +1,9 @@
 // Draws who had which device when: a row a device, or in a large pool a host, and a bar for each job that had it.
 "use strict";
 (() => {
-  const { axis, clock, common, dataZoom, draw, keepDrawn, legend, palette } = edtPictures;
+  const { TIMES, axis, clock, common, dataZoom, draw, keepDrawn, legend, palette } = edtPictures;
   const place = document.getElementById("chart");
+  const unit = `${place.dataset.unit}s`;
   // In pixels: the height of a row, at most and at least, and of all of them; what is above them, and around.
   const ROW = 26;
   const LEAST_ROW = 9;
@@ -10,7 +11,6 @@
   const ABOVE = 150;
   const AROUND = 96;
 
-  const letter = (number) => String.fromCharCode(65 + ((number + 25) % 26));
   const isByHost = (data) => data.bands.length > 0;
 
   // A rectangle in a row, from one time to another; `part` is its share of the row's height, filled from below.
@@ -22,16 +22,17 @@
     const shape = { x: left, y: middle + whole / 2 - height, width: Math.max(1, right - left), height };
     return echarts.graphic.clipRectByRect(shape, params.coordSys);
   };
-  const bar = (look) => (params, api) => {
+  const bar = (look, edge) => (params, api) => {
     const shape = rectangle(params, api, 0.72);
     if (!shape) return undefined;
-    const { fill, text, letter } = look(api.value(3));
+    const { fill, text, name } = look(api.value(3));
     const hasRoom = shape.width > 14 && shape.height > 11;
+    const shown = { text: name, fill: text, width: shape.width - 8, overflow: "truncate" };
     return {
       type: "rect",
       shape,
-      style: { fill },
-      textContent: { style: { text: hasRoom ? letter : "", fill: text, fontWeight: "bold" } },
+      style: { fill, stroke: edge, lineWidth: 1 },
+      textContent: { style: hasRoom ? shown : {} },
       textConfig: { position: "inside" },
     };
   };
@@ -52,64 +53,81 @@
   const wrapped = (text) => text.replace(/(.{40,60}) /g, "$1\n");
   const period = (from, to) => `${clock(from)} to ${clock(to)}`;
   const describeBand = ({ host, devices }, [, from, to, used]) =>
-    `${host}: ${+(used * devices).toFixed(2)} of ${devices} devices used\n${period(from, to)}`;
+    `${host}: ${+(used * devices).toFixed(2)} of ${devices} ${unit} used\n${period(from, to)}`;
   const describeBar = (data, isIdle, [row, from, to, number, reason]) => {
     const { host, device } = data.rows[row];
     const job = data.jobs[number];
     const holder = job ? `${job.name || job.id} of ${job.owner}` : "several jobs";
-    const why = data.reasons[reason] ? `\n${wrapped(data.reasons[reason])}` : "";
-    return `${host} ${device}: ${isIdle ? "free while a job waited" : holder}\n${period(from, to)}${why}`;
+    const why = data.reasons[reason] ? `\nGranted: ${wrapped(data.reasons[reason])}` : "";
+    return `${host} ${device}: ${isIdle ? "idle while a job was queued" : holder}\n${period(from, to)}${why}`;
   };
-  const tooltip = (data) => ({ value, data: item, seriesName, seriesType }) => {
+  // Where the pointer is: the tooltip of an axis knows the nearest point only.
+  let pointer = 0;
+  place.addEventListener("mousemove", ({ offsetX }) => (pointer = offsetX), true);
+  const describeOwners = (data, at) => {
+    const used = uses(data).map((use) => (isByHost(data) ? use.find(([to]) => 1000 * to >= at) : use.findLast(([from]) => 1000 * from <= at)));
+    const lines = data.owners.map(({ owner }, index) => `${owner}: ${+(used[index]?.[1] ?? 0).toFixed(1)} ${unit}`);
+    return [clock(at), ...lines].join("\n");
+  };
+  const tooltip = (data) => (shown) => {
+    if (Array.isArray(shown)) return describeOwners(data, edtPictures.open(place).convertFromPixel({ xAxisIndex: 0 }, pointer));
+    const { value, data: item, seriesName } = shown;
     if (item.description) return `${item.description}\n${clock(value[1])}`;
-    if (seriesType !== "custom") return `${seriesName}: ${+value[1].toFixed(1)} devices`;
     if (seriesName === "hosts") return describeBand(data.hosts[value[0]], value);
     return describeBar(data, seriesName === "idle", value);
   };
 
-  // The owners' devices, stacked, and where each would end with everybody's fair share.
-  const ownerSeries = ({ owners, since, until }, { text }) => {
-    let end = 0;
-    return owners.map(({ owner, share, use }, index) => {
-      const look = { color: text, opacity: [0.65, 0.35, 0.5, 0.2][index % 4] };
-      const width = (until - since) / use.length;
-      end += share ?? 0;
+  // An owner's devices over time: exact where each bar is shown, else the mean of each part of the period.
+  const uses = (data) => {
+    const { owners, bars, jobs, since, until } = data;
+    if (isByHost(data) || bars.some(([, job]) => job === null)) {
+      return owners.map(({ use }) => use.map((used, part) => [since + ((part + 1) * (until - since)) / use.length, used]));
+    }
+    const times = [...new Set([since, until, ...bars.flatMap(([, , from, to]) => [from, to])])].sort((a, b) => a - b);
+    return owners.map(({ owner }) => {
+      const changes = new Map();
+      const change = (time, by) => changes.set(time, (changes.get(time) ?? 0) + by);
+      for (const [, job, from, to] of bars) {
+        if (jobs[job].owner !== owner) continue;
+        change(from, 1);
+        change(to, -1);
+      }
+      let used = 0;
+      return times.map((time) => [time, (used += changes.get(time) ?? 0)]);
+    });
+  };
+  const ownerSeries = (data, { hues }) =>
+    uses(data).map((use, index) => {
+      const color = hues[index % hues.length].fill;
       return {
-        name: owner,
+        name: data.owners[index].owner,
         type: "line",
         stack: "use",
         xAxisIndex: 0,
         yAxisIndex: 0,
         showSymbol: false,
-        step: "start",
-        lineStyle: { color: text, width: 1 },
-        itemStyle: look,
-        areaStyle: look,
-        data: use.map((devices, part) => [1000 * (since + (part + 1) * width), devices]),
-        markLine: {
-          symbol: "none",
-          silent: true,
-          label: { show: false },
-          lineStyle: { color: text, type: "dashed", width: 2 },
-          data: share ? [{ yAxis: end }] : [],
-        },
+        step: isByHost(data) ? "start" : "end",
+        lineStyle: { color, width: 1 },
+        itemStyle: { color },
+        areaStyle: { color, opacity: 0.7 },
+        data: use.map(([time, used]) => [1000 * time, used]),
       };
     });
-  };
 
   const inRows = { type: "custom", xAxisIndex: 1, yAxisIndex: 1 };
-  const rowSeries = (data, { hues, idle }) => {
+  const rowSeries = (data, { hues, idle, background }) => {
     const spans = { ...inRows, encode: { x: [1, 2], y: 0 } };
-    const free = { ...idle, letter: "" };
+    const free = { ...idle, name: "" };
+    const places = new Map(data.owners.map(({ owner }, index) => [owner, index]));
     const look = (number) => {
       const job = data.jobs[number];
-      return job ? { ...hues[job.number % hues.length], letter: letter(job.number) } : free;
+      return job ? { ...hues[(places.get(job.owner) ?? 0) % hues.length], name: job.name || job.id } : free;
     };
     return [
       {
         ...spans,
         name: "idle",
-        renderItem: bar(() => free),
+        renderItem: bar(() => free, background),
         data: data.idle.map(([row, from, to]) => [row, 1000 * from, 1000 * to]),
       },
       {
@@ -122,7 +140,7 @@
       {
         ...spans,
         name: "jobs",
-        renderItem: bar(look),
+        renderItem: bar(look, background),
         data: data.bars.map(([row, job, from, to, reason]) => [row, 1000 * from, 1000 * to, job ?? -1, reason]),
       },
     ];
@@ -161,13 +179,14 @@
     const plain = axis(colours, 1);
     const total = data.hosts.reduce((sum, { devices }) => sum + devices, 0);
     const time = { type: "time", min: 1000 * data.since, max: 1000 * data.until, ...plain };
+    time.axisLabel = { ...plain.axisLabel, formatter: TIMES };
     return {
       grid: [
-        { left, right: 16, top: 30, height: ABOVE - 50, outerBoundsMode: "none" },
+        { left, right: 16, top: 30, height: ABOVE - 50, outerBoundsMode: "none", tooltip: { trigger: "axis" } },
         { left, right: 16, top: ABOVE, bottom: AROUND - 16, outerBoundsMode: "none" },
       ],
       xAxis: [
-        { ...time, gridIndex: 0, axisLabel: { show: false } },
+        { ...time, gridIndex: 0, axisLabel: { show: false }, axisPointer: { snap: false } },
         { ...time, gridIndex: 1 },
       ],
       yAxis: [

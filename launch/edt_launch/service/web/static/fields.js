@@ -35,6 +35,12 @@
     for (const least of document.querySelectorAll("[data-most]")) {
       least.max = least.form.elements[least.dataset.most].value;
     }
+    // What a choice leaves without a meaning is not shown, nor sent.
+    for (const part of document.querySelectorAll("[data-only]")) {
+      const [name, ...values] = part.dataset.only.split(" ");
+      const field = part.querySelector("input");
+      part.hidden = field.disabled = !values.includes(field.form.elements[name].value);
+    }
     document.querySelectorAll("input[type=file]").forEach(showFile);
     for (const button of document.querySelectorAll("button[data-valid]")) {
       button.disabled = !button.form.matches(":valid");
@@ -52,6 +58,14 @@
     if (!input) return;
     input.files = event.dataTransfer.files;
     input.dispatchEvent(new Event("change", { bubbles: true }));
+  });
+  document.addEventListener("click", ({ target }) => {
+    const adding = target.closest("button[data-add]");
+    const next = adding && document.querySelector(adding.dataset.add);
+    if (!next) return;
+    next.classList.remove("spare");
+    next.querySelector("input").focus();
+    adding.disabled = !document.querySelector(adding.dataset.add);
   });
   document.addEventListener("click", ({ target }) => {
     const input = target.closest(".file button")?.parentElement.previousElementSibling.querySelector("input");

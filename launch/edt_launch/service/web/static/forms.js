@@ -73,6 +73,9 @@
     const answer = await ask(link.href);
     if (answer) show(await answer.text());
   });
+  // A form whose choices apply at once.
+  document.addEventListener("change", ({ target }) => target.closest("form[data-apply]")?.requestSubmit());
+
   // A form is sent once, however often its button is clicked; after 3 s, it may have been stopped.
   const onTheirWay = new Set();
   addEventListener("pageshow", () => onTheirWay.clear());

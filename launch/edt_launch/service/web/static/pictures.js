@@ -37,6 +37,8 @@
     textStyle: { color: text },
     pageTextStyle: { color: text },
   });
+  // Midnight is a date, not the number of a day.
+  const TIMES = { day: "{MMM} {d}", hour: "{HH}:{mm}", minute: "{HH}:{mm}", second: "{HH}:{mm}:{ss}" };
   const axis = ({ text, line }, opacity = 0.6, align = "left") => ({
     nameTextStyle: { color: text, align },
     axisLabel: { color: text, hideOverlap: true },
@@ -71,5 +73,5 @@
     redraw();
   };
 
-  window.edtPictures = { axis, common, gathered, keepDrawn, legend, open, palette, rounded };
+  window.edtPictures = { TIMES, axis, common, gathered, keepDrawn, legend, open, palette, rounded };
 })();

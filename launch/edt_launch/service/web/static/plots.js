@@ -1,14 +1,15 @@
 // Draws a job's course: what it reports, its throughput and its size, over one axis; resizes are lines.
 "use strict";
 (() => {
-  const { axis, clock, common, dataZoom, draw, gathered, keepDrawn, legend, palette } = edtPictures;
-  const { points, positions, rounded } = edtPictures;
+  const { TIMES, axis, clock, common, dataZoom, draw, gathered, keepDrawn, palette } = edtPictures;
+  const { points, positions, rounded, smoothed } = edtPictures;
   const LABEL = 44; // pixels for what is written at a mark
-  const GRIDS = [
-    { top: 46, height: 240 },
-    { top: 330, height: 80 },
-    { top: 452, height: 70 },
-  ];
+  // In pixels: the height of a panel, of the only one, and of throughput and size; what is between two, and below.
+  const PANEL = 150;
+  const ONLY = 240;
+  const LOWER = [80, 70];
+  const BETWEEN = 42;
+  const BELOW = 70;
   const LINE = { type: "line", showSymbol: false, animation: false };
 
   const duration = (seconds) => {
@@ -32,16 +33,33 @@
     weight: +smooth,
     colours: palette(),
   });
+  // The panels from above: one for each value, then throughput and size.
+  const grids = ({ names }) => {
+    const heights = [...names.map(() => (names.length === 1 ? ONLY : PANEL)), ...LOWER];
+    let top = 4;
+    return heights.map((height) => {
+      top += BETWEEN;
+      const grid = { top, height, left: 64, right: 20, outerBoundsMode: "none" };
+      top += height;
+      return grid;
+    });
+  };
   const endOf = ({ x, isClock }, pause) => (isClock ? 1000 * pause.end : pause[x]);
 
+  // Whether the label of a pause would cover that of the one before.
+  const isCrowded = (view, number) => {
+    if (number === 0) return false;
+    const [before, at] = [number - 1, number].map((one) => endOf(view, view.data.pauses[one]));
+    return ((at - before) / (view.xs.at(-1) - view.xs[0])) * place.clientWidth < LABEL;
+  };
   const marks = (view, isLabelled) => ({
     symbol: "none",
     lineStyle: { color: view.colours.text, type: "dotted", opacity: 0.6 },
     label: { show: isLabelled, formatter: ({ data }) => data.name, color: view.colours.text, fontSize: 10 },
     tooltip: { trigger: "item", formatter: ({ data }) => data.description },
-    data: view.data.pauses.map((pause) => ({
+    data: view.data.pauses.map((pause, number) => ({
       xAxis: endOf(view, pause),
-      name: pause.from === null ? "start" : `${pause.from}→${pause.to}`,
+      name: isCrowded(view, number) ? "" : pause.from === null ? "start" : `${pause.from}→${pause.to}`,
       description: describe(pause),
     })),
   });
@@ -58,32 +76,21 @@
     const gaps = starts.map(({ start }) => [1000 * start + 1, null]);
     return [...line, ...gaps].sort(([one], [other]) => one - other);
   };
-  // An exponential moving average; it goes on behind a gap.
-  const smoothed = (line, weight) => {
-    let average = null;
-    return line.map(([x, value]) => {
-      if (value === null) return [x, null];
-      average = average === null ? value : weight * average + (1 - weight) * value;
-      return [x, average];
-    });
-  };
   const valueSeries = (view, name, number) => {
     const { data, xs, isLog, weight, colours } = view;
     const color = colours.hues[number % colours.hues.length].fill;
     const values = data.values[name].map((value) => (isLog && value <= 0 ? null : value));
     const line = broken(view, points(xs, values, data.gaps[name]));
-    const raw = { ...LINE, name, data: line, lineStyle: { color, width: 2 }, itemStyle: { color } };
+    const raw = { ...LINE, showSymbol: line.length === 1, name, data: line, lineStyle: { color, width: 2 }, itemStyle: { color } };
     if (!weight) return [raw];
-    return [
-      { ...raw, lineStyle: { color, width: 1, opacity: 0.35 } },
-      { ...raw, name: `${name}, smoothed`, data: smoothed(line, weight) },
-    ];
+    const smooth = { ...raw, name: `${name}, smoothed`, data: smoothed(line, weight) };
+    return [{ ...raw, lineStyle: { color, width: 1, opacity: 0.35 } }, smooth];
   };
   const throughputSeries = (view) => {
     const { data, xs, colours } = view;
     const color = colours.hues[4].fill;
     const line = data.throughput.map((value, row) => [xs[row], value]);
-    return { ...LINE, name: "steps a second", data: broken(view, line), lineStyle: { color }, itemStyle: { color } };
+    return { ...LINE, name: "steps/s", data: broken(view, line), lineStyle: { color }, itemStyle: { color } };
   };
   // Every size is in the pauses, however few points are left of the rest; nobody trains in a start anew.
   const sizeSeries = (view) => {
@@ -106,52 +113,58 @@
     };
   };
   const allSeries = (view) => {
-    const values = view.names.flatMap((name, number) => valueSeries(view, name, number));
-    const hasRoom = view.data.pauses.length * LABEL < place.clientWidth;
-    const marked = (series, index) => ({
-      ...series,
-      xAxisIndex: index,
-      yAxisIndex: index,
-      markLine: marks(view, index === 0 && hasRoom),
-      markArea: view.isClock ? bands(view) : undefined,
+    const panels = [...view.names.map((name, number) => valueSeries(view, name, number)), [throughputSeries(view)], [sizeSeries(view)]];
+    return panels.flatMap(([first, ...rest], index) => {
+      const at = { xAxisIndex: index, yAxisIndex: index };
+      const markArea = view.isClock ? bands(view) : undefined;
+      return [{ ...first, ...at, markLine: marks(view, index === 0), markArea }, ...rest.map((one) => ({ ...one, ...at }))];
     });
-    return [
-      ...values.slice(0, 1).map((series) => marked(series, 0)),
-      ...values.slice(1),
-      marked(throughputSeries(view), 1),
-      marked(sizeSeries(view), 2),
-    ];
   };
 
-  const axes = ({ x, isClock, isLog, names, colours }) => {
+  const axes = (view) => {
+    const { x, isClock, isLog, names, colours } = view;
     const plain = axis(colours);
+    const all = grids(view);
     const labels = { ...plain.axisLabel, showMaxLabel: isClock };
     if (x === "training") labels.formatter = duration;
+    if (isClock) labels.formatter = TIMES;
+    const last = all.length - 1;
     return {
-      grid: GRIDS.map((grid) => ({ ...grid, left: 64, right: 20, outerBoundsMode: "none" })),
-      xAxis: GRIDS.map((_, gridIndex) => ({
+      grid: all,
+      xAxis: all.map((_, gridIndex) => ({
         ...plain,
         gridIndex,
         type: isClock ? "time" : "value",
         min: "dataMin",
         max: "dataMax",
-        axisLabel: { ...labels, show: gridIndex === 2 },
+        axisLabel: { ...labels, show: gridIndex === last },
       })),
       yAxis: [
-        { type: isLog ? "log" : "value", scale: true, name: names.length === 1 ? names[0] : "" },
-        { type: "value", name: "steps a second", splitNumber: 2 },
+        ...names.map((name) => ({ type: isLog ? "log" : "value", scale: true, name })),
+        { type: "value", name: "steps/s", splitNumber: 2 },
         { type: "value", name: "workers", minInterval: 1, min: 0, splitNumber: 2 },
       ].map((one, gridIndex) => ({ ...plain, ...one, gridIndex })),
     };
   };
+  // What each line has under the pointer: a size holds from its point on, other values are at the nearest point.
+  const AT = { step: (x) => `step ${Math.round(x)}`, training: (x) => duration(Math.round(x)), clock };
+  const tooltip = ({ x }, series) => (shown) => {
+    const at = shown[0].axisValue;
+    const sizes = series.at(-1).data;
+    const lines = shown.map(({ seriesName, value, marker }) => {
+      const size = seriesName === "workers" && sizes.findLast(([from]) => from <= at);
+      return `${marker}${seriesName} ${rounded(size ? size[1] : value[1])}`;
+    });
+    return [AT[x](at), ...lines].join("\n");
+  };
   const options = (view) => {
     const series = allSeries(view);
+    const panels = view.names.length + LOWER.length;
     return {
       ...common(view.colours),
-      legend: { ...legend(view.colours), right: 8, data: series.slice(0, -2).map(({ name }) => name) },
-      tooltip: { trigger: "axis", renderMode: "richText", valueFormatter: (value) => rounded(value) },
+      tooltip: { trigger: "axis", renderMode: "richText", formatter: tooltip(view, series) },
       axisPointer: { link: [{ xAxisIndex: "all" }] },
-      dataZoom: dataZoom(view.colours, { xAxisIndex: [0, 1, 2], height: 20, bottom: 4 }),
+      dataZoom: dataZoom(view.colours, { xAxisIndex: [...Array(panels).keys()], height: 20, bottom: 4 }),
       ...axes(view),
       series,
     };
@@ -165,7 +178,10 @@
     place.hidden = data.time.length === 0;
     document.getElementById("plots-key").hidden = place.hidden;
     if (place.hidden) return;
-    draw(place, options(chosen(place.dataset, data)));
+    const view = chosen(place.dataset, data);
+    const { top, height } = grids(view).at(-1);
+    place.style.height = `${top + height + BELOW}px`;
+    draw(place, options(view));
     place.dataset.points = data.time.length;
   };
   const changed = gathered(redraw);

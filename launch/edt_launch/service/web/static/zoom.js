@@ -14,6 +14,16 @@
   // Where the rows of a series are on the x axis: at their step, time of training, or time of day.
   const positions = (series, x) => (x === "clock" ? series.time.map((time) => 1000 * time) : series[x]);
 
+  // An exponential moving average; it goes on behind a gap.
+  const smoothed = (line, weight) => {
+    let average = null;
+    return line.map(([x, value]) => {
+      if (value === null) return [x, null];
+      average = average === null ? value : weight * average + (1 - weight) * value;
+      return [x, average];
+    });
+  };
+
   const dataZoom = ({ text }, options) =>
     ["inside", "slider"].map((type) => ({ type, textStyle: { color: text }, ...options }));
 
@@ -53,5 +63,5 @@
     });
   });
 
-  Object.assign(edtPictures, { clock, dataZoom, draw, points, positions });
+  Object.assign(edtPictures, { clock, dataZoom, draw, points, positions, smoothed });
 })();

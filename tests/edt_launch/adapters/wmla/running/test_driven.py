@@ -98,6 +98,13 @@ def test_a_script_that_trains_nothing_decides_by_its_exit_code(run, result, code
         ]
 
 
+def test_an_exception_of_the_driver_is_the_cause(run):
+    outcome, _ = run(
+        {"print": 'Traceback (most recent call last):\n  File "a.py", line 3\nOSError: no data'}, {"exit": 1}
+    )
+    assert outcome.message.splitlines()[-1] == "cause: OSError: no data (a.py, line 3)"
+
+
 def test_a_failed_training_is_the_first_failure_and_the_driver_is_told(run, result):
     outcome, view = run(train("failure"), {"answer": "check"}, max_restarts=0)
     assert outcome.exit_code == ExitCode.JOB_FAILED

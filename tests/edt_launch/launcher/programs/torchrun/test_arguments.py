@@ -37,8 +37,7 @@ def test_every_option_in_both_spellings(spelling: str) -> None:
     assert (asked.master_addr, asked.master_port, asked.numa_binding) == ("m", 7, "node")
     assert (asked.virtual_local_rank, asked.prefix) == (True, "[${rank}]")
     assert asked.notes[0] == (
-        "--rdzv-backend and --rdzv-endpoint and --rdzv-conf and --node-rank: "
-        "not needed, edt-launch knows all of its workers"
+        "--rdzv-backend and --rdzv-endpoint and --rdzv-conf: not needed, edt-launch connects all workers"
     )
 
 

@@ -65,11 +65,50 @@ def test_other_commands_keep_their_sizes() -> None:
 
 
 def test_the_command_line_of_a_job() -> None:
-    line = KIND.command_line(
-        RunOptions(min_np=2, max_restarts=3), "torchrun", ["--nnodes", "2", "a.py"], None
-    )
+    line = KIND.command_line(RunOptions(min_np=2, max_restarts=3), "torchrun", ["--nnodes", "2", "a.py"])
     assert line == ["--program", "torchrun", "--min-np", "2", "--nnodes", "2", "a.py"]
     options, asked, program = KIND.parse(line[2:])
     assert (options.min_np, asked.min_nodes, program) == (2, 2, ["a.py"])
     with pytest.raises(ValueError, match="command: --nnodes x"):
         KIND.check("torchrun", ["--nnodes", "x", "a.py"], 1, 1)
+
+
+ELSEWHERE = "192.0.2.7"
+
+
+@pytest.mark.parametrize(
+    "words, number",
+    [
+        ("--nnodes 3 --rdzv-endpoint 127.0.0.1:29400", None),
+        (f"--nnodes 3 --rdzv-endpoint {ELSEWHERE}:29400", 1),
+        (f"--nnodes 3 --rdzv-backend etcd --rdzv-endpoint {ELSEWHERE}:29400", None),
+        (f"--nnodes 1 --rdzv-endpoint {ELSEWHERE}:29400", None),
+        (f"--nnodes 3 --rdzv-endpoint {ELSEWHERE}:29400 -H a:1,b:1,c:1", None),
+        (f"--nnodes 3 --rdzv-endpoint {ELSEWHERE}:29400 --allocation F", None),
+        (f"--nnodes 3 --node-rank 2 --master-addr {ELSEWHERE}", 2),
+        ("--nnodes 3 --node-rank 0 --master-addr 127.0.0.1", 0),
+        ("--nnodes 1:3 --node-rank 0 --master-addr 127.0.0.1", None),
+        ("--nnodes 3", None),
+    ],
+)
+def test_the_same_command_on_each_node(words: str, number: int | None) -> None:
+    options, arguments, _ = KIND.parse([*words.split(), "--nproc-per-node", "2", "--rdzv-id", "x/1", "a.py"])
+    rank = TorchrunProgram(arguments).rank(options, {"SLURMD_NODENAME": "n"})
+    assert (rank and rank.number) == number
+    if rank is not None:
+        assert (rank.count, rank.host, rank.slots) == (3, "n", 2)
+        assert rank.start.startswith("torchrun-x_1-")
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (f"--nnodes 1:3 --rdzv-endpoint {ELSEWHERE}:29400", "start it once"),
+        ("--nnodes 2 --node-rank 2 --master-addr 127.0.0.1", "--nnodes 2 has 0 to 1"),
+        ("--nnodes 2 --rdzv-endpoint no.such.host.invalid:1", "unknown host"),
+    ],
+)
+def test_nodes_that_cannot_be_started_so(words: str, message: str) -> None:
+    options, arguments, _ = KIND.parse([*words.split(), "a.py"])
+    with pytest.raises(UsageError, match=message):
+        TorchrunProgram(arguments).rank(options, {})

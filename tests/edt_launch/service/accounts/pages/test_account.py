@@ -35,7 +35,7 @@ def test_a_token_is_shown_once_and_outlives_the_session(world: World) -> None:
 def test_a_token_may_be_for_reading_only_and_then_opens_no_page(world: World) -> None:
     client = browser(world, "ann")
     token = made(client, "/account/tokens", name="screen", scope="read")
-    assert "read only" in client.get("/account").text
+    assert "Read only" in client.get("/account").text
     assert world.client(token).get("/jobs").status_code == 200
     assert world.client(token).post("/jobs/j1/stop").status_code == 403
     refused = browser(world).post("/logon", data={"secret": token})

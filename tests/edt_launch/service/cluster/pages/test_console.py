@@ -1,8 +1,4 @@
-import html
-import re
 from collections.abc import Iterable
-
-import pytest
 
 from browser import browser
 from edt_launch.cluster.nvidia import Load
@@ -19,40 +15,10 @@ def running(world: World, name: str, *devices: str, most: int = 4) -> str:
     return job
 
 
-def test_applications_have_the_words_of_a_clusters_console(world: World) -> None:
-    job = running(world, "<b>digits", "0", "1", "cpu0")
-    page = browser(world, "bob").get("/console/applications").text
-    assert "&lt;b&gt;digits" in page
-    assert job in page
-    assert "<td>ann</td><td>Elastic</td>" in page
-    # CPU slots, GPU slots, priority
-    assert "<td>1</td><td>2</td><td>0</td>" in page
-    assert "<td>1 min 30 s</td>" in page
-    assert 'aria-sort="descending"' in page
-    assert f'value="{job}"' not in page
-    assert f'value="{job}"' in browser(world, "ann").get("/console/applications").text
-
-
-@pytest.mark.parametrize(
-    "query, found",
-    [
-        ("column=text&text=IGIT", {"digits"}),
-        ("column=owner&text=NN", {"digits", "other"}),
-        ("column=state&text=%25", set()),
-        ("sort=gpu", None),
-    ],
-)
-def test_a_filter_finds_what_contains_a_text(world: World, query: str, found: set[str] | None) -> None:
-    running(world, "digits", "0")
-    world.submit(world.ann, name="other")
-    answer = browser(world, "ann").get(f"/console/applications?{query}")
-    if found is None:
-        assert answer.status_code == 422
-    else:
-        assert {name for name in ("digits", "other") if f"<bdi>{name}</bdi>" in answer.text} == found
-        for address in re.findall(r'href="/api/v1(/jobs[^"]*)"', answer.text):
-            jobs = world.ann.get(html.unescape(address)).json()["jobs"]
-            assert {job["name"] for job in jobs} == found
+def test_an_application_is_a_job(world: World) -> None:
+    client = browser(world, "ann")
+    assert client.get("/console/applications").headers["location"] == "/jobs?state=all"
+    assert client.get("/console").headers["location"] == "/console/hosts"
 
 
 def test_hosts_with_load_and_what_their_gpus_do(world: World) -> None:

@@ -14,9 +14,9 @@ def test_it_is_the_first_page_and_shows_everybodys_devices(world: World) -> None
     assert client.get("/").headers["location"] == "/pool"
     page = client.get("/pool").text
     assert "2 of 4" in page
-    assert page.count(f'class="cell used hue-1" href="/jobs/{job}"') == 2
+    assert page.count(f'class="cell used hue-0" href="/jobs/{job}"') == 2
     assert page.count('class="cell free"') == 2
-    assert page.count("<bdi>&lt;b&gt;digits</bdi>") == 3
+    assert page.count("<bdi>&lt;b&gt;digits</bdi>") == 4
     assert "1 min ago" in page
     assert "<b>digits" not in page
 
@@ -91,4 +91,4 @@ def test_owners_their_hours_and_the_latest_changes(world: World) -> None:
     assert ("starts" in latest, "<td>starts</td>" in had) == (False, True)
     answer = client.get("/pool/usage.csv")
     assert answer.text.splitlines() == ["owner,device_hours", "ann,2.5"]
-    assert "<dt>Device hours today</dt><dd>2.5</dd>" in page
+    assert "<dt>GPU-hours today</dt><dd>2.5</dd>" in page

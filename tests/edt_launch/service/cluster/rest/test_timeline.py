@@ -1,7 +1,7 @@
 import pytest
 
+from edt_launch.service.cluster import schemas as cluster_schemas
 from edt_launch.service.cluster.records import AllocationRecord, HostRecord
-from edt_launch.service.cluster.rest import schemas as cluster_schemas
 from edt_launch.service.jobs.states import State
 from world import NOW, World
 

@@ -14,7 +14,7 @@ def lab(world: World) -> Lab:
 
 def can_be_sent(text: str) -> bool:
     """Whether a question has a button."""
-    return '<button class="primary">Delete</button>' in text
+    return '<button class="btn btn-primary">Delete</button>' in text
 
 
 def test_a_project_is_deleted_when_nothing_is_in_it(lab: Lab) -> None:

@@ -119,12 +119,12 @@ def test_an_existing_definition_is_added_and_taken_out(lab: Lab) -> None:
     assert f'<option value="{definition}"' in ann.get(f"{page}/add?tab=existing").text
     given = {"definition": definition, "distribution": "Distributed", "max": "2"}
     assert ann.post(f"{page}/add?tab=existing", data=given).status_code == 303
-    assert "1 device on 2 nodes, Distributed" in ann.get(f"{page}/edit").text
+    assert "2 GPUs, Distributed" in ann.get(f"{page}/edit").text
     removed = {"name": "first", "description": "typed", "then": f"remove:{definition}", "version": "2"}
     shown_again(ann.post(f"{page}/edit", data=removed | {"name": ""}), 422, 'value="typed"')
     assert ann.post(f"{page}/edit", data=removed).headers["location"] == f"{page}/edit"
     text = ann.get(f"{page}/edit").text
-    assert ("needs a training definition" in text, 'value="typed"' in text) == (True, True)
+    assert ("Add a training definition before" in text, 'value="typed"' in text) == (True, True)
 
 
 def test_the_second_of_two_editors_is_told_who_came_first(lab: Lab) -> None:

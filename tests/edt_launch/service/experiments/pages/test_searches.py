@@ -51,16 +51,16 @@ def test_searches_are_listed_with_their_best(world: World) -> None:
     assert "data-goes-on" in page
     others = browser(world, "bob").get("/searches").text
     assert "<td>3 of 3</td><td>1</td><td>-</td>" in others
-    assert "bob has no search" in browser(world, "bob").get("/searches?owner=bob").text
+    assert "bob has none" in browser(world, "bob").get("/searches?owner=bob").text
 
 
 def test_a_search_and_its_tabs(world: World) -> None:
     search(world)
     client = browser(world, "ann")
     progress = client.get(f"/searches/{ID}").text
-    assert progress.index("0.25") < progress.index("<td>0.5</td>")  # the best first
+    assert progress.index("0.25") < progress.index("<td>0.5</td>")  # best first
     assert "&lt;u&gt;nan" in progress
-    assert "<caption>3 trials, the best first</caption>" in progress
+    assert "<caption>3 trials, best first</caption>" in progress
     assert f'data-url="/api/v1/searches/{ID}" data-metric="loss" data-objective="minimize"' in progress
     assert 'data-axis="p.rate" data-name="rate">' in progress
     assert 'data-axis="p.&lt;i&gt;" data-name="&lt;i&gt;" data-texts>' in progress

@@ -1,8 +1,7 @@
 import pytest
 
 from edt_launch.service.errors import InvalidError
-from edt_launch.service.experiments.searches.spec import SubmittedSearch
-from edt_launch.service.experiments.searches.trial_job import check_job, filled
+from edt_launch.service.experiments.searches.trial_job import SubmittedSearch, check_job, filled
 
 
 def test_only_parameters_are_filled_in() -> None:

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[3] / "launch"))  # `-S`: no site, so nothing that is installed
+sys.path.append(str(Path(__file__).parents[5] / "launch"))  # `-S`: no site, so nothing that is installed
 from edt_launch.launcher.control_socket import ControlSocket, as_signals
 
 ARGUMENTS = sys.argv[1 : sys.argv.index("--")]

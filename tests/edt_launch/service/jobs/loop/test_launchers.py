@@ -99,7 +99,7 @@ def test_wmla_programs_are_started_as_such(paths: JobDir) -> None:
     record = replace(RECORD, command=("main.py", "-e", "1"), framework=Framework.ELASTIC, data_dir="/data")
     (words,) = arguments(Launchers(PRINTS_ITS_ARGUMENTS), paths, record)
     assert words[words.index("--wmla") :] == [
-        *("--wmla", "--framework", "edtPyTorch", "--data-dir", "/data"),
+        *("--wmla", "--framework", "edtPyTorch"),
         *("--", "main.py", "--", "-e", "1"),
     ]
 

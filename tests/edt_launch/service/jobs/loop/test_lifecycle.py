@@ -146,6 +146,21 @@ def test_a_job_has_the_exit_code_of_its_program_and_its_run_time() -> None:
     assert (after.state, after.exit_code, after.started, after.ended) == (State.FAILED, 143, 150.0, 200.0)
 
 
+def test_a_driver_that_failed_at_once_has_run() -> None:
+    one = job(State.STARTING, exit_code=1)
+    assert one.progress.run is not None
+    driven = JobProgress(replace(one.progress.run, began=None, is_driven=True), begun=140.0)
+    assert advance(200.0, replace(one, progress=driven)).job.record.started == 140.0
+
+
+def test_a_job_that_ended_unseen_has_the_time_of_its_last_event() -> None:
+    one = job(State.RUNNING, exit_code=0)
+    unseen = replace(one, progress=replace(one.progress, heard=160.0))
+    after = advance(1000.0, unseen)
+    assert (after.job.record.state, after.job.record.ended) == (State.SUCCEEDED, 160.0)
+    assert [one.change.time for one in after.actions if isinstance(one, Remember)] == [160.0]
+
+
 @pytest.mark.parametrize("wanted, after", [(Wanted.RUN, []), (Wanted.STOP, [State.STOPPED])])
 @pytest.mark.parametrize("before", [State.STARTING, State.RUNNING])
 @pytest.mark.parametrize("exit_code", [5, 143, None])

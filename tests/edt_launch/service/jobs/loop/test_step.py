@@ -211,7 +211,7 @@ def test_a_job_whose_min_does_not_fit_waits_with_a_reason(world: World) -> None:
 
 
 def test_why_a_job_has_no_more_than_its_program_can_use() -> None:
-    at_most = Reason(Binding.MAX, 4.0, 2, (), "has 2, the most that it can use", "A higher --max ...")
+    at_most = Reason(Binding.MAX, 4.0, 2, (), "has 2 of 2 (its maximum)", "A higher --max ...")
     run = LauncherRun(min_np=1, max_np=4, usable=2)
     told = explained(run, 4, at_most)
     assert told is not None

@@ -7,6 +7,7 @@ import pytest
 from browser import browser
 from edt_launch.service.cluster.records import AllocationRecord
 from edt_launch.service.jobs.states import State, Wanted
+from lab import Lab
 from world import NOW, World, tar
 
 PROGRESS = '{{"event": "progress", "time": {0}.0, "step": {0}, "size": 2, "epoch": null, "values": {1}}}\n'
@@ -23,8 +24,8 @@ def test_the_owner_sees_everything(world: World) -> None:
     world.files(job).launcher_log.write_text("[0] hello <b>\n[0] \x1b[31mred\x1b[0m\n[0] 10%\r[0] 20%\r\n")
     world.files(job).output.events.write_text('{"event": "world", "time": 1.0, "generation": 1, "size": 2}\n')
     client = browser(world, "ann")
-    assert "waits for the next decision" in client.get(f"/jobs/{job}").text
-    assert "Nothing has been reported yet" in client.get(f"/jobs/{job}").text
+    assert "Waits for the next decision" in client.get(f"/jobs/{job}").text
+    assert "Nothing reported yet" in client.get(f"/jobs/{job}").text
     assert "waits for the next decision" in client.get(f"/jobs/{job}?tab=size").text
     definition = client.get(f"/jobs/{job}?tab=definition").text
     assert "python train.py" in definition
@@ -67,7 +68,7 @@ def test_what_is_reported_is_a_table_and_a_file(world: World) -> None:
     client = browser(world, "ann")
     page = client.get(f"/jobs/{job}?name=%3Cb%3E&x=training&log=1").text
     assert "<td>0.5</td>" in page
-    best = '<strong>0.5<span class="hidden"> (best)</span></strong>'
+    best = '<strong>0.5<span class="visually-hidden"> (best)</span></strong>'
     row = f"<td>0.5</td><td>0.5</td><td>{best}</td><td>1</td>"
     assert f'<th scope="row"><bdi>&lt;b&gt;</bdi></th>{row}' in page
     assert 'data-x="training" data-log="1"' in page
@@ -219,3 +220,34 @@ def test_a_job_that_was_deleted_is_gone(world: World) -> None:
     assert f"the job {job} has been deleted" in answer.text
     assert world.ann.get(f"/jobs/{job}").status_code == 410
     assert world.ann.get("/jobs/jbbbbbbbb").status_code == 404
+
+
+def test_a_failed_job_says_first_why_it_failed(world: World) -> None:
+    job = world.submit(world.ann, name="digits")["id"]
+    world.go(job, State.STARTING, State.RUNNING, State.FAILED)
+    printed = "".join(f"  | <line {number}>\n" for number in range(30))
+    first = "first failure: rank 1 on node1, exit code 1"
+    failure = (
+        f"the job failed\n{first}\n{printed}log: /jobs/rank.1.log\ncause: KeyError: 'a' (train.py, line 14)"
+    )
+    world.store.jobs.record({job: {"failure": failure, "exit_code": 1}})
+    page = browser(world, "ann").get(f"/jobs/{job}").text
+    banner = page[page.index('aria-label="Failure"') : page.index("job-now")]
+    assert "<bdi>KeyError: &#39;a&#39;</bdi>" in banner
+    assert "<strong>train.py, line 14</strong>, rank 1 on node1, exit code 1" in banner
+    assert f'href="/jobs/{job}?tab=logs&amp;rank=1#log"' in banner
+    assert ("&lt;line 29&gt;" in banner, "&lt;line 10&gt;" in banner) == (True, False)
+    assert "KeyError" in browser(world, "ann").get("/jobs").text
+    assert "KeyError" not in browser(world, "bob").get(f"/jobs/{job}").text
+    assert "KeyError" not in world.bob.get(f"/jobs/{job}/why").text
+
+
+def test_a_run_leads_back_to_its_experiment(world: World) -> None:
+    lab = Lab(world)
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    (run,) = lab.run(experiment)
+    link = f'<a href="/experiments/{experiment}"><bdi>first</bdi></a>'
+    page = f"/jobs/{run['job']}"
+    assert link in browser(world, "ann").get(page).text
+    assert link not in browser(world, "bob").get(page).text
+    assert "<title>Monitor · " in browser(world, "ann").get(page).text

@@ -55,7 +55,16 @@ def test_the_filter_says_what_is_wrong_with_it(world: World, query: str, told: s
     answer = browser(world, "ann").get(f"/jobs?{query}")
     shown_again(answer, 422, told)
     field, _, value = query.replace("+", " ").partition("=")
-    assert f'value="{value}"' in answer.text or field == "last"
+    shown = value if field in ("last", "state", "text") else f"{field}:{value}"
+    assert f'value="{shown}"' in answer.text or field == "last"
+
+
+def test_one_box_finds_by_every_field(world: World) -> None:
+    client = browser(world, "ann")
+    asked = client.get("/jobs?state=all&find=net+owner:bob+a:b+host:node1&last=1+h")
+    address = "/jobs?state=all&owner=bob&text=net+a%3Ab&host=node1&last=1+h"
+    assert (asked.status_code, asked.headers["location"]) == (303, address)
+    assert 'value="owner:bob host:node1 net a:b"' in client.get(address).text
 
 
 def test_runs_name_their_experiment_to_those_who_may_see_it(world: World) -> None:

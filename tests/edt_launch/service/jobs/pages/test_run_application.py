@@ -1,7 +1,7 @@
 import re
 
-from browser import browser
-from world import World, tar
+from browser import browser, shown_again
+from world import NOW, World, tar
 
 FORM = {"name": "<b>digits", "command": "python 'train.py'", "min": "1", "max": "4", "priority": "1"}
 
@@ -19,6 +19,37 @@ def test_an_application_is_run_with_the_code_that_is_sent(world: World) -> None:
     assert again.status_code == 303
     newest = world.store.audit.newest(1)[0]
     assert newest.path == f"/console/run {again.headers['location'].removeprefix('/jobs/')}"
+
+
+def test_advanced_fields_reach_the_job_and_an_array_is_many_jobs(world: World) -> None:
+    client = browser(world, "ann")
+    first = world.submit(world.ann)["id"]
+    more = {
+        "time": "1-02:00",
+        "begin": "2h",
+        "after": first,
+        "grace": "5",
+        "restartable": "1",
+        "no_preempt": "1",
+    }
+    code = {"code": ("code.tar.gz", tar({"train.py": b"print()"}))}
+    answer = client.post("/console/run", data=FORM | more | {"array": "1-3%2"}, files=code)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/jobs")
+    jobs = [job for job in world.store.jobs.live() if job.id != first]
+    assert [job.array_index for job in jobs] == [1, 2, 3]
+    assert {(job.array_limit, job.time_limit, job.after, job.begin) for job in jobs} == {
+        (2, 26 * 3600.0, (first,), NOW + 7200)
+    }
+    assert {(job.grace, job.restartable, job.preemptible) for job in jobs} == {(5.0, True, False)}
+    page = client.get(f"/jobs/{jobs[0].id}").text
+    for label, value in {"Time limit": "1 d 2 h", "After": first, "Preemption": "keeps its minimum"}.items():
+        assert f">{label}</dt><dd>{value}</dd>" in page
+    for field, told in {
+        "time": "is no time limit",
+        "begin": "is no time",
+        "array": "neither an index",
+    }.items():
+        shown_again(client.post("/console/run", data=FORM | {field: "soon"}), 422, told, 'value="soon"')
 
 
 def test_a_form_that_is_sent_twice_runs_one_application(world: World) -> None:

@@ -46,9 +46,9 @@ def test_a_priority_that_is_none_is_told_above_what_was_written(
 ) -> None:
     limited = World(world.settings.home, world.store, highest_priority=5)
     job = running(limited, "first", "0")
-    given = {"action": "priority", "job": [job], "priority": priority, "back": "/console/applications"}
+    given = {"action": "priority", "job": [job], "priority": priority, "back": "/jobs"}
     answer = browser(limited, name).post("/selected", data=given | ({"foresee": foresee} if foresee else {}))
-    shown_again(answer, status, told, 'href="/console/applications"')
+    shown_again(answer, status, told, 'href="/jobs"')
     assert ("<b>" in answer.text, priority == "<b>" or f'value="{priority}"' in answer.text) == (False, True)
     assert world.store.jobs.get(job).priority == 0
 

@@ -8,7 +8,7 @@ from edt_launch.service.accounts.records import TokenRecord
 from edt_launch.service.web import wording
 from edt_launch.service.web.asking import Field, Question
 
-MAY = {"all": "everything that you may", "read": "read only"}
+MAY = {"all": "Full access", "read": "Read only"}
 """What tokens of a scope may do, in words."""
 
 

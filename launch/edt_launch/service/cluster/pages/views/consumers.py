@@ -6,7 +6,7 @@ from typing import Any
 
 from edt_launch.service.cluster.pages.views.console import EVERYBODY, PLACES
 from edt_launch.service.cluster.store import fresh
-from edt_launch.service.jobs.foreseen import sentences
+from edt_launch.service.jobs.forecast.foreseen import sentences
 from edt_launch.service.names import ROOT
 from edt_launch.service.web import wording
 from edt_launch.service.web.asking import Field, Question, overtaken

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edt_launch.service.jobs.foreseen import sentences
+from edt_launch.service.jobs.forecast.foreseen import sentences
+from edt_launch.service.jobs.forecast.upcoming import Upcoming, clock, starting
 from edt_launch.service.jobs.records import HolderRecord
 from edt_launch.service.jobs.states import State
-from edt_launch.service.jobs.upcoming import Upcoming, clock, starting
 from edt_launch.service.web import wording
 from edt_launch.service.web.asking import Question
 
@@ -30,7 +30,7 @@ MOST_NEXT = 5
 """Events that are foretold."""
 
 MOST_ROWS = 200
-"""Rows of the table of who had what: the latest."""
+"""Rows of the table of the history: the latest."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Mark:
     hue: int
 
     @classmethod
-    def of(cls, number: int) -> "Mark":
-        """That of the job of a number."""
-        return cls(wording.letter(number), wording.hue(number))
+    def of(cls, number: int, owner: int) -> "Mark":
+        """The letter of the job of a number, in the hue of its owner's place among all owners."""
+        return cls(wording.letter(number), wording.hue(owner))
 
 
 @dataclass(frozen=True)
@@ -99,9 +99,21 @@ class Owner:
     """What an owner's jobs have, would have by their fair shares, and had."""
 
     name: str
+    hue: int
     devices: int
     share: str
     hours: str
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A job that has devices now: the legend of the cells."""
+
+    job: str
+    name: str
+    owner: str
+    mark: Mark
+    devices: int
 
 
 @dataclass(frozen=True)
@@ -142,8 +154,10 @@ class PoolView:
     """
 
     address: str
+    unit: str
     tiles: Sequence[Tile]
     boxes: Sequence[Box]
+    holders: Sequence[Holder]
     windows: Sequence[Window]
     window: str
     owners: Sequence[Owner]
@@ -178,16 +192,30 @@ def pool_view(
     rows = f"&host={host}" if host else "&rows=hosts" if is_large else ""
     bars = timeline["bars"]
     latest = heapq.nlargest(MOST_ROWS, bars, key=lambda bar: (bar[3], bar[2]))
+    owners = _places(timeline, live)
+    unit = unit_of(cluster)
     return PoolView(
         address=_address(window, host),
-        tiles=_tiles(cluster, live, today, now),
-        boxes=[_box(host, jobs, now, is_admin) for host in cluster["hosts"]],
+        unit=unit,
+        tiles=_tiles(cluster, live, today, now, unit),
+        boxes=[_box(host, jobs, owners, now, is_admin) for host in cluster["hosts"]],
+        holders=[
+            Holder(
+                job.id,
+                job.name or job.id,
+                job.owner,
+                Mark.of(job.number, owners[job.owner]),
+                sum(len(names) for _, names in (*job.held, *job.leaving)),
+            )
+            for job in live
+            if job.held or job.leaving
+        ],
         windows=[Window(name, _address(name, host), name == window) for name in WINDOWS],
         window=window,
-        owners=[_owner(one) for one in timeline["owners"]],
+        owners=[_owner(one, owners) for one in timeline["owners"]],
         changes=[_change(one) for one in reversed(timeline["changes"])],
         following=_following(upcoming),
-        had=_had(timeline, latest),
+        had=_had(timeline, latest, owners),
         left_out=len(bars) - len(latest),
         chart=f"/api/v1/timeline?last={WINDOWS[window]:.0f}{rows}",
         hosts=[
@@ -205,9 +233,22 @@ def _address(window: str, host: str) -> str:
     return f"/pool?window={window.replace(' ', '+')}{of_host}"
 
 
-def _owner(one: Json) -> Owner:
+def unit_of(cluster: Json) -> str:
+    """What the pool has: GPUs, or slots where no host has one."""
+    names = [device["name"] for host in cluster["hosts"] for device in host["devices"]]
+    return "slot" if names and all(name.startswith("cpu") for name in names) else "GPU"
+
+
+def _places(timeline: Json, live: Sequence[HolderRecord]) -> Mapping[str, int]:
+    """The place of each owner, by which they have their hue: as in the picture, and then the others."""
+    shown = [one["owner"] for one in timeline["owners"]]
+    others = sorted({job.owner for job in live} | {job["owner"] for job in timeline["jobs"]})
+    return {owner: place for place, owner in enumerate(dict.fromkeys([*shown, *others]))}
+
+
+def _owner(one: Json, owners: Mapping[str, int]) -> Owner:
     share, hours = wording.number(one["share"], 2), wording.number(one["hours"], 2)
-    return Owner(one["owner"], one["devices"], share, hours)
+    return Owner(one["owner"], wording.hue(owners[one["owner"]]), one["devices"], share, hours)
 
 
 def _change(one: Json) -> Change:
@@ -215,22 +256,24 @@ def _change(one: Json) -> Change:
     return Change(one["time"], one["job"], one["name"] or one["job"], one["owner"], size, one["reason"])
 
 
-def _tiles(cluster: Json, live: Sequence[HolderRecord], today: float, now: float) -> list[Tile]:
+def _tiles(cluster: Json, live: Sequence[HolderRecord], today: float, now: float, unit: str) -> list[Tile]:
     counts = cluster["jobs"]
     running = sum(counts.get(state, 0) for state in (State.STARTING, State.RUNNING))
     waits = [now - (job.waiting_since or job.submitted) for job in live if job.state is State.QUEUED]
-    usable = cluster["devices"] - cluster["down"]
+    usable, title = cluster["devices"] - cluster["down"], unit[:1].upper() + unit[1:]
     return [
-        Tile("Devices used", f"{cluster['used']} of {usable}"),
-        Tile("Jobs that run", str(running)),
-        Tile("Jobs that wait", str(len(waits))),
+        Tile(f"{title}s in use", f"{cluster['used']} of {usable}"),
+        Tile("Running", str(running)),
+        Tile("Queued", str(len(waits))),
         Tile("Longest wait", wording.duration(max(waits)) if waits else wording.NONE),
-        Tile("Device hours today", wording.number(today, 1)),
+        Tile(f"{title}-hours today", wording.number(today, 2)),
     ]
 
 
-def _box(host: Json, jobs: Mapping[str, HolderRecord], now: float, is_admin: bool) -> Box:
-    cells = [_cell(device, host["state"], jobs, now) for device in host["devices"]]
+def _box(
+    host: Json, jobs: Mapping[str, HolderRecord], owners: Mapping[str, int], now: float, is_admin: bool
+) -> Box:
+    cells = [_cell(device, host["state"], jobs, owners, now) for device in host["devices"]]
     return Box(host["name"], host["state"], host["reason"], cells, drain_action(host["state"], is_admin))
 
 
@@ -260,11 +303,13 @@ def drain_question(host: str, action: str, changes: Sequence[Json] | None, back:
     )
 
 
-def _cell(device: Json, host: str, jobs: Mapping[str, HolderRecord], now: float) -> Cell:
+def _cell(
+    device: Json, host: str, jobs: Mapping[str, HolderRecord], owners: Mapping[str, int], now: float
+) -> Cell:
     job = jobs.get(device["job"] or "")
     if job is None:
         state = "free" if host == "up" else host
-        return Cell(device["name"], state, None, None, f"device {device['name']}: {state}")
+        return Cell(device["name"], state, None, None, f"{device['name']}: {state}")
     state, suffix = "used", ""
     retried = device["retried"] if (device["retried"] or 0.0) > now else None
     if device["is_leaving"]:
@@ -273,8 +318,8 @@ def _cell(device: Json, host: str, jobs: Mapping[str, HolderRecord], now: float)
         state, suffix = "suspended", f", suspended after a failure until {wording.moment(retried)}"
     elif job.state is State.STARTING:
         state, suffix = "starting", ", starting"
-    title = f"device {device['name']}: {job.name or job.id} of {job.owner}{suffix}"
-    return Cell(device["name"], state, job.id, Mark.of(job.number), title, retried)
+    title = f"{device['name']}: {job.name or job.id} of {job.owner}{suffix}"
+    return Cell(device["name"], state, job.id, Mark.of(job.number, owners[job.owner]), title, retried)
 
 
 def _following(upcoming: Upcoming) -> list[Next]:
@@ -285,7 +330,9 @@ def _following(upcoming: Upcoming) -> list[Next]:
     return [Next(job, upcoming.names[job], text) for _, job, text in chosen[:MOST_NEXT]]
 
 
-def _had(timeline: Json, bars: Iterable[tuple[int, int | None, float, float, int]]) -> list[Had]:
+def _had(
+    timeline: Json, bars: Iterable[tuple[int, int | None, float, float, int]], owners: Mapping[str, int]
+) -> list[Had]:
     found = []
     for row, job, start, end, reason in bars:
         slot = timeline["rows"][row]
@@ -296,5 +343,6 @@ def _had(timeline: Json, bars: Iterable[tuple[int, int | None, float, float, int
         one = timeline["jobs"][job]
         name = one["name"] or one["id"]
         why = timeline["reasons"][reason]
-        found.append(Had(place, one["id"], name, one["owner"], Mark.of(one["number"]), start, end, why))
+        mark = Mark.of(one["number"], owners[one["owner"]])
+        found.append(Had(place, one["id"], name, one["owner"], mark, start, end, why))
     return found

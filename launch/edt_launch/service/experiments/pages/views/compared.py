@@ -1,5 +1,6 @@
 """What the page of an experiment shows of runs beside each other."""
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,8 @@ Json = Mapping[str, Any]
 
 AXES = {"step": "step", "training": "training time", "clock": "clock"}
 MOST_CURVES = 20
+MOST_TOLD = 2
+"""Parameters that label a curve."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,7 @@ class Compared:
         metric: the value that is drawn.
         names: of all values.
         left_out: how many runs have curves that are not drawn.
+        labels: of the curves by their jobs: what differs, as JSON.
         chosen: ids of the runs that were chosen; empty if none was.
         error: why these are not compared; empty if they are.
     """
@@ -31,6 +35,7 @@ class Compared:
     jobs: Sequence[str]
     differing: Sequence[tuple[str, Sequence[str]]]
     data: str
+    labels: str
     metric: str
     names: Sequence[str]
     x: str
@@ -47,13 +52,14 @@ def compared(
     jobs = [run["job"] for run in comparison["runs"] if run["state"] != "deleted" and shown in run["values"]]
     query = urlencode({"jobs": ",".join(jobs[:MOST_CURVES]), "name": shown, "points": 500})
     differing = [
-        (one["name"], [wording.NONE if value is None else value for value in one["values"]])
+        (one["name"], [_shown(one["name"], value) for value in one["values"]])
         for one in comparison["parameters"]
     ]
     return Compared(
         [run["job"] for run in comparison["runs"]],
         differing,
         f"/api/v1/series?{query}" if jobs and not error else "",
+        json.dumps(_labels([run["job"] for run in comparison["runs"]], differing)),
         shown,
         names,
         x,
@@ -61,6 +67,17 @@ def compared(
         chosen,
         error,
     )
+
+
+def _shown(name: str, value: str | None) -> str:
+    """A parameter's value; an option that was not given has the program's default."""
+    return value if value is not None else "default" if name.startswith("-") else wording.NONE
+
+
+def _labels(jobs: Sequence[str], differing: Sequence[tuple[str, Sequence[str]]]) -> dict[str, str]:
+    """What tells the runs apart, by their jobs; empty if nothing does."""
+    told = [(name.lstrip("-$"), values) for name, values in differing[:MOST_TOLD]]
+    return {job: ", ".join(f"{name} {values[at]}" for name, values in told) for at, job in enumerate(jobs)}
 
 
 def too_many(chosen: Sequence[str]) -> str:

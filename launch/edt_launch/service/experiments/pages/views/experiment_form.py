@@ -8,30 +8,37 @@ from typing import Any
 from edt_launch.service.experiments.records import Distribution
 from edt_launch.service.experiments.spec import HOROVOD
 from edt_launch.service.web.asking import Field
+from edt_launch.service.web.crumbs import Crumb, project
 
 Json = Mapping[str, Any]
 
 LABELS = {
-    "name": "name", "description": "description", "source": "source files folder",
-    "command": "global execution command", "metric": "compared by", "objective": "objective",
+    "name": "name", "description": "description", "source": "data folder",
+    "command": "global execution command", "metric": "primary metric", "objective": "goal",
 }  # fmt: skip
 """What is compared if two people have changed an experiment."""
 
 ATTRIBUTES = {
-    "distribution": "distributed training type", "min": "number of nodes, at least",
-    "max": "number of nodes, at most",
+    "distribution": "distributed training type", "min": "minimum GPUs",
+    "max": "maximum GPUs",
 }  # fmt: skip
 """What is compared if two people have changed how an experiment runs a training definition."""
 
 OBJECTIVES = [
-    ("", "lower ones of a loss or an error, otherwise higher ones"),
-    ("minimize", "lower ones"),
-    ("maximize", "higher ones"),
+    ("", "automatic: lower loss or error, else higher"),
+    ("minimize", "minimize"),
+    ("maximize", "maximize"),
 ]
 """Which values of a metric are better."""
 
-FRAMEWORKS = {HOROVOD: "Horovod script"}
-"""How frameworks are called besides their own names."""
+FRAMEWORKS = {
+    HOROVOD: "Horovod script: a command that uses Horovod or edt_hvd",
+    "torchrun": "torchrun: torchrun's options and a script of torch.distributed",
+    "edtPyTorch": "edtPyTorch: an elastic WMLA program",
+    "distPyTorch": "distPyTorch: a WMLA program on several GPUs, never resized",
+    "PyTorch": "PyTorch: a WMLA program on one GPU",
+}
+"""What frameworks are."""
 
 
 def draft(is_draft: bool) -> str:
@@ -90,7 +97,15 @@ class FormView:
     @property
     def title(self) -> str:
         """Of the page."""
-        return "New experiment" if self.experiment is None else "Experiment"
+        return "New experiment" if self.experiment is None or self.is_draft else "Edit experiment"
+
+    @property
+    def crumbs(self) -> Sequence[Crumb]:
+        """The pages above it."""
+        above = project(self.project["id"], self.project["name"])
+        if self.experiment is None or self.is_draft:
+            return above
+        return [*above, Crumb(f"/experiments/{self.experiment['id']}", self.experiment["name"])]
 
     @property
     def trainings(self) -> Sequence[Training]:
@@ -102,7 +117,7 @@ class FormView:
     def objective(self) -> Field:
         """Which values of the metric are better."""
         return Field(
-            "objective", "Better are", self.values.get("objective", ""), is_number=False, options=OBJECTIVES
+            "objective", "Goal", self.values.get("objective", ""), is_number=False, options=OBJECTIVES
         )
 
 
@@ -210,10 +225,10 @@ def names_of(experiment: Json) -> dict[str, str]:
 
 
 def plan(training: Json) -> str:
-    """How an experiment runs a training definition: ``1 device on 1 to 4 nodes, Elastic``."""
+    """How an experiment runs a training definition: ``1 to 4 GPUs, Elastic``."""
     least, most = training["min"], training["max"]
-    nodes = f"{least}{f' to {most}' if most != least else ''} node{'s' if most > 1 else ''}"
-    return f"{training['devices']} device on {nodes}, {training['distribution']}"
+    gpus = f"{least}{f' to {most}' if most != least else ''} GPU{'s' if most > 1 else ''}"
+    return f"{gpus}, {training['distribution']}"
 
 
 def framework_field(frameworks: Sequence[str], chosen: str) -> Field:

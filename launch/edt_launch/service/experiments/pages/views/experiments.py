@@ -6,12 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from edt_launch.core.failure_text import cause
+from edt_launch.service.cluster.pages.views.pool import Tile
 from edt_launch.service.experiments.pages.views.compared import Compared
 from edt_launch.service.experiments.records import Role
 from edt_launch.service.experiments.runs import Summary
+from edt_launch.service.jobs.pages.views.jobs import MOST_WHY
 from edt_launch.service.jobs.states import LIVE, State
 from edt_launch.service.web import wording
 from edt_launch.service.web.asking import Field, Question
+from edt_launch.service.web.crumbs import Crumb
+from edt_launch.service.web.crumbs import project as above
 
 Json = Mapping[str, Any]
 
@@ -31,7 +36,7 @@ class Tab:
 
 @dataclass(frozen=True)
 class Run:
-    """A run, in words; `values` are of the metrics, each with whether it is the best.
+    """A run, in words; `values` are of the metrics, each with whether it is the best, `why` why it failed.
 
     `has_results` says whether whoever looks may fetch its files.
     """
@@ -47,6 +52,7 @@ class Run:
     size: str
     loss: str
     values: Sequence[tuple[str, bool]]
+    why: str
     is_deleted: bool
     has_results: bool
 
@@ -94,6 +100,8 @@ class ExperimentQuery:
     chosen: Sequence[str] = ()
     metric: str = ""
     x: str = "step"
+    smooth: str = "0"
+    is_log: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,7 +122,9 @@ class ExperimentView:
     may_edit: bool
     tab: str
     tabs: Sequence[Tab]
-    tiles: Sequence[tuple[str, str]]
+    tiles: Sequence[Tile]
+    crumbs: Sequence[Crumb]
+    asked: ExperimentQuery
     metrics: Sequence[str]
     without_column: int
     best_over: str
@@ -153,11 +163,13 @@ def experiment_view(
         one.name: None if one.best is None else summary.runs[one.best].run.id
         for one in summary.metrics[:MOST_METRICS]
     }
-    shown = [_run(one, best, viewer) for one in runs]
+    reasons = _reasons(summary, viewer)
+    shown = [_run(one, best, reasons.get(one["id"], ""), viewer) for one in runs]
     live = {str(state) for state in LIVE}
     address = f"/experiments/{experiment['id']}"
     page = f"{address}?tab={asked.tab}"
-    drawn = {"metric": asked.metric, "x": asked.x, "run": asked.chosen} if asked.tab == "compare" else {}
+    curves = {"metric": asked.metric, "x": asked.x, "smooth": asked.smooth, "run": asked.chosen}
+    drawn = {**curves, **({"log": "1"} if asked.is_log else {})} if asked.tab == "compare" else {}
     before = {"before": asked.before} if asked.before else {}
     return ExperimentView(
         experiment,
@@ -166,6 +178,8 @@ def experiment_view(
         asked.tab,
         [Tab(name, f"{address}?tab={key}", key == asked.tab) for key, name in TABS.items()],
         _tiles(experiment, summary),
+        above(project["id"], project["name"]),
+        asked,
         list(best),
         len(summary.names) - len(best),
         _partly(experiment, summary),
@@ -186,12 +200,12 @@ def with_line(definition: Json) -> Json:
     return {**definition, "line": shlex.join(definition["command"])}
 
 
-def _tiles(experiment: Json, summary: Summary) -> list[tuple[str, str]]:
+def _tiles(experiment: Json, summary: Summary) -> list[Tile]:
     partly = _partly(experiment, summary)
     return [
-        ("Runs in total", str(experiment["runs"])),
-        (f"Total running time{partly}", wording.duration(summary.seconds)),
-        (f"Device-hours{partly}", f"{summary.hours:.2f}"),
+        Tile("Runs in total", str(experiment["runs"])),
+        Tile(f"Total running time{partly}", wording.duration(summary.seconds)),
+        Tile(f"GPU-hours{partly}", f"{summary.hours:.2f}"),
     ]
 
 
@@ -214,10 +228,22 @@ def may_edit(project: Json) -> bool:
     return Role(project["role"]).rank >= Role.EDITOR.rank
 
 
-def _run(run: Json, best: Mapping[str, str | None], viewer: str | None) -> Run:
+def _reasons(summary: Summary, viewer: str | None) -> dict[str, str]:
+    """Why runs failed, by their ids, as far as the viewer may know that."""
+    return {
+        one.run.id: cause(one.job.failure)[:MOST_WHY]
+        for one in summary.runs
+        if one.job is not None and one.job.state is State.FAILED and viewer in (None, one.job.owner)
+    }
+
+
+def _run(run: Json, best: Mapping[str, str | None], why: str, viewer: str | None) -> Run:
     is_deleted = run["state"] == "deleted"
     lasts = {name: about["last"] for name, about in run["values"].items()}
-    size = "-" if run["size"] is None else str(run["size"])
+    bounds = wording.bounds(run["min"], run["max"], None)
+    size = f"{run['size'] or 0} of {bounds}"
+    if run["ended_as"] and run["seconds"]:
+        size = f"{run['hours'] * 3600 / run['seconds']:.1f} of {bounds} on average"
     return Run(
         run["id"],
         run["job_name"] or run["name"],
@@ -227,9 +253,10 @@ def _run(run: Json, best: Mapping[str, str | None], viewer: str | None) -> Run:
         run["created"],
         wording.duration(run["seconds"]),
         f"{run['hours']:.2f}",
-        f"{size} of {wording.bounds(run['min'], run['max'], None)}",
+        size,
         precise(lasts.get("loss")),
         [(precise(lasts.get(name)), run["id"] == id_) for name, id_ in best.items()],
+        why,
         is_deleted,
         not is_deleted and viewer in (None, run["owner"]),
     )
@@ -258,9 +285,10 @@ def project_question(given: Mapping[str, str], error: str = "") -> Question:
 def member_question(project: Json, users: Iterable[str], error: str = "") -> Question:
     """The form by which somebody becomes a member, or gets another role."""
     address = f"/experiments/projects/{project['id']}"
-    roles = [(str(role), str(role)) for role in Role] + [("", "no member any more")]
+    roles = [(str(role), str(role)) for role in Role] + [("", "Remove from project")]
+    others = [(name, name) for name in users if name != project["owner"]]
     fields = [
-        Field("user", "User", "", False, [(name, name) for name in users]),
+        Field("user", "User", "", False, others),
         Field("role", "Role", str(Role.EDITOR), False, roles),
     ]
     return Question(

@@ -9,34 +9,35 @@ from edt_launch.service.errors import InvalidError
 from edt_launch.service.experiments.records import DefinitionRecord
 from edt_launch.service.experiments.searches.spec import Algorithm, Objective
 from edt_launch.service.web.asking import Field
+from edt_launch.service.web.crumbs import SEARCHES, Crumb
 
 ROWS, MOST_ROWS = 6, 64
 """Rows for parameters that the form has at least and at most."""
 
 KINDS: Mapping[str, str] = {
-    "values": "one of these values",
+    "values": "a list of values",
     "float": "a number from … to …",
     "int": "a whole number from … to …",
-    "powers": "10 to the power of … to …",
+    "powers": "a number from 10^… to 10^… (log scale)",
 }
 """What a parameter is chosen from."""
 
 LABELS: Mapping[str, str] = {
     "name": "Name",
-    "command": "Command: {rate} in it is the value of the parameter rate",
-    "code_of": "Or the files of your job with the id",
-    "source": "Source files folder, below the folder of data",
-    "metric": "Metric: a value that the script reports",
-    "objective": "Objective",
+    "command": "Command; {rate} stands for the parameter rate",
+    "code_of": "Or the files of your job (id)",
+    "source": "Data folder",
+    "metric": "Metric that the script reports",
+    "objective": "Goal",
     "algorithm": "Algorithm",
-    "max_trials": "Trials at most",
-    "max_parallel": "Trials at the same time",
-    "max_minutes": "Minutes at most (empty: no limit)",
-    "max_budget": "Greatest budget (for hyperband)",
+    "max_trials": "Maximum trials",
+    "max_parallel": "Parallel trials",
+    "max_minutes": "Maximum minutes (empty: no limit)",
+    "max_budget": "Maximum budget (hyperband)",
     "seed": "Seed (empty: any)",
-    "min": "Workers of a trial at least",
-    "max": "Workers of a trial at most",
-    "priority": "Priority (higher ones are served first)",
+    "min": "Minimum workers of a trial",
+    "max": "Maximum workers of a trial",
+    "priority": "Priority (higher first)",
 }
 
 FIRST: Mapping[str, str] = {
@@ -135,7 +136,7 @@ class NewSearch:
     """The form: fields before the file, between it and the parameters, and after these.
 
     `key` is of the search that it starts, `definition` the training definition that trials are runs of, if
-    they are.
+    they are; `filled` rows have a parameter, and one more is shown unless somebody adds another.
     """
 
     key: str
@@ -143,9 +144,11 @@ class NewSearch:
     job: Sequence[Field]
     search: Sequence[Field]
     rows: Sequence[Row]
+    filled: int
     kinds: Mapping[str, str]
     error: str
     definition: DefinitionRecord | None
+    above: Sequence[Crumb] = (SEARCHES,)
 
 
 def new_search(
@@ -173,6 +176,7 @@ def new_search(
         [fields.pop(name) for name in own],
         list(fields.values()),
         [*rows[:used], *[Row()] * (shown - used)],
+        used,
         KINDS,
         error,
         definition,

@@ -11,6 +11,7 @@ from edt_launch.core.failure_text import cause
 from edt_launch.service.experiments.searches.records import SEARCH_ENDS, SearchState, SearchWanted, TrialState
 from edt_launch.service.web import wording
 from edt_launch.service.web.asking import Question
+from edt_launch.service.web.crumbs import SEARCHES, Crumb
 
 Json = Mapping[str, Any]
 
@@ -167,6 +168,7 @@ class SearchView:
     """A search, and one of its tabs; what only its owner and administrators see is empty for others."""
 
     head: SearchRow
+    above: Sequence[Crumb]
     reason: str
     objective: str
     is_own: bool
@@ -202,6 +204,7 @@ def search_view(
     more = urlencode({"after": after + most, **({"sort": drawn.sort} if drawn.sort else {})})
     return SearchView(
         head=head,
+        above=[SEARCHES],
         reason=search["reason"] or "",
         objective=str(search["objective"]),
         is_own=is_own,
@@ -349,7 +352,7 @@ SETTINGS: Mapping[str, str] = {
     "max_parallel": "Trials at the same time",
     "max_minutes": "Minutes at most",
     "seed": "Seed",
-    "max_budget": "Greatest budget",
+    "max_budget": "Maximum budget",
     "budget": "Parameter of the budget",
     "eta": "Of how many one goes on",
     "warm_up": "Random trials first",

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edt_launch.service.jobs.foreseen import sentences
+from edt_launch.core.failure_text import Failure
+from edt_launch.service.jobs.forecast.foreseen import sentences
 from edt_launch.service.jobs.pages.views.jobs import JobRow
-from edt_launch.service.jobs.states import ENDED, Wanted
+from edt_launch.service.jobs.states import ENDED, State, Wanted
 from edt_launch.service.web import wording
 from edt_launch.service.web.asking import Field, Question
+from edt_launch.service.web.crumbs import Crumb
 
 Json = Mapping[str, Any]
 
@@ -39,17 +41,24 @@ class Tab:
 
 @dataclass(frozen=True)
 class JobView:
-    """A job, and the body of the tab of that name; `is_own`: whether the viewer may see everything."""
+    """A job, and the body of the tab of that name.
+
+    Attributes:
+        crumbs: addresses and names of the pages above it.
+        percent: how far it is; None if it has not reported its total number of steps.
+        failure: why it failed; None if it did not, or for others than its owner.
+        times: what happened to it, and when.
+        details: the rest that is known of it, as labels and values.
+        is_own: whether the viewer may see everything.
+    """
 
     head: JobRow
+    crumbs: Sequence[Crumb]
+    percent: int | None
     loss: str
-    weight: str
-    submitted: float
-    started: float | None
-    ended: float | None
-    resizes: int
-    restarts: int
-    losses: int
+    failure: Failure | None
+    times: Sequence[tuple[str, float]]
+    details: Sequence[tuple[str, str]]
     note: str
     reason: str
     is_own: bool
@@ -59,18 +68,17 @@ class JobView:
     body: object
 
 
-def job_view(job: Json, tab: str, body: object, *, is_own: bool) -> JobView:
+def job_view(job: Json, tab: str, body: object, crumbs: Sequence[Crumb], *, is_own: bool) -> JobView:
     """The page of a job, from what REST shows of it, and the body of one of its tabs."""
+    times = {"Submitted": "submitted", "Begins": "begin", "Started": "started", "Ended": "ended"}
     return JobView(
         head=JobRow.of(job),
+        crumbs=crumbs,
+        percent=100 * (job["step"] or 0) // job["total_steps"] if job["total_steps"] else None,
         loss=wording.precise(job["loss"]),
-        weight=wording.number(job["weight"], 3),
-        submitted=job["submitted"],
-        started=job["started"],
-        ended=job["ended"],
-        resizes=job["resizes"],
-        restarts=job["restarts"],
-        losses=job["losses"],
+        failure=_failure(job),
+        times=[(label, job[name]) for label, name in times.items() if job[name]],
+        details=_details(job),
         note=job["note"],
         reason=job["reason"],
         is_own=is_own,
@@ -83,6 +91,33 @@ def job_view(job: Json, tab: str, body: object, *, is_own: bool) -> JobView:
         tab=tab,
         body=body,
     )
+
+
+def _failure(job: Json) -> Failure | None:
+    if job["state"] != State.FAILED or (job["exit_code"] is None and not job["failure"]):
+        return None
+    return Failure.read(job["failure"] or f"exit code {job['exit_code']}")
+
+
+def _details(job: Json) -> list[tuple[str, str]]:
+    limit, array = job["time_limit"], job["array_id"]
+    at_once = f", at most {job['array_limit']} at a time" if job["array_limit"] else ""
+    found = {
+        "Owner": job["owner"],
+        "Priority": str(job["priority"]),
+        "Weight": wording.number(job["weight"], 3),
+        "Fair share": wording.number(job["share"], 1),
+        "Resizes": str(job["resizes"]),
+        "Failed workers": str(job["losses"]),
+        "Restarts": str(job["restarts"]),
+        "Exit code": "" if job["exit_code"] is None else str(job["exit_code"]),
+        "Time limit": wording.duration(limit) if limit else "",
+        "After": ", ".join(job["after"]),
+        "Array": f"{array}, index {job['array_index']}{at_once}" if array else "",
+        "Restartable": "yes" if job["restartable"] else "",
+        "Preemption": "" if job["preemptible"] else "keeps its minimum",
+    }
+    return [(label, value) for label, value in found.items() if value]
 
 
 def actions(job: Json) -> Sequence[str]:
@@ -137,7 +172,7 @@ def _command(job: str, action: str, given: Mapping[str, str], present: Mapping[s
     if action != "set":
         return f"edt {'rm' if action == 'delete' else action} {job}"
     changed = {name: value for name, value in given.items() if value.strip() not in ("", present[name])}
-    changed = changed or {"max": "4"}
+    changed = changed or {"max": present["max"]}
     words = [word for name, value in changed.items() for word in (f"--{name}", value)]
     return shlex.join(["edt", "set", job, *words])
 
@@ -165,10 +200,10 @@ def rebased(given: Mapping[str, str], seen: Mapping[str, str], job: Json) -> dic
 
 
 LABELS: Mapping[str, str] = {
-    "min": "Workers at least",
-    "max": "Workers at most",
-    "priority": "Priority (higher ones are served first)",
-    "weight": "Weight (its part of your share)",
+    "min": "Minimum workers",
+    "max": "Maximum workers",
+    "priority": "Priority (higher first)",
+    "weight": "Weight (within your share)",
     "name": "Name",
 }
 

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from edt_launch.core.failure_text import cause
-from edt_launch.service.jobs.states import State
+from edt_launch.service.jobs.states import ENDED, State
 from edt_launch.service.web import wording
 
 Json = Mapping[str, Any]
@@ -15,7 +15,7 @@ Json = Mapping[str, Any]
 CHIPS: Mapping[str, str] = {
     "Now": "",
     "Running": "starting,running",
-    "Waiting": "queued",
+    "Queued": "queued",
     "Paused": "pausing,paused",
     "Failed": "failed",
     "Succeeded": "succeeded",
@@ -66,6 +66,19 @@ class Filter:
         return {**states, **{name: value for name, value in own.items() if value}, **times, **newest}
 
     @property
+    def find(self) -> str:
+        """What is in the box of the page: words of a name or id, and `owner:ann` for the other fields."""
+        named = [f"{name}:{value}" for name in FIELDS if name != "text" and (value := getattr(self, name))]
+        return " ".join(filter(None, [*named, self.text]))
+
+    def found(self, find: str) -> "Filter":
+        """The same with what was written in the box instead of its fields."""
+        parts = [(part, *part.partition(":")[::2]) for part in find.split()]
+        named: dict[str, Any] = {name: value for _, name, value in parts if name in FIELDS and value}
+        text = " ".join(part for part, name, _ in parts if name not in named)
+        return replace(self, **{**dict.fromkeys(FIELDS, ""), "text": text, **named})
+
+    @property
     def command(self) -> str:
         """That shows the same in a terminal, in the order of their submission."""
         states = {"all": ["--all"], "": []}.get(self.state, ["--state", self.state])
@@ -79,27 +92,19 @@ class Filter:
         return not self.sort or self.sort.startswith("-")
 
 
-FIELDS: Mapping[str, str] = {
-    "owner": "Owner",
-    "text": "Name or id",
-    "host": "Host",
-    "experiment": "Experiment",
-    "search": "Search",
-}
-"""Fields of a filter that REST has, too, and what they are called."""
+FIELDS = ("owner", "text", "host", "experiment", "search")
+"""Fields of a filter that REST has, too."""
 
 TIMES: Mapping[str, float] = {"1 h": 3600.0, "24 h": 86400.0, "7 d": 604800.0, "30 d": 2592000.0}
 """Names of times in which jobs were submitted, and their seconds."""
 
 COLUMNS: Mapping[str, str] = {
     "Job": "name",
-    "Owner": "owner",
     "State": "state",
-    "Size": "size",
-    "of": "",
-    "Share": "share",
+    "Workers": "size",
     "Progress": "",
-    "Left": "",
+    "Time remaining": "",
+    "Owner": "owner",
     "Priority": "priority",
     "Experiment": "",
     "Since": "since",
@@ -136,6 +141,7 @@ class JobRow:
     name: str
     owner: str
     state: str
+    has_ended: bool
     size: str
     bounds: str
     share: str
@@ -154,6 +160,7 @@ class JobRow:
             name=job["name"],
             owner=job["owner"],
             state=str(job["state"]),
+            has_ended=job["state"] in ENDED,
             size=wording.size(job["size"], job["target"]),
             bounds=wording.bounds(job["min"], job["max"], job["allowed"]),
             share=wording.number(job["share"], 1),
@@ -176,7 +183,8 @@ class JobsView:
     """A page of jobs.
 
     Attributes:
-        chips: links to jobs in some states; `applied` are links that take a part of the filter away.
+        chips: links to jobs in some states.
+        suggested: what can be written in the box, with a name where it is an id.
         experiments: addresses and names, by the ids of the jobs that are runs of them.
         next: the address of the next page; None at the end.
         error: what is wrong with the filter; empty if nothing is.
@@ -187,7 +195,7 @@ class JobsView:
     columns: Sequence[Column]
     rows: Sequence[JobRow]
     chips: Sequence[Chip]
-    applied: Sequence[Chip]
+    suggested: Sequence[tuple[str, str]]
     experiments: Mapping[str, tuple[str, str]]
     address: str
     next: str | None
@@ -207,6 +215,7 @@ def jobs_view(
     after: int | None,
     now: float,
     experiments: Mapping[str, tuple[str, str]],
+    suggested: Sequence[tuple[str, str]] = (),
 ) -> JobsView:
     """The page of jobs that REST has shown for a filter; `after` is where the next page begins.
 
@@ -226,24 +235,13 @@ def jobs_view(
         ],
         [JobRow.of(job) for job in jobs],
         chips,
-        _applied(first),
+        suggested,
         {job: (f"/experiments/{id_}", name) for job, (id_, name) in experiments.items()},
         wanted.address(),
         None if after is None else replace(wanted, after=after).address(),
         f"/api/v1/jobs?{urlencode(wanted.rest(now))}",
         wanted != Filter(),
     )
-
-
-def _applied(wanted: Filter) -> list[Chip]:
-    """A link for each part of a filter but the states, to what is found without it."""
-    named = {**FIELDS, "last": "Submitted in the last"}
-    empty: dict[str, Any] = dict.fromkeys(named, "")
-    return [
-        Chip(f"{name}: {value}", replace(wanted, **{field: empty[field]}).address(), True)
-        for field, name in named.items()
-        if (value := getattr(wanted, field))
-    ]
 
 
 def column(name: str, field: str, sort: str, address: Callable[[str], str]) -> Column:

@@ -9,14 +9,27 @@ from edt_launch.service.web.asking import Field
 LABELS: Mapping[str, str] = {
     "name": "Name",
     "command": "Command",
-    "code_of": "Or the files of your job with the id",
+    "code_of": "Or the files of your job (id)",
     "path": "Or a folder on the service's machine",
-    "min": "Workers at least",
-    "max": "Workers at most",
-    "priority": "Priority (higher ones are served first)",
+    "min": "Minimum workers",
+    "max": "Maximum workers",
+    "priority": "Priority (higher first)",
 }
 
-NUMBERS = frozenset({"min", "max", "priority"})
+ADVANCED: Mapping[str, str] = {
+    "time": "Time limit: minutes, HH:MM:SS or D-HH:MM",
+    "begin": "Start not before: 2h, 22:30 or 2026-03-01T12:30, UTC",
+    "after": "After these jobs succeeded (ids)",
+    "array": "Array: 1-20 or 1-20%4",
+    "grace": "Seconds from SIGTERM to SIGKILL (default: 30)",
+}
+
+SWITCHES: Mapping[str, str] = {
+    "restartable": "Restartable: may begin again, even if it cannot save its work",
+    "no_preempt": "Never preempted below its minimum once it runs",
+}
+
+NUMBERS = frozenset({"min", "max", "priority", "grace"})
 
 FIRST: Mapping[str, str] = MappingProxyType({"min": "1", "max": "1", "priority": "0"})
 """What the form begins with."""
@@ -24,10 +37,15 @@ FIRST: Mapping[str, str] = MappingProxyType({"min": "1", "max": "1", "priority":
 
 @dataclass(frozen=True)
 class RunView:
-    """The form: fields before the file and after it; `error` is what was wrong, empty if nothing was."""
+    """The form: fields before the file, after it, and under Advanced, with the switches that are on.
+
+    `error` is what was wrong, empty if nothing was.
+    """
 
     before: Sequence[Field]
     after: Sequence[Field]
+    advanced: Sequence[Field]
+    switches: Sequence[tuple[str, str, bool]]
     key: str
     error: str
 
@@ -39,4 +57,6 @@ def run_view(key: str, given: Mapping[str, str] = FIRST, error: str = "", *, is_
         for name, label in LABELS.items()
         if is_admin or name != "path"
     ]
-    return RunView(fields[:2], fields[2:], key, error)
+    advanced = [Field(name, label, given.get(name, ""), name in NUMBERS) for name, label in ADVANCED.items()]
+    switches = [(name, label, bool(given.get(name))) for name, label in SWITCHES.items()]
+    return RunView(fields[:2], fields[2:], advanced, switches, key, error)

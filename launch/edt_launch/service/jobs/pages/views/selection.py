@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edt_launch.service.jobs.foreseen import sentences
+from edt_launch.service.jobs.forecast.foreseen import sentences
 from edt_launch.service.web.asking import Field, Question
 
 Json = Mapping[str, Any]

@@ -3,10 +3,10 @@ from typing import Any
 
 from edt_launch.service.cluster.pages.views.pool import Mark, Tile, pool_view
 from edt_launch.service.cluster.records import HostRecord
+from edt_launch.service.jobs import views
+from edt_launch.service.jobs.forecast.upcoming import Upcoming
 from edt_launch.service.jobs.records import HolderRecord
-from edt_launch.service.jobs.rest import views
 from edt_launch.service.jobs.states import State
-from edt_launch.service.jobs.upcoming import Upcoming
 
 NOTHING: dict[str, Any] = {"rows": [], "hosts": [], "jobs": [], "bars": [], "owners": [], "changes": []}
 NONE = Upcoming([], {}, [], {})
@@ -32,15 +32,15 @@ def test_devices_show_whose_they_are() -> None:
         ["draining"],
     ]
     used = view.boxes[0].cells[0]
-    assert (used.job, used.mark, used.title) == (runs.id, Mark("A", 1), "device 0: digits of ann")
+    assert (used.job, used.mark, used.title) == (runs.id, Mark("A", 0), "0: digits of ann")
     assert view.boxes[0].cells[1].title.endswith("its worker is leaving")
     assert view.boxes[2].reason == "mended"
     assert view.tiles == [
-        Tile("Devices used", "2 of 4"),
-        Tile("Jobs that run", "1"),
-        Tile("Jobs that wait", "1"),
+        Tile("GPUs in use", "2 of 4"),
+        Tile("Running", "1"),
+        Tile("Queued", "1"),
         Tile("Longest wait", "1 min"),
-        Tile("Device hours today", "2.3"),
+        Tile("GPU-hours today", "2.3"),
     ]
 
 

@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
+from edt_launch.service.jobs import views
 from edt_launch.service.jobs.pages.views.job import actions
 from edt_launch.service.jobs.records import JobRecord
-from edt_launch.service.jobs.rest import views
 from edt_launch.service.jobs.states import State, Wanted
 
 

@@ -1,8 +1,8 @@
 from typing import Any
 
+from edt_launch.service.jobs import views
 from edt_launch.service.jobs.pages.views.jobs import Filter, JobRow, jobs_view
 from edt_launch.service.jobs.records import JobRecord
-from edt_launch.service.jobs.rest import views
 from edt_launch.service.jobs.states import State
 
 
@@ -26,7 +26,7 @@ def test_links_keep_the_rest_of_the_filter() -> None:
     view = jobs_view(wanted, [job()], 3, 0.0, {})
     assert view.next == "/jobs?state=queued&owner=ann&text=a%26b&after=3"
     chosen = {chip.name: chip for chip in view.chips}
-    assert chosen["Waiting"].is_chosen
+    assert chosen["Queued"].is_chosen
     assert chosen["All"].address == "/jobs?state=all&owner=ann&text=a%26b"
     assert chosen["Now"].address == "/jobs?owner=ann&text=a%26b"
     assert view.as_json == "/api/v1/jobs?state=queued&owner=ann&text=a%26b&after=7&newest=1"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from edt_launch.service.files.rest.logs import LogQuery
+from edt_launch.service.files.log_query import LogQuery
 from edt_launch.service.jobs.states import ENDED
 from edt_launch.service.web import wording
 from edt_launch.service.web.ansi import Piece, pieces

@@ -1,5 +1,6 @@
 """What a job has made, and its checkpoints."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,8 +46,9 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Results:
-    """What a job has made."""
+    """What a job has made; `final` is the address of its model, or of an archive of it; empty without one."""
 
+    final: str
     folders: Sequence[Folder]
     is_complete: bool
     checkpoints: Sequence[Checkpoint]
@@ -66,11 +68,14 @@ def results(job_id: str, made: Json, checkpoints: Sequence[Json], checked: Mappi
     """The tab, from REST's lists, and how checkpoints are that were checked."""
     rest = f"/api/v1/jobs/{job_id}"
     by_folder: dict[str, list[File]] = {}
-    for one in sorted(made["files"], key=lambda file: file["name"]):
+    for one in sorted(made["files"], key=lambda file: natural(file["name"])):
         folder, _, name = one["name"].rpartition("/")
         address = f"{rest}/files/{quote(one['name'])}"
         by_folder.setdefault(folder, []).append(File(name, wording.amount(one["size"]), one["time"], address))
+    model = [one["name"] for one in made["files"] if one["name"].startswith("model/")]
+    archive = f"{rest}/results?name=model" if model else ""
     return Results(
+        f"{rest}/files/{quote(model[0])}" if len(model) == 1 else archive,
         [
             Folder(name or "/", f"{rest}/results?{urlencode({'name': name})}", files)
             for name, files in sorted(by_folder.items(), key=_order)
@@ -93,6 +98,11 @@ def results(job_id: str, made: Json, checkpoints: Sequence[Json], checked: Mappi
     )
 
 
-def _order(folder: tuple[str, object]) -> tuple[bool, str]:
+def natural(name: str) -> list[tuple[int, str]]:
+    """The order in which people expect names: numbers by their values."""
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name) if part]
+
+
+def _order(folder: tuple[str, object]) -> tuple[bool, list[tuple[int, str]]]:
     """The model first: it is what people look for."""
-    return folder[0].partition("/")[0] != "model", folder[0]
+    return folder[0].partition("/")[0] != "model", natural(folder[0])

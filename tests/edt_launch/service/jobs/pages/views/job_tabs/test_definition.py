@@ -1,5 +1,5 @@
+from edt_launch.service.jobs import views
 from edt_launch.service.jobs.pages.views.job_tabs import definition
-from edt_launch.service.jobs.rest import views
 from records import record
 
 

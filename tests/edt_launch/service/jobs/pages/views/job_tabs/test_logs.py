@@ -1,6 +1,6 @@
-from edt_launch.service.files.rest.logs import LogQuery
+from edt_launch.service.files.log_query import LogQuery
+from edt_launch.service.jobs import views
 from edt_launch.service.jobs.pages.views.job_tabs.logs import Excerpt, logs
-from edt_launch.service.jobs.rest import views
 from records import record
 
 JOB = views.job(record())

@@ -1,0 +1,179 @@
+"""A command that is started once a host: rank 0 runs the job, every other rank is the agent of its host.
+
+Rank 0 writes its invitation into a file that only the user can read, in a folder that all hosts share. That
+works for every starter, and needs neither MPI in the launcher nor ssh.
+"""
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from edt_launch.agent import dial_back
+from edt_launch.agent.invitation import MAX_LINE, Invitation, InvitationError
+from edt_launch.cluster.allocation import HostSlots
+from edt_launch.cluster.discovery_script import ScriptOptions
+from edt_launch.cluster.hosts import HostOptions
+from edt_launch.cluster.network import LOOPBACK
+from edt_launch.cluster.ranks import Rank
+from edt_launch.cluster.sources import THIS_MACHINE, choose
+from edt_launch.core.atomic import write_atomically
+from edt_launch.core.errors import StartError, UsageError
+from edt_launch.core.run_options import RunOptions
+from edt_launch.launcher.plan import named_sources
+from edt_launch.launcher.transports.dial_back import DialBack
+
+POLL = 0.1
+"""Seconds between two looks for the invitation."""
+
+
+class Ranks(DialBack):
+    """The agents are ranks, each of which dials back."""
+
+    name: ClassVar[str] = "rank"
+
+    def __init__(self, own: HostSlots) -> None:
+        super().__init__(own=own.host)
+        self._ranks = {own.host: own}
+
+    def gather(self, count: int, timeout: float, signals: Sequence[int]) -> tuple[HostSlots, ...]:
+        """Wait for the ranks; the hosts of all, that of rank 0 first, the others by name.
+
+        Raises:
+            StartError: not all have come for so many seconds, or before a signal.
+        """
+        own = next(iter(self._ranks.values()))
+        deadline = time.monotonic() + timeout
+        while len(self._ranks) < count:
+            host = self.arrival(POLL)
+            if host is None:
+                if time.monotonic() < deadline and not signals:
+                    continue
+                missing = f"{count - len(self._ranks)} of {count} ranks have not come"
+                raise StartError(f"{missing}; there are {', '.join(sorted(self._ranks))}{self._why()}")
+            self._ranks[host.host] = host
+        others = sorted(
+            (host for name, host in self._ranks.items() if name != own.host), key=lambda h: h.host
+        )
+        return (own, *others)
+
+    def _why(self) -> str:
+        return "".join(f"; {reason}" for reason in self.refusals)
+
+    def problem(self, host: str) -> str | None:  # noqa: D102
+        if host in self._ranks:
+            return None
+        return f"no rank runs on it; there are {', '.join(sorted(self._ranks))}"
+
+    def address(self, host: str) -> str | None:  # noqa: D102
+        return LOOPBACK if host == next(iter(self._ranks)) else super().address(host)
+
+
+def own_slots(rank: Rank, environment: Mapping[str, str], options: RunOptions) -> HostSlots:
+    """What this rank's host has: so many slots as the option or the rank says, else its GPUs, else its cores.
+
+    Raises:
+        UsageError: another option names hosts, too.
+    """
+    where = HostOptions(environment, options.groups)
+    if named := [name for name in named_sources(where) if name != "--slots-per-host"]:
+        raise UsageError(
+            f"--under-mpi and {' and '.join(named)} exclude one another: the ranks are the hosts"
+        )
+    slots_per_host = where.of(ScriptOptions).slots_per_host
+    (found,) = choose(HostOptions(environment), THIS_MACHINE).hosts()
+    slots = slots_per_host or rank.slots or found.slots
+    devices = found.devices if found.devices is not None and slots <= found.slots else None
+    return HostSlots(rank.host, slots, None if devices is None else devices[:slots])
+
+
+def invitation_file(rank: Rank, options: RunOptions) -> Path:
+    """Where rank 0 leaves its invitation: in the output directory, or where all ranks were started."""
+    return Path(os.path.abspath(options.output_dir or ".")) / f".edt-invitation-{rank.start}"
+
+
+@contextlib.contextmanager
+def invited(file: Path, invitation: Invitation) -> Iterator[None]:
+    """Have the invitation in a file that only this user can read.
+
+    Raises:
+        StartError: it cannot be written.
+    """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, invitation.text + "\n", mode=0o600)
+    except OSError as error:
+        raise StartError(
+            f"{file} cannot be written: {error.strerror}; name a folder with --output-dir"
+        ) from None
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def read_invitation(file: Path, timeout: float, signals: Sequence[int]) -> Invitation:
+    """Wait for the invitation.
+
+    Raises:
+        StartError: it does not come, or somebody else has written it.
+    """
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline and not signals:
+        with contextlib.suppress(FileNotFoundError, InvitationError):
+            os.listdir(file.parent)  # a file server tells of new files then
+            return Invitation.parse(_own_text(file))
+        time.sleep(POLL)
+    raise StartError(
+        f"rank 0 has left no invitation in {file} for {timeout:g} s: name a folder that all hosts share with "
+        "--output-dir"
+    )
+
+
+def _own_text(file: Path) -> str:
+    """What is in a file that this user has written, and nobody else could: who invites runs programs here."""
+    with open(
+        file, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+    ) as opened:
+        status = os.fstat(opened.fileno())
+        if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+            raise StartError(f"{file} is not this user's alone: remove it, or name another --output-dir")
+        return opened.read(MAX_LINE)
+
+
+def serve(
+    rank: Rank, options: RunOptions, own: HostSlots, environment: Mapping[str, str], signals: Sequence[int]
+) -> None:
+    """Be the agent of this rank's host until rank 0 has ended.
+
+    Raises:
+        StartError: rank 0 cannot be reached, or refuses this rank.
+    """
+    invitation = read_invitation(invitation_file(rank, options), options.start_timeout, signals)
+    serving = dial_back.run(
+        invitation, rank.host, dict(environment), stays=True, slots=own.slots, devices=own.devices or ()
+    )
+    try:
+        asyncio.run(serving)
+    except dial_back.RefusedError as error:
+        raise StartError(f"rank {rank.number} is refused: {error}") from None
+    except dial_back.UnreachableError as error:
+        raise StartError(f"rank {rank.number} does not reach rank 0: {error}") from None
+
+
+@contextlib.contextmanager
+def gathered(
+    rank: Rank, options: RunOptions, own: HostSlots, signals: Sequence[int]
+) -> Iterator[tuple[Ranks, tuple[HostSlots, ...]]]:
+    """All ranks, and their hosts, as rank 0 has them; the others end after it.
+
+    Raises:
+        StartError: they have not come.
+    """
+    with contextlib.closing(Ranks(own)) as ranks:
+        with invited(invitation_file(rank, options), ranks.invitation):
+            hosts = ranks.gather(rank.count, options.start_timeout, signals)
+        yield ranks, hosts

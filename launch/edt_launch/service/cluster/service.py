@@ -1,0 +1,189 @@
+"""What REST and pages do with hosts and shares."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.app.context import Context
+from edt_launch.service.bus import Topic
+from edt_launch.service.cluster.records import ShareRecord
+from edt_launch.service.cluster.schemas import ShareChange
+from edt_launch.service.cluster.store import fresh
+from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
+from edt_launch.service.jobs import views
+from edt_launch.service.jobs.forecast.forecast import effects
+from edt_launch.service.jobs.forecast.losing import staying
+from edt_launch.service.jobs.query import JobQuery
+from edt_launch.service.jobs.records import JobRecord
+from edt_launch.service.jobs.states import LIVE
+from edt_launch.service.names import ROOT
+
+PLACES = ("/api/v1/shares", "/console/consumers")
+"""Below these, a node is changed."""
+
+
+NEW = "new"
+"""The version of a node that is not there yet."""
+
+
+def _removable(context: Context, name: str, nodes: dict[str, ShareRecord]) -> ShareRecord:
+    if name == ROOT:
+        raise InvalidError("the root cannot be removed", "remove another node")
+    if name not in nodes:
+        raise NotFoundError(f"there is no node {name!r}", "GET /api/v1/shares lists them")
+    below = sorted(node.name for node in nodes.values() if node.parent == name)
+    if below:
+        raise ConflictError(
+            f"{name} has others below it: {', '.join(below[:10])}", "move or remove them first"
+        )
+    live = context.store.jobs.page(JobQuery(states=LIVE, owners=[name], limit=10)).jobs
+    if live:
+        ids = ", ".join(job.id for job in live)
+        raise ConflictError(f"{name} has jobs that have not ended: {ids}", "stop them first")
+    return nodes[name]
+
+
+def _changed(context: Context, name: str) -> ConflictError:
+    """Somebody else was quicker."""
+    last = context.store.audit.last([f"{place}/{name}" for place in PLACES])
+    whose = "" if last is None else f" by {last.user}, {max(0.0, context.clock() - last.time):.0f} s ago"
+    shown = "the root" if name == ROOT else name
+    return ConflictError(f"{shown} was changed{whose}: that came first", "look at it as it is now")
+
+
+def _check(nodes: dict[str, ShareRecord], node: ShareRecord) -> None:
+    if node.guarantee > node.limit:
+        raise InvalidError(
+            f"guarantee: {node.guarantee:g} is more than limit, {node.limit:g}", "raise the limit"
+        )
+    if node.name == "":
+        if node.parent is not None:
+            raise InvalidError("parent: the root has none", "leave it out")
+        return
+    passed, parent = [node.name], node.parent
+    while parent:
+        if parent in passed:
+            raise InvalidError(
+                f"parent: {' below '.join([*passed, parent])}", "that is a circle; name another node"
+            )
+        if parent not in nodes:
+            raise InvalidError(f"parent: there is no node {parent!r}", "add that one first")
+        passed.append(parent)
+        parent = nodes[parent].parent
+
+
+def _foreseen(
+    context: Context, name: str, is_draining: bool, jobs: Sequence[JobRecord] = ()
+) -> dict[str, Any]:
+    """Whose number of workers would change if a host was draining, or not, and `jobs` were like that."""
+    hosts = [host for host in context.store.hosts.all() if host.name == name]
+    changed = [replace(host, is_draining=is_draining) for host in hosts]
+    if not changed:
+        raise _no_host(name)
+    return {"changes": effects(context, jobs, changed), "staying": []}
+
+
+def _no_host(name: str) -> NotFoundError:
+    return NotFoundError(f"there is no host {name!r}", "GET /api/v1/hosts lists them: `edt hosts`")
+
+
+def _drain(context: Context, name: str, is_draining: bool, reason: str) -> dict[str, Any]:
+    if not context.store.hosts.drain(name, is_draining, reason, context.clock()):
+        raise _no_host(name)
+    context.changed(Topic.HOSTS)
+    hosts = [host for host in context.store.hosts.all() if host.name == name]
+    kept = staying(context.store.jobs.live(), name, context.clock()) if is_draining else {}
+    return views.hosts(hosts, context.store.jobs.holders())[0] | {"staying": list(kept.values())}
+
+
+def hosts(context: Context) -> list[dict[str, Any]]:
+    """The machines, which job has which device, and how they are used."""
+    known, machines = context.store.hosts.all(), context.machines
+    loads = machines.loads(known, context.clock)
+    shown = views.hosts(known, context.store.jobs.holders(), context.store.jobs.suspended())
+    return [
+        view
+        | {
+            "changed": host.changed,
+            "heard": machines.heard if host.is_up else host.changed or None,
+            "jobs": len({device["job"] for device in view["devices"]} - {None}),
+            "load": loads.get(host.name),
+        }
+        for host, view in zip(known, shown, strict=True)
+    ]
+
+
+def cluster(context: Context) -> dict[str, Any]:
+    """The machines, and how their devices are used."""
+    shown = views.cluster(
+        context.store.hosts.all(), context.store.jobs.holders(), context.store.jobs.suspended()
+    )
+    return {**shown, "waiting": context.machines.waiting}
+
+
+def drain(
+    context: Context, user: UserRecord, name: str, *, dry_run: bool = False, force: bool = False
+) -> dict[str, Any]:
+    """Let a host's workers move away, and no new ones come; or say what that would change (`dry_run`).
+
+    Jobs that cannot save their work stay until they end, unless `force` is given.
+    """
+    kept = staying(context.store.jobs.live(), name, context.clock())
+    if dry_run:
+        ended = [replace(job, may_lose=True) for job in context.store.jobs.some(kept).values() if force]
+        return _foreseen(context, name, True, ended) | {"staying": [] if force else list(kept.values())}
+    if force:
+        context.store.jobs.record({job: {"may_lose": True} for job in kept})
+    return _drain(context, name, True, f"drained by {user.name}")
+
+
+def undrain(context: Context, name: str, *, dry_run: bool = False) -> dict[str, Any]:
+    """Let workers come back to a host; or say what that would change (`dry_run`)."""
+    return _foreseen(context, name, False) if dry_run else _drain(context, name, False, "")
+
+
+def shares(context: Context) -> list[dict[str, Any]]:
+    """The owners' tree: who gets which share."""
+    return views.shares(context.store.shares.all(), context.store.jobs.live(), context.store.hosts.all())
+
+
+def put_share(context: Context, name: str, change: ShareChange, *, dry_run: bool = False) -> dict[str, Any]:
+    """Change a node of the tree, or add one; or say whose number of workers that would change (`dry_run`)."""
+    own = "" if name == ROOT else name
+    nodes = {node.name: node for node in context.store.shares.all()}
+    known = nodes.get(own)
+    if known is None and change.version not in (None, NEW):
+        raise NotFoundError(f"{name} is not in the owners' tree any more", "add it again")
+    before = known or replace(fresh(own), usage_at=context.clock())
+    changes = {field: getattr(change, field) for field in change.model_fields_set - {"version"}}
+    if "limit" in changes and changes["limit"] is None:
+        changes["limit"] = inf
+    after = replace(before, **{field: value for field, value in changes.items() if value is not None})
+    _check(nodes, after)
+    # What was left out is as it was seen just now.
+    seen = before.version if known is None or change.version is None else change.version
+    if seen != before.version:
+        raise _changed(context, name)
+    if dry_run:
+        return {"changes": effects(context, shares=[after])}
+    if not context.store.shares.put(after, seen):
+        raise _changed(context, name)
+    context.changed()
+    return next(node for node in shares(context) if node["name"] == own)
+
+
+def remove_share(
+    context: Context, name: str, *, version: str | None = None, dry_run: bool = False
+) -> Sequence[dict[str, Any]]:
+    """Remove a node of the tree; with `dry_run`, the changes that this would make."""
+    nodes = {node.name: node for node in context.store.shares.all()}
+    node = _removable(context, name, nodes)
+    if version not in (None, node.version):
+        raise _changed(context, name)
+    if dry_run:
+        return effects(context, shares=[fresh(name)])
+    context.store.shares.remove(name)
+    context.changed()
+    return []

@@ -1,0 +1,82 @@
+"""How ranks find rank 0, and what rank 0 makes of them."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from edt_launch.agent.invitation import Invitation
+from edt_launch.cluster.allocation import HostSlots
+from edt_launch.cluster.discovery_script import ScriptOptions
+from edt_launch.cluster.host_file import HostListOptions
+from edt_launch.cluster.ranks import Rank
+from edt_launch.core.errors import StartError, UsageError
+from edt_launch.core.run_options import RunOptions
+from edt_launch.launcher.under_mpi import (
+    Ranks,
+    gathered,
+    invitation_file,
+    invited,
+    own_slots,
+    read_invitation,
+)
+
+RANK = Rank(1, 2, "start", "h1")
+INVITATION = Invitation(["127.0.0.1"], 1, "f", "t")
+
+
+def test_the_invitation_is_there_for_this_user_while_ranks_come(tmp_path: Path) -> None:
+    options = RunOptions(output_dir=tmp_path / "out")
+    file = invitation_file(RANK, options)
+    with invited(file, INVITATION):
+        assert file.stat().st_mode & 0o077 == 0
+        assert read_invitation(invitation_file(replace(RANK, number=0), options), 60, []) == INVITATION
+    with pytest.raises(StartError, match=r"rank 0 has left no invitation in .* --output-dir"):
+        read_invitation(file, 0.1, [])
+
+
+@pytest.mark.parametrize("kind", ["open to others", "a link", "somebody else's"])
+def test_nobody_else_can_invite(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / "invitation"
+    other = tmp_path / "other"
+    other.write_text(INVITATION.text)
+    other.chmod(0o600)
+    if kind == "a link":
+        file.symlink_to(other)
+    else:
+        other.rename(file)
+        if kind == "open to others":
+            file.chmod(0o620)
+        elif os.geteuid() == 0:
+            os.chown(file, 12345, -1)
+        else:
+            pytest.skip("only root can give a file away")
+    with pytest.raises((StartError, OSError)):
+        read_invitation(file, 60, [])
+
+
+def test_ranks_that_do_not_come_are_counted(tmp_path: Path) -> None:
+    options = RunOptions(output_dir=tmp_path, start_timeout=0.0)
+    expected = "1 of 2 ranks have not come; there are h0"
+    with pytest.raises(StartError, match=expected), gathered(RANK, options, HostSlots("h0", 1), []):
+        pass
+    with pytest.raises(StartError, match=expected), gathered(RANK, RunOptions(), HostSlots("h0", 1), [15]):
+        pass
+
+
+def test_a_job_uses_hosts_of_ranks_alone() -> None:
+    ranks = Ranks(HostSlots("h0", 1))
+    try:
+        assert ranks.problem("h0") is None
+        assert ranks.problem("h9") == "no rank runs on it; there are h0"
+        assert (ranks.address("h0"), ranks.address("h9")) == ("127.0.0.1", None)
+    finally:
+        ranks.close()
+
+
+def test_the_ranks_are_the_hosts() -> None:
+    slots = RunOptions(groups=(ScriptOptions(slots_per_host=3),))
+    assert own_slots(RANK, {"CUDA_VISIBLE_DEVICES": ""}, slots) == HostSlots("h1", 3)
+    with pytest.raises(UsageError, match="--under-mpi and -H exclude one another"):
+        own_slots(RANK, {}, RunOptions(groups=(HostListOptions("h1:2"),)))
