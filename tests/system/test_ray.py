@@ -1,5 +1,6 @@
 """Jobs on a Ray cluster whose nodes come and go."""
 
+import contextlib
 from collections.abc import Iterator
 
 import psutil
@@ -30,17 +31,20 @@ def test_workers_leave_a_node_that_is_about_to_go_and_nodes_that_join_are_used(
     job.until_size(2)
     nodes.add(4)
     job.until_size(3)
-    for process in (*nodes.agents(4), *nodes.agents(4)[0].children(recursive=True)):
+    (agent,) = nodes.agents(4)
+    frozen = [agent, *agent.children(recursive=True)]
+    for process in frozen:
         process.suspend()
     job.until_size(2)
     assert f"nothing has come from {nodes.name(4)} for 3 s" in job.stderr
     nodes.kill(4)
     job.until_more_steps(5)
     assert job.end() == 0, job.stderr
-    for process in (one for agent in nodes.agents(4) for one in (*agent.children(recursive=True), agent)):
-        process.resume()
+    for process in frozen:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.resume()
     undisturbed.check(job, repeated=1)
-    assert psutil.wait_procs(nodes.agents(), timeout=60)[1] == []
+    assert psutil.wait_procs([*frozen, *nodes.agents()], timeout=60)[1] == []
 
 
 def test_a_node_whose_power_fails_costs_its_worker_and_nothing_else(

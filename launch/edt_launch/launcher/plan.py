@@ -64,8 +64,6 @@ def source_of(
     """
     named = named_sources(options, None if allocation is None else transport)
     if allocation is not None:
-        # With an allocation, that of Ray says how its hosts are reached.
-        named = [option for option in named if option != "--ray"]
         named.append("--allocation")
     if len(named) > 1:
         raise UsageError(f"{' and '.join(named)} exclude one another: give one of them")

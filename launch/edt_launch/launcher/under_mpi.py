@@ -68,6 +68,10 @@ class Ranks(DialBack):
             return None
         return f"no rank runs on it; there are {', '.join(sorted(self._ranks))}"
 
+    def knows(self, host: str) -> bool:
+        """Not rank 0's, whose agent is a child."""
+        return host != next(iter(self._ranks)) and super().knows(host)
+
     def address(self, host: str) -> str | None:  # noqa: D102
         return LOOPBACK if host == next(iter(self._ranks)) else super().address(host)
 

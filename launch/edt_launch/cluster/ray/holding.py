@@ -120,7 +120,7 @@ def reason(lacking: int, per_node: int, is_scaled: bool) -> str:
     Args:
         lacking: devices that jobs could use and no node has.
         per_node: devices of one more node.
-        is_scaled: whether an autoscaler may add nodes.
+        is_scaled: whether an autoscaler is known that may add nodes.
     """
     if not lacking:
         return ""
@@ -128,4 +128,4 @@ def reason(lacking: int, per_node: int, is_scaled: bool) -> str:
     more = f"waiting for {count} more node{'s' if count > 1 else ''}"
     if is_scaled:
         return f"{more}, which Ray's autoscaler was asked for"
-    return f"{more}: this Ray cluster has no autoscaler, add one with 'ray start --address'"
+    return f"{more}: Ray was asked for them, and without an autoscaler needs 'ray start --address' there"

@@ -46,7 +46,7 @@ def names_of(known: Mapping[str, str], listed: Iterable[Mapping[str, Any]]) -> d
     """The host names of the nodes that are alive, by their ids; `known` nodes keep theirs.
 
     The name given to ``ray start --node-name``, else the machine's. The second node of a name, which is on
-    the same machine, has the beginning of its id behind it.
+    the same machine, has the end of its id behind it.
     """
     alive = {node["NodeID"]: node for node in listed if node["Alive"]}
     names = {id_: name for id_, name in known.items() if id_ in alive}
@@ -55,7 +55,7 @@ def names_of(known: Mapping[str, str], listed: Iterable[Mapping[str, Any]]) -> d
         node = alive[id_]
         given = node.get("NodeName") or ""
         name = given if given and given != node["NodeManagerAddress"] else node["NodeManagerHostname"]
-        names[id_] = name if name not in taken else f"{name}-{id_[:ID_SHOWN]}"
+        names[id_] = name if name not in taken else f"{name}-{id_[-ID_SHOWN:]}"
         taken.add(names[id_])
     return names
 

@@ -74,14 +74,28 @@ class Transports:
         return self._for(host, self._named.get(host, ""))
 
     def _for(self, host: str, name: str) -> Transport:
+        name = name or self._knowing(host)
         if not name and not self._is_remote(host):
             return self._get(Child.name)
         return self._get(name or self._options.transport or "")
 
+    def _knowing(self, host: str) -> str:
+        """The name of a transport that knows the host, which need not name it; empty if none does.
+
+        Raises:
+            UsageError: the job's transport cannot be used here.
+        """
+        if self._options.transport:
+            self._get(self._options.transport)
+        knows = (name for name, made in [*self._made.items()] if made.knows(host))
+        if name := next(knows, ""):
+            self._named[host] = name
+        return name
+
     def is_remote(self, host: str) -> bool:
         """Whether a host is another machine, or an agent's that was not started here."""
-        name = self._named.get(host)
-        return self._is_remote(host) if name is None else self._get(name).is_remote
+        name = self._named.get(host) or self._knowing(host)
+        return self._get(name).is_remote if name else self._is_remote(host)
 
     def address(self, host: str) -> str | None:
         """The address of a host that a transport knows, else None."""

@@ -118,6 +118,10 @@ class Transport(ABC):
         """The IPv4 address of a host, if the transport knows it; else its name is looked up."""
         return None
 
+    def knows(self, host: str) -> bool:
+        """Whether a host that names no transport is reached by this one."""
+        return self.address(host) is not None
+
     def explain(self, host: str, last_lines: Sequence[str]) -> str | None:
         """What to do about a connection that has failed; None if its last lines say it themselves."""
         return None

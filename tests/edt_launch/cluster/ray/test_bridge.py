@@ -17,10 +17,7 @@ This process on node 10.0.0.1 was started with:
         (
             "h:1",
             RuntimeError(MISMATCH),
-            (
-                "--ray h:1: the cluster has Ray 2.60.0 with Python 3.12.1, this environment Ray 2.61.0 with "
-                "Python 3.11.4: use the same on all nodes"
-            ),
+            "--ray h:1: the cluster has Ray 2.60.0 with Python 3.12.1, this environment Ray 2.61.0",
         ),
         ("h:1", RuntimeError("Unauthenticated: Invalid auth token"), "--ray h:1: the cluster wants a token"),
         ("auto", ConnectionError("x"), "--ray auto: no Ray cluster runs on this machine: start one with"),

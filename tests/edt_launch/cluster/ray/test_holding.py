@@ -101,8 +101,8 @@ def test_a_node_that_is_about_to_go_or_gone_is_given_back_as_soon_as_it_is_not_u
             2,
             False,
             (
-                "waiting for 2 more nodes: this Ray cluster has no autoscaler, "
-                "add one with 'ray start --address'"
+                "waiting for 2 more nodes: Ray was asked for them, "
+                "and without an autoscaler needs 'ray start --address' there"
             ),
         ),
     ],
