@@ -21,7 +21,7 @@ from edt_hvd.world import stages, world
 
 T = TypeVar("T")
 
-MOST_BYTES = 2**31 - 2**16
+MAX_BYTES = 2**31 - 2**16
 """Bytes of a pickled value, at most: Horovod counts them in 32 bits, with what is around them."""
 
 _CALLS = tuple(f"edt_hvd.{name}()" for name in ("gather", "broadcast", "barrier", "average", "Mean.compute"))
@@ -68,8 +68,8 @@ class _Pickled:
             data = cloudpickle.dumps(value)
         except Exception as error:  # noqa: BLE001 - whatever the value's own methods raise
             return cls(b"", f"a {type(value).__name__} cannot be pickled: {type(error).__name__}: {error}")
-        if len(data) > MOST_BYTES:
-            return cls(b"", f"a {type(value).__name__} takes {len(data)} bytes, {MOST_BYTES} are allowed")
+        if len(data) > MAX_BYTES:
+            return cls(b"", f"a {type(value).__name__} takes {len(data)} bytes, {MAX_BYTES} are allowed")
         return cls(data)
 
     def value(self, call: str, rank: int) -> Any:
@@ -112,9 +112,9 @@ def gather(value: T) -> list[T]:
     found = [_Pickled.of(value)]  # a single worker's, too: what works with one works with many
     own = found[0].sent()
     rows = begin("edt_hvd.gather()", nbytes=len(own))
-    if (total := int(rows["nbytes"].sum())) > MOST_BYTES:
+    if (total := int(rows["nbytes"].sum())) > MAX_BYTES:
         raise ValueError(
-            f"edt_hvd.gather(): the values of {len(rows)} workers take {total} bytes, {MOST_BYTES} are "
+            f"edt_hvd.gather(): the values of {len(rows)} workers take {total} bytes, {MAX_BYTES} are "
             "allowed; gather smaller ones, or write them to files"
         )
     if len(rows) > 1:

@@ -21,7 +21,7 @@ SHOWN = 3
 LONGEST_TEXT = 2000
 """Characters of a part's text, at most, for what its digest follows."""
 
-MOST_PARTS = 32
+MAX_PARTS = 32
 """Elements of a nest whose parts are told apart, at most."""
 
 
@@ -157,7 +157,7 @@ def _elements(value: Any) -> list[tuple[str, Any]]:
         found = [(f"[{number}]", part) for number, part in enumerate(value)]
     else:
         found = [(f".{name}", part) for name, part in getattr(value, "__dict__", {}).items()]
-    return found if len(found) <= MOST_PARTS else []
+    return found if len(found) <= MAX_PARTS else []
 
 
 def _number(value: Any) -> str:

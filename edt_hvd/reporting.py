@@ -16,7 +16,7 @@ from edt_messages.records import INTEGERS, VALUES_BYTES, Value
 REPORT_INTERVAL = 0.2
 """Seconds between two progress messages."""
 
-MOST_STEPS = 2**53
+MAX_STEPS = 2**53
 """A `total_steps` that is too large."""
 
 _values: dict[str, Value] = {}
@@ -58,7 +58,7 @@ def _check_total_steps(value: Value) -> None:
         raise TypeError(
             f"report(total_steps={value!r:.80}): a {type(value).__name__} is no number of steps; give an int"
         )
-    if not 0 <= value < MOST_STEPS:
+    if not 0 <= value < MAX_STEPS:
         raise ValueError(
             f"report(total_steps={value!r}): give a number of steps from 0 to 2**53, or none if it is unknown"
         )

@@ -91,13 +91,13 @@ OF_JOB = (
 NEWCOMER = "newcomer"
 """In place of a rank: a worker that has been in no world yet."""
 
-MOST_BYTES = 2**20
+MAX_BYTES = 2**20
 """Size of a script, at most."""
 
-MOST_SECONDS = 86400.0
+MAX_SECONDS = 86400.0
 """Seconds that a slow worker loses in a step, at most: a day."""
 
-MOST_WORKERS = 65536
+MAX_WORKERS = 65536
 """Slots of an allocation, at most; ranks are below it."""
 
 
@@ -137,8 +137,8 @@ def parse(text: str) -> tuple[Fault, ...]:
         FaultError: it is not TOML, longer than 1 MiB, or a row is invalid; the message names it and what was
             expected.
     """
-    if len(text) > MOST_BYTES:
-        raise FaultError("the fault script", f"{len(text)} characters", f"at most {MOST_BYTES}")
+    if len(text) > MAX_BYTES:
+        raise FaultError("the fault script", f"{len(text)} characters", f"at most {MAX_BYTES}")
     try:
         script = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # numbers and brackets without end, too
@@ -182,16 +182,16 @@ def _one_of(where: str, name: str, value: Any, known: Sequence[Name], context: s
 def _rank(where: str, value: Any, unit: Unit) -> int | None:
     if value == NEWCOMER and unit is Unit.RESIZE:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < MOST_WORKERS:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < MAX_WORKERS:
         newcomer = f', or "{NEWCOMER}"' if unit is Unit.RESIZE else ""
         found = "no rank" if value is None else f"rank = {value!r}"
-        raise FaultError(where, found, f"the number of a worker, from 0 to {MOST_WORKERS - 1}{newcomer}")
+        raise FaultError(where, found, f"the number of a worker, from 0 to {MAX_WORKERS - 1}{newcomer}")
     return value
 
 
 def _seconds(where: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_SECONDS:
-        raise FaultError(where, f"seconds = {value!r}", f"a number from 0 to {MOST_SECONDS:g}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_SECONDS:
+        raise FaultError(where, f"seconds = {value!r}", f"a number from 0 to {MAX_SECONDS:g}")
     return float(value)
 
 
@@ -202,8 +202,8 @@ def _steps(where: str, value: Any) -> int:
 
 
 def _slots(where: str, value: Any) -> tuple[int, ...]:
-    if not isinstance(value, list) or not value or not all(_is_count(s) and s <= MOST_WORKERS for s in value):
-        raise FaultError(where, f"slots = {value!r}", f"a list of numbers from 1 to {MOST_WORKERS}")
+    if not isinstance(value, list) or not value or not all(_is_count(s) and s <= MAX_WORKERS for s in value):
+        raise FaultError(where, f"slots = {value!r}", f"a list of numbers from 1 to {MAX_WORKERS}")
     return tuple(value)
 
 

@@ -26,7 +26,7 @@ from typing import Any
 import horovod.torch as hvd
 from typing_extensions import override
 
-from edt_hvd.debug.fault_script import MOST_BYTES, Action, Fault, Point, Unit, parse
+from edt_hvd.debug.fault_script import MAX_BYTES, Action, Fault, Point, Unit, parse
 from edt_hvd.errors import FaultError
 from edt_hvd.observing import Observer, Values
 from edt_hvd.world import world
@@ -62,7 +62,7 @@ class Injector(Observer):
         self._worlds = self._script.with_name(f"{script.name}.world")
         try:
             with script.open(encoding="utf-8-sig") as file:
-                self._faults = parse(file.read(MOST_BYTES + 1))
+                self._faults = parse(file.read(MAX_BYTES + 1))
         except (OSError, UnicodeDecodeError) as error:
             raise FaultError("the fault script", str(error), "a file of TOML that can be read") from error
         self._state: object = None

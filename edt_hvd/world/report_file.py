@@ -8,7 +8,7 @@ import warnings
 from edt_messages.messages import Message, type_of
 from edt_messages.records import content
 
-MOST_BYTES = 2**16
+MAX_BYTES = 2**16
 """Longer lines are not written: edt-launch would not read them."""
 
 
@@ -30,7 +30,7 @@ class ReportFile:
         line = (
             json.dumps({"event": type_of(message), "time": time.time(), **content(message)}).encode() + b"\n"
         )
-        if self._has_failed or len(line) > MOST_BYTES:
+        if self._has_failed or len(line) > MAX_BYTES:
             return
         try:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK, 0o666)

@@ -33,7 +33,7 @@ def test_values_that_are_too_large_together_are_refused_on_every_worker(
     rows = np.zeros(3, dtype=collectives._ROW)
     rows["nbytes"] = 2**30
     monkeypatch.setattr(collectives, "begin", lambda *_, **__: rows)
-    with pytest.raises(ValueError, match=f"take {3 * 2**30} bytes, {collectives.MOST_BYTES} are allowed"):
+    with pytest.raises(ValueError, match=f"take {3 * 2**30} bytes, {collectives.MAX_BYTES} are allowed"):
         edt_hvd.gather(1)
 
 

@@ -25,7 +25,7 @@ from edt_launch.allocator.turns import Turns, is_protected, is_resting, protecte
 from edt_launch.allocator.usage import balanced
 from edt_launch.allocator.work import Work, gather
 
-MOST_ROUNDS = 5
+MAX_ROUNDS = 5
 """Times that a decision with several tiers is tried again until it agrees with itself."""
 
 
@@ -132,7 +132,7 @@ def target(work: Work, turns: Turns) -> None:
     soon, runs = work.soon, work.runs
     work.soon = work.last
     _fill_in(work, turns)
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         whole = work.target
         work.soon = work.last = whole
         work.runs = [size > 0 for size in whole]

@@ -11,13 +11,13 @@ from edt_launch.allocator.decide import decide
 from edt_launch.allocator.model import Cluster, Job
 from edt_launch.allocator.speedup import gain
 
-MOST_ENDS = 12
+MAX_ENDS = 12
 """Ends of jobs that are looked ahead."""
 
-MOST_CHOICES = 4
+MAX_CHOICES = 4
 """Jobs of which it is tried whether the end of each would do."""
 
-MOST_PASSES = 3
+MAX_PASSES = 3
 """Decisions until everything has been handed over."""
 
 
@@ -52,7 +52,7 @@ class _Pool:
     def settled(self) -> "_Pool":
         """The same when everything that the allocator wants has been handed over."""
         pool = self
-        for _ in range(MOST_PASSES):
+        for _ in range(MAX_PASSES):
             after = pool._decided()
             if {id_: job.size for id_, job in after.jobs.items()} == {
                 id_: job.size for id_, job in pool.jobs.items()
@@ -101,7 +101,7 @@ def starts(
     cluster: Cluster,
     jobs: Sequence[Job],
     rests: Mapping[str, float],
-    most_ends: int = MOST_ENDS,
+    most_ends: int = MAX_ENDS,
 ) -> list[Start]:
     """The starts of jobs that wait, in their order, as far as they can be foreseen.
 
@@ -131,4 +131,4 @@ def starts(
 
 def _choices(pool: _Pool, job: str) -> tuple[str, ...]:
     """Jobs the end of each of which alone would let a job start, the first one first."""
-    return tuple(ended for ended in pool.ending()[:MOST_CHOICES] if pool.without(ended).jobs[job].size)
+    return tuple(ended for ended in pool.ending()[:MAX_CHOICES] if pool.without(ended).jobs[job].size)

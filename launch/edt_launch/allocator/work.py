@@ -16,13 +16,13 @@ from edt_launch.allocator.useful import gaps, useful
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-MOST = 2**31 - 1
+MAX_WORKERS = 2**31 - 1
 """Workers of a job."""
 
 SECONDS = ("resize_cost", "start_cost", "protected", "submitted", "started", "resized", "waiting_since")
 """Times and costs of a job."""
 
-MOST_USAGE = 1e18
+MAX_USAGE = 1e18
 """Seconds or GPU-seconds in any one figure that is remembered of a job."""
 
 
@@ -232,7 +232,7 @@ def _check(jobs: Sequence[Job]) -> None:
     is_known = isfinite(sum(weights) + sum(used)) and min(used, default=0.0) >= 0
     lightest, heaviest = WEIGHTS
     is_weighed = min(weights, default=1.0) >= lightest and max(weights, default=1.0) <= heaviest
-    is_within = max(most, default=0) <= MOST and max(used, default=0.0) <= MOST_USAGE
+    is_within = max(most, default=0) <= MAX_WORKERS and max(used, default=0.0) <= MAX_USAGE
     seconds = [
         job.resize_cost
         + job.start_cost
@@ -257,13 +257,13 @@ def _check(jobs: Sequence[Job]) -> None:
             raise ValueError(
                 f"job {job.id!r} has weight {job.weight:g}: it has to be from {lightest:g} to {heaviest:g}"
             )
-        if job.max > MOST:
-            raise ValueError(f"job {job.id!r} has max {job.max}: it has to be {MOST} at most")
+        if job.max > MAX_WORKERS:
+            raise ValueError(f"job {job.id!r} has max {job.max}: it has to be {MAX_WORKERS} at most")
         usage = job.usage
         if isnan(usage.at) or not all(
-            0 <= use <= MOST_USAGE for use in (usage.service, usage.entitlement, usage.attained)
+            0 <= use <= MAX_USAGE for use in (usage.service, usage.entitlement, usage.attained)
         ):
-            raise ValueError(f"job {job.id!r} has {usage}: its figures have to be from 0 to {MOST_USAGE:g}")
+            raise ValueError(f"job {job.id!r} has {usage}: its figures have to be from 0 to {MAX_USAGE:g}")
         for name in SECONDS:
             if (value := getattr(job, name)) is not None and isnan(value):
                 raise ValueError(f"job {job.id!r} has {name} {value}: it has to be a number")

@@ -18,7 +18,7 @@ from edt_launch.cli.screen import (
 
 Things = Sequence[Mapping[str, Any]]
 
-MOST_VALUES = 4
+MAX_VALUES = 4
 """Values that a table of runs has columns for."""
 
 
@@ -94,10 +94,10 @@ def comparison_lines(comparison: Mapping[str, Any], limit: int, colours: bool) -
     if not runs:
         return ["no runs; start some with: edt experiment run EXPERIMENT"]
     metrics = comparison.get("metrics") or ()
-    best = {str(one["name"]): one.get("best") for one in metrics[:MOST_VALUES]}
+    best = {str(one["name"]): one.get("best") for one in metrics[:MAX_VALUES]}
     lines = runs_table(runs, best, limit, colours)
     if metrics:
-        goals = ", ".join(f"{visible(one['name'])} ({one['objective']})" for one in metrics[:MOST_VALUES])
+        goals = ", ".join(f"{visible(one['name'])} ({one['objective']})" for one in metrics[:MAX_VALUES])
         lines.append(f"* the best by {goals}")
     for parameter in comparison.get("parameters") or ():
         values = ", ".join(

@@ -14,7 +14,7 @@ JOB_STYLES = (
 )  # fmt: skip
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 FREE, LOST = "·", "x"
-MOST_HOSTS = 8  # hosts that get a line of their own
+MAX_HOSTS = 8  # hosts that get a line of their own
 NAME = 16
 """Columns of the name of a host or an owner."""
 
@@ -64,10 +64,10 @@ def _hosts(hosts: Sequence[Host], marks: Mapping[str, int], limit: int, colours:
     total, used = sum(len(host.devices) for host in up), sum(host.used for host in up)
     text = f"{used} of {plural(total, 'device')} used"
     lines = [_bar_line("devices", used, total, text, limit, "green", colours)]
-    for host in hosts[:MOST_HOSTS]:
+    for host in hosts[:MAX_HOSTS]:
         lines += _host(host, marks, limit, colours)
-    if len(hosts) > MOST_HOSTS:
-        lines.append(f"  and {len(hosts) - MOST_HOSTS} more hosts: edt hosts")
+    if len(hosts) > MAX_HOSTS:
+        lines.append(f"  and {len(hosts) - MAX_HOSTS} more hosts: edt hosts")
     return lines
 
 

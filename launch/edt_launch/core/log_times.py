@@ -18,7 +18,7 @@ INTERVAL = 10.0
 SAMPLES = 1000
 """Two samples are at most this part of the job's age apart, or `INTERVAL`."""
 
-MOST = 2000
+MAX_ENTRIES = 2000
 """Entries of the folder that are sampled: a job may put there what it likes."""
 
 _NAME = re.compile(r"[\w.-]{1,64}\.log", re.ASCII)
@@ -65,7 +65,7 @@ class LogTimes:
             with os.scandir(self._folder) as entries:
                 sizes = {
                     entry.name: entry.stat(follow_symlinks=False).st_size
-                    for entry in islice(entries, MOST)
+                    for entry in islice(entries, MAX_ENTRIES)
                     if _NAME.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)
                 }
         except OSError:  # the job may do with its folder as it likes

@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-MOST = 2**20
+MAX_BYTES = 2**20
 """Bytes of a file that is read whole: far more than any of ours has."""
 
 _NO_FILES = frozenset({errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.ENXIO})
@@ -39,7 +39,7 @@ def open_file(path: Path, mode: Literal["rb", "rb+", "ab"] = "rb", buffering: in
     return open(path, mode, buffering, opener=_descriptor)
 
 
-def read(path: Path, most: int = MOST) -> bytes:
+def read(path: Path, most: int = MAX_BYTES) -> bytes:
     """The first `most` bytes of a regular file.
 
     Raises:

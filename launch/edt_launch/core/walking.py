@@ -9,15 +9,15 @@ from pathlib import Path
 SORTED = 10_000
 """Entries of a folder that are sorted at a time: of a larger one, parts come one after the other."""
 
-MOST_NAMES = 10_000
+MAX_NAMES = 10_000
 """Entries of a folder that are listed at most."""
 
 
 def names(folder: Path, most: int | None = None) -> list[str]:
-    """What is in a folder, by name: `most` entries, or `MOST_NAMES`; of what is no folder, nothing."""
+    """What is in a folder, by name: `most` entries, or `MAX_NAMES`; of what is no folder, nothing."""
     try:
         with os.scandir(folder) as entries:
-            return sorted(entry.name for entry in islice(entries, MOST_NAMES if most is None else most))
+            return sorted(entry.name for entry in islice(entries, MAX_NAMES if most is None else most))
     except OSError:
         return []
 

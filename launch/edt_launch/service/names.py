@@ -15,7 +15,7 @@ ROOT = "-"
 VARIABLE = r"[A-Za-z_][A-Za-z0-9_]{0,127}"
 """Environment variables."""
 
-MOST_NAME = 128
+MAX_NAME = 128
 """Characters of a job's name."""
 
 PLAIN = r"[^\x00-\x1f\x7f]*"

@@ -16,7 +16,7 @@ from edt_launch.cli.session import AsJson, JobName, answer, confirm, connect
 from edt_launch.cli.transport import Answer
 
 STANDARD_OUTPUT = "-"
-MOST_NAMED = 10
+MAX_NAMED = 10
 """Files that are named after they were fetched."""
 
 
@@ -68,9 +68,9 @@ def _fetched(job_id: str, path: str, found: Sequence[Mapping[str, Any]], names: 
             f"{job_id}: its logs are in {path}; it has written nothing to model/, and no file to its working "
             "directory"
         )
-    lines = [f"  {visible(one['name'])}  {size(one['size'])}" for one in made[:MOST_NAMED]]
-    if len(made) > MOST_NAMED:
-        lines.append(f"  and {len(made) - MOST_NAMED} more: edt results {job_id} --list")
+    lines = [f"  {visible(one['name'])}  {size(one['size'])}" for one in made[:MAX_NAMED]]
+    if len(made) > MAX_NAMED:
+        lines.append(f"  and {len(made) - MAX_NAMED} more: edt results {job_id} --list")
     return "\n".join([f"{job_id}: its results are in {path}, besides its logs", *lines])
 
 

@@ -8,7 +8,7 @@ from edt_launch.service.accounts.records import AuditRecord
 from edt_launch.service.db.engine import Database
 from edt_launch.service.db.tables import audit
 
-MOST = 100_000
+MAX_ROWS = 100_000
 """Changes that are kept: the latest."""
 
 EVERY = 1_000
@@ -28,7 +28,7 @@ class Audit:
             query = insert(audit).values(values).returning(audit.c.number)
             number = connection.execute(query).scalar_one()
             if number % EVERY == 0:
-                connection.execute(delete(audit).where(audit.c.number <= number - MOST))
+                connection.execute(delete(audit).where(audit.c.number <= number - MAX_ROWS))
 
     def last(self, paths: Collection[str]) -> AuditRecord | None:
         """The newest change of one of these paths."""

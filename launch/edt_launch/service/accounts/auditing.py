@@ -16,7 +16,7 @@ CHANGES = frozenset({"DELETE", "PATCH", "POST", "PUT"})
 OWN = frozenset({"/account/theme", "/logoff"})
 """Paths of what concerns the browser alone."""
 
-MOST = 255
+MAX_SUBJECT_LENGTH = 255
 """Characters that are kept of a path."""
 
 
@@ -32,7 +32,7 @@ class Auditor:
             return
         if scope["path"] in OWN or scope.get(SUBJECT, "") is None:
             return
-        subject = f"{scope['path']} {scope.get(SUBJECT, '')}".strip()[:MOST]
+        subject = f"{scope['path']} {scope.get(SUBJECT, '')}".strip()[:MAX_SUBJECT_LENGTH]
         change = AuditRecord(self._context.clock(), scope[USER].name, scope["method"], subject)
         try:
             await run_in_threadpool(self._context.store.audit.add, change)

@@ -12,7 +12,7 @@ LONGEST = 60.0
 FORGOTTEN = 900.0
 """Seconds after the last failure when all are forgotten."""
 
-MOST = 10_000
+MAX_ADDRESSES = 10_000
 """Of whom failures are remembered; of more, those whose last is the longest ago are forgotten."""
 
 
@@ -33,7 +33,7 @@ class Lockout:
         """Count a failure."""
         count, at = self._failures.pop(who, (0, now))
         self._failures[who] = (1 if now - at >= FORGOTTEN else count + 1, now)
-        if len(self._failures) > MOST:
+        if len(self._failures) > MAX_ADDRESSES:
             self._failures.popitem(last=False)
 
     def succeeded(self, who: Hashable) -> None:

@@ -14,7 +14,7 @@ from functools import cache
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-MOST = 1024
+MAX_PASSWORD_LENGTH = 1024
 """Characters of a password; `least_password` of the settings has the other bound."""
 
 REMEMBERED = 300.0

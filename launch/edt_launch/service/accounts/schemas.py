@@ -53,9 +53,9 @@ Audit = listing("Audit", "Changes, the newest first.", changes=AuditedChange)
 class NewPassword(Body):
     """A user's password for WMLA's interfaces."""
 
-    password: Annotated[str, StringConstraints(pattern=f"^{TEXT}$", max_length=passwords.MOST)] = Field(
-        description="As long as the service's `least_password` wants it."
-    )
+    password: Annotated[
+        str, StringConstraints(pattern=f"^{TEXT}$", max_length=passwords.MAX_PASSWORD_LENGTH)
+    ] = Field(description="As long as the service's `least_password` wants it.")
     revoke_tokens: bool = Field(
         default=False, description="Revoke the user's tokens, too, but for the one that asks."
     )

@@ -33,7 +33,7 @@ _NAMING = (
 )
 """The columns that name users who may be removed."""
 
-MOST_STEM = 52
+MAX_STEM = 52
 """Characters of a removed user's name that are kept, of 64 with its number."""
 
 
@@ -193,7 +193,7 @@ class Accounts:
 
 def _retire(connection: Connection, name: str) -> None:
     """Give what is left of a removed user to an owner of a new name."""
-    stem = f"{name[:MOST_STEM]}~"
+    stem = f"{name[:MAX_STEM]}~"
     numbers = [0]
     for column in _NAMING:
         query = select(column).where(column.startswith(stem, autoescape=True)).distinct()

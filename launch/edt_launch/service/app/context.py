@@ -34,7 +34,7 @@ UPLOADS, WAITING_UPLOADS = 4, 64
 DRAWINGS = 8
 """Pictures of the pool that are kept; one has some MB at most."""
 
-MOST_CHANGES = 20_000
+MAX_CHANGES = 20_000
 """Changes of allocations that a picture of the pool is made from: the newest."""
 
 READS, WAITING_READS = 2, 64
@@ -80,7 +80,7 @@ class Context:
     @cached_property
     def recent_history(self) -> RecentHistory:
         """Changes of allocations in windows that end now."""
-        return RecentHistory(self.store.history, MOST_CHANGES + 1)
+        return RecentHistory(self.store.history, MAX_CHANGES + 1)
 
     @property
     def home(self) -> Home:

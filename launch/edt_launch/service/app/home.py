@@ -20,7 +20,7 @@ DEFINITION_ID = r"d[a-z2-7]{8}"
 """Ids of training definitions, likewise."""
 
 
-MOST_LOGS = 1000
+MAX_LOGS = 1000
 """Files of ranks' logs that are looked at: a job may make as many as it likes."""
 
 
@@ -86,8 +86,8 @@ class JobDir:
 
     @property
     def ranks(self) -> list[int]:
-        """Those that have printed something, by the first `MOST_LOGS` files of that kind."""
-        found = islice(self.output.log.glob("rank.*.log"), MOST_LOGS)
+        """Those that have printed something, by the first `MAX_LOGS` files of that kind."""
+        found = islice(self.output.log.glob("rank.*.log"), MAX_LOGS)
         matches = (re.fullmatch(r"rank\.([0-9]{1,6})\.log", path.name) for path in found)
         return sorted(int(match[1]) for match in matches if match)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from edt_launch.service.app.context import MOST_CHANGES, Context
+from edt_launch.service.app.context import MAX_CHANGES, Context
 from edt_launch.service.cluster import timeline as drawing
 from edt_launch.service.cluster.records import AllocationRecord, HostRecord
 from edt_launch.service.files.series import number
@@ -49,7 +49,7 @@ async def latest(context: Context, last: float, pixels: int = PIXELS) -> Json:
 
 def drawn(context: Context, since: float, until: float, pixels: int) -> Json:
     """The picture of a window of the past."""
-    changes = context.store.history.window(since, until, MOST_CHANGES + 1)
+    changes = context.store.history.window(since, until, MAX_CHANGES + 1)
     return draw(context, context.store.jobs.holders(), changes, since, until, pixels)
 
 
@@ -71,7 +71,7 @@ def draw(
     It is made from the jobs that have not ended, and the changes in the window (`History.window`).
     """
     hosts, shortest = context.store.hosts.all(), (until - since) / pixels
-    transitions = context.store.jobs.transitions_since(since, MOST_CHANGES + 1)
+    transitions = context.store.jobs.transitions_since(since, MAX_CHANGES + 1)
     exact = drawing.bars(changes, since, until)
     found = drawing.merged(exact, shortest)
     slots = _slots(hosts, found)
@@ -93,15 +93,15 @@ def draw(
         "hosts": [{"host": host, "devices": count} for host, count in devices.items()],
         "bands": drawing.bands(exact, list(devices), since, until, PARTS),
         "jobs": [_named(job, known, owners[job]) for job in ids],
-        **_bars(found[-MOST_CHANGES:], rows, ids),
+        **_bars(found[-MAX_CHANGES:], rows, ids),
         "idle": [(rows[bar.slot], bar.start, bar.end) for bar in drawing.merged(idle, shortest)][
-            :MOST_CHANGES
+            :MAX_CHANGES
         ],
         "resizes": [_resize(one) for one in resized],
         "losses": [{"job": one.job, "time": one.time, "workers": one.lost} for one in during if one.lost],
         "owners": _owners(jobs, used, until - since),
         "changes": [_change(one, known) for one in sized[-LATEST:]],
-        "complete": max(len(changes), len(transitions), len(found)) <= MOST_CHANGES,
+        "complete": max(len(changes), len(transitions), len(found)) <= MAX_CHANGES,
     }
 
 

@@ -11,7 +11,7 @@ LOSS = "loss"
 LENGTH = "total_steps"
 """Is reported beside values, and says how long a run is."""
 
-MOST_METRICS = 50
+MAX_METRICS = 50
 """Values by which runs are compared."""
 
 LOWER = frozenset(
@@ -69,7 +69,7 @@ def metrics(
     first = first or LOSS
     return [
         _metric(runs, name, (objective or objective_of(name)) if name == first else goal_of(name))
-        for name in names(runs, first)[:MOST_METRICS]
+        for name in names(runs, first)[:MAX_METRICS]
     ]
 
 

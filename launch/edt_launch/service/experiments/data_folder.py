@@ -9,13 +9,13 @@ from pathlib import Path
 
 from edt_launch.service.errors import InvalidError
 
-MOST = 1000
+MAX_ENTRIES = 1000
 """Entries of a folder that are listed."""
 
-MOST_READ = 100_000
+MAX_READ = 100_000
 """Entries of a folder that are looked at."""
 
-MOST_OFFERED = 20_000
+MAX_OFFERED = 20_000
 """Entries that are looked at for folders to choose from."""
 
 DEEPEST = 64
@@ -45,25 +45,27 @@ def listing(root: Path, path: str) -> Listing:
     folders: list[str] = []
     files: list[str] = []
     with _opened(root, path) as descriptor, os.scandir(descriptor) as found:
-        entries = list(islice(found, MOST_READ + 1))
-        for entry in entries[:MOST_READ]:
+        entries = list(islice(found, MAX_READ + 1))
+        for entry in entries[:MAX_READ]:
             if not entry.name.isprintable():
                 continue
             if entry.is_dir(follow_symlinks=False):
                 folders.append(entry.name)
             elif entry.is_file(follow_symlinks=False):
                 files.append(entry.name)
-    complete = max(len(folders), len(files)) <= MOST and len(entries) <= MOST_READ
-    return Listing(normal(path), tuple(sorted(folders)[:MOST]), tuple(sorted(files)[:MOST]), complete)
+    complete = max(len(folders), len(files)) <= MAX_ENTRIES and len(entries) <= MAX_READ
+    return Listing(
+        normal(path), tuple(sorted(folders)[:MAX_ENTRIES]), tuple(sorted(files)[:MAX_ENTRIES]), complete
+    )
 
 
 def folders(root: Path, most: int) -> list[str]:
-    """The first `most` folders below `root`, two deep, in order, among `MOST_OFFERED` entries.
+    """The first `most` folders below `root`, two deep, in order, among `MAX_OFFERED` entries.
 
     What cannot be read is left out.
     """
     found: list[str] = []
-    outer, left = _folders_in(root, "", MOST_OFFERED)
+    outer, left = _folders_in(root, "", MAX_OFFERED)
     for name in outer[:most]:
         inner, left = _folders_in(root, name, left)
         found += [name, *(f"{name}/{one}" for one in inner)]

@@ -27,7 +27,7 @@ from edt_launch.service.experiments.projects import (
 )
 from edt_launch.service.experiments.records import CodeRecord, DefinitionRecord, Role
 from edt_launch.service.experiments.searches.service import Deletion
-from edt_launch.service.experiments.spec import HOROVOD, MOST_CODES, DefinitionChange, DefinitionSpec
+from edt_launch.service.experiments.spec import HOROVOD, MAX_CODES, DefinitionChange, DefinitionSpec
 from edt_launch.service.experiments.stores.definitions import TakenError, TooManyError
 from edt_launch.service.experiments.stores.projects import InUseError
 from edt_launch.service.files.archives import packing
@@ -35,7 +35,7 @@ from edt_launch.service.files.archives.deleting import delete_folder
 from edt_launch.service.files.results import submitted_files
 from edt_launch.service.jobs.specification import JobSpec, check_framework
 from edt_launch.service.jobs.submission import Submission, digest, new_id
-from edt_launch.service.names import MOST_NAME
+from edt_launch.service.names import MAX_NAME
 
 KIND = "training definition"
 
@@ -134,10 +134,10 @@ def set_code(
     _check(context, user, wanted, code)
     try:
         with _kept(context, user, definition, code, code_name) as record:
-            done = context.store.definitions.set_code(record, definition.version, MOST_CODES, **values)
+            done = context.store.definitions.set_code(record, definition.version, MAX_CODES, **values)
     except TooManyError:
         raise ConflictError(
-            f"{definition.name!r} has {MOST_CODES} versions of its code", "make another training definition"
+            f"{definition.name!r} has {MAX_CODES} versions of its code", "make another training definition"
         ) from None
     except TakenError:
         raise taken(KIND, wanted.name) from None
@@ -230,7 +230,7 @@ def _kept(
     """An archive, found by its digest; it stays if a code of the definition is that one afterwards."""
     told = digest(code)
     path = _archive(context.home, definition.id, told)
-    plain = "".join(letter for letter in name if letter.isprintable())[-MOST_NAME:]
+    plain = "".join(letter for letter in name if letter.isprintable())[-MAX_NAME:]
     copy = context.home.incoming / f"{definition.id}.{new_id()}"
     try:
         code.seek(0)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 from edt_launch.core.events import Event, Progress
 from edt_launch.service.cluster.records import AllocationRecord
 from edt_launch.service.cluster.timeline import bars
-from edt_launch.service.files.series import MOST_NAMES, About, number
+from edt_launch.service.files.series import MAX_NAMES, About, number
 
 HOUR = 3600.0
 
@@ -58,7 +58,7 @@ class Values:
         for name, value in event.values.items():
             if isinstance(value, bool) or not isinstance(value, int | float):
                 continue
-            if name not in self._found and len(self._found) >= MOST_NAMES:
+            if name not in self._found and len(self._found) >= MAX_NAMES:
                 continue
             self._found.setdefault(name, About()).observe(number(value))
 

@@ -7,7 +7,7 @@ from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from edt_launch.service.experiments.records import MemberRecord, ProjectRecord, Role
-from edt_launch.service.experiments.spec import MOST_MEMBERS, ProjectChange, ProjectSpec
+from edt_launch.service.experiments.spec import MAX_MEMBERS, ProjectChange, ProjectSpec
 from edt_launch.service.experiments.stores.projects import InUseError
 from edt_launch.service.jobs.submission import new_id
 
@@ -103,9 +103,9 @@ def set_member(context: Context, user: UserRecord, name: str, member: str, role:
         raise InvalidError(f"there is no user {member!r}", "name somebody who may use the service")
     if member == project.owner:
         raise ConflictError(f"{member} owns the project {project.name!r}", "owners are managers")
-    if not context.store.projects.put_member(MemberRecord(project.id, member, role), MOST_MEMBERS):
+    if not context.store.projects.put_member(MemberRecord(project.id, member, role), MAX_MEMBERS):
         raise ConflictError(
-            f"the project {project.name!r} has {MOST_MEMBERS} members, or {member} is gone",
+            f"the project {project.name!r} has {MAX_MEMBERS} members, or {member} is gone",
             "remove a member first",
         )
     return project

@@ -17,7 +17,7 @@ from edt_launch.service.jobs.records import JobRecord
 DELETED = "deleted"
 """State of a run whose job is gone."""
 
-MOST_SUMMED = 2000
+MAX_SUMMED = 2000
 """Runs over which an experiment is summed up, the newest ones."""
 
 
@@ -32,7 +32,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Summary:
-    """Runs of an experiment taken together, the newest if there are more than `MOST_SUMMED`.
+    """Runs of an experiment taken together, the newest if there are more than `MAX_SUMMED`.
 
     Attributes:
         number: of the runs.
@@ -93,7 +93,7 @@ def shown(context: Context, runs: Sequence[RunRecord]) -> list[Shown]:
 
 def summary(context: Context, experiment: ExperimentRecord) -> Summary:
     """The runs of an experiment taken together. Of those that have ended, only what is stored is read."""
-    found = shown(context, context.store.experiments.runs(experiment.id, None, MOST_SUMMED))
+    found = shown(context, context.store.experiments.runs(experiment.id, None, MAX_SUMMED))
     seconds = sum(one.outcome.seconds for one in found)
     hours = sum(one.outcome.hours for one in found)
     names = comparison.names(_lasts(found), experiment.metric)

@@ -9,12 +9,12 @@ from edt_launch.service.app.home import DEFINITION_ID, JOB_ID
 from edt_launch.service.experiments.records import Distribution, Role
 from edt_launch.service.experiments.searches.spec import Objective
 from edt_launch.service.jobs.specification import Count, Name, Priority, Text
-from edt_launch.service.names import MOST_NAME, PLAIN, TEXT, VARIABLE
+from edt_launch.service.names import MAX_NAME, PLAIN, TEXT, VARIABLE
 
-MOST_MEMBERS = 100
-MOST_TRAININGS = 20
+MAX_MEMBERS = 100
+MAX_TRAININGS = 20
 """Training definitions of an experiment."""
-MOST_CODES = 200
+MAX_CODES = 200
 """Codes of a training definition."""
 
 HOROVOD = "Horovod"
@@ -22,7 +22,7 @@ HOROVOD = "Horovod"
 
 PROJECT_ID, EXPERIMENT_ID, RUN_ID = (f"{letter}[a-z2-7]{{8}}" for letter in "pxr")
 
-Title = Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", min_length=1, max_length=MOST_NAME)]
+Title = Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", min_length=1, max_length=MAX_NAME)]
 Description = Annotated[str, StringConstraints(pattern=f"^{TEXT}$", max_length=4096)]
 Source = Annotated[
     str,
@@ -86,7 +86,7 @@ class Membership(_Asked):
 class DefinitionSpec(_Asked):
     """A training definition to make."""
 
-    project: Annotated[str, Field(max_length=MOST_NAME, description="Id or name of its project.")]
+    project: Annotated[str, Field(max_length=MAX_NAME, description="Id or name of its project.")]
     name: Annotated[Title, Field(description="That no other definition of the project has.")]
     description: Description = ""
     framework: Framework = HOROVOD
@@ -149,7 +149,7 @@ class _Experiment(_Asked):
         return self
 
 
-Trainings = Annotated[tuple[TrainingSpec, ...], Field(max_length=MOST_TRAININGS)]
+Trainings = Annotated[tuple[TrainingSpec, ...], Field(max_length=MAX_TRAININGS)]
 Better = Annotated[
     Objective | None,
     Field(description="Which values of `metric` are better; null: as its name says, a loss the lower."),
@@ -159,7 +159,7 @@ Better = Annotated[
 class ExperimentSpec(_Experiment):
     """An experiment to make."""
 
-    project: Annotated[str, Field(max_length=MOST_NAME, description="Id or name of its project.")]
+    project: Annotated[str, Field(max_length=MAX_NAME, description="Id or name of its project.")]
     name: Annotated[Title, Field(description="That no other experiment of the project has.")]
     description: Description = ""
     source: Source = ""
@@ -186,7 +186,7 @@ class RunSpec(_Asked):
 
     definitions: Annotated[
         tuple[Annotated[str, Field(pattern=f"^{DEFINITION_ID}$")], ...] | None,
-        Field(min_length=1, max_length=MOST_TRAININGS, description="Only these; null: all."),
+        Field(min_length=1, max_length=MAX_TRAININGS, description="Only these; null: all."),
     ] = None
     name: Annotated[Name, Field(description="What to call the jobs; as their definitions by default.")] = ""
     command: Annotated[Words, Field(description="For these runs alone.")] = []

@@ -15,7 +15,7 @@ from edt_launch.service.app.home import JobDir
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.files import log_search, tailing
 
-MOST_SHOWN = 1000
+MAX_SHOWN = 1000
 """Characters that are given of a line that was searched for."""
 
 
@@ -65,7 +65,7 @@ def find_lines(context: Context, user: UserRecord, job_id: str, wanted: LogQuery
         )
     except ABSENT:
         return {"hits": [], "next": None}
-    hits = [{"offset": one.offset, "text": one.line.decode(errors="replace")[:MOST_SHOWN]} for one in found]
+    hits = [{"offset": one.offset, "text": one.line.decode(errors="replace")[:MAX_SHOWN]} for one in found]
     return {"hits": hits, "next": following}
 
 

@@ -9,7 +9,7 @@ from edt_launch.core.lines import LONGEST, LineSplitter
 from edt_launch.core.plain_files import open_file
 from edt_launch.service.files.tailing import BLOCK, REACH
 
-MOST = 1000
+MAX_MATCHES = 1000
 """Lines that one search finds."""
 
 
@@ -40,7 +40,7 @@ def search(
     path: Path,
     text: str,
     after: int = 0,
-    most: int = MOST,
+    most: int = MAX_MATCHES,
     reach: int = REACH,
     level: str = "",
     until: int | None = None,

@@ -22,10 +22,10 @@ from edt_launch.service.files.archives.packing import Member
 
 MODEL, LOG, WORK = "model", "log", "work"
 """Names of the three parts."""
-MOST = 100_000
+MAX_FILES = 100_000
 """Files and folders that are packed at most."""
 _CACHES = "__pycache__"
-_MOST_NOTED = 64 * 2**20
+_MAX_NOTED = 64 * 2**20
 """Bytes of the list of submitted files that are read; a job may have replaced it."""
 
 
@@ -78,9 +78,11 @@ def choose(found: Iterable[Member], names: Sequence[str]) -> list[Member]:
         TooLargeError: there are too many.
     """
     wanted = [name.strip("/") for name in names]
-    chosen = list(islice((member for member in found if not wanted or _is_in(member.name, wanted)), MOST + 1))
-    if len(chosen) > MOST:
-        raise TooLargeError(f"there are more than {MOST:,} files", "choose some of them by name")
+    chosen = list(
+        islice((member for member in found if not wanted or _is_in(member.name, wanted)), MAX_FILES + 1)
+    )
+    if len(chosen) > MAX_FILES:
+        raise TooLargeError(f"there are more than {MAX_FILES:,} files", "choose some of them by name")
     for name in wanted:
         if not any(_is_in(member.name, [name]) for member in chosen):
             raise NotFoundError(
@@ -129,7 +131,7 @@ def submitted_files(folder: JobDir) -> dict[str, list[int]]:
     Nothing where the list is missing, and without what is spoilt in it, so that this counts as made.
     """
     try:
-        found = json.loads(plain_files.read(folder.submitted, _MOST_NOTED))
+        found = json.loads(plain_files.read(folder.submitted, _MAX_NOTED))
     except (OSError, ValueError, RecursionError):
         return {}
     entries = found.items() if isinstance(found, dict) else ()

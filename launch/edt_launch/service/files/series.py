@@ -11,13 +11,13 @@ from typing import Any
 
 from edt_launch.core.events import Begun, Event, Progress, Restarting, Resumed, World
 
-MOST = 2000
+MAX_POINTS = 2000
 """Rows that are kept."""
 
-MOST_NAMES = 200
+MAX_NAMES = 200
 """Names of values that are noted; scripts may report any."""
 
-MOST_PAUSES = 500
+MAX_PAUSES = 500
 """Pauses that are kept: the latest."""
 
 LOSS = "loss"
@@ -76,7 +76,7 @@ class About:
 class Series:
     """The course of the values of some names, of `loss` in any case; `most` rows at most."""
 
-    def __init__(self, names: Sequence[str] = (), most: int = MOST) -> None:
+    def __init__(self, names: Sequence[str] = (), most: int = MAX_POINTS) -> None:
         self.names = tuple(dict.fromkeys([LOSS, *names]))
         self.about = {name: About() for name in self.names}
         self._found: dict[str, None] = {}
@@ -128,7 +128,7 @@ class Series:
 
     def _report(self, report: Progress) -> None:
         for name, value in report.values.items():
-            if len(self._found) < MOST_NAMES and _is_number(value):
+            if len(self._found) < MAX_NAMES and _is_number(value):
                 self._found.setdefault(name)
         for name, about in self.about.items():
             if _is_number(report.values.get(name)):
@@ -175,7 +175,7 @@ class Series:
         last = self._last
         step, training = (0, 0.0) if last is None else (last.step, last.training)
         self._pauses.append(Pause(start, end, training, step, before, after, reason, phases))
-        del self._pauses[:-MOST_PAUSES]
+        del self._pauses[:-MAX_PAUSES]
 
 
 _RENAMED = ("before", "after")

@@ -16,14 +16,14 @@ from edt_launch.core.events import Event
 from edt_launch.core.lines import LineSplitter
 from edt_launch.core.plain_files import NoFileError, open_file
 from edt_launch.service.experiments.outcomes import Values
-from edt_launch.service.files.series import MOST as POINTS
+from edt_launch.service.files.series import MAX_POINTS as POINTS
 from edt_launch.service.files.series import Series
 from edt_launch.service.files.tailing import BLOCK, REACH
 
-MOST = 32
+MAX_SERIES = 32
 """Courses that are kept: those asked for last. One has a few hundred kB at most."""
 
-MOST_VALUES = 256
+MAX_VALUES = 256
 """Jobs whose values are kept: those asked for last. One has a few kB."""
 
 
@@ -72,7 +72,7 @@ class SeriesCache(_Cache):
     """Gives the columns of a job's course; any thread may ask."""
 
     def __init__(self) -> None:
-        super().__init__(MOST)
+        super().__init__(MAX_SERIES)
 
     def columns(self, events: Path, names: Sequence[str] = (), most: int = POINTS) -> dict[str, Any]:
         """The columns of what an `events.jsonl` has by now, from 64 MiB before the end it had at first.
@@ -86,7 +86,7 @@ class ValuesCache(_Cache):
     """Gives what is known of all values that a job has reported; any thread may ask."""
 
     def __init__(self) -> None:
-        super().__init__(MOST_VALUES)
+        super().__init__(MAX_VALUES)
 
     def columns(self, events: Path) -> dict[str, Any]:
         """Of the same part of an `events.jsonl`, as `outcomes.Values` has it."""

@@ -19,19 +19,19 @@ from edt_launch.service.files import results as made
 from edt_launch.service.files.checkpoints import Wholeness
 from edt_launch.service.names import TEXT
 
-MOST_CHECKPOINTS = 1000
+MAX_CHECKPOINTS = 1000
 """Checkpoints that are listed: the newest."""
 
 
-MOST_FILES = 10_000
+MAX_FILES = 10_000
 """Files that are listed."""
 
 
-MOST_SUMMED = 10_000
+MAX_SUMMED = 10_000
 """Files of a checkpoint whose sizes are added up."""
 
 
-MOST_VALUES = 16
+MAX_VALUES = 16
 """Values whose courses are given at a time."""
 
 
@@ -46,10 +46,10 @@ def checked(context: Context, user: UserRecord, job_id: str, name: str) -> Whole
 def list_files(context: Context, user: UserRecord, job_id: str) -> dict[str, Any]:
     """What a job has made, like `output_schemas.Files`."""
     job = context.job_of(job_id, user)
-    found = list(islice(made.listed(made.members(context.home.job(job.id))), MOST_FILES + 1))
+    found = list(islice(made.listed(made.members(context.home.job(job.id))), MAX_FILES + 1))
     return {
-        "files": [one._asdict() for one in found[:MOST_FILES]],
-        "complete": len(found) <= MOST_FILES,
+        "files": [one._asdict() for one in found[:MAX_FILES]],
+        "complete": len(found) <= MAX_FILES,
     }
 
 
@@ -60,7 +60,7 @@ def list_checkpoints(context: Context, user: UserRecord, job_id: str) -> dict[st
     newest: list[str] = []
     with contextlib.suppress(OSError), os.scandir(folder) as entries:  # absent, or the job has spoilt it
         names = (entry.name for entry in entries if NAME.fullmatch(entry.name))
-        newest = heapq.nlargest(MOST_CHECKPOINTS, names, key=_step)
+        newest = heapq.nlargest(MAX_CHECKPOINTS, names, key=_step)
     shown = [_checkpoint(folder / name, job.id) for name in reversed(newest)]
     return {"checkpoints": [one for one in shown if one is not None]}
 
@@ -84,7 +84,7 @@ def _checkpoint(path: Path, job_id: str) -> dict[str, Any] | None:
     """What is known of a checkpoint; None if it has just been deleted."""
     try:
         with os.scandir(path) as entries:
-            size = sum(entry.stat(follow_symlinks=False).st_size for entry in islice(entries, MOST_SUMMED))
+            size = sum(entry.stat(follow_symlinks=False).st_size for entry in islice(entries, MAX_SUMMED))
         time = path.stat().st_mtime
     except OSError:
         return None

@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 STALE = 5.0
 """Seconds after which an answer is made again though nobody has told of a change: times in it go on."""
 
-MOST = 64
+MAX_ANSWERS = 64
 """Answers that are kept: those asked for last."""
 
 LEVEL = 5
@@ -48,7 +48,7 @@ class SharedAnswers:
         self,
         bus: Bus,
         clock: Callable[[], float],
-        most: int = MOST,
+        most: int = MAX_ANSWERS,
         processor_time: Callable[[], float] = time.thread_time,
     ) -> None:
         self._bus = bus

@@ -25,9 +25,9 @@ from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.specification import JobChange, check_framework, check_sizes
 from edt_launch.service.jobs.states import LIVE, State, Wanted
 from edt_launch.service.jobs.submission import remove_files
-from edt_launch.service.names import MOST_NAME, OWNERS, PLAIN
+from edt_launch.service.names import MAX_NAME, OWNERS, PLAIN
 
-MOST = 1000
+MAX_PAGE_SIZE = 1000
 """Jobs of one page."""
 
 
@@ -38,20 +38,18 @@ class JobListQuery(BaseModel):
     owner: str | None = Field(
         None, max_length=1024, pattern=f"^{OWNERS}$", description="Only these users', with commas between."
     )
-    limit: int = Field(MOST, ge=1, le=MOST, description="Jobs of a page.")
+    limit: int = Field(MAX_PAGE_SIZE, ge=1, le=MAX_PAGE_SIZE, description="Jobs of a page.")
     after: int = Field(0, ge=0, le=2**53, description="`next` of the page before.")
     everything: bool = Field(False, alias="all", description="Also those that ended long ago.")
     text: str = Field(
-        "", max_length=MOST_NAME, pattern=f"^{PLAIN}$", description="In the name, or the id's beginning."
+        "", max_length=MAX_NAME, pattern=f"^{PLAIN}$", description="In the name, or the id's beginning."
     )
     newest: bool = Field(False, description="The newest first, or the highest by `sort`.")
     host: str | None = Field(None, max_length=255, pattern=f"^{HOST}$", description="Only on this host.")
     experiment: str | None = Field(None, pattern=f"^{EXPERIMENT_ID}$", description="Only this one's runs.")
     search: str | None = Field(None, pattern=f"^{SEARCH_ID}$", description="Only this one's trials.")
     submitted_since: float | None = Field(None, ge=0, le=1e12)
-    owner_text: str = Field(
-        "", max_length=MOST_NAME, pattern=f"^{PLAIN}$", description="In the owner's name."
-    )
+    owner_text: str = Field("", max_length=MAX_NAME, pattern=f"^{PLAIN}$", description="In the owner's name.")
     sort: Literal[SORTS] = Field(  # type: ignore[valid-type]  # one of a tuple
         "number", description="In the order of this field; `next` is then a place in the list."
     )

@@ -18,21 +18,21 @@ from edt_launch.core.job_sizes import Sizes
 from edt_launch.core.reserved_variables import is_reserved
 from edt_launch.launcher.programs import kinds
 from edt_launch.service.app.home import JOB_ID
-from edt_launch.service.names import MOST_NAME, PLAIN, TEXT, VARIABLE
+from edt_launch.service.names import MAX_NAME, PLAIN, TEXT, VARIABLE
 
-MOST_WORKERS = 2**20
-MOST_PRIORITY = 1000
-MOST_TEXT = 2**17
+MAX_WORKERS = 2**20
+MAX_PRIORITY = 1000
+MAX_TEXT = 2**17
 """Characters of a word or of a variable."""
-MOST_START = 3 * 2**15
+MAX_START = 3 * 2**15
 """Bytes of a command and of the variables beside it. Linux takes 128 KiB in one word or variable; a launcher
 may put all of them into one word, and PATH and others are added."""
 
-Count = Annotated[int, Field(ge=1, le=MOST_WORKERS)]
-Priority = Annotated[int, Field(ge=-MOST_PRIORITY, le=MOST_PRIORITY)]
+Count = Annotated[int, Field(ge=1, le=MAX_WORKERS)]
+Priority = Annotated[int, Field(ge=-MAX_PRIORITY, le=MAX_PRIORITY)]
 Weight = Annotated[float, Field(ge=1e-3, le=1e6, allow_inf_nan=False)]
-Name = Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", max_length=MOST_NAME)]
-Text = Annotated[str, StringConstraints(pattern=f"^{TEXT}$", max_length=MOST_TEXT)]
+Name = Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", max_length=MAX_NAME)]
+Text = Annotated[str, StringConstraints(pattern=f"^{TEXT}$", max_length=MAX_TEXT)]
 Line = Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", max_length=4096)]
 JobId = Annotated[str, StringConstraints(pattern=f"^{JOB_ID}$")]
 TimeLimit = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
@@ -216,11 +216,11 @@ def check_start(command: Sequence[str], environment: Mapping[str, str]) -> None:
     sizes = {f"environment: {name}": _size(f"{name}={value}") for name, value in environment.items()}
     words = {f"command: word {number}": _size(word) for number, word in enumerate(command, start=1)}
     total = sum(sizes.values()) + sum(words.values())
-    if total > MOST_START:
+    if total > MAX_START:
         largest, size = max((sizes | words).items(), key=lambda entry: entry[1])
         raise ValueError(
             f"{largest} has {size:,} bytes; command and environment have {total:,} bytes in all, and may have"
-            f" {MOST_START:,}: put it into a file of the submitted code"
+            f" {MAX_START:,}: put it into a file of the submitted code"
         )
 
 

@@ -27,7 +27,7 @@ from edt_launch.service.files.archives.deleting import delete_folder
 from edt_launch.service.files.archives.entry import Limits
 from edt_launch.service.files.results import note_submitted, remove_made
 from edt_launch.service.jobs.records import JobRecord
-from edt_launch.service.jobs.specification import MOST_PRIORITY, JobSpec
+from edt_launch.service.jobs.specification import MAX_PRIORITY, JobSpec
 from edt_launch.service.jobs.states import ENDED, State
 
 log = structlog.get_logger()
@@ -130,7 +130,7 @@ class Submitter:
     """
 
     def __init__(
-        self, home: Home, store: Store, limits: Limits, own_name: str, highest_priority: int = MOST_PRIORITY
+        self, home: Home, store: Store, limits: Limits, own_name: str, highest_priority: int = MAX_PRIORITY
     ) -> None:
         self._home = home
         self._store = store

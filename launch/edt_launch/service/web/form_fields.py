@@ -16,7 +16,7 @@ from edt_launch.service.errors import (
 )
 from edt_launch.service.http import problems
 
-MOST = 2**16
+MAX_FIELD_LENGTH = 2**16
 """Characters of a field. What makes no sense is told by the form, which keeps what was written."""
 
 
@@ -26,7 +26,7 @@ def _lines(text: str) -> str:
 
 Line = AfterValidator(_lines)
 
-Value = Annotated[str, Form(max_length=MOST), Line]
+Value = Annotated[str, Form(max_length=MAX_FIELD_LENGTH), Line]
 """What is written in a field."""
 
 Version = Annotated[str, Form(pattern="^[0-9]{0,9}$")]

@@ -22,7 +22,7 @@ from edt_launch.tools.simulate.trace import Trace, TraceJob
 EPSILON = 1e-6
 """Seconds that count as no time, so that a decision due at an event sees it."""
 
-MOST_PASSES = 10
+MAX_PASSES = 10
 """Decisions in a row at one time, each handing on what the one before has freed."""
 
 
@@ -248,7 +248,7 @@ class _Engine:
 
     def _decide(self, now: float) -> None:
         before = {job_id: state.held for job_id, state in self._live.items()}
-        for _ in range(MOST_PASSES):
+        for _ in range(MAX_PASSES):
             if not self._apply(now) or self._timing.hand_over:
                 break
         for job_id, held in before.items():

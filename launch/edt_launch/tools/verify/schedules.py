@@ -5,7 +5,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-MOST_RESIZES = 3
+MAX_RESIZES = 3
 """Resizes in one run, at most."""
 
 LEAST_STEPS = 3
@@ -52,7 +52,7 @@ def resizing(seed: int, count: int, sizes: Sequence[int], steps: int) -> tuple[S
     choice = sorted(set(sizes)) if len(set(sizes)) > 1 else list(range(1, max(sizes) + 1))
     if steps < LEAST_STEPS or len(choice) < 2:
         return ()
-    resizes = min(MOST_RESIZES, (steps - 1) // 2)
+    resizes = min(MAX_RESIZES, (steps - 1) // 2)
     holds = tuple((number + 1) * (steps - 2) // resizes for number in range(resizes))
     walks = list(itertools.islice(_walks(random.Random(seed), choice, resizes + 1), 50 * count))
     return tuple(Schedule(walk, holds) for walk in dict.fromkeys(walks))[:count]

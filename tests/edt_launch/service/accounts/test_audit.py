@@ -6,7 +6,7 @@ from edt_launch.service.db.store import Store
 
 
 def test_the_latest_are_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit, "MOST", 10)
+    monkeypatch.setattr(audit, "MAX_ROWS", 10)
     monkeypatch.setattr(audit, "EVERY", 5)
     for number in range(1, 31):
         store.audit.add(AuditRecord(float(number), "ann" if number % 2 else "bob", "POST", f"/{number}"))

@@ -3,7 +3,7 @@ import subprocess
 import pytest
 from pydantic import ValidationError
 
-from edt_launch.service.jobs.specification import MOST_START, JobSpec
+from edt_launch.service.jobs.specification import MAX_START, JobSpec
 
 GOOD: dict[str, object] = {"command": ["python", "train.py"]}
 
@@ -37,7 +37,7 @@ def test_what_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
 
 @pytest.mark.parametrize("character", ["x", "ä", "\N{GRINNING FACE}"])
 def test_what_is_accepted_can_be_given_to_a_process(character: str) -> None:
-    most = (MOST_START - len("trueAB==") - 4) // len(character.encode())
+    most = (MAX_START - len("trueAB==") - 4) // len(character.encode())
     given = {"A": "x", "B": character * (most - 1)}
     spec = JobSpec.model_validate({"command": ["true"], "environment": given})
     text = " ".join(f"{name}={value}" for name, value in spec.environment.items())

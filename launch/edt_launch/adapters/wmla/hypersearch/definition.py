@@ -30,15 +30,15 @@ from edt_launch.adapters.wmla.hypersearch.hyperparameters import (
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.experiments.searches import spec as core
 from edt_launch.service.experiments.searches.spec import (
-    MOST_BUDGET,
-    MOST_MINUTES,
-    MOST_PARALLEL,
-    MOST_PARAMETERS,
-    MOST_TRIALS,
+    MAX_BUDGET,
+    MAX_MINUTES,
+    MAX_PARALLEL,
+    MAX_PARAMETERS,
+    MAX_TRIALS,
     Objective,
     Word,
 )
-from edt_launch.service.jobs.specification import MOST_TEXT
+from edt_launch.service.jobs.specification import MAX_TEXT
 from edt_launch.service.names import PLAIN, TEXT, USER
 
 UNLIMITED = -1
@@ -79,12 +79,12 @@ class AlgoDef(Fields):
     algorithm: Annotated[Algorithm, one_of(Algorithm)]
     objective_metric: Word
     objective: Annotated[Objective, one_of(Objective)]
-    max_run_time: Annotated[int, Field(le=MOST_MINUTES), AfterValidator(_check_limit)] = UNLIMITED
-    max_job_num: Annotated[int, Field(le=MOST_TRIALS), AfterValidator(_check_limit)] = UNLIMITED
+    max_run_time: Annotated[int, Field(le=MAX_MINUTES), AfterValidator(_check_limit)] = UNLIMITED
+    max_job_num: Annotated[int, Field(le=MAX_TRIALS), AfterValidator(_check_limit)] = UNLIMITED
     max_at_once: int = Field(
         default=1,
         ge=1,
-        le=MOST_PARALLEL,
+        le=MAX_PARALLEL,
         validation_alias=AliasChoices("maxParalleJobNum", "maxParalleJob", "maxParallelJobNum"),
     )
     hyperband_eta: Annotated[float, Field(ge=1.5, le=1000)] = 3.0
@@ -98,14 +98,14 @@ class AlgoDef(Fields):
             ValueError: one of `algo_params` is no number, or out of bounds.
         """
         seed = int(self._number("RandomSeed", UNLIMITED, UNLIMITED, 2**32 - 1))
-        random = self._number("InitPoints", 10, 1, MOST_TRIALS)
+        random = self._number("InitPoints", 10, 1, MAX_TRIALS)
         return {
             "seed": None if seed < 0 else seed,
-            "warm_up": int(self._number("WarmUp", random, 1, MOST_TRIALS)),
+            "warm_up": int(self._number("WarmUp", random, 1, MAX_TRIALS)),
             "candidates": int(self._number("EICandidate", 24, 1, 10_000)),
             "eta": self._number("eta", self.hyperband_eta, 1.5, 1000),
             "budget": self._text("ResourceName") or RESOURCE_NAME,
-            "max_budget": int(self._number("ResourceValue", 1, 1, MOST_BUDGET)),
+            "max_budget": int(self._number("ResourceValue", 1, 1, MAX_BUDGET)),
         }
 
     def _number(self, name: str, default: float, least: float, most: float) -> float:
@@ -135,7 +135,7 @@ class AlgoDef(Fields):
 class ModelSpec(Fields):
     """What a trial runs: the same as for `/execs`."""
 
-    args: Annotated[str, StringConstraints(pattern=f"^{TEXT}$", min_length=1, max_length=MOST_TEXT)]
+    args: Annotated[str, StringConstraints(pattern=f"^{TEXT}$", min_length=1, max_length=MAX_TEXT)]
     sig_name: Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", max_length=256)] = ""
 
 
@@ -145,8 +145,8 @@ class Definition(Fields):
     hpo_name: Annotated[str, StringConstraints(pattern=rf"^{USER}$")] | None = None
     model_spec: ModelSpec
     algo_def: AlgoDef
-    hyper_params: Annotated[tuple[HyperParam, ...], Field(max_length=MOST_PARAMETERS)] = ()
-    experiments: Annotated[tuple[Experiment, ...], Field(max_length=MOST_TRIALS)] = ()
+    hyper_params: Annotated[tuple[HyperParam, ...], Field(max_length=MAX_PARAMETERS)] = ()
+    experiments: Annotated[tuple[Experiment, ...], Field(max_length=MAX_TRIALS)] = ()
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

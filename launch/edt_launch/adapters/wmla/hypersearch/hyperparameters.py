@@ -17,8 +17,8 @@ from pydantic.alias_generators import to_camel
 
 from edt_launch.service.experiments.searches.spec import (
     EXACT,
-    MOST_PARAMETERS,
-    MOST_VALUES,
+    MAX_PARAMETERS,
+    MAX_VALUES,
     Parameter,
     Word,
     check_range,
@@ -78,11 +78,11 @@ class HyperParam(Fields):
     max_db_val: float | None = None
     min_int_val: Int | None = None
     max_int_val: Int | None = None
-    discrete_db_val: Annotated[list[float] | None, Field(max_length=MOST_VALUES)] = None
-    discrete_int_val: Annotated[list[Int] | None, Field(max_length=MOST_VALUES)] = None
+    discrete_db_val: Annotated[list[float] | None, Field(max_length=MAX_VALUES)] = None
+    discrete_int_val: Annotated[list[Int] | None, Field(max_length=MAX_VALUES)] = None
     discrete_str_val: Annotated[
         list[Value] | None,
-        Field(max_length=MOST_VALUES, validation_alias=AliasChoices("discreateStrVal", "discreteStrVal")),
+        Field(max_length=MAX_VALUES, validation_alias=AliasChoices("discreateStrVal", "discreteStrVal")),
     ] = None
     power: Annotated[float | None, Field(gt=0, le=1e6), BeforeValidator(lambda given: given or None)] = None
     step: Annotated[float | None, Field(gt=0), BeforeValidator(lambda given: given or None)] = None
@@ -168,6 +168,6 @@ class Experiment(Fields):
     id: Int = 0
     hyper_params: list[FixedParam] = Field(
         min_length=1,
-        max_length=MOST_PARAMETERS,
+        max_length=MAX_PARAMETERS,
         validation_alias=AliasChoices("hyperParams", "fixedHyperParams"),
     )

@@ -31,7 +31,7 @@ RESERVED = "algorithm"
 """A name that is a path of its own in the interface."""
 
 METRIC_FILE = "val_dict_list.json"
-MOST_METRICS = 16 * 2**20
+MAX_METRICS = 16 * 2**20
 """Bytes that are read of the file: it is the trial's own, and whatever is in it costs that trial alone."""
 
 CONFIG = "config.json"
@@ -131,7 +131,7 @@ class ExecTrials:
 def read_metric(folder: Path, name: str, objective: Objective) -> Outcome:
     """The best value of the metric `name` in the file of a trial's result folder."""
     try:
-        content = plain_files.read(folder / METRIC_FILE, MOST_METRICS + 1)
+        content = plain_files.read(folder / METRIC_FILE, MAX_METRICS + 1)
     except FileNotFoundError:
         return Outcome(reason=f"the program has not written {METRIC_FILE} into $RESULT_DIR")
     except OSError as error:
@@ -141,8 +141,8 @@ def read_metric(folder: Path, name: str, objective: Objective) -> Outcome:
 
 def find_metric(content: bytes, name: str, objective: Objective) -> Outcome:
     """The same from the file's content."""
-    if len(content) > MOST_METRICS:
-        return Outcome(reason=f"{METRIC_FILE} has more than {MOST_METRICS:,} bytes")
+    if len(content) > MAX_METRICS:
+        return Outcome(reason=f"{METRIC_FILE} has more than {MAX_METRICS:,} bytes")
     try:
         entries = json.loads(content)
     except (ValueError, RecursionError) as error:

@@ -26,7 +26,7 @@ from edt_launch.service.jobs.submission import remove_files
 
 router = APIRouter()
 
-MOST = 1000  # execs of one answer
+MAX_EXECS = 1000  # execs of one answer
 
 
 @router.post("/execs")
@@ -77,7 +77,7 @@ def list_execs(
     context: ContextDep,
     user: CurrentUser,
     style: Manner,
-    limit: Annotated[int, Query(ge=1, le=MOST)] = MOST,
+    limit: Annotated[int, Query(ge=1, le=MAX_EXECS)] = MAX_EXECS,
     state: States = (),
     sort_by: Annotated[str, Query(max_length=64)] = "id:desc",
 ) -> list[Json]:

@@ -34,7 +34,7 @@ router = APIRouter()
 
 LogType = Annotated[Literal["outlog", "errlog", "outerrlog"], Query(alias="logType")]
 
-MOST_FILES = 100_000
+MAX_FILES = 100_000
 """Files and folders of a result: where each file is in the zip is remembered until its end."""
 
 
@@ -67,10 +67,10 @@ async def result(context: ContextDep, user: CurrentUser, execution: Named) -> St
 
 
 def _result(context: Context, user: UserRecord, execution: Execution) -> StreamingResponse:
-    paths = list(islice(_files(execution), MOST_FILES + 1))
-    if len(paths) > MOST_FILES:
+    paths = list(islice(_files(execution), MAX_FILES + 1))
+    if len(paths) > MAX_FILES:
         raise ConflictError(
-            f"the result has more than {MOST_FILES:,} files and folders",
+            f"the result has more than {MAX_FILES:,} files and folders",
             f"fetch it with: edt results {execution.job.id}",
         )
     packed = zipping.members(paths)

@@ -15,7 +15,7 @@ from edt_launch.service.app.context import Context
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.jobs.query import JobQuery
 
-MOST = 1000  # applications of one answer
+MAX_APPLICATIONS = 1000  # applications of one answer
 
 NEWEST_FIRST = "-submit_time"
 
@@ -51,7 +51,7 @@ class Selection:
     sort: str = NEWEST_FIRST
     order: str = ""
     start: Annotated[int, Query(ge=0, le=10**6)] = 0
-    length: Annotated[int, Query(ge=0, le=10**6)] = MOST
+    length: Annotated[int, Query(ge=0, le=10**6)] = MAX_APPLICATIONS
 
     def select(
         self, context: Context, user: UserRecord, shown: Callable[[Execution], Json]
@@ -69,7 +69,7 @@ class Selection:
         found = [one for one in self._stored(context, user) if self._fits(one)]
         if not self._is_plain and self.sort:
             found = self._sorted(found, shown)
-        return found[self.start : self.start + min(self.length, MOST)]
+        return found[self.start : self.start + min(self.length, MAX_APPLICATIONS)]
 
     @property
     def _is_plain(self) -> bool:
@@ -85,7 +85,7 @@ class Selection:
         wanted = JobQuery(
             states=None if names is None else views.behind(names),
             owners=None if user.is_admin else [user.name],
-            limit=self.start + min(self.length, MOST) if self._is_plain else None,
+            limit=self.start + min(self.length, MAX_APPLICATIONS) if self._is_plain else None,
             newest=True,
         )
         page = context.store.jobs.page(wanted)

@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from edt_launch.service.names import MOST_NAME, PLAIN, VARIABLE
+from edt_launch.service.names import MAX_NAME, PLAIN, VARIABLE
 
-MOST = 2**16  # characters of an argument string
+MAX_ARGS_LENGTH = 2**16  # characters of an argument string
 
-MOST_WORKERS = 2**16
+MAX_WORKERS = 2**16
 
 FLAGS = frozenset({"exclusive"})
 """Options without a value."""
@@ -103,8 +103,8 @@ def is_platforms(name: str) -> bool:
 
 def words_of(text: str) -> list[str]:
     """The words of an argument string."""
-    if len(text) > MOST:
-        raise ArgumentsError(f"args has {len(text):,} characters; {MOST:,} are possible")
+    if len(text) > MAX_ARGS_LENGTH:
+        raise ArgumentsError(f"args has {len(text):,} characters; {MAX_ARGS_LENGTH:,} are possible")
     if re.search("[\0\ud800-\udfff]", text):
         raise ArgumentsError("args contains a character that no program can be given")
     words: list[str] = []
@@ -179,8 +179,8 @@ def _value(option: str, word: str | None) -> str:
 
 
 def _name(name: str) -> str:
-    if len(name) > MOST_NAME or not re.fullmatch(PLAIN, name):
-        raise ArgumentsError(f"--appName {name!r:.40}: expected a line of {MOST_NAME} characters at most")
+    if len(name) > MAX_NAME or not re.fullmatch(PLAIN, name):
+        raise ArgumentsError(f"--appName {name!r:.40}: expected a line of {MAX_NAME} characters at most")
     return name
 
 
@@ -215,8 +215,8 @@ def _level(level: str | None) -> str | None:
 
 def positive(option: str, text: str) -> int:
     """A number of workers, devices and the like."""
-    if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= MOST_WORKERS:
-        raise ArgumentsError(f"{option} {text!r:.40}: expected a number from 1 to {MOST_WORKERS:,}")
+    if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= MAX_WORKERS:
+        raise ArgumentsError(f"{option} {text!r:.40}: expected a number from 1 to {MAX_WORKERS:,}")
     return int(text)
 
 

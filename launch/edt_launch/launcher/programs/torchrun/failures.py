@@ -12,7 +12,7 @@ from typing import Any
 
 from edt_launch.core.events import Failed
 
-MOST_SHOWN = 2**20
+MAX_SHOWN = 2**20
 """Bytes of an error file that are read at most."""
 
 NO_TRACEBACK = "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html"
@@ -39,7 +39,7 @@ def read(path: Path) -> WorkerError | None:
     """What an error file says; None if there is none, or none of `@record`'s."""
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
         with path.open("rb") as file:
-            content: Any = json.loads(file.read(MOST_SHOWN))
+            content: Any = json.loads(file.read(MAX_SHOWN))
         message = content["message"]
         if isinstance(message, str):
             return WorkerError(message, int(content.get("timestamp", 0)) or None)

@@ -24,7 +24,7 @@ THEMES = {"auto": "as the system says", "light": "light", "dark": "dark"}
 
 DAY = 86400.0
 
-MOST_DAYS = 36_500
+MAX_DAYS = 36_500
 """Days after which a token ends at the latest, if it does by itself."""
 
 Text = Annotated[str, Form(max_length=256)]
@@ -108,9 +108,9 @@ def _ends(days: str, now: float) -> float | None:
         count = float(days)
     except ValueError:
         count = float("nan")
-    if not 0 < count <= MOST_DAYS:
+    if not 0 < count <= MAX_DAYS:
         raise InvalidError(
-            f"days: {days!r} is no number above 0 and at most {MOST_DAYS}",
+            f"days: {days!r} is no number above 0 and at most {MAX_DAYS}",
             "leave it empty for a token that does not end by itself",
         )
     return now + count * DAY

@@ -17,7 +17,7 @@ from edt_launch.service.http import problems
 from edt_launch.service.http.sites import is_own_page
 from edt_launch.service.web import templating
 
-MOST = 2**16
+MAX_FORM_BYTES = 2**16
 """Bytes of a form."""
 
 UPLOADS = re.compile(rf"/console/run|/searches/new|/experiments/{EXPERIMENT_ID}/add")
@@ -49,7 +49,7 @@ class WebAuthenticator:
     def limit(self, scope: Scope) -> int:
         """Bytes that a form may have."""
         is_upload = scope["method"] == "POST" and UPLOADS.fullmatch(scope["path"]) is not None
-        return self._context.settings.max_upload + MOST if is_upload else MOST
+        return self._context.settings.max_upload + MAX_FORM_BYTES if is_upload else MAX_FORM_BYTES
 
     async def identify(self, scope: Scope) -> None:
         """Put who asks, and the session, into the scope; raises `UnavailableError`, too."""

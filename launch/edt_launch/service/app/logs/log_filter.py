@@ -10,10 +10,10 @@ from typing_extensions import override
 WINDOW = 60.0
 """Seconds in which lines are counted."""
 
-MOST = 20
+MAX_LINES = 20
 """Lines of one kind that are shown in a window."""
 
-MOST_KINDS = 1000
+MAX_KINDS = 1000
 """Kinds that are counted; when there are more, counting begins anew."""
 
 
@@ -24,7 +24,7 @@ class _Count:
 
 
 class RepeatFilter(logging.Filter):
-    """Shows `MOST` lines of each kind in a window, and then one that says how many were left out.
+    """Shows `MAX_LINES` lines of each kind in a window, and then one that says how many were left out.
 
     Lines are of one kind if they come from the same statement, or are the same structured event.
     """
@@ -37,16 +37,16 @@ class RepeatFilter(logging.Filter):
     @override
     def filter(self, record: logging.LogRecord) -> bool:
         now = self._clock()
-        if len(self._counts) > MOST_KINDS:
+        if len(self._counts) > MAX_KINDS:
             self._counts.clear()
         count = self._counts.setdefault(_kind_of(record), _Count(now))
-        left_out = count.lines - MOST
+        left_out = count.lines - MAX_LINES
         if now - count.since >= WINDOW:
             count.since, count.lines = now, 0
             if left_out > 0:
                 _note(record, f"{left_out:,} lines like this were left out before it")
         count.lines += 1
-        return count.lines <= MOST
+        return count.lines <= MAX_LINES
 
 
 def _kind_of(record: logging.LogRecord) -> object:

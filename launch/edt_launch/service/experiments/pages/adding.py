@@ -31,7 +31,7 @@ router = APIRouter(prefix="/experiments")
 
 Json = dict[str, Any]
 
-MOST_DEFINITIONS = 1000
+MAX_DEFINITIONS = 1000
 """Training definitions that are offered, the newest ones."""
 
 UNKNOWN = "daaaaaaaa"
@@ -206,9 +206,9 @@ def _add(
     status: int = 200,
 ) -> Response:
     found = context.store.definitions.page(
-        None, experiment["project"], None, 0, MOST_DEFINITIONS + 1, newest=True
+        None, experiment["project"], None, 0, MAX_DEFINITIONS + 1, newest=True
     )
-    known = [vars(one) for one in found[:MOST_DEFINITIONS]]
+    known = [vars(one) for one in found[:MAX_DEFINITIONS]]
     is_new = tab == "new"
     view = add_view(
         experiment,
@@ -219,6 +219,6 @@ def _add(
         is_draft=is_draft,
         seen=seen,
         error=error,
-        are_all=len(found) <= MOST_DEFINITIONS,
+        are_all=len(found) <= MAX_DEFINITIONS,
     )
     return templating.page(request, "experiments/add.html", status=status, view=view)

@@ -8,7 +8,7 @@ from fastapi.responses import RedirectResponse
 from edt_launch.service.app.context import Context
 from edt_launch.service.experiments import definitions, experiments, projects
 from edt_launch.service.experiments.pages.views.deletions import (
-    MOST_NAMES,
+    MAX_NAMES,
     definition_question,
     experiment_question,
     project_question,
@@ -104,5 +104,5 @@ def _experiment(context: Context, experiment: ExperimentRecord) -> Question:
 
 def _project(context: Context, project: ProjectRecord) -> Question:
     tables = (context.store.experiments, context.store.definitions)
-    found = [table.page(None, project.id, None, 0, MOST_NAMES + 1) for table in tables]
+    found = [table.page(None, project.id, None, 0, MAX_NAMES + 1) for table in tables]
     return project_question(project, *([one.name for one in page] for page in found))

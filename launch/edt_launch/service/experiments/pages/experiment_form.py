@@ -31,7 +31,7 @@ router = APIRouter(prefix="/experiments")
 
 Json = dict[str, Any]
 
-MOST_FOLDERS = 200
+MAX_FOLDERS = 200
 """Folders that are offered as a source."""
 
 Then = Annotated[str, Form(pattern=f"^(add|run|save|(remove|attributes):{DEFINITION_ID})$")]
@@ -201,5 +201,5 @@ def _form(
 ) -> FormView:
     is_valid = experiment is not None and bool(experiment["trainings"])
     is_draft = is_draft and experiment is not None and not experiment["runs"]
-    folders = data_folder.folders(context.settings.data_folder, MOST_FOLDERS)
+    folders = data_folder.folders(context.settings.data_folder, MAX_FOLDERS)
     return FormView(project, experiment, values, seen, folders, is_valid, is_draft, new_key(), error)

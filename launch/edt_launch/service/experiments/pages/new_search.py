@@ -23,7 +23,7 @@ from edt_launch.service.web.form_fields import WRONG, FormKey, Value, chosen, ne
 
 router = APIRouter(prefix="/searches/new")
 
-Values = Annotated[list[str] | None, Form(max_length=views.MOST_ROWS)]
+Values = Annotated[list[str] | None, Form(max_length=views.MAX_ROWS)]
 
 
 class Given:

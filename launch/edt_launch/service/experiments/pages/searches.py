@@ -10,7 +10,7 @@ from edt_launch.service.errors import ConflictError, ForbiddenError
 from edt_launch.service.experiments.pages.views import searches as views
 from edt_launch.service.experiments.searches import service
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser, carry_out
-from edt_launch.service.names import MOST_NAME, OWNER, PLAIN
+from edt_launch.service.names import MAX_NAME, OWNER, PLAIN
 from edt_launch.service.web import templating
 from edt_launch.service.web.form_fields import FormKey, new_key
 
@@ -20,8 +20,8 @@ PAGE = 100
 """Searches of a page, and trials."""
 
 Action = Literal["stop", "restart", "run-best", "delete"]
-Key = Annotated[str, StringConstraints(max_length=MOST_NAME + 2, pattern=f"^{PLAIN}$")]
-Keys = Annotated[list[Key] | None, Query(max_length=2 * views.MOST_AXES)]
+Key = Annotated[str, StringConstraints(max_length=MAX_NAME + 2, pattern=f"^{PLAIN}$")]
+Keys = Annotated[list[Key] | None, Query(max_length=2 * views.MAX_AXES)]
 
 
 class PicturesQuery:

@@ -13,18 +13,18 @@ from edt_launch.service.experiments.rest import schemas
 from edt_launch.service.experiments.spec import DefinitionChange, DefinitionSpec
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser, SubjectDep, carry_out
 from edt_launch.service.http.versions import Seen, tag
-from edt_launch.service.names import MOST_NAME, PLAIN
+from edt_launch.service.names import MAX_NAME, PLAIN
 
 router = APIRouter(tags=["definitions"])
 
-MOST = 100
+MAX_PAGE_SIZE = 100
 """Definitions, or experiments, of one page."""
 
 ProjectName = Annotated[
-    str | None, Query(max_length=MOST_NAME, description="Only of this project, by its id or name.")
+    str | None, Query(max_length=MAX_NAME, description="Only of this project, by its id or name.")
 ]
 OwnName = Annotated[
-    str | None, Query(max_length=MOST_NAME, pattern=f"^{PLAIN}$", description="Only of this name.")
+    str | None, Query(max_length=MAX_NAME, pattern=f"^{PLAIN}$", description="Only of this name.")
 ]
 Code = Annotated[UploadFile, File(description="tar, tar.gz or zip.")]
 
@@ -52,7 +52,9 @@ def list_definitions(
     user: CurrentUser,
     project: ProjectName = None,
     name: OwnName = None,
-    limit: Annotated[int, Query(ge=1, le=MOST, description="Definitions of a page.")] = MOST,
+    limit: Annotated[
+        int, Query(ge=1, le=MAX_PAGE_SIZE, description="Definitions of a page.")
+    ] = MAX_PAGE_SIZE,
     after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before.")] = 0,
     newest: Annotated[bool, Query(description="The newest first.")] = False,
 ) -> Any:

@@ -8,7 +8,7 @@ from edt_launch.service.app.context import Context
 from edt_launch.service.experiments import data_folder, experiments, service
 from edt_launch.service.experiments.records import ExperimentRecord
 from edt_launch.service.experiments.rest import schemas
-from edt_launch.service.experiments.rest.definitions import MOST, OwnName, ProjectName
+from edt_launch.service.experiments.rest.definitions import MAX_PAGE_SIZE, OwnName, ProjectName
 from edt_launch.service.experiments.spec import ExperimentChange, ExperimentSpec
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser, SubjectDep
 from edt_launch.service.http.versions import Seen, tag
@@ -33,7 +33,9 @@ def list_experiments(
     user: CurrentUser,
     project: ProjectName = None,
     name: OwnName = None,
-    limit: Annotated[int, Query(ge=1, le=MOST, description="Experiments of a page.")] = MOST,
+    limit: Annotated[
+        int, Query(ge=1, le=MAX_PAGE_SIZE, description="Experiments of a page.")
+    ] = MAX_PAGE_SIZE,
     after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before.")] = 0,
     newest: Annotated[bool, Query(description="The newest first.")] = False,
 ) -> Any:

@@ -16,7 +16,7 @@ from edt_launch.service.names import USER
 
 router = APIRouter(tags=["projects"])
 
-MOST = 100
+MAX_PAGE_SIZE = 100
 """Projects of one page."""
 
 UserName = Annotated[str, Path(pattern=f"^{USER}$")]
@@ -36,7 +36,7 @@ def create(
 def list_projects(
     context: ContextDep,
     user: CurrentUser,
-    limit: Annotated[int, Query(ge=1, le=MOST, description="Projects of a page.")] = MOST,
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE, description="Projects of a page.")] = MAX_PAGE_SIZE,
     after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before.")] = 0,
     newest: Annotated[bool, Query(description="The newest first.")] = False,
 ) -> Any:

@@ -15,16 +15,16 @@ from edt_launch.service.experiments.experiments import Planned
 from edt_launch.service.experiments.rest import schemas
 from edt_launch.service.experiments.service import compared, curves, page_of, preview, view
 from edt_launch.service.experiments.spec import RUN_ID, RunSpec
-from edt_launch.service.files.series import MOST as POINTS
+from edt_launch.service.files.series import MAX_POINTS as POINTS
 from edt_launch.service.files.service import ValueName
 from edt_launch.service.http.dependencies import PREVIEWED, ContextDep, CurrentUser
 from edt_launch.service.jobs.rest.jobs import DryRun, Key
 
 router = APIRouter(tags=["experiments"])
 
-MOST = 100
+MAX_PAGE_SIZE = 100
 """Runs of one page, or of one comparison."""
-MOST_CURVES = 20
+MAX_CURVES = 20
 
 STARTING: dict[int | str, dict[str, Any]] = {
     200: {"description": "What starting would change (`dry_run`)", "model": schemas.Preview}
@@ -79,7 +79,7 @@ async def list_runs(
     context: ContextDep,
     user: CurrentUser,
     experiment_id: str,
-    limit: Annotated[int, Query(ge=1, le=MOST, description="Runs of a page.")] = MOST,
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE, description="Runs of a page.")] = MAX_PAGE_SIZE,
     before: Annotated[int | None, Query(ge=1, le=2**53, description="`next` of the page before.")] = None,
 ) -> Response:
     """An experiment's runs, the newest first."""
@@ -99,7 +99,7 @@ async def compare(
     experiment_id: str,
     run: Annotated[
         list[Annotated[str, Query(pattern=f"^{RUN_ID}$")]] | None,
-        Query(max_length=MOST, description="Only these; by default the newest 100."),
+        Query(max_length=MAX_PAGE_SIZE, description="Only these; by default the newest 100."),
     ] = None,
 ) -> Response:
     """Runs beside each other: only the parameters that differ, with quality, device-hours and size."""
@@ -130,7 +130,7 @@ async def series(
     jobs: Annotated[
         str,
         Query(
-            pattern=f"^{JOB_ID}(,{JOB_ID}){{0,{MOST_CURVES - 1}}}$",
+            pattern=f"^{JOB_ID}(,{JOB_ID}){{0,{MAX_CURVES - 1}}}$",
             description="Ids of at most 20 jobs, with commas between.",
         ),
     ],

@@ -15,7 +15,7 @@ from edt_launch.service.names import OWNER
 
 router = APIRouter(tags=["searches"])
 
-MOST = 100
+MAX_PAGE_SIZE = 100
 """Searches of one page."""
 
 
@@ -40,7 +40,7 @@ def list_searches(
     context: ContextDep,
     user: CurrentUser,
     owner: Annotated[str | None, Query(pattern=f"^{OWNER}$", description="Only this user's.")] = None,
-    limit: Annotated[int, Query(ge=1, le=MOST, description="Searches of a page.")] = MOST,
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE, description="Searches of a page.")] = MAX_PAGE_SIZE,
     after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before.")] = 0,
     newest: Annotated[bool, Query(description="The newest first.")] = False,
 ) -> Any:

@@ -27,7 +27,7 @@ from edt_launch.service.files.archives.deleting import delete_file
 from edt_launch.service.jobs import views
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.submission import Submission, digest, id_of, like, new_id, remove_files
-from edt_launch.service.names import MOST_NAME
+from edt_launch.service.names import MAX_NAME
 
 Deletion = Callable[[], None]
 """Deletes files that are out of the way already."""
@@ -171,7 +171,7 @@ def run_best(
         raise ConflictError(
             f"{search.name} has no best trial whose job is there", "wait until a trial has succeeded"
         )
-    spec = like(job, name=f"{search.name[: MOST_NAME - 5]}-best")
+    spec = like(job, name=f"{search.name[: MAX_NAME - 5]}-best")
     new, _ = context.submitter.submit(Submission(user, spec, key=key), context.clock())
     context.changed()
     return new

@@ -26,12 +26,12 @@ EXACT = 2**53
 LARGEST = 1e300
 """Of the powers in a range; the smallest is its reciprocal."""
 
-MOST_TRIALS = 10_000
-MOST_PARALLEL = 1_000
-MOST_MINUTES = 10**7
-MOST_BUDGET = 10**9
-MOST_PARAMETERS = 256
-MOST_VALUES = 10_000
+MAX_TRIALS = 10_000
+MAX_PARALLEL = 1_000
+MAX_MINUTES = 10**7
+MAX_BUDGET = 10**9
+MAX_PARAMETERS = 256
+MAX_VALUES = 10_000
 
 Word = Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", min_length=1, max_length=128)]
 Int = Annotated[int, Field(strict=True, ge=-EXACT, le=EXACT)]
@@ -90,7 +90,7 @@ class _Fields(BaseModel):
 class Parameter(_Fields):
     """What one parameter is chosen from: values, or a range."""
 
-    values: Annotated[tuple[Value, ...], Field(max_length=MOST_VALUES)] = ()
+    values: Annotated[tuple[Value, ...], Field(max_length=MAX_VALUES)] = ()
     type: Annotated[Literal["float", "int"], Field(description="Of a range's values.")] = "float"
     min: Annotated[Number | None, Field(description="Of a range: its least value, or exponent.")] = None
     max: Annotated[Number | None, Field(description="Its greatest value, or exponent.")] = None
@@ -152,22 +152,22 @@ class SearchSpec(_Fields):
     objective: Objective = Objective.MINIMIZE
     algorithm: Algorithm = Algorithm.RANDOM
     parameters: Annotated[
-        dict[Word, Parameter], Field(max_length=MOST_PARAMETERS, description="What each is chosen from.")
+        dict[Word, Parameter], Field(max_length=MAX_PARAMETERS, description="What each is chosen from.")
     ] = {}
     configurations: Annotated[
-        tuple[Annotated[dict[Word, Value], Field(min_length=1, max_length=MOST_PARAMETERS)], ...],
-        Field(max_length=MOST_TRIALS, description="Instead of `parameters`, for `list`."),
+        tuple[Annotated[dict[Word, Value], Field(min_length=1, max_length=MAX_PARAMETERS)], ...],
+        Field(max_length=MAX_TRIALS, description="Instead of `parameters`, for `list`."),
     ] = ()
-    max_trials: Annotated[int | None, Field(ge=1, le=MOST_TRIALS)] = None
+    max_trials: Annotated[int | None, Field(ge=1, le=MAX_TRIALS)] = None
     max_parallel: Annotated[
-        int, Field(ge=1, le=MOST_PARALLEL, description="Trials that are queued or run at the same time.")
+        int, Field(ge=1, le=MAX_PARALLEL, description="Trials that are queued or run at the same time.")
     ] = 1
     max_minutes: Annotated[
-        int | None, Field(ge=1, le=MOST_MINUTES, description="Then trials that run are stopped.")
+        int | None, Field(ge=1, le=MAX_MINUTES, description="Then trials that run are stopped.")
     ] = None
     seed: Annotated[int | None, Field(ge=0, lt=2**32, description="Of all that is random.")] = None
     warm_up: Annotated[
-        int, Field(ge=1, le=MOST_TRIALS, description="Random trials before `tpe` and `bayesian` learn.")
+        int, Field(ge=1, le=MAX_TRIALS, description="Random trials before `tpe` and `bayesian` learn.")
     ] = 10
     candidates: Annotated[
         int, Field(ge=1, le=10_000, description="Of which `tpe` and `bayesian` take the best one.")
@@ -181,7 +181,7 @@ class SearchSpec(_Fields):
         Field(description="Parameter that tells a trial of `hyperband` its budget."),
     ] = "budget"
     max_budget: Annotated[
-        int | None, Field(ge=1, le=MOST_BUDGET, description="The greatest budget; for `hyperband`.")
+        int | None, Field(ge=1, le=MAX_BUDGET, description="The greatest budget; for `hyperband`.")
     ] = None
 
     @model_validator(mode="after")
@@ -205,7 +205,7 @@ class SearchSpec(_Fields):
     @property
     def most(self) -> int:
         """Trials that the user allows."""
-        return MOST_TRIALS if self.max_trials is None else self.max_trials
+        return MAX_TRIALS if self.max_trials is None else self.max_trials
 
 
 def ranking(objective: Objective, trials: Iterable[TrialRecord]) -> list[TrialRecord]:

@@ -20,7 +20,7 @@ from edt_launch.service.experiments.searches.records import (
 from edt_launch.service.jobs.states import ENDED
 
 SHOWN = ("algorithm", "metric", "objective")
-MOST = "max_trials"
+MAX_TRIALS = "max_trials"
 """What a listing tells of definitions."""
 
 
@@ -76,7 +76,7 @@ class Searches:
         """
         columns = [column for column in searches.c if column.name not in ("definition", "template")]
         parts = [searches.c.definition[name].as_string().label(f"_{name}") for name in SHOWN]
-        parts.append(searches.c.definition[MOST].as_integer().label(f"_{MOST}"))
+        parts.append(searches.c.definition[MAX_TRIALS].as_integer().label(f"_{MAX_TRIALS}"))
         query = select(*columns, *parts)
         if owner is not None:
             query = query.where(searches.c.owner == owner)
@@ -84,8 +84,8 @@ class Searches:
         for row in self._database.rows(page(query, searches.c.number, after, limit, newest)):
             values = dict(row._mapping)
             definition = {name: values.pop(f"_{name}") for name in SHOWN}
-            if (most := values.pop(f"_{MOST}")) is not None:
-                definition[MOST] = most
+            if (most := values.pop(f"_{MAX_TRIALS}")) is not None:
+                definition[MAX_TRIALS] = most
             records.append(SearchRecord(definition=definition, **values))
         return records
 

@@ -9,10 +9,10 @@ from pydantic import Field, ValidationError
 
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.experiments.searches.spec import EXACT, Algorithm, Parameter, SearchSpec, Values
-from edt_launch.service.jobs.specification import MOST_START, JobSpec, Name
-from edt_launch.service.names import MOST_NAME
+from edt_launch.service.jobs.specification import MAX_START, JobSpec, Name
+from edt_launch.service.names import MAX_NAME
 
-MOST_PARAMETERS_TEXT = 2**16
+MAX_PARAMETERS_TEXT = 2**16
 """Bytes of a trial's parameters as JSON."""
 
 LONGEST = -2.2250738585072014e-308
@@ -34,7 +34,7 @@ def job_of(
     """
     values = (search, str(number), text or json.dumps(parameters, allow_nan=False))
     ours = dict(zip(VARIABLES, values, strict=True))
-    command, left = [], MOST_START
+    command, left = [], MAX_START
     for word in template["command"]:
         command.append(filled(word, parameters, left))
         left -= len(command[-1])
@@ -48,7 +48,7 @@ def job_of(
     )
 
 
-def filled(word: str, parameters: Values, most: int = MOST_START) -> str:
+def filled(word: str, parameters: Values, most: int = MAX_START) -> str:
     """A word of a command with values for names in braces; `InvalidError` if it exceeds `most` characters."""
     parts, size = [], 0
     for index, part in enumerate(re.split(r"\{([^{}]+)\}", word)):  # literals and names take turns
@@ -56,7 +56,7 @@ def filled(word: str, parameters: Values, most: int = MOST_START) -> str:
         size += len(parts[-1])
         if size > most:
             raise InvalidError(
-                f"command: it has more than {MOST_START:,} characters with its parameters",
+                f"command: it has more than {MAX_START:,} characters with its parameters",
                 "read long ones from EDT_PARAMETERS, or from a file of the submitted code",
             )
     return "".join(parts)
@@ -65,9 +65,9 @@ def filled(word: str, parameters: Values, most: int = MOST_START) -> str:
 def check_parameters(spec: SearchSpec) -> None:
     """Raise `InvalidError` unless the parameters of all trials can be kept."""
     size = len(_json(longest(spec, _json)))
-    if size > MOST_PARAMETERS_TEXT:
+    if size > MAX_PARAMETERS_TEXT:
         raise InvalidError(
-            f"a trial would have {size:,} bytes of parameters as JSON, with {MOST_PARAMETERS_TEXT:,} at most",
+            f"a trial would have {size:,} bytes of parameters as JSON, with {MAX_PARAMETERS_TEXT:,} at most",
             "put long values into files of the submitted code",
         )
 
@@ -87,7 +87,7 @@ def check_job(spec: SearchSpec, template: JobSpec, name: str) -> None:
         said = str(one["msg"]).removeprefix("Value error, ")
         if one["loc"] == ("name",):
             end = f"-{last - 1}"
-            said = f"it ends with {end!r}, which leaves {MOST_NAME - len(end)} characters of {MOST_NAME}"
+            said = f"it ends with {end!r}, which leaves {MAX_NAME - len(end)} characters of {MAX_NAME}"
         raise InvalidError(
             f"job: with the name and the parameters of trial {last - 1} it is none: {where}{said}",
             "shorten it, or give fewer max_trials",

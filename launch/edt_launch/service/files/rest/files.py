@@ -22,9 +22,9 @@ from edt_launch.service.files.archives import zipping
 from edt_launch.service.files.archives.packing import Member, members, pack, size_of
 from edt_launch.service.files.rest import schemas as output_schemas
 from edt_launch.service.files.rest.following import Offset, until_it_ends
-from edt_launch.service.files.series import MOST as POINTS
+from edt_launch.service.files.series import MAX_POINTS as POINTS
 from edt_launch.service.files.service import (
-    MOST_VALUES,
+    MAX_VALUES,
     ValueName,
     checked,
     checkpoint_folder,
@@ -73,7 +73,7 @@ async def metrics(
     user: CurrentUser,
     job_id: str,
     name: Annotated[
-        list[ValueName] | None, Query(max_length=MOST_VALUES, description="Values besides `loss`.")
+        list[ValueName] | None, Query(max_length=MAX_VALUES, description="Values besides `loss`.")
     ] = None,
     points: Annotated[int, Query(ge=100, le=POINTS)] = POINTS,
 ) -> Response:

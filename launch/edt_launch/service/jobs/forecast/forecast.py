@@ -23,10 +23,10 @@ from edt_launch.service.jobs.submission import Submission, record_of
 NEW = tuple(f"jaaaaaaa{letter}" for letter in ascii_lowercase)
 """Stand for the ids that jobs do not have yet."""
 
-MOST_JOBS = 200
+MAX_JOBS = 200
 """Jobs that have not ended: with more of them nothing is foreseen, which would take too long for a page."""
 
-MOST_WAITING = 50
+MAX_WAITING = 50
 """Waiting jobs that are looked at to foresee what happens next: some of each owner."""
 
 EFFORT = 0.05
@@ -95,12 +95,12 @@ async def upcoming(context: Context) -> Upcoming:
 
 def _upcoming(context: Context) -> Upcoming:
     counts = context.store.jobs.counts()
-    if sum(counts.get(state, 0) for state in LIVE) > MOST_JOBS:
+    if sum(counts.get(state, 0) for state in LIVE) > MAX_JOBS:
         return Upcoming([], {}, [], {})
     now = context.clock()
     present = _present(context.store, now)
     waiting = _queue(present.values())
-    jobs = [job for job in present.values() if job.size] + waiting[:MOST_WAITING]
+    jobs = [job for job in present.values() if job.size] + waiting[:MAX_WAITING]
     rests = {job.id: rest for job in jobs if job.size and (rest := views.eta(job)) is not None}
     store = context.store
     cluster = _cluster(store, context.settings, present.values(), store.hosts.all(), store.shares.all())

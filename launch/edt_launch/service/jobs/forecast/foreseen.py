@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-MOST = 8
+MAX_CHANGES = 8
 """Jobs that are named."""
 
 
@@ -13,7 +13,7 @@ def sentences(changes: Sequence[Mapping[str, Any]] | None) -> list[str]:
         return []
     said = [
         f"{one['name'] or one['job']} of {one['owner']} goes from {one['from']} to {one['to']}."
-        for one in changes[:MOST]
+        for one in changes[:MAX_CHANGES]
     ]
     more = len(changes) - len(said)
     return [*said, *([f"So do {more} more."] if more else [])] or ["No other job would change now."]

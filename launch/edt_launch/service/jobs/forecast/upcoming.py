@@ -7,7 +7,7 @@ from typing import Any
 
 from edt_launch.allocator.prediction import Start
 
-MOST_NAMED = 3
+MAX_NAMED = 3
 """Jobs that a sentence names."""
 
 
@@ -66,6 +66,6 @@ def _ends(start: Start) -> str:
         return f"when {last} ends"
     if start.is_any:
         return f"when {', '.join(others)} or {last} ends"
-    if len(start.after) <= MOST_NAMED:
+    if len(start.after) <= MAX_NAMED:
         return f"when {', '.join(others)} and {last} have ended"
     return f"when {len(start.after)} jobs have ended, {last} the last"

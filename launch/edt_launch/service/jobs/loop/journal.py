@@ -19,7 +19,7 @@ from edt_launch.core.event_codec import read_line
 from edt_launch.core.events import Event
 from edt_launch.core.lines import LONGEST, LineSplitter
 from edt_launch.core.plain_files import NoFileError, open_file
-from edt_launch.service.jobs.loop.progress import MOST, JobProgress
+from edt_launch.service.jobs.loop.progress import MAX_WORKERS, JobProgress
 
 LOOK = 2**16
 """Bytes read in one look: they hold up the loop for a few hundredths of a second, whatever they are."""
@@ -49,7 +49,7 @@ class Journal:
         OSError: what there is cannot be read.
     """
 
-    def __init__(self, events: Path, kept: Path, most: int = MOST) -> None:
+    def __init__(self, events: Path, kept: Path, most: int = MAX_WORKERS) -> None:
         self.most = most
         self.is_behind = False
         self._events = events

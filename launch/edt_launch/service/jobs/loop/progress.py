@@ -18,10 +18,10 @@ PAUSES = 10
 MEMORY_STEPS = 1000
 """Steps at one size after which older ones count less and less for the pace there."""
 
-MOST = 2**20
+MAX_WORKERS = 2**20
 """Workers of a job of which nothing is known."""
 
-MOST_LOSSES = 10**6
+MAX_LOSSES = 10**6
 """Failures of workers that are counted."""
 
 LOST_GRACE = 2 * LEASE
@@ -37,7 +37,7 @@ MAX_REASON = 300
 PRIOR_COST = 5.0
 """Seconds that a resize, and a start, are taken to cost; counts like one that was seen."""
 
-MOST_START_COST = 600.0
+MAX_START_COST = 600.0
 """Seconds that a start is taken to cost at most. The longer it takes, the longer are a job's turns, and a job
 itself says how long it took.
 """
@@ -150,7 +150,7 @@ class JobProgress:
     unreachable: tuple[tuple[HostName, Seconds, str], ...] = ()
     heard: Seconds = 0.0
 
-    def after(self, happened: Iterable[Event], most: int = MOST) -> "tuple[JobProgress, int]":
+    def after(self, happened: Iterable[Event], most: int = MAX_WORKERS) -> "tuple[JobProgress, int]":
         """The progress after more events, each of which takes constant time.
 
         Args:
@@ -183,7 +183,7 @@ class JobProgress:
     @property
     def start_cost(self) -> float:
         """Seconds of its time that a start costs the job: the mean of its latest starts and the prior."""
-        return min(MOST_START_COST, (PRIOR_COST + sum(self.starts)) / (1 + len(self.starts)))
+        return min(MAX_START_COST, (PRIOR_COST + sum(self.starts)) / (1 + len(self.starts)))
 
     @property
     def speedup(self) -> tuple[tuple[int, float], ...]:
@@ -273,7 +273,7 @@ class _Fold:
             case events.Restarting():
                 self._now = replace(now, restarts=now.restarts + 1, reported=None)
             case events.Failed():
-                self._now = replace(now, losses=min(now.losses + 1, MOST_LOSSES))
+                self._now = replace(now, losses=min(now.losses + 1, MAX_LOSSES))
                 self._suspend(event)
             case events.Ready() | events.Checkpointed():
                 self._now = replace(now, can_save=True)

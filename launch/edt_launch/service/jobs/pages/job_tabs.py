@@ -26,7 +26,7 @@ from edt_launch.service.jobs.resize_reasons import explained as explained_pauses
 from edt_launch.service.jobs.service import explained
 from edt_launch.service.names import PLAIN
 
-MOST_EVENTS = 100
+MAX_EVENTS = 100
 """Events that are shown."""
 
 REACH = 2**18
@@ -54,7 +54,7 @@ class TabQuery:
         wrap: Annotated[str, Query(pattern="^0?$")] = "",
         at: Annotated[int | None, Query(ge=0, le=2**53)] = None,
         after: Annotated[int, Query(ge=0, le=2**53)] = 0,
-        name: Annotated[list[service.ValueName] | None, Query(max_length=service.MOST_VALUES)] = None,
+        name: Annotated[list[service.ValueName] | None, Query(max_length=service.MAX_VALUES)] = None,
         x: Annotated[str, Query(pattern="^(step|training|clock)$")] = "step",
         log: Annotated[str, Query(pattern="^1?$")] = "",
         check: Annotated[str, Query(max_length=32)] = "",
@@ -164,7 +164,7 @@ def _events(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> e
     lived = lives(found, None if job["ended"] else context.clock())
     pauses = context.courses.columns(path, (), monitor.POINTS)["pauses"]
     pauses = explained_pauses(pauses, context.store.history.newest(job["id"]))
-    return events.events(job, pauses, lived, events.happened(found, MOST_EVENTS))
+    return events.events(job, pauses, lived, events.happened(found, MAX_EVENTS))
 
 
 def _results(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> results.Results:

@@ -8,7 +8,7 @@ from fastapi.responses import RedirectResponse
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
 from edt_launch.service.jobs.pages.views.jobs import Filter
 from edt_launch.service.jobs.query import JobQuery
-from edt_launch.service.names import MOST_NAME, PLAIN
+from edt_launch.service.names import MAX_NAME, PLAIN
 
 router = APIRouter()
 
@@ -20,7 +20,7 @@ SEVERAL = 2
 def search(
     context: ContextDep,
     user: CurrentUser,
-    text: Annotated[str, Query(max_length=MOST_NAME, pattern=f"^{PLAIN}$")] = "",
+    text: Annotated[str, Query(max_length=MAX_NAME, pattern=f"^{PLAIN}$")] = "",
 ) -> Response:
     """The only job whose name has the text, or whose id begins with it; else the list of all such jobs."""
     wanted = text.strip()

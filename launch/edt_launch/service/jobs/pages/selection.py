@@ -18,14 +18,14 @@ from edt_launch.service.jobs.forecast.losing import loss
 from edt_launch.service.jobs.pages.views import selection as views
 from edt_launch.service.jobs.pages.views.job import actions
 from edt_launch.service.jobs.records import JobRecord
-from edt_launch.service.jobs.specification import MOST_PRIORITY, JobChange
+from edt_launch.service.jobs.specification import MAX_PRIORITY, JobChange
 from edt_launch.service.jobs.states import Wanted
 from edt_launch.service.web import templating
 from edt_launch.service.web.asking import Question
 
 router = APIRouter()
 
-MOST = 100
+MAX_SELECTED_JOBS = 100
 """Jobs of a selection: a page of the list."""
 
 Action = Literal["stop", "pause", "resume", "priority", "delete"]
@@ -42,7 +42,7 @@ def ask(
     context: ContextDep,
     user: CurrentUser,
     action: Action,
-    job: Annotated[list[str] | None, Query(max_length=MOST)] = None,
+    job: Annotated[list[str] | None, Query(max_length=MAX_SELECTED_JOBS)] = None,
     back: Back = "/jobs",
 ) -> Response:
     """What an action would do to the chosen jobs, and the button for it."""
@@ -55,7 +55,7 @@ def logs(
     request: Request,
     context: ContextDep,
     user: CurrentUser,
-    job: Annotated[list[str] | None, Query(max_length=MOST)] = None,
+    job: Annotated[list[str] | None, Query(max_length=MAX_SELECTED_JOBS)] = None,
     back: Back = "/jobs",
 ) -> Response:
     """Links to what the launchers of the chosen jobs, and their workers, have written."""
@@ -70,7 +70,7 @@ def act(
     user: CurrentUser,
     afterwards: BackgroundTasks,
     action: Annotated[Action, Form()],
-    job: Annotated[list[str] | None, Form(max_length=MOST)] = None,
+    job: Annotated[list[str] | None, Form(max_length=MAX_SELECTED_JOBS)] = None,
     priority: Annotated[str, Form(max_length=16)] = "",
     back: Annotated[Back, Form()] = "/jobs",
     foresee: Annotated[bool, Form()] = False,
@@ -164,7 +164,7 @@ def _priority(context: Context, user: UserRecord, text: str) -> JobChange:
         priority = int(text)
         changes = JobChange(priority=priority)
     except ValueError:
-        limits = f"from {-MOST_PRIORITY} to {MOST_PRIORITY}"
+        limits = f"from {-MAX_PRIORITY} to {MAX_PRIORITY}"
         raise InvalidError(f"priority: {text!r} is not possible", f"give a whole number {limits}") from None
     context.submitter.check_priority(user, priority)
     return changes

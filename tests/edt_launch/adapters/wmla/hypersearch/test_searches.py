@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from edt_launch.adapters.wmla.hypersearch.searches import (
+    MAX_METRICS,
     METRIC_FILE,
-    MOST_METRICS,
     find_metric,
     read_metric,
     restart,
@@ -83,7 +83,7 @@ def test_the_best_value_counts(tmp_path: Path, objective: Objective, best: float
         (b'{"loss": 0.5}', "no list"),
         (b"[1, null, []]", "the metric 'loss' is not in it"),
         (b'[{"loss": NaN}, {"loss": "0,5"}, {"loss": true}, {"loss": 1e999}]', "no finite number"),
-        (b" " * (MOST_METRICS + 1), "more than"),
+        (b" " * (MAX_METRICS + 1), "more than"),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, content: bytes, said: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from edt_launch.adapters.wmla.submission.args import (
     FLAGS,
     IGNORED,
-    MOST,
+    MAX_ARGS_LENGTH,
     OPTIONS,
     REFUSED,
     Arguments,
@@ -65,7 +65,7 @@ def test_unknown_words_go_to_the_script_in_their_order() -> None:
         ("--appName 'a\x1bb'", "--appName"),
         ("it's", "is not closed"),
         ("a\0b", "no program can be given"),
-        ("x" * (MOST + 1), "characters"),
+        ("x" * (MAX_ARGS_LENGTH + 1), "characters"),
     ],
 )
 def test_nonsense_is_refused_by_name(text: str, said: str) -> None:

@@ -54,7 +54,7 @@ def test_other_code_is_a_new_version_and_the_same_is_not(lab: Lab, monkeypatch: 
     assert (shown["code"], shown["version"], len(shown["codes"])) == (2, 2, 2)
     shown = upload(lab, definition, CODE).json()
     assert (shown["code"], shown["version"], len(shown["codes"])) == (1, 3, 2)
-    monkeypatch.setattr(definitions, "MOST_CODES", 2)
+    monkeypatch.setattr(definitions, "MAX_CODES", 2)
     refused(upload(lab, definition, tar({"train.py": b""})), 409, "has 2 versions of its code")
     assert len(list(lab.world.settings.paths.definition(definition).iterdir())) == 2
     stale = {"If-Match": '"1"'}

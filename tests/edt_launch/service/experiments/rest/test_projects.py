@@ -59,7 +59,7 @@ def test_members_are_users_and_not_too_many(lab: Lab, monkeypatch: pytest.Monkey
     refused(lab.ann.put("/projects/digits/members/eve", json=role), 422, "there is no user 'eve'")
     refused(lab.ann.put("/projects/digits/members/ann", json=role), 409, "ann owns the project")
     refused(lab.ann.delete("/projects/digits/members/bob"), 404, "'bob' is no member")
-    monkeypatch.setattr(projects, "MOST_MEMBERS", 1)
+    monkeypatch.setattr(projects, "MAX_MEMBERS", 1)
     lab.join("bob", "viewer")
     lab.join("bob", "editor")
     refused(lab.ann.put("/projects/digits/members/admin", json=role), 409, "has 1 members")

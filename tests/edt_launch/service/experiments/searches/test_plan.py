@@ -5,7 +5,7 @@ import pytest
 
 from edt_launch.service.experiments.searches.plan import Next, following, slots, total
 from edt_launch.service.experiments.searches.records import TrialRecord, TrialState
-from edt_launch.service.experiments.searches.spec import MOST_TRIALS, SearchSpec
+from edt_launch.service.experiments.searches.spec import MAX_TRIALS, SearchSpec
 from plays import UNITS, budgets, specified
 
 
@@ -32,7 +32,7 @@ def halving(trials: list[TrialRecord]) -> list[Next]:
     "spec, expected",
     [
         (specified("random", max_trials=5), 5),
-        (specified("random", max_trials=None), MOST_TRIALS),
+        (specified("random", max_trials=None), MAX_TRIALS),
         (units("grid", max_trials=None), 3),
         (units("grid", max_trials=2), 2),
         (listed(3, max_trials=None), 3),

@@ -255,7 +255,7 @@ def test_an_allocation_file_that_cannot_be_read_at_the_start_holds_up_no_other(
     assert (service.job(FIRST).size, device_grant.read(file.read_text()).size) == (4, 2)
     read, third = plain_files.read, "jcccccccc"
 
-    def failing(path: Path, most: int = plain_files.MOST) -> bytes:
+    def failing(path: Path, most: int = plain_files.MAX_BYTES) -> bytes:
         if path == file:
             raise OSError(errno.EIO, "Input/output error")
         return read(path, most)

@@ -31,7 +31,7 @@ from edt_launch.core.events import (
 )
 from edt_launch.service.jobs.loop.progress import (
     LOST_GRACE,
-    MOST_START_COST,
+    MAX_START_COST,
     PRIOR_COST,
     JobProgress,
     LauncherRun,
@@ -214,7 +214,7 @@ def test_the_cost_of_a_start_is_the_time_until_the_first_step() -> None:
     assert job.start_cost == (PRIOR_COST + 20.0) / 2
     assert job.after([begun])[0].start_cost == job.start_cost  # not started yet
     assert after(begun, progress(90, 1, 1)).starts == (0.0,)  # the clock was set back
-    assert JobProgress(starts=(1e9,)).start_cost == MOST_START_COST
+    assert JobProgress(starts=(1e9,)).start_cost == MAX_START_COST
 
 
 def test_speed_is_relative_to_one_worker() -> None:

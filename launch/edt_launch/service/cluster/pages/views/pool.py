@@ -23,13 +23,13 @@ WINDOWS: Mapping[str, float] = {
 }
 """Names of windows, and their seconds."""
 
-MOST_SLOTS = 128
+MAX_SLOTS = 128
 """Slots that have a row each in the picture; of a larger pool, hosts have."""
 
-MOST_NEXT = 5
+MAX_NEXT = 5
 """Events that are foretold."""
 
-MOST_ROWS = 200
+MAX_ROWS = 200
 """Rows of the table of the history: the latest."""
 
 
@@ -187,11 +187,11 @@ def pool_view(
     `today` is how many hours of devices all have had since midnight.
     """
     jobs = {job.id: job for job in live}
-    is_large = len(timeline["rows"]) > MOST_SLOTS
+    is_large = len(timeline["rows"]) > MAX_SLOTS
     names = [one["host"] for one in timeline["hosts"]] if is_large else []
     rows = f"&host={host}" if host else "&rows=hosts" if is_large else ""
     bars = timeline["bars"]
-    latest = heapq.nlargest(MOST_ROWS, bars, key=lambda bar: (bar[3], bar[2]))
+    latest = heapq.nlargest(MAX_ROWS, bars, key=lambda bar: (bar[3], bar[2]))
     owners = _places(timeline, live)
     unit = unit_of(cluster)
     return PoolView(
@@ -326,8 +326,8 @@ def _following(upcoming: Upcoming) -> list[Next]:
     """The next starts, and the next ends of jobs."""
     starts = [(start.at, start.job, starting(start)) for start in upcoming.starts.values()]
     ends = [(time, job, f"ends about {clock(time)}") for time, job in upcoming.ends]
-    chosen = sorted([*starts[:MOST_NEXT], *ends[:MOST_NEXT]])
-    return [Next(job, upcoming.names[job], text) for _, job, text in chosen[:MOST_NEXT]]
+    chosen = sorted([*starts[:MAX_NEXT], *ends[:MAX_NEXT]])
+    return [Next(job, upcoming.names[job], text) for _, job, text in chosen[:MAX_NEXT]]
 
 
 def _had(

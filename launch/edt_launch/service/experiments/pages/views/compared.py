@@ -11,8 +11,8 @@ from edt_launch.service.web import wording
 Json = Mapping[str, Any]
 
 AXES = {"step": "step", "training": "training time", "clock": "clock"}
-MOST_CURVES = 20
-MOST_TOLD = 2
+MAX_CURVES = 20
+MAX_TOLD = 2
 """Parameters that label a curve."""
 
 
@@ -50,7 +50,7 @@ def compared(
     """Those that REST has compared; `names` are of the values of all runs."""
     shown = metric or (names[0] if names else "loss")
     jobs = [run["job"] for run in comparison["runs"] if run["state"] != "deleted" and shown in run["values"]]
-    query = urlencode({"jobs": ",".join(jobs[:MOST_CURVES]), "name": shown, "points": 500})
+    query = urlencode({"jobs": ",".join(jobs[:MAX_CURVES]), "name": shown, "points": 500})
     differing = [
         (one["name"], [_shown(one["name"], value) for value in one["values"]])
         for one in comparison["parameters"]
@@ -63,7 +63,7 @@ def compared(
         shown,
         names,
         x,
-        max(0, len(jobs) - MOST_CURVES),
+        max(0, len(jobs) - MAX_CURVES),
         chosen,
         error,
     )
@@ -76,12 +76,12 @@ def _shown(name: str, value: str | None) -> str:
 
 def _labels(jobs: Sequence[str], differing: Sequence[tuple[str, Sequence[str]]]) -> dict[str, str]:
     """What tells the runs apart, by their jobs; empty if nothing does."""
-    told = [(name.lstrip("-$"), values) for name, values in differing[:MOST_TOLD]]
+    told = [(name.lstrip("-$"), values) for name, values in differing[:MAX_TOLD]]
     return {job: ", ".join(f"{name} {values[at]}" for name, values in told) for at, job in enumerate(jobs)}
 
 
 def too_many(chosen: Sequence[str]) -> str:
     """Why so many runs cannot be compared; empty if they can."""
-    if len(chosen) <= MOST_CURVES:
+    if len(chosen) <= MAX_CURVES:
         return ""
-    return f"{len(chosen)} runs are chosen, but at most {MOST_CURVES} can be compared: choose fewer."
+    return f"{len(chosen)} runs are chosen, but at most {MAX_CURVES} can be compared: choose fewer."

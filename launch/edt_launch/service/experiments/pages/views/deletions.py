@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from edt_launch.service.experiments.records import DefinitionRecord, ExperimentRecord, ProjectRecord
 from edt_launch.service.web.asking import Question
 
-MOST_NAMES = 10
+MAX_NAMES = 10
 """Things that are named of those that keep something from being deleted."""
 
 
@@ -27,7 +27,7 @@ def experiment_question(experiment: ExperimentRecord, runs: int, live: Sequence[
         1: "It is deleted with its run, whose job stays. So do its training definitions.",
     }.get(runs, f"It is deleted with its {runs} runs, whose jobs stay. So do its training definitions.")
     if live:
-        named = ", ".join(live[:MOST_NAMES]) + (" and others" if len(live) > MOST_NAMES else "")
+        named = ", ".join(live[:MAX_NAMES]) + (" and others" if len(live) > MAX_NAMES else "")
         one = len(live) == 1
         line = (
             f"It cannot be deleted yet, since {named} {'has' if one else 'have'} not ended."
@@ -57,6 +57,6 @@ def project_question(
 
 
 def _named(kind: str, names: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, names[:MOST_NAMES]))
-    more = " and others" if len(names) > MOST_NAMES else ""
+    shown = ", ".join(map(repr, names[:MAX_NAMES]))
+    more = " and others" if len(names) > MAX_NAMES else ""
     return f"the {kind}{'s' if len(names) > 1 else ''} {shown}{more}"

@@ -11,7 +11,7 @@ from edt_launch.service.cluster.pages.views.pool import Tile
 from edt_launch.service.experiments.pages.views.compared import Compared
 from edt_launch.service.experiments.records import Role
 from edt_launch.service.experiments.runs import Summary
-from edt_launch.service.jobs.pages.views.jobs import MOST_WHY
+from edt_launch.service.jobs.pages.views.jobs import MAX_WHY
 from edt_launch.service.jobs.states import LIVE, State
 from edt_launch.service.web import wording
 from edt_launch.service.web.asking import Field, Question
@@ -21,7 +21,7 @@ from edt_launch.service.web.crumbs import project as above
 Json = Mapping[str, Any]
 
 TABS = {"runs": "Training Runs", "compare": "Compare Runs", "overview": "Overview"}
-MOST_METRICS = 20
+MAX_METRICS = 20
 """Values that tables of runs have columns for."""
 
 
@@ -161,7 +161,7 @@ def experiment_view(
     """
     best = {
         one.name: None if one.best is None else summary.runs[one.best].run.id
-        for one in summary.metrics[:MOST_METRICS]
+        for one in summary.metrics[:MAX_METRICS]
     }
     reasons = _reasons(summary, viewer)
     shown = [_run(one, best, reasons.get(one["id"], ""), viewer) for one in runs]
@@ -216,7 +216,7 @@ def _partly(experiment: Json, summary: Summary) -> str:
 def _elsewhere(summary: Summary, shown: Collection[str]) -> list[tuple[str, str, str, bool]]:
     """Values whose best run is none of those that are shown."""
     found = []
-    for one in summary.metrics[:MOST_METRICS]:
+    for one in summary.metrics[:MAX_METRICS]:
         best = None if one.best is None else summary.runs[one.best]
         if best is not None and best.run.id not in shown:
             found.append((one.name, precise(best.outcome.last(one.name)), best.run.job, best.job is None))
@@ -231,7 +231,7 @@ def may_edit(project: Json) -> bool:
 def _reasons(summary: Summary, viewer: str | None) -> dict[str, str]:
     """Why runs failed, by their ids, as far as the viewer may know that."""
     return {
-        one.run.id: cause(one.job.failure)[:MOST_WHY]
+        one.run.id: cause(one.job.failure)[:MAX_WHY]
         for one in summary.runs
         if one.job is not None and one.job.state is State.FAILED and viewer in (None, one.job.owner)
     }

@@ -11,7 +11,7 @@ from edt_launch.service.experiments.searches.spec import Algorithm, Objective
 from edt_launch.service.web.asking import Field
 from edt_launch.service.web.crumbs import SEARCHES, Crumb
 
-ROWS, MOST_ROWS = 6, 64
+ROWS, MAX_ROWS = 6, 64
 """Rows for parameters that the form has at least and at most."""
 
 KINDS: Mapping[str, str] = {
@@ -169,7 +169,7 @@ def new_search(
     source = fields.pop("source")
     own = ("code_of", "min", "max", "priority")
     used = max((place for place, row in enumerate(rows, 1) if not row.is_empty), default=0)
-    shown = min(max(ROWS, used + 1), MOST_ROWS)
+    shown = min(max(ROWS, used + 1), MAX_ROWS)
     return NewSearch(
         key,
         [fields.pop("name"), fields.pop("command"), *([source] if definition else [])],

@@ -27,7 +27,7 @@ METRIC, NUMBER, PARAMETER = "m", "n", "p."
 AXES = 8
 """Parameters whose axes are shown unless others are chosen."""
 
-MOST_AXES = 32
+MAX_AXES = 32
 """Parameters that have axes."""
 
 FINITE = (SearchState.STOPPED, SearchState.FAILED, SearchState.WAITING)
@@ -316,7 +316,7 @@ def axes(spec: Json, trials: Sequence[Any], names: Sequence[str], metric: str, d
             all(isinstance(trial.parameters.get(name, 0), int | float) for trial in trials),
             ranges.get(name, {}).get("base") is not None,
         )
-        for name in names[:MOST_AXES]
+        for name in names[:MAX_AXES]
     } | {METRIC: (metric, True, False)}
     standard = [*list(known)[: min(AXES, len(known) - 1)], METRIC]
     chosen = [key for key in drawn.axis if key in known] or standard

@@ -24,7 +24,7 @@ CHIPS: Mapping[str, str] = {
 """Names of what is often looked for, and the states that are meant; "": live, or ended in the last hour."""
 
 
-MOST_WHY = 300
+MAX_WHY = 300
 """Characters of why a job has failed."""
 
 
@@ -174,7 +174,7 @@ class JobRow:
 
 def _why(job: Json) -> str:
     if job["state"] == State.FAILED:
-        return cause(job["failure"])[:MOST_WHY] or str(job["reason"])
+        return cause(job["failure"])[:MAX_WHY] or str(job["reason"])
     return str(job["reason"]) if job["state"] == State.QUEUED else ""
 
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from edt_launch.core import events
 from edt_launch.core.events import Event
 
-MOST_RANKS = 64
+MAX_RANKS = 64
 """Ranks that are shown: the first."""
 
 LEAST_WIDTH = 0.3
 """Percents of the whole time that the shortest part is drawn as, so that it is seen."""
 
-MOST_LIVES = 200
+MAX_LIVES = 200
 """Parts of lives that are shown: the latest."""
 
 
@@ -98,8 +98,8 @@ def _ranked(living: dict[int, _Worker], world: events.World) -> list[Part]:
 
 
 def _drawn(parts: list[Part]) -> Lives:
-    shown = sorted(parts, key=lambda part: part.start)[-MOST_LIVES:]
-    shown = [part for part in shown if part.rank < MOST_RANKS]
+    shown = sorted(parts, key=lambda part: part.start)[-MAX_LIVES:]
+    shown = [part for part in shown if part.rank < MAX_RANKS]
     start = min((part.start for part in shown), default=0.0)
     end = max((part.end for part in shown), default=0.0)
     whole = max(end - start, 1e-3)

@@ -25,7 +25,7 @@ EFFECTS: Mapping[str, str] = {
     "delete": "All that was made is deleted, too: models, logs and checkpoints.",
 }
 
-MOST_NAMES = 5
+MAX_NAMES = 5
 """Jobs that are named."""
 
 
@@ -46,7 +46,7 @@ def question(
     if priority is None:
         present = {job["priority"] for job in jobs}
         priority = str(present.pop()) if len(present) == 1 else ""
-    names = [job["name"] or job["id"] for job in jobs[:MOST_NAMES]]
+    names = [job["name"] or job["id"] for job in jobs[:MAX_NAMES]]
     more = len(jobs) - len(names)
     left_out = f"{others} more that were chosen cannot be {DONE[action]}, and are left as they are."
     return Question(

@@ -12,7 +12,7 @@ from edt_launch.service.web import wording
 
 Json = Mapping[str, Any]
 
-MOST_RESIZES = 100
+MAX_RESIZES = 100
 """Pauses that are shown with their phases: the latest."""
 
 
@@ -59,7 +59,7 @@ class Events:
 
 def events(job: Json, pauses: Sequence[Json], lives: Lives, happened: Sequence[Happened]) -> Events:
     """The tab."""
-    shown = [one for one in pauses if one["from"] is not None][-MOST_RESIZES:]
+    shown = [one for one in pauses if one["from"] is not None][-MAX_RESIZES:]
     longest = max((sum(one["phases"].values()) for one in shown), default=0.0)
     return Events(
         failure=job["failure"] or "",

@@ -12,7 +12,7 @@ from edt_launch.service.web.ansi import Piece, pieces
 
 Json = Mapping[str, Any]
 
-MOST_RANKS = 256
+MAX_RANKS = 256
 """Ranks that are offered."""
 
 TAIL = 200
@@ -122,7 +122,7 @@ def logs(
     rest = f"/api/v1/jobs/{job['id']}/logs"
     return Logs(
         rank="launcher" if wanted.launcher else "" if wanted.rank is None else str(wanted.rank),
-        ranks=sorted({*range(min(job["max"], MOST_RANKS)), *ranks})[:MOST_RANKS],
+        ranks=sorted({*range(min(job["max"], MAX_RANKS)), *ranks})[:MAX_RANKS],
         start=excerpt.start,
         lines=_lines(excerpt, page),
         at=excerpt.at,

@@ -11,7 +11,7 @@ from edt_launch.service.web import wording
 
 Json = Mapping[str, Any]
 
-MOST_ROWS = 100
+MAX_ROWS = 100
 """Rows of the table beside the plots."""
 
 POINTS = 600
@@ -65,7 +65,7 @@ def monitor(
     query = urlencode([("name", name) for name in chosen])
     data = f"/api/v1/jobs/{job_id}/metrics?{query}&points={POINTS}"
     total = len(course["time"])
-    shown = sorted({*range(0, total, max(1, -(-total // MOST_ROWS))), *([total - 1] if total else [])})
+    shown = sorted({*range(0, total, max(1, -(-total // MAX_ROWS))), *([total - 1] if total else [])})
     return Monitor(
         values=[_value(name, about.get(name), name in chosen) for name in names],
         x=x,
