@@ -1,6 +1,6 @@
 """Record the README's picture: run a command in a terminal of its own and save what the screen shows as SVG.
 
-    python docs/picture.py docs/demo.svg edt demo examples/digits.py
+    python docs/picture.py docs/images/demo.svg edt demo examples/digits.py
 
 The picture has two screens: the last one before the first line matching `--moment` was printed, and the end.
 """

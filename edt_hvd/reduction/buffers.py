@@ -380,7 +380,7 @@ class BufferMean(StepParticipant):
                 "like every buffer, it becomes the mean of what the step's micro-batches make of it. A "
                 "counter then counts steps, but a position in a queue is wrong, and so is the queue: change "
                 "both after the loop over the step, on all workers alike, with what edt_hvd.gather() "
-                "collects ('A queue of earlier samples' in docs/recipes.md)",
+                "collects ('A queue of earlier samples' in docs/how-to/recipes.md)",
                 stacklevel=2,
             )
 

@@ -42,7 +42,7 @@ def DistributedOptimizer(  # noqa: N802 - the name Horovod's users know
             "ring", a sum in the gradients' own type by Horovod's ring-allreduce.
         integer_bits: size of the integers that "exact" reduces. 32 bits halve the traffic, to that of float32
             gradients. Their rounding errors are about those of a float32 sum (few micro-batches, elements of
-            similar size) or far larger; those of 64 bits are smaller (docs/exact.md).
+            similar size) or far larger; those of 64 bits are smaller (docs/explanation/exact.md).
         bucket_bytes: approximate size of one all-reduce; gradients are combined up to it.
 
     Returns:

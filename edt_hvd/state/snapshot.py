@@ -85,7 +85,7 @@ class Snapshots:
                 f"no full copy of the state is taken in memory: it takes {size / 1e9:.2f} GB, and "
                 f"{available / 1e9:.2f} GB are available. If a worker is lost after optimizer.step() and "
                 "before state.commit(), training goes back to the last copy or checkpoint. Give each worker "
-                "more memory, or call no collectives between the two (see docs/memory.md)",
+                "more memory, or call no collectives between the two (see docs/explanation/memory.md)",
                 stacklevel=2,
             )
         self._has_warned, self._refused_at = True, time.monotonic()

@@ -564,7 +564,7 @@ _LOST = (
     "a worker was lost between optimizer.step() and state.commit(), and no worker has a copy of the state: "
     "there was no memory for one, or it was the first time that a collective was called there. Nor is there "
     "a checkpoint to go back to. Start the job again, with a folder for checkpoints (--output-dir or "
-    "EDT_CHECKPOINT_DIR), or call no collectives there (see docs/memory.md)"
+    "EDT_CHECKPOINT_DIR), or call no collectives there (see docs/explanation/memory.md)"
 )
 
 _OWN = frozenset(dir(TorchState)) | {"prepare"}

@@ -12,7 +12,7 @@ from edt_hvd.wmla.errors import UnsupportedError
 
 REFUSAL = (
     "EDT trains PyTorch models only; programs for Keras and TensorFlow have to be ported to PyTorch "
-    "(see docs/wmla-programs.md)"
+    "(see docs/how-to/wmla-programs.md)"
 )
 
 FOREIGN = ("keras", "tensorflow", "tf_keras")

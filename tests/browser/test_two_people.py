@@ -1,6 +1,6 @@
 """Two people share four slots, from an empty service to the downloaded model, in the browser alone.
 
-It is the guide docs/two-people.md, whose pictures it takes: `EDT_PICTURES=FOLDER` keeps them.
+It is the guide docs/tutorials/two-people.md, whose pictures it takes: `EDT_PICTURES=FOLDER` keeps them.
 """
 
 import contextlib

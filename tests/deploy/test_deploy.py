@@ -77,5 +77,5 @@ def test_the_image_runs_without_root_below_tini() -> None:
 
 def test_the_guide_shows_the_batch_script() -> None:
     script = (DEPLOY / "slurm" / "train.sbatch").read_text()
-    assert f"```bash\n{script}```" in (SOURCES / "docs" / "slurm.md").read_text()
+    assert f"```bash\n{script}```" in (SOURCES / "docs" / "how-to" / "slurm.md").read_text()
     assert len(script.splitlines()) == 5

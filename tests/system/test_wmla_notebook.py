@@ -8,7 +8,7 @@ from nbclient import NotebookClient
 
 from wmla_service import Service
 
-NOTEBOOK = Path(__file__).parents[2] / "docs" / "wmla.ipynb"
+NOTEBOOK = Path(__file__).parents[2] / "docs" / "how-to" / "wmla.ipynb"
 
 
 @pytest.mark.full

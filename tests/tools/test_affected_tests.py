@@ -36,7 +36,7 @@ def test_the_first_line_that_fits_counts() -> None:
     found = ("tests/system/test_processes.py", "tests/system/test_resizes.py")
     assert covering("edt_hvd/warm/worker.py") == found
     assert "tests/system/test_exact.py" in covering("edt_hvd/elastic.py")
-    assert covering("docs/install.md") == covering("launch/edt_launch/cli/top.py") == ()
+    assert covering("docs/tutorials/install.md") == covering("launch/edt_launch/cli/top.py") == ()
 
 
 def test_a_test_file_covers_itself() -> None:

@@ -1,7 +1,7 @@
 """What happens to a job: a class for each kind of event.
 
 `event_codec` reads and writes them, and refuses numbers outside the bounds of their types. The table in
-docs/events.md is made from the docstrings.
+docs/reference/events.md is made from the docstrings.
 """
 
 from collections.abc import Mapping

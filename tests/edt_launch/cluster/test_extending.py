@@ -1,4 +1,4 @@
-"""The source of hosts in docs/extending.md works as it is written there."""
+"""The source of hosts in docs/how-to/extending.md works as it is written there."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ from edt_launch.launcher import command, plan
 from edt_launch.launcher.plan import Plan
 from edt_launch.launcher.program import Program
 
-DOCS = Path(__file__).parents[3] / "docs/extending.md"
+DOCS = Path(__file__).parents[3] / "docs/how-to/extending.md"
 
 
 @pytest.fixture

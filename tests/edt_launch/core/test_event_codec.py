@@ -120,7 +120,7 @@ def test_a_line_that_is_no_event(line: bytes) -> None:
 
 
 def table() -> str:
-    """The table in docs/events.md, from the docstrings."""
+    """The table in docs/reference/events.md, from the docstrings."""
     return "\n".join(
         ["| event | what has happened | fields |", "|---|---|---|", *map(_row, sorted(events.KINDS.items()))]
     )
@@ -140,5 +140,5 @@ def _row(item: tuple[str, type[events.Event]]) -> str:
 
 
 def test_the_documentation_lists_all_events() -> None:
-    written = Path("docs/events.md").read_text()
-    assert table() in written, f"the table in docs/events.md is to be:\n{table()}"
+    written = Path("docs/reference/events.md").read_text()
+    assert table() in written, f"the table in docs/reference/events.md is to be:\n{table()}"

@@ -7,7 +7,7 @@ from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.programs.kinds import kinds
 from edt_launch.launcher.transports.choice import option_groups
 
-PAGE = Path(__file__).parents[3] / "docs" / "launching.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "launching.md"
 
 
 def row(option: Option) -> str:

@@ -101,5 +101,5 @@ def _read(file: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise MistakenError(f"{file} is no JSON: {error}") from None
     if not isinstance(spec, dict):
-        raise MistakenError(f"{file} is no JSON object", "see docs/searches.md")
+        raise MistakenError(f"{file} is no JSON object", "see docs/how-to/searches.md")
     return spec

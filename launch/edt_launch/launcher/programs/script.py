@@ -16,8 +16,8 @@ from edt_launch.launcher.program import Job, Kind, Workers
 
 NOT_ELASTIC = """\
 no worker has come to an elastic function: a script for plain Horovod needs `import edt_hvd` and
-`@edt_hvd.elastic` in place of `@hvd.elastic.run` (docs/horovod-port.md), or `edt-launch --horovodrun`
-(docs/horovodrun.md), which runs it as it is"""
+`@edt_hvd.elastic` in place of `@hvd.elastic.run` (docs/how-to/horovod-port.md), or `edt-launch --horovodrun`
+(docs/how-to/horovodrun.md), which runs it as it is"""
 """What to tell about a Horovod script that cannot run as it is."""
 
 

@@ -6,7 +6,7 @@ import subprocess
 import tomllib
 from pathlib import Path
 
-PAGE = Path(__file__).parents[4] / "docs" / "extending.md"
+PAGE = Path(__file__).parents[4] / "docs" / "how-to" / "extending.md"
 SECTION = PAGE.read_text().partition("\n## A kind of program\n")[2].partition("\n## ")[0]
 BLOCK = re.compile(r"^```(python|toml|console)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 

@@ -90,7 +90,7 @@ def test_any_text_is_understood_or_refused(text: str) -> None:
         assert all(isinstance(word, str) for word in parse(text).script)
 
 
-PAGE = Path(__file__).parents[5] / "docs" / "wmla-rest.md"
+PAGE = Path(__file__).parents[5] / "docs" / "reference" / "wmla-rest.md"
 
 
 def test_the_page_tells_of_every_option() -> None:

@@ -14,7 +14,7 @@ from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.states import State, Wanted
 from world import World, tar
 
-PAGE = Path(__file__).parents[5] / "docs" / "searches.md"
+PAGE = Path(__file__).parents[5] / "docs" / "how-to" / "searches.md"
 SPEC: dict[str, Any] = json.loads(re.findall(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)[0])
 LONG = {"units": {"values": ["", "x" * 4000]}}
 WIDE = {f"p{n}": "x" * 4000 for n in range(17)}
