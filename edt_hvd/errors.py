@@ -76,8 +76,8 @@ class NotElasticError(EdtError):
     def __init__(self) -> None:
         super().__init__(
             "edt-launch has no world for hvd.init() of plain Horovod; `import edt_hvd` and put "
-            "`@edt_hvd.elastic` in place of `@hvd.elastic.run` (docs/how-to/horovod-port.md), or run the script "
-            "unchanged with `edt-launch --horovodrun` (docs/how-to/horovodrun.md)"
+            "`@edt_hvd.elastic` in place of `@hvd.elastic.run` (docs/how-to/horovod-port.md), or run "
+            "the script unchanged with `edt-launch --horovodrun` (docs/how-to/horovodrun.md)"
         )
 
 

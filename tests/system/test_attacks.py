@@ -1,4 +1,4 @@
-"""What one user's job, or a stranger, does to a service, and others do not notice: see docs/reference/security.md.
+"""What a user's job, or a stranger, does to a service unnoticed by others: see docs/reference/security.md.
 
 How long answers take meanwhile is measured by benchmarks/attacks.py.
 """

@@ -1,4 +1,4 @@
-"""Who waits for whom over a connection, and what ends the wait: rows of the table in docs/explanation/waits.md.
+"""Who waits for whom over a connection, and what ends the wait: see docs/explanation/waits.md.
 
 The peers are real processes. Agents that are silent or killed are in `edt_launch/launcher/test_agents.py`.
 """

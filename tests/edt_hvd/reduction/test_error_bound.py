@@ -1,4 +1,4 @@
-"""The rounding error of reduced gradients, as docs/explanation/exact.md bounds it, against exact sums and float32's.
+"""The rounding error of reduced gradients, as docs/explanation/exact.md bounds it, against exact sums.
 
 The gradients go through a distributed optimizer: every sample is a gradient of its own micro-batch.
 """
