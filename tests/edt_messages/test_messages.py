@@ -35,6 +35,8 @@ LINES: list[tuple[Message, dict[str, Any]]] = [
         {"type": "standby", "waited": 1.5, "processor": 0.25, "private": None},
     ),
     (messages.Synced(), {"type": "synced"}),
+    (messages.CheckpointWanted("a b"), {"type": "checkpoint_wanted", "folder": "a b"}),
+    (messages.CheckpointBrought(), {"type": "checkpoint_brought"}),
     (messages.Done(), {"type": "done"}),
     (messages.Leaving("spot"), {"type": "leaving", "reason": "spot"}),
     (

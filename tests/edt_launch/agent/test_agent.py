@@ -152,6 +152,7 @@ def test_forked_workers_end_and_look_like_programs_that_were_just_started(warm, 
             check=False,
             cwd=warm.folder,
             env={**warm.environment, "EDT_WORKER": str(worker), "TEXT": text},
+            preexec_fn=lambda: signal.signal(signal.SIGUSR2, signal.SIG_IGN),  # as workers of an agent
         )
         assert warm.ended(worker) == (direct.returncode, direct.stdout, direct.stderr), text
 

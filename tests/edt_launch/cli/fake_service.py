@@ -272,6 +272,7 @@ ROUTES: tuple[tuple[str, str, Any], ...] = (
     ("POST", "/searches/([^/]+)/(stop|restart)", "search"),
     ("POST", "/searches/([^/]+)/run-best", {"id": "jbbbbbbbb"}),
     ("GET", "/cluster", CLUSTER),
+    ("GET", "/hosts", {"hosts": CLUSTER["hosts"]}),
     ("POST", "/hosts/([^/]+)/(drain|undrain)", "drain"),
     ("GET", "/shares", SHARES),
     ("PUT", "/shares/([^/]+)", "set_share"),

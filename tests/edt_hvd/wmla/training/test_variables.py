@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import edt_hvd
+from edt_hvd.wmla.training import variables
 from edt_hvd.wmla.training.hooks import Hooks
 
 PROGRAM = """
@@ -62,10 +63,11 @@ Made = Callable[[], tuple[ModuleType, Any, Hooks]]
 
 
 @pytest.fixture
-def executor(tmp_path: Path) -> Iterator[Made]:
+def executor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Made]:
     """Makes the program of another executor, whose module takes the place of the one before."""
     file = tmp_path / "own_program.py"
     file.write_text(PROGRAM)
+    monkeypatch.setattr(variables, "is_own", lambda module: module.__name__ == "own_program")
 
     def made() -> tuple[ModuleType, Any, Hooks]:
         spec = importlib.util.spec_from_file_location("own_program", file)
