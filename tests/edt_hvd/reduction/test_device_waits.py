@@ -1,5 +1,6 @@
 """How often a training step asks its device something and waits for the answer; the CPU stands for a GPU."""
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -69,6 +70,7 @@ class Kernels:
 
 @pytest.fixture
 def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Kernels:
+    gc.collect()  # buffers of other tests' states would be added up, too
     kernels = Kernels()
     for module in (fixed_point_sum, exact):
         monkeypatch.setattr(module, "is_asynchronous", lambda values: True)
