@@ -23,7 +23,8 @@ def record(tmp_path, monkeypatch):
             json.loads(x) for p in tmp_path.glob(f"{kind}.*") for x in p.read_text().splitlines()
         ]
 
-    return record
+    yield record
+    Recorder._file.cache_clear()  # keeps recorders, and they their states
 
 
 def make_state(**values):
