@@ -21,13 +21,12 @@ workers wait at commit n there is a file ``holding.<n>``.
 """
 
 import contextlib
-import functools
 import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import horovod.torch as hvd
 import torch
@@ -91,6 +90,7 @@ class Recorder(Observer):
 
     def __init__(self, options: Options) -> None:
         self._options = options
+        self._files: dict[str, IO[str]] = {}
         self._state: object = None
         self._values: Values = {}
         self._progress = 0
@@ -171,9 +171,16 @@ class Recorder(Observer):
     def _append(self, kind: str, line: dict[str, Any]) -> None:
         self._file(kind).write(json.dumps(line) + "\n")
 
-    @functools.cache  # noqa: B019 - there is one recorder in a process
-    def _file(self, kind: str) -> Any:
-        return (self._options.folder / f"{kind}.{os.getpid()}.jsonl").open("a", buffering=1)
+    def _file(self, kind: str) -> IO[str]:
+        if kind not in self._files:
+            path = self._options.folder / f"{kind}.{os.getpid()}.jsonl"
+            self._files[kind] = path.open("a", buffering=1)
+        return self._files[kind]
+
+    def close(self) -> None:
+        """Close the files."""
+        for file in self._files.values():
+            file.close()
 
 
 def _parameters(values: Values, method: str = "named_parameters") -> dict[str, torch.Tensor]:

@@ -15,16 +15,19 @@ pytestmark = pytest.mark.usefixtures("alone")
 @pytest.fixture
 def record(tmp_path, monkeypatch):
     """Let a recorder with these options be this process's; returns a reader of the lines it has written."""
+    recorders = []
 
     def record(**options):
         recorder = Recorder(Options(tmp_path, **options))
+        recorders.append(recorder)
         monkeypatch.setattr(observing, "observers", lambda: (recorder,))
         return lambda kind: [
             json.loads(x) for p in tmp_path.glob(f"{kind}.*") for x in p.read_text().splitlines()
         ]
 
     yield record
-    Recorder._file.cache_clear()  # keeps recorders, and they their states
+    for recorder in recorders:
+        recorder.close()
 
 
 def make_state(**values):
