@@ -22,7 +22,9 @@ def test_lost_workers_and_progress_are_no_mistake() -> None:
 
 @pytest.mark.usefixtures("alone")
 def test_garbage_is_collected_before_the_function_is_called_not_in_its_first_step() -> None:
-    state = edt_hvd.TorchState(model=torch.nn.Linear(1, 1))
+    model = torch.nn.Linear(1, 1)
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)
+    state = edt_hvd.TorchState(model=model, optimizer=optimizer)
     assert reducer._may_have_stale
 
     @edt_hvd.elastic
