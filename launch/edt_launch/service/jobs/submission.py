@@ -235,6 +235,10 @@ class Submitter:
             copy_folder(Path(submission.spec.path), folder.code, self._limits, _ignored(submission.spec.path))
         elif submission.spec.code_of is not None:
             source = self._home.job(submission.spec.code_of)
+            if source.code.is_symlink():
+                raise InvalidError(
+                    f"code_of: {submission.spec.code_of} has a link in the place of its code", "send the code"
+                )
             copy_folder(source.code, folder.code, self._limits)
             remove_made(folder.code, source)
         for path in folder.folders:

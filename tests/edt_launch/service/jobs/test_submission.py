@@ -69,6 +69,17 @@ def test_a_refused_submission_leaves_nothing(
     assert world.store.jobs.page().jobs == []
 
 
+def test_code_whose_place_a_link_has_taken_is_not_copied(
+    world: World, submitter: Submitter, tmp_path: Path
+) -> None:
+    first = submitter.submit(submission(), 5.0)[0]
+    code = world.files(first.id).code
+    code.rename(tmp_path / "elsewhere")
+    code.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InvalidError, match="has a link in the place of its code"):
+        submitter.submit(Submission(ANN, spec(code_of=first.id)), 6.0)
+
+
 def test_nothing_is_left_if_the_database_fails(
     world: World, submitter: Submitter, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+from edt_launch.core.plain_files import open_file
 from edt_launch.service.errors import InvalidError, TooLargeError
 from edt_launch.service.files.archives.deleting import delete_folder
 from edt_launch.service.files.archives.entry import Limits, too_large
@@ -42,7 +43,7 @@ def copy_folder(
             into,
             symlinks=True,
             ignore=_counted(source, limits, is_ignored),
-            copy_function=shutil.copy,
+            copy_function=_copy,
         )
     except shutil.Error as error:
         delete_folder(into)
@@ -53,6 +54,16 @@ def copy_folder(
     except BaseException:
         delete_folder(into)
         raise
+
+
+def _copy(source: str, target: str) -> None:
+    """Copy a file, or a link as one; of a job's folder nothing that a link in its path leads to."""
+    if os.path.islink(source):
+        os.symlink(os.readlink(source), target)
+        return
+    with open_file(Path(source)) as file, open(target, "wb") as copy:
+        shutil.copyfileobj(file, copy)
+        os.fchmod(copy.fileno(), stat.S_IMODE(os.fstat(file.fileno()).st_mode))
 
 
 def _counted(

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from deep import deepen
+from edt_launch.core import plain_files
 from edt_launch.service.errors import InvalidError, TooLargeError
 from edt_launch.service.files.archives.copying import copy_folder
 from edt_launch.service.files.archives.deleting import delete_folder
@@ -35,6 +36,15 @@ def test_files_and_links_are_copied_and_pipes_are_not(source: Path, tmp_path: Pa
     ]
     assert os.readlink(into / "data") == "/somewhere/else"
     assert os.access(into / "lib/run.sh", os.X_OK)
+
+
+def test_of_a_jobs_folder_files_of_other_accounts_are_not_copied(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plain_files, "_is_of_owner", lambda path, owner: not path.endswith("run.sh"))
+    with pytest.raises(InvalidError, match=r"run\.sh' cannot be copied"):
+        copy_folder(source, tmp_path / "copy", LIMITS)
+    assert not (tmp_path / "copy").exists()
 
 
 @pytest.mark.parametrize("limits", [Limits(size=5, count=20), Limits(size=1000, count=3)])
