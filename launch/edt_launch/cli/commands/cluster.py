@@ -24,8 +24,7 @@ def hosts(as_json: AsJson = False) -> None:
         print_json(cluster)
         return
     jobs = {job.id: job for job in map(model.job, service.jobs())}
-    known = tuple(map(model.host, model.many(cluster, "hosts")))
-    show(hosts_table(known, jobs, time.time(), *terminal()))
+    show(hosts_table(service.hosts(), jobs, time.time(), *terminal()))
     if waiting := cluster.get("waiting"):
         note(f"the pool is {visible(waiting)}")
 
