@@ -70,8 +70,8 @@ def answered(transport: DialBack, line: str) -> str:
         dial_back.client_context().wrap_socket(plain) as connection,
     ):
         connection.settimeout(60)
-        connection.sendall(line.encode() + b"\n")
         try:
+            connection.sendall(line.encode() + b"\n")  # the launcher may close before it has read all
             answer = connection.makefile().readline()
         except OSError:
             answer = ""
