@@ -138,7 +138,8 @@ def build(story: Story, page: Page, owner: str, name: str, command: str, preview
     page.get_by_label("Maximum GPUs").fill("4")
     page.get_by_label("Maximum GPUs").blur()
     page.get_by_text(preview).wait_for()
-    page.get_by_text(f"{name} starts at once with").scroll_into_view_if_needed()
+    page.get_by_text(f"{name} starts at once with").wait_for()  # the preview is replaced now and then
+    page.get_by_role("button", name="Add", exact=True).scroll_into_view_if_needed()
     story.take(page, f"preview-{owner}")
     page.get_by_role("button", name="Add", exact=True).click()
     page.get_by_role("button", name="Create and run").click()
