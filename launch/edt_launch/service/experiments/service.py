@@ -146,6 +146,12 @@ def project(context: Context, user: UserRecord, record: ProjectRecord) -> dict[s
     return {**vars(record), "role": role, "members": context.store.projects.members(record.id)}
 
 
+def _scope(context: Context, user: UserRecord, within: str | None) -> tuple[str | None, str | None]:
+    """Whose projects a list is limited to, None for all, and the id of the only project, if one is named."""
+    id_ = None if within is None else projects.project_for(context, user, within).id
+    return None if user.is_admin else user.name, id_
+
+
 def definitions_page(
     context: Context,
     user: UserRecord,
@@ -157,8 +163,7 @@ def definitions_page(
     newest: bool,
 ) -> dict[str, Any]:
     """A page of the training definitions of projects that a user is a member of, or of one project."""
-    id_ = None if within is None else projects.project_for(context, user, within).id
-    own = None if user.is_admin else user.name
+    own, id_ = _scope(context, user, within)
     found = context.store.definitions.page(own, id_, name, after, limit + 1, newest=newest)
     page = found[:limit]
     return {"definitions": page, "next": page[-1].number if len(found) > limit else None}
@@ -180,8 +185,7 @@ def experiments_page(
     newest: bool,
 ) -> dict[str, Any]:
     """A page of the experiments of projects that a user is a member of, or of one project."""
-    id_ = None if within is None else projects.project_for(context, user, within).id
-    own = None if user.is_admin else user.name
+    own, id_ = _scope(context, user, within)
     found = context.store.experiments.page(own, id_, name, after, limit + 1, newest=newest)
     page = found[:limit]
     counts = context.store.experiments.run_counts([one.id for one in page])

@@ -71,6 +71,8 @@ class TorchrunProgram:
         if number is None and meeting is not None:
             hosts = HostChecker()
             if problem := hosts(meeting):
+                if low < high:  # needed by torchrun alone: this machine is one node
+                    return None
                 raise UsageError(f"{problem}, where the {high} nodes of --nnodes are to meet")
             number = int(hosts.is_remote(meeting))
         if number is None:
@@ -79,9 +81,9 @@ class TorchrunProgram:
             if number == 0:
                 return None
             raise UsageError(
-                f"--nnodes {low}:{high} on {meeting}'s node {number}: start it once, on {meeting}, with "
-                "--hostfile or --allocation for nodes that come and go; only a fixed number of nodes, such "
-                f"as --nnodes {high}, can be started on each node"
+                f"--nnodes {low}:{high} is for nodes that come and go: start it once, on the first node, "
+                f"with --hostfile or --allocation; only a fixed number, such as --nnodes {high}, can be "
+                "started on each node"
             )
         if number >= high:
             raise UsageError(f"--node-rank {number}: --nnodes {high} has 0 to {high - 1}")

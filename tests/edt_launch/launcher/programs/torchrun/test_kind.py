@@ -88,6 +88,7 @@ ELSEWHERE = "192.0.2.7"
         (f"--nnodes 3 --node-rank 2 --master-addr {ELSEWHERE}", 2),
         ("--nnodes 3 --node-rank 0 --master-addr 127.0.0.1", 0),
         ("--nnodes 1:3 --node-rank 0 --master-addr 127.0.0.1", None),
+        ("--nnodes 1:3 --rdzv-backend c10d --rdzv-endpoint no.such.host.invalid:1", None),
         ("--nnodes 3", None),
     ],
 )
