@@ -3,22 +3,19 @@
 An open page asks again and again; reading all of a job's events each time would cost seconds.
 """
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
-from edt_launch.core.event_codec import read_line
+from edt_launch.core.event_codec import events_of
 from edt_launch.core.events import Event
-from edt_launch.core.lines import LineSplitter
-from edt_launch.core.plain_files import NoFileError, open_file
+from edt_launch.core.growing_file import REACH, GrowingFile
 from edt_launch.service.experiments.outcomes import Values
 from edt_launch.service.files.series import MAX_POINTS as POINTS
 from edt_launch.service.files.series import Series
-from edt_launch.service.files.tailing import BLOCK, REACH
 
 MAX_SERIES = 32
 """Courses that are kept: those asked for last. One has a few hundred kB at most."""
@@ -36,12 +33,10 @@ class Fold(Protocol):
 
 @dataclass
 class _Reading:
-    """A fold, and how far the file `identity` has been read for it."""
+    """A fold over the events of a file."""
 
-    series: Fold
-    identity: tuple[int, int] | None = None
-    lines: LineSplitter = field(default_factory=LineSplitter)
-    at: int = 0
+    fold: Fold
+    file: GrowingFile
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -55,17 +50,19 @@ class _Cache:
 
     def _columns(self, key: Hashable, events: Path, anew: Callable[[], Fold]) -> dict[str, Any]:
         with self._lock:
-            reading = self._readings.pop(key, None) or _Reading(anew())
+            reading = self._readings.pop(key, None)
+            reading = reading or _Reading(anew(), GrowingFile(events, reach=REACH))
             self._readings[key] = reading
             if len(self._readings) > self._most:
                 self._readings.popitem(last=False)
         with reading.lock:
-            try:
-                with open_file(events, buffering=0) as file:
-                    _go_on(reading, file, anew)
-            except (FileNotFoundError, NotADirectoryError, NoFileError):
-                return anew().columns()
-            return reading.series.columns()
+            with reading.file as file:
+                for lines in file.looks():
+                    if file.is_another:
+                        reading.fold = anew()
+                    for event in events_of(lines):
+                        reading.fold.observe(event)
+            return reading.fold.columns()
 
 
 class SeriesCache(_Cache):
@@ -91,18 +88,3 @@ class ValuesCache(_Cache):
     def columns(self, events: Path) -> dict[str, Any]:
         """Of the same part of an `events.jsonl`, as `outcomes.Values` has it."""
         return self._columns(events, events, Values)
-
-
-def _go_on(reading: _Reading, file: BinaryIO, anew: Callable[[], Fold]) -> None:
-    status = os.fstat(file.fileno())
-    identity = status.st_dev, status.st_ino
-    if reading.identity != identity or status.st_size < reading.at:
-        start = max(0, status.st_size - REACH)
-        reading.identity, reading.series, reading.at = identity, anew(), start
-        reading.lines = LineSplitter(start, is_within=start > 0)
-    file.seek(reading.at)
-    while block := file.read(BLOCK):
-        reading.at += len(block)
-        for line in reading.lines.feed(block):
-            if (event := read_line(line)) is not None:
-                reading.series.observe(event)

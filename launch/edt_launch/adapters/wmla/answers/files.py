@@ -12,8 +12,8 @@ from edt_launch.adapters.wmla.running.layout import executor_id
 from edt_launch.core import plain_files
 from edt_launch.core.event_codec import read_line
 from edt_launch.core.events import Launched, Released, Started
+from edt_launch.core.growing_file import recent_lines
 from edt_launch.core.walking import names
-from edt_launch.service.files.tailing import recent_lines
 
 COMING_AND_GOING = tuple(f'{{"event": "{cls.kind}"'.encode() for cls in (Launched, Started, Released))
 """How lines begin that tell of it: most of a long file are others, which need not be understood."""

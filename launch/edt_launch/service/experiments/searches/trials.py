@@ -6,6 +6,7 @@ from typing import Protocol
 
 from edt_launch.core.event_codec import read_line
 from edt_launch.core.events import Progress
+from edt_launch.core.growing_file import recent_lines
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.experiments.searches.decide import Outcome
@@ -13,7 +14,6 @@ from edt_launch.service.experiments.searches.records import SearchRecord, TrialR
 from edt_launch.service.experiments.searches.service import key_of
 from edt_launch.service.experiments.searches.spec import SearchSpec
 from edt_launch.service.experiments.searches.trial_job import job_of
-from edt_launch.service.files import tailing
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.submission import Submission
 
@@ -69,7 +69,7 @@ def reported(events: Path, name: str) -> Outcome:
     """The last value of a metric that a script has reported in the last 64 MiB of its `events.jsonl`."""
     last: Progress | None = None
     try:
-        for line in tailing.recent_lines(events):
+        for line in recent_lines(events):
             if b"progress" in line and isinstance(event := read_line(line), Progress):
                 last = event if name in event.values else last
     except OSError as error:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Query
 
 from edt_launch.core.event_codec import read_line
+from edt_launch.core.growing_file import last_lines
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import InvalidError
@@ -18,7 +19,6 @@ from edt_launch.service.files import log_search, service
 from edt_launch.service.files.log_query import ABSENT, Level, LogQuery, find_lines
 from edt_launch.service.files.results import submitted_files
 from edt_launch.service.files.series import LOSS
-from edt_launch.service.files.tailing import last_lines
 from edt_launch.service.jobs.pages.views.job_tabs import definition, events, logs, monitor, results, size
 from edt_launch.service.jobs.pages.views.lives import lives
 from edt_launch.service.jobs.records import JobRecord
