@@ -1,7 +1,7 @@
 """Reading files that others append to, whatever becomes of them meanwhile.
 
-Such a file may come later, end in half a line, have that half cut off by whoever goes on with it, be emptied, or
-be replaced. A look at it takes bounded time and memory.
+Such a file may come later, end in half a line, lose that half to a program that goes on with it, be emptied,
+or be replaced. A look at it takes bounded time and memory.
 """
 
 import os

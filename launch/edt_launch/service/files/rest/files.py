@@ -142,7 +142,7 @@ def _metrics(
     context: Context, user: UserRecord, job_id: str, names: Sequence[str], points: int
 ) -> dict[str, Any]:
     job = context.job_of(job_id, user)
-    course = context.courses.columns(context.home.job(job.id).output.events, names, points)
+    course = context.series_cache.columns(context.home.job(job.id).output.events, names, points)
     return course | {"pauses": explained(course["pauses"], context.store.history.newest(job.id))}
 
 
