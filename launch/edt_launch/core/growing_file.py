@@ -32,7 +32,9 @@ class Line(NamedTuple):
 
 
 class GrowingFile:
-    """Reads a file as it grows, each time from where the last look ended: either lines or bytes.
+    """Reads a file as it grows, each time from where the last look ended: either lines, or bytes.
+
+    The file stays open between two looks for bytes, so that nothing is lost when it is replaced: close it.
 
     A file that takes the place of the one before, or is shorter than what was read, is read from its
     beginning. What is no regular file counts as absent, as does a missing file.
@@ -64,7 +66,8 @@ class GrowingFile:
         self.path = path
         self.size = self.skipped = self.skipped_lines = 0
         self.is_another = self.is_behind = False
-        self._start, self.offset = (start, 0) if callable(start) else (None, start)
+        self.offset = 0 if callable(start) else start
+        self._start = start if callable(start) else None
         self._at = self.offset
         """The offset of the next byte to read: within a line that is too long, it is beyond `offset`."""
         self._is_within = False
@@ -115,6 +118,17 @@ class GrowingFile:
         Raises:
             OSError: the file cannot be read.
         """
+        with self:  # whoever follows many files has none of them open between two looks
+            return self._lines(most, end)
+
+    def looks(self, most: int = LOOK) -> Iterator[list[Line]]:
+        """The lines of one look after the other, up to the end that the file has now."""
+        found, end = self.lines(most), self.size
+        yield found
+        while self.is_behind:
+            yield self.lines(most, end)
+
+    def _lines(self, most: int, end: int | None) -> list[Line]:
         file = self._look()
         if file is None:
             return []
@@ -127,13 +141,6 @@ class GrowingFile:
         data = os.pread(file.fileno(), max(0, min(most, end - self._at)), self._at)
         self.is_behind = self._at + len(data) < end
         return self._split(data)
-
-    def looks(self, most: int = LOOK) -> Iterator[list[Line]]:
-        """The lines of one look after the other, up to the end that the file has now."""
-        found, end = self.lines(most), self.size
-        yield found
-        while self.is_behind:
-            yield self.lines(most, end)
 
     def _split(self, data: bytes) -> list[Line]:
         splitter = LineSplitter(self._at, is_within=self._is_within)
@@ -205,9 +212,8 @@ def recent_lines(path: Path) -> Iterator[bytes]:
     Raises:
         OSError: the file cannot be read; a missing file has no lines.
     """
-    with GrowingFile(path, reach=REACH) as file:
-        for found in file.looks():
-            yield from (line.text for line in found)
+    for found in GrowingFile(path, reach=REACH).looks():
+        yield from (line.text for line in found)
 
 
 def start_of_last_lines(file: BinaryIO, lines: int) -> int:

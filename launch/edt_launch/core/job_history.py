@@ -155,7 +155,9 @@ class JobHistory:
     reason: str = ""
     _paused: float = field(default=0.0, init=False)
     _why: str = field(default="", init=False)
-    """Why the world was formed, or the workers were started again."""
+    """Why the world was formed."""
+    _why_anew: str = field(default="", init=False)
+    """Why the workers were started again."""
 
     @property
     def step(self) -> int | None:
@@ -222,7 +224,9 @@ class JobHistory:
         if last is not None and self.is_training:
             self.training += max(0.0, report.time - last.time - self._paused)
         elif last is not None:
-            start = Resize(self.generation, last.step, None, report.size, report.time - last.time, self._why)
+            start = Resize(
+                self.generation, last.step, None, report.size, report.time - last.time, self._why_anew
+            )
             self.starts.append(replace(start, end=report.time, training=self.training))
         self._paused, self.is_training, self.epoch = 0.0, True, report.epoch
         self.marks.append(Mark(report.time, report.step, report.size, self.generation))
@@ -270,7 +274,7 @@ class JobHistory:
         """A first world comes next; the pace is measured anew."""
         self._end_all()
         self.size, self.generation, self.exit_code, self.reason = None, 0, None, ""
-        self.is_training, self._why = False, reason
+        self.is_training, self._why_anew = False, reason
         last = [replace(mark, generation=-1) for mark in islice(reversed(self.marks), 1)]
         self.marks.clear()
         self.marks.extend(last)

@@ -187,8 +187,7 @@ class Horovodrun:
 
     def _new_lines(self) -> list[Line]:
         try:
-            with self._reported as file:
-                return file.lines()
+            return self._reported.lines()
         except OSError:  # what the job has made of it is the job's own loss
             return []
 

@@ -59,12 +59,11 @@ class _Cache(Generic[F]):
             if len(self._readings) > self._most:
                 self._readings.popitem(last=False)
         with reading.lock:
-            with reading.file as file:
-                for lines in file.looks():
-                    if file.is_another:
-                        reading.fold = anew()
-                    for event in events_of(lines):
-                        reading.fold.observe(event)
+            for lines in reading.file.looks():
+                if reading.file.is_another:
+                    reading.fold = anew()
+                for event in events_of(lines):
+                    reading.fold.observe(event)
             return answer(reading.fold)
 
 

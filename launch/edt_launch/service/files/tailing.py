@@ -33,9 +33,9 @@ async def read(
 
 async def lines(path: Path, start: int = 0, is_over: IsOver | None = None) -> AsyncIterator[list[Line]]:
     """The whole lines of a file, like `read`: those of a block at a time, none after a pause."""
-    with GrowingFile(path, start) as file:
-        async for found in _looks(file, file.lines, is_over):
-            yield found or []
+    file = GrowingFile(path, start)
+    async for found in _looks(file, file.lines, is_over):
+        yield found or []
 
 
 async def _looks(

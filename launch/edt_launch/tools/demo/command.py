@@ -154,7 +154,7 @@ def run(
     options = ["--min-np=1", f"--max-np={largest}", f"--allocation={allocation}", f"--output-dir={folder}"]
     progress = Progress()
     environment = os.environ if devices else os.environ | {"CUDA_VISIBLE_DEVICES": ""}
-    with log, job([*launcher, *options, *command], environment) as child:
+    with job([*launcher, *options, *command], environment) as child:
         running = True
         while running:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -175,8 +175,8 @@ def conclude(name: str, folder: Path, progress: Progress) -> int:
     if progress.accuracy is not None:
         print(f"test accuracy  {progress.accuracy:.3f}")
     picture = folder / "plot.png"
-    with GrowingFile(RunDir(folder).events) as log:
-        points = plot.curve(events_of(chain.from_iterable(log.looks())))
+    lines = chain.from_iterable(GrowingFile(RunDir(folder).events).looks())
+    points = plot.curve(events_of(lines))
     try:
         plot.draw(points, picture, title=f"{name}: one training, {len(DEMO)} sizes")
         print(f"plot           {picture}")

@@ -68,9 +68,8 @@ class Journal:
         Raises:
             OSError: it cannot be read.
         """
-        before = self.progress
-        with self._file as file:
-            lines = file.lines(LOOK, self._goal if is_final else None)
+        before, file = self.progress, self._file
+        lines = file.lines(LOOK, self._goal if is_final else None)
         if file.is_another:
             self.progress, self._kept_at, self._goal = JobProgress(), 0, None
         self._goal = (self._goal or file.size) if is_final else None

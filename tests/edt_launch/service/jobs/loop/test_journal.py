@@ -165,6 +165,7 @@ def test_the_end_of_a_launcher_is_read_to_where_the_file_ended_with_it(events: P
 
 
 def test_many_workers_take_linear_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "LOOK", 2**12)
     monkeypatch.setattr(journal, "KEEP_AFTER", 2**11)
     begun = {"event": "begun", "pid": 7, "started": 0.5, "min_np": 1, "max_np": 9}
     started = {"event": "started", "host": "h", "slot": 0, "device": "0", "rank": 0}
