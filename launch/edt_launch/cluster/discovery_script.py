@@ -35,7 +35,8 @@ class ScriptOptions:
     """The options of `Script`."""
 
     host_discovery_script: Annotated[
-        Path | None, Option(help="Run on the hosts that this script prints, one a line: 'host:slots' or 'host'.")
+        Path | None,
+        Option(help="Run on the hosts that this script prints, one a line: 'host:slots' or 'host'."),
     ] = None
     slots_per_host: Annotated[
         int | None,

@@ -31,11 +31,11 @@ class RunOptions:
     min_np: Annotated[int, Option(min=1, help="Minimum number of workers.")] = 1
     max_np: Annotated[
         int | None,
-        Option(min=1, help="Maximum number of workers. Default: one a slot; on this machine, one a GPU or core."),
+        Option(
+            min=1, help="Maximum number of workers. Default: one a slot; on this machine, one a GPU or core."
+        ),
     ] = None
-    allocation: Annotated[
-        Path | None, Option(help="Follow this allocation file as it changes.")
-    ] = None
+    allocation: Annotated[Path | None, Option(help="Follow this allocation file as it changes.")] = None
     under_mpi: Annotated[
         bool,
         Option(
@@ -43,18 +43,19 @@ class RunOptions:
             help="Run as a rank of mpirun or srun, one a host; rank 0 runs the job on all of them.",
         ),
     ] = False
-    transport: Annotated[
-        str | None, Option(help="Transport for hosts that name none. Default: ssh.")
-    ] = None
+    transport: Annotated[str | None, Option(help="Transport for hosts that name none. Default: ssh.")] = None
     output_dir: Annotated[
-        Path | None, Option(help="Folder for logs, events and checkpoints. Default: a new one in runs. A job continues in its own.")
+        Path | None,
+        Option(
+            help="Folder for logs, events, checkpoints; a job continues in its own. Default: new, in runs."
+        ),
     ] = None
     network_interface: Annotated[
         str | None, Option(help="Network interface for traffic between workers. Default: found by trying.")
     ] = None
-    start_timeout: Annotated[
-        float, Option(min=0, max=1e9, help="Seconds to wait for --min-np slots.")
-    ] = 600.0
+    start_timeout: Annotated[float, Option(min=0, max=1e9, help="Seconds to wait for --min-np slots.")] = (
+        600.0
+    )
     grace: Annotated[
         float, Option(min=0, max=1e6, help="Seconds between SIGTERM and SIGKILL when the job is stopped.")
     ] = 30.0
@@ -80,7 +81,7 @@ class RunOptions:
         Option(
             min=0,
             max=1e9,
-            help="Seconds without progress after which a worker is killed; 0: never. Default: learned from its steps.",
+            help="Seconds without progress until a worker is killed; 0: never. Default: learned from steps.",
         ),
     ] = None
     ready_timeout: Annotated[
@@ -100,7 +101,10 @@ class RunOptions:
             help="Maximum size of each worker's log; output beyond it is dropped. Default: unlimited.",
         ),
     ] = None
-    view: Annotated[ViewKind, Option(help="live: a view that is updated in place; plain: lines; auto: live on a terminal.")] = ViewKind.AUTO
+    view: Annotated[
+        ViewKind,
+        Option(help="live: a view that is updated in place; plain: lines; auto: live on a terminal."),
+    ] = ViewKind.AUTO
     verbose: Annotated[bool, Option("--verbose", help="Also show the decisions of edt-launch.")] = False
     groups: tuple[object, ...] = ()
     """The options that sources of hosts and transports have declared."""

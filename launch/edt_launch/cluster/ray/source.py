@@ -36,9 +36,9 @@ class RayOptions:
             metavar="ADDRESS", help="Run on the nodes of this Ray cluster: host:port of its head, or auto."
         ),
     ] = None
-    slots_at_most: Annotated[int | None, Option(min=1, help="Maximum number of slots to hold in the Ray cluster.")] = (
-        None
-    )
+    slots_at_most: Annotated[
+        int | None, Option(min=1, help="Maximum number of slots to hold in the Ray cluster.")
+    ] = None
     ray_pool: Annotated[
         str | None, Option(help="Name by which held devices are found again after a restart.")
     ] = None

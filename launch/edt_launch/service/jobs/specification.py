@@ -80,7 +80,7 @@ class JobSpec(BaseModel):
     directory: Annotated[
         Line, Field(description="Where the command runs: a folder inside the submitted code.")
     ] = "."
-    min: Annotated[Count, Field(description="Workers that it needs at least.")] = 1
+    min: Annotated[Count, Field(description="Minimum number of workers.")] = 1
     max: Annotated[Count | None, Field(description="Workers that it can use at most; `min` by default.")] = (
         None
     )

@@ -26,12 +26,16 @@ class Options:
     wmla: Annotated[
         bool,
         Option(
-            "--wmla", help="Run a WMLA program, from a copy of its folder: [OPTIONS] MODEL_DIR/MAIN.PY -- [ARGS]."
+            "--wmla",
+            help="Run a WMLA program, from a copy of its folder: [OPTIONS] MODEL_DIR/MAIN.PY -- [ARGS].",
         ),
     ] = False
     framework: Annotated[
         str | None,
-        Option(metavar="|".join(Framework), help="Framework of a WMLA program. Default: edtPyTorch, which is elastic."),
+        Option(
+            metavar="|".join(Framework),
+            help="Framework of a WMLA program. Default: edtPyTorch, which is elastic.",
+        ),
     ] = None
     data_dir: Annotated[
         Path | None, Option(help="DATA_DIR of a WMLA program. Default: a folder in its results.")
