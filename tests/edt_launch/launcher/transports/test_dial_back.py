@@ -166,7 +166,7 @@ def test_who_is_silent_makes_room(
     launcher: tuple[Hearing, DialBack], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, transport = launcher
-    monkeypatch.setattr(launchers_end, "MAX_STRANGERS", 2)
+    monkeypatch.setattr(launchers_end, "MAX_UNAUTHENTICATED", 2)
     where = ("127.0.0.1", transport.invitation.port)
     silent = [socket.create_connection(where) for _ in range(4)]
     agent = dialing(transport.invitation, "far")
