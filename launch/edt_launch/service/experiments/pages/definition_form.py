@@ -25,7 +25,7 @@ router = APIRouter(prefix="/experiments/definitions")
 Json = dict[str, Any]
 
 
-class Given:
+class DefinitionForm:
     """What the form was sent with."""
 
     def __init__(
@@ -65,7 +65,7 @@ async def change(
     context: ContextDep,
     user: CurrentUser,
     definition_id: str,
-    given: Annotated[Given, Depends()],
+    given: Annotated[DefinitionForm, Depends()],
 ) -> Response:
     """Change it, or show the form again with what was wrong."""
 
@@ -88,7 +88,7 @@ def _again(
     context: Context,
     user: UserRecord,
     definition_id: str,
-    given: Given,
+    given: DefinitionForm,
     error: ServiceError,
 ) -> Response:
     definition = _shown(context, user, definition_id)

@@ -38,7 +38,7 @@ Then = Annotated[str, Form(pattern=f"^(add|run|save|(remove|attributes):{DEFINIT
 """What is done once the form of an experiment is saved, and with which of its training definitions."""
 
 
-class Given:
+class ExperimentForm:
     """What the form of an experiment was sent with."""
 
     def __init__(
@@ -72,7 +72,7 @@ class Given:
         return {**fields, "command": command, "objective": self.values["objective"] or None}
 
 
-GivenDep = Annotated[Given, Depends()]
+GivenDep = Annotated[ExperimentForm, Depends()]
 IsDraft = Annotated[bool, Query(alias="draft")]
 
 
@@ -177,7 +177,7 @@ def _again(
     context: Context,
     user: UserRecord,
     experiment_id: str,
-    given: Given,
+    given: ExperimentForm,
     error: ServiceError,
     is_draft: bool,
 ) -> Response:

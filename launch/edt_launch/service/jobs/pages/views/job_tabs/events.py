@@ -25,7 +25,7 @@ class Happened:
 
 
 @dataclass(frozen=True)
-class Phase:
+class ResizePhase:
     """A part of a resize; `left` and `width` are percents of the longest one."""
 
     name: str
@@ -43,7 +43,7 @@ class Resize:
     size: str
     pause: str
     reason: str
-    phases: Sequence[Phase]
+    phases: Sequence[ResizePhase]
 
 
 @dataclass(frozen=True)
@@ -79,13 +79,15 @@ def events(job: Json, pauses: Sequence[Json], lives: Lives, happened: Sequence[H
     )
 
 
-def _phases(seconds: Mapping[str, float], longest: float) -> list[Phase]:
+def _phases(seconds: Mapping[str, float], longest: float) -> list[ResizePhase]:
     found, left = [], 0.0
     for number, name in enumerate(PHASES):
         width = 100 * seconds.get(name, 0.0) / longest if longest else 0.0
         if width:
             shown = name.replace("_", " ")
-            found.append(Phase(shown, f"{seconds[name]:.2f} s", number, round(left, 2), round(width, 2)))
+            found.append(
+                ResizePhase(shown, f"{seconds[name]:.2f} s", number, round(left, 2), round(width, 2))
+            )
         left += width
     return found
 
