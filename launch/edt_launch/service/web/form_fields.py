@@ -2,10 +2,10 @@
 
 import secrets
 import shlex
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Form, UploadFile
-from pydantic import AfterValidator, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from edt_launch.service.errors import (
     ConflictError,
@@ -26,6 +26,9 @@ def _lines(text: str) -> str:
 
 Line = AfterValidator(_lines)
 
+Text = Annotated[str, Field(max_length=MAX_FIELD_LENGTH), Line]
+"""What is written in a field of an action."""
+
 Value = Annotated[str, Form(max_length=MAX_FIELD_LENGTH), Line]
 """What is written in a field."""
 
@@ -35,8 +38,18 @@ Version = Annotated[str, Form(pattern="^[0-9]{0,9}$")]
 WRONG = (InvalidError, ConflictError, ForbiddenError, NotFoundError, TooLargeError)
 """What is told where a form was filled in."""
 
-FormKey = Annotated[str, Form(pattern="^[A-Za-z0-9_-]{0,64}$")]
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+KEY = "^[A-Za-z0-9_-]{0,64}$"
+
+FormKey = Annotated[str, Form(pattern=KEY)]
 """What a form has that starts something: sent twice, it starts that once. Empty: it is not sent twice."""
+
+
+class KeyField(BaseModel):
+    """Of an action that starts something."""
+
+    key: str = Field("", pattern=KEY)
 
 
 def new_key() -> str:
@@ -52,7 +65,7 @@ def words(text: str) -> list[str]:
         raise InvalidError(f"command: {error}", "close its quotes") from None
 
 
-def parsed(model: Any, values: dict[str, Any]) -> Any:
+def parsed(model: type[ModelT], values: dict[str, Any]) -> ModelT:
     """What a form was sent with, as REST takes it; raises `InvalidError`."""
     try:
         return model.model_validate(values)

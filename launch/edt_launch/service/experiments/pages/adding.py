@@ -8,6 +8,7 @@ from starlette.concurrency import run_in_threadpool
 
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
+from edt_launch.service.db.paging import PageQuery
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.experiments import definitions as made_definitions
 from edt_launch.service.experiments import experiments as made
@@ -205,10 +206,9 @@ def _add(
     *,
     status: int = 200,
 ) -> Response:
-    found = context.store.definitions.page(
-        None, experiment["project"], None, 0, MAX_DEFINITIONS + 1, newest=True
-    )
-    known = [vars(one) for one in found[:MAX_DEFINITIONS]]
+    newest = PageQuery(MAX_DEFINITIONS, newest=True)
+    found, _ = newest.cut(context.store.definitions.page(None, experiment["project"], None, newest))
+    known = [vars(one) for one in found]
     is_new = tab == "new"
     view = add_view(
         experiment,
