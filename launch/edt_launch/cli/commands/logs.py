@@ -33,23 +33,21 @@ COLOURS = ("cyan", "green", "yellow")  # of the ranks, in turn
 
 def logs(
     job: JobName,
-    follow: Annotated[bool, Option("--follow", "-f", help="Go on until the job ends.")] = False,
+    follow: Annotated[bool, Option("--follow", "-f", help="Keep printing until the job ends.")] = False,
     rank: Annotated[int | None, Option(min=0, help="Only this worker's lines.")] = None,
-    tail: Annotated[int | None, Option("--tail", "-n", min=0, help="Only so many of the last lines.")] = None,
+    tail: Annotated[int | None, Option("--tail", "-n", min=0, help="Only the last N lines.")] = None,
     search: Annotated[
-        str | None, Option("--search", "-s", help="Only lines with this text, in whatever case.")
+        str | None, Option("--search", "-s", help="Only lines with this text; case is ignored.")
     ] = None,
     level: Annotated[
-        Level | None, Option(help="Only lines that look like warnings and errors, or like errors.")
+        Level | None, Option(help="Only lines that look like errors, or like warnings and errors.")
     ] = None,
     since: Annotated[
         str | None, Option(help="Only lines printed since then: 10m ago, or a time such as 2026-03-01T12:30.")
     ] = None,
-    until: Annotated[str | None, Option(help="Only lines printed before that, likewise.")] = None,
-    launcher: Annotated[bool, Option("--launcher", help="Only what edt-launch itself has printed.")] = False,
-    raw: Annotated[
-        bool, Option("--raw", help="Pass on what steers a terminal: colours, and whatever else there is.")
-    ] = False,
+    until: Annotated[str | None, Option(help="Only lines printed before this time.")] = None,
+    launcher: Annotated[bool, Option("--launcher", help="Only the output of edt-launch itself.")] = False,
+    raw: Annotated[bool, Option("--raw", help="Keep terminal control sequences, such as colours.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print what a job's workers print, with the rank in front of each line.

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from edt_launch.agent import processes
-from edt_launch.agent.lifeline import hang_on
+from edt_launch.agent.lifeline import kill_group_when_peer_closes
 from edt_launch.agent.processes import JOB_VARIABLE
 from edt_launch.cluster.allocation import Allocation, HostSlots
 from edt_launch.cluster.network import HostChecker
@@ -235,7 +235,7 @@ def _started(words: Sequence[str], variables: dict[str, str]) -> Iterator[subpro
                 env=variables,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
-                preexec_fn=lambda: hang_on(theirs.fileno()),  # noqa: PLW1509 - this process has one thread
+                preexec_fn=lambda: kill_group_when_peer_closes(theirs.fileno()),  # noqa: PLW1509 - this process has one thread
             )
         except OSError as error:
             raise StartError(f"cannot run {words[0]}: {error.strerror}") from None

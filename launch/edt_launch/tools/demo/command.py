@@ -95,14 +95,14 @@ def is_complete(progress: Progress, plan: Sequence[Stage]) -> bool:
 
 def demo(
     script: Annotated[
-        Path | None, typer.Argument(metavar="[SCRIPT]", help="The training script, else examples/digits.py.")
+        Path | None, typer.Argument(metavar="[SCRIPT]", help="Training script. Default: examples/digits.py.")
     ] = None,
     arguments: Annotated[
         list[str] | None,
         typer.Argument(metavar="ARGS", help=f"The script's arguments, else {' '.join(SCRIPT_ARGUMENTS)}."),
     ] = None,
     output_dir: Annotated[
-        Path | None, typer.Option(help="Where logs, events and plot go, else a new folder in runs.")
+        Path | None, typer.Option(help="Folder for logs, events and plot. Default: a new one in runs.")
     ] = None,
 ) -> None:
     """Train SCRIPT with 2 workers, then 4, then 1, then 3, without stopping it.
