@@ -11,9 +11,10 @@ from typer import Argument, Option
 
 from edt_launch.cli import model
 from edt_launch.cli.errors import MistakenError
-from edt_launch.cli.screen import Column, Columns, listing, moment, size, terminal, visible
+from edt_launch.cli.screen import Column, Columns, listing, moment, size, terminal
 from edt_launch.cli.session import AsJson, JobName, answer, confirm, connect
 from edt_launch.cli.transport import Answer
+from edt_launch.core.terminal_text import visible
 
 STANDARD_OUTPUT = "-"
 MAX_NAMED = 10

@@ -10,13 +10,14 @@ from typer import Argument, Option
 from edt_launch.cli import model
 from edt_launch.cli.errors import MistakenError
 from edt_launch.cli.model import ENDED
-from edt_launch.cli.screen import note, terminal, visible, width
+from edt_launch.cli.screen import note, terminal, width
 from edt_launch.cli.screen import show as show_lines
 from edt_launch.cli.service import Json
 from edt_launch.cli.session import AsJson, JobName, LiveJobs, answer, confirm, connect, print_json
 from edt_launch.cli.tables import course_lines, job_lines, jobs_table
 from edt_launch.cli.times import moment
 from edt_launch.cli.times import time_limit as limit_of
+from edt_launch.core.terminal_text import visible
 
 POINTS = 100
 """Points of a course at most: REST's least."""

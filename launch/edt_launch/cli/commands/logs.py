@@ -16,16 +16,15 @@ from typer import Option
 
 from edt_launch.cli import model
 from edt_launch.cli.errors import MistakenError, UnreachableError
-from edt_launch.cli.screen import has_colours, note, paint, visible
+from edt_launch.cli.screen import has_colours, note, paint
 from edt_launch.cli.service import Service
 from edt_launch.cli.session import AsJson, JobName, connect
 from edt_launch.cli.times import moment
+from edt_launch.core.terminal_text import visible, without_sequences
 
 RETRY = 1.0  # seconds between two attempts to reach a service that went away
 RANK = re.compile(r"\[([^\]]{1,40})\] ")
 """What is in front of a line when the lines of all ranks are shown."""
-_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
-"""What steers a terminal (ECMA-48): control sequences, commands of the operating system, others."""
 Level = Literal["warning", "error"]
 """The least level of lines that are looked for."""
 COLOURS = ("cyan", "green", "yellow")  # of the ranks, in turn
@@ -76,7 +75,7 @@ def logs(
 
 def cleaned(line: str) -> str:
     """The line without what could steer a terminal."""
-    return visible(_SEQUENCE.sub("", line))
+    return visible(without_sequences(line))
 
 
 def say(text: str) -> None:

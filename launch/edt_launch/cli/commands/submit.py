@@ -17,14 +17,16 @@ from edt_launch.cli.arrays import Indices, indices
 from edt_launch.cli.errors import ExitCode, MistakenError, UnreachableError
 from edt_launch.cli.model import Job
 from edt_launch.cli.packing import Code, Submission, tell
-from edt_launch.cli.screen import duration, note, plural, terminal, visible
+from edt_launch.cli.screen import note, plural, terminal
 from edt_launch.cli.service import Json, Service
 from edt_launch.cli.session import AsJson, answer, connect, print_json
 from edt_launch.cli.tables import changes_table
 from edt_launch.cli.times import start_time
 from edt_launch.cli.times import time_limit as limit_of
+from edt_launch.core.durations import duration
 from edt_launch.core.home_directory import expanded
 from edt_launch.core.scripts import script_name, script_of, script_problem
+from edt_launch.core.terminal_text import visible
 
 NEWEST = "newest"
 """Stands for a job's newest checkpoint."""

@@ -26,7 +26,7 @@ def test_a_row_tells_what_a_job_does(world: World) -> None:
     world.store.jobs.record({job: fields})
     page = browser(world, "ann").get("/jobs").text
     row = re.sub("<[^>]*>", " ", page[page.index(f'id="{job}"') : page.index('id="bulk"')])
-    assert "running 2→4 of 1-4 25% 3 min ann 3 - now" in re.sub(r"\s+", " ", row)
+    assert "running 2→4 of 1-4 25% 3m ann 3 - now" in re.sub(r"\s+", " ", row)
 
 
 def test_jobs_of_a_host_of_a_time_and_in_another_order(world: World) -> None:
