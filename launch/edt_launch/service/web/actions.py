@@ -13,6 +13,7 @@ from fastapi import APIRouter, BackgroundTasks, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData, QueryParams
 
 from edt_launch.service.accounts.records import TokenRecord, UserRecord
 from edt_launch.service.app.context import Context
@@ -26,7 +27,6 @@ from edt_launch.service.http.dependencies import (
     carry_out,
 )
 from edt_launch.service.web import templating
-from edt_launch.service.web.asking import Question
 from edt_launch.service.web.form_fields import WRONG, parsed
 
 
@@ -71,19 +71,21 @@ class Action:
 
     Attributes:
         path: of both routes; `{id}` is the thing.
-        ask: makes the question; raises `ServiceError` if it makes no sense.
+        ask: makes the question, or the view of another `template`, a dataclass with an `error`; raises
+            `ServiceError` if it makes no sense.
         do: does it; the address to go on at, or the answer.
-        fields: those of the form, which may be given in the address as well.
+        fields: those of the form, which may be given in the address as well; a file is an `UploadFile`.
         is_for_admins: whether others are refused.
         starts_jobs: whether it copies files: a user has a few of these at a time.
     """
 
     path: str
-    ask: Callable[[Asked], Question]
+    ask: Callable[[Asked], Any]
     do: Callable[[Asked], str | Response]
     fields: type[BaseModel] = NoFields
     is_for_admins: bool = False
     starts_jobs: bool = False
+    template: str = "act.html"
 
 
 def routes(actions: Iterable[Action]) -> APIRouter:
@@ -117,23 +119,29 @@ def _does(action: Action) -> Callable[..., Any]:
         session: CurrentToken,
         later: BackgroundTasks,
     ) -> Response:
-        asked = await _asked(action, request, context, user, session, later)
-        if asked.is_preview:
-            request.scope[SUBJECT] = None
         try:
-            if asked.is_preview:
-                return await _question(action, asked)
-            if action.starts_jobs:
-                done = await context.uploads.run(user.name, lambda: action.do(asked))
-            else:
-                done = await run_in_threadpool(action.do, asked)
-        except WRONG as error:
-            return await _question(action, replace(asked, is_preview=False, error=error))
-        answer = RedirectResponse(done, 303) if isinstance(done, str) else done
-        answer.background = later
-        return answer
+            return await _done(action, await _asked(action, request, context, user, session, later))
+        finally:
+            await request.close()  # and files that were sent
 
     return do
+
+
+async def _done(action: Action, asked: Asked) -> Response:
+    if asked.is_preview:
+        asked.request.scope[SUBJECT] = None
+    try:
+        if asked.is_preview:
+            return await _question(action, asked)
+        if action.starts_jobs:
+            done = await asked.context.uploads.run(asked.user.name, lambda: action.do(asked))
+        else:
+            done = await run_in_threadpool(action.do, asked)
+    except WRONG as error:
+        return await _question(action, replace(asked, is_preview=False, error=error))
+    answer = RedirectResponse(done, 303) if isinstance(done, str) else done
+    answer.background = asked.afterwards
+    return answer
 
 
 async def _asked(
@@ -144,17 +152,18 @@ async def _asked(
     session: TokenRecord,
     later: BackgroundTasks,
 ) -> Asked:
-    sent = await request.form() if request.method == "POST" else request.query_params
+    form = await request.form() if request.method == "POST" else FormData()
     values: dict[str, Any] = {}
     for name, field in action.fields.model_fields.items():
         key = field.alias or name
+        sent: FormData | QueryParams = form if key in form else request.query_params
         if key in sent:
             values[key] = sent.getlist(key) if get_origin(field.annotation) is list else sent[key]
     given = parsed(action.fields, values)
     id_ = request.path_params.get("id", "")
     if not id_.isprintable():  # databases refuse such texts each in its way
         raise NotFoundError(f"nothing is called {id_[:64]!r}", "check the address")
-    return Asked(request, context, user, session, later, id_, given, is_preview="foresee" in sent)
+    return Asked(request, context, user, session, later, id_, given, is_preview="foresee" in form)
 
 
 async def _question(action: Action, asked: Asked) -> Response:
@@ -167,4 +176,4 @@ async def _question(action: Action, asked: Asked) -> Response:
     if asked.error is not None:
         status = asked.error.status
         view = replace(view, error=view.error or asked.error.message)
-    return await run_in_threadpool(templating.page, asked.request, "act.html", status=status, view=view)
+    return await run_in_threadpool(templating.page, asked.request, action.template, status=status, view=view)

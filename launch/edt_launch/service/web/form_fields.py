@@ -2,10 +2,10 @@
 
 import secrets
 import shlex
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, BinaryIO, TypeVar
 
 from fastapi import Form, UploadFile
-from pydantic import AfterValidator, BaseModel, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator
 
 from edt_launch.service.errors import (
     ConflictError,
@@ -44,6 +44,36 @@ KEY = "^[A-Za-z0-9_-]{0,64}$"
 
 FormKey = Annotated[str, Form(pattern=KEY)]
 """What a form has that starts something: sent twice, it starts that once. Empty: it is not sent twice."""
+
+
+class VersionField(BaseModel):
+    """Of a form about something that others may change meanwhile."""
+
+    version: str = Field("", pattern="^[0-9]{0,9}$")
+
+    @property
+    def seen(self) -> int | None:
+        """The version that the form is about; None: whichever."""
+        return int(self.version) if self.version else None
+
+
+class CodeField(BaseModel):
+    """Of a form that an archive of code may be sent with."""
+
+    code: Any = None
+
+    @field_validator("code")
+    @classmethod
+    def _chosen(cls, code: Any) -> Any:
+        """The file that was chosen; browsers send an empty one without a name if none was."""
+        if isinstance(code, str) and code:
+            raise ValueError("send the archive as a file")
+        return code if code and code.filename else None
+
+    @property
+    def archive(self) -> tuple[BinaryIO | None, str]:
+        """The archive and its name; None without one."""
+        return (None, "") if self.code is None else (self.code.file, self.code.filename)
 
 
 class KeyField(BaseModel):

@@ -13,25 +13,19 @@ from edt_launch.service.experiments.records import Role
 from edt_launch.service.experiments.spec import ProjectChange, ProjectSpec
 from edt_launch.service.web.actions import Action, Asked, routes
 from edt_launch.service.web.asking import Question
-from edt_launch.service.web.form_fields import Text, parsed
+from edt_launch.service.web.form_fields import Text, VersionField, parsed
 
 
-class ProjectFields(BaseModel):
+class ProjectFields(VersionField):
     """Of a project."""
 
     name: Text = ""
     description: Text = ""
-    version: str = Field("", pattern="^[0-9]{0,9}$")
 
     @property
     def values(self) -> dict[str, str]:
         """What is written, as REST takes it."""
         return {"name": self.name.strip(), "description": self.description.strip()}
-
-    @property
-    def seen(self) -> int | None:
-        """The version that the form is about; None: whichever."""
-        return int(self.version) if self.version else None
 
 
 class MemberFields(BaseModel):
