@@ -12,9 +12,9 @@ def test_what_is_only_previewed_changes_nothing_and_is_not_audited(world: World)
     job = world.submit(world.ann, max=2)["id"]
     before = (world.store.jobs.get(job), world.store.audit.newest(1))
     client = browser(world, "ann")
-    for path in (f"/jobs/{job}/set", f"/jobs/{job}/clone"):
-        form = {"min": "1", "max": "3", "command": "python train.py", "foresee": "1"}
-        assert "No other job would change" in client.post(path, data=form).text
+    form = {"min": "1", "max": "3", "command": "python train.py", "foresee": "1"}
+    for action, told in {"set": "goes from 2 to 3", "clone": "It starts at once with"}.items():
+        assert told in client.post(f"/jobs/{job}/{action}", data=form).text
     assert (world.store.jobs.get(job), world.store.audit.newest(1)) == before
 
 
@@ -40,4 +40,4 @@ def test_what_a_refused_form_offers_is_all_that_there_is_or_says_so(
     assert "(the newest" not in client.get(address).text
     lab.definition(name="other")
     assert "(the newest 1)" in client.get(address).text
-    shown_again(client.post(address, data={"definition": "daaaaaaaa", "max": "2"}), 404, "(the newest 1)")
+    shown_again(client.post(address, data={"definition": "daaaaaaaa", "max": "2"}), 422, "(the newest 1)")
