@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from edt_launch.core.job_history import JobHistory
+from edt_launch.core.job_history import MAX_NUMBER, JobHistory
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.experiments.searches.decide import TrialOutcome
@@ -14,9 +14,6 @@ from edt_launch.service.experiments.searches.spec import SearchSpec
 from edt_launch.service.experiments.searches.trial_job import job_of
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.submission import Submission
-
-MAX_METRIC = 1e300
-"""Numbers that every database can hold are smaller."""
 
 
 class Trials(Protocol):
@@ -73,7 +70,7 @@ class JobTrials:
 def reported(name: str, history: JobHistory) -> TrialOutcome:
     """The last value of a metric that a script has reported."""
     value = history.values.get(name)
-    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_METRIC:
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_NUMBER:
         return TrialOutcome(float(value))
     was = "never reported" if value is None else f"last {value!r:.80}, no number of less than 1e300"
     return TrialOutcome(
