@@ -16,7 +16,7 @@ Json = Mapping[str, Any]
 PLACES = (
     ("/console/hosts", "Hosts"),
     ("/console/groups", "Instance groups"),
-    ("/console/consumers", "Consumers"),
+    ("/shares", "Shares"),
 )
 """Addresses and names of the console's pages."""
 
