@@ -24,7 +24,7 @@ from edt_launch.core.masking import without_secrets
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher import job
-from edt_launch.launcher.plan import Outcome, Plan, allocation_of, announcement, limits_of, source_of
+from edt_launch.launcher.plan import JobOutcome, Plan, allocation_of, announcement, limits_of, source_of
 from edt_launch.launcher.program import Program
 from edt_launch.launcher.programs import kinds
 from edt_launch.launcher.transports.choice import option_groups
@@ -94,7 +94,7 @@ def _run(read: Callable[[], tuple[Program, list[str], RunOptions]]) -> None:
             typer.echo(outcome.message, err=True)
             outcome = replace(outcome, message=f"edt-launch: {slurm.go_on(signals.preempted_by)}")
     except EdtLaunchError as error:
-        outcome = Outcome(error.exit_code, f"edt-launch: {error}")
+        outcome = JobOutcome(error.exit_code, f"edt-launch: {error}")
     if outcome.message:
         typer.echo(outcome.message, err=True)
     raise typer.Exit(outcome.exit_code)
@@ -108,7 +108,7 @@ def _run_job(
     signals: list[int],
     said: str,
     transports: tuple[Transport, ...] = (),
-) -> Outcome:
+) -> JobOutcome:
     limits = limits_of(
         options.min_np, options.max_np, source, options.allocation, HostOptions(os.environ, options.groups)
     )
@@ -135,7 +135,7 @@ def _run_rank(
     options: RunOptions,
     signals: list[int],
     stack: contextlib.ExitStack,
-) -> Outcome:
+) -> JobOutcome:
     """Be one of the ranks that mpirun, srun or a user has started."""
     from edt_launch.launcher import under_mpi
 
@@ -145,7 +145,7 @@ def _run_rank(
     own = under_mpi.own_slots(rank, environment, options)
     if rank.number:
         under_mpi.serve(rank, options, own, environment, signals)
-        return Outcome(ExitCode.SUCCESS)
+        return JobOutcome(ExitCode.SUCCESS)
     transport, hosts = stack.enter_context(under_mpi.gathered(rank, options, own, signals))
     options = replace(options, transport=transport.name)
     source = RankHosts(hosts) if options.allocation is None else None

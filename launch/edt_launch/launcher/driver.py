@@ -24,7 +24,7 @@ from edt_launch.launcher.control import ControlServers
 from edt_launch.launcher.program import Workers
 from edt_launch.membership import protocol
 from edt_launch.membership.intake import KILLED
-from edt_launch.membership.members import Limits
+from edt_launch.membership.members import WorldLimits
 from edt_launch.membership.policy import POLICIES
 from edt_launch.membership.protocol import Resize, Worker
 from edt_launch.membership.step import FORMED_ANEW
@@ -51,14 +51,14 @@ PAUSED = "the job was told to pause"
 
 
 @dataclass(frozen=True)
-class Settings:
+class DriverSettings:
     """What a driver goes by. Workers without a device of their own have `visible_devices`; None for none.
 
     `given_up` are workers of earlier runs whose processes may be there still. `address_of` knows the address
     of another host, `address_towards` that of this machine for workers on given hosts.
     """
 
-    limits: Limits
+    limits: WorldLimits
     workers: Workers
     world: World
     address_towards: Callable[[Iterable[str]], str]
@@ -86,7 +86,7 @@ class Driver:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: DriverSettings,
         agents: Agents,
         sink: Callable[[events.Event], None],
         print_line: Callable[[int, str], None],
@@ -347,7 +347,7 @@ class Driver:
         match action:
             case protocol.Start(worker):
                 self._start(worker)
-            case protocol.Stop(workers, generation):
+            case protocol.StopWorkers(workers, generation):
                 self._report(events.Stopping(generation))
                 for worker_id in workers:
                     self._server.send(worker_id, messages.Stop(generation))

@@ -15,7 +15,7 @@ from edt_launch.membership.members import (
     after_failure,
     after_notice,
 )
-from edt_launch.membership.protocol import Phase, Resize, Slot, Worker
+from edt_launch.membership.protocol import MemberPhase, Resize, Slot, Worker
 from edt_launch.membership.shortage import over
 
 RETURNED = "finished"
@@ -41,7 +41,7 @@ def apply_event(turn: Turn, event: protocol.Event) -> None:
         case protocol.Synced(worker):
             turn.change(worker, has_state=True)
         case protocol.Done(worker):
-            turn.change(worker, phase=Phase.DONE)
+            turn.change(worker, phase=MemberPhase.DONE)
         case protocol.Leaving(worker, reason):
             _leaving(turn, worker, reason)
         case protocol.Hung(worker, reason):
@@ -50,7 +50,7 @@ def apply_event(turn: Turn, event: protocol.Event) -> None:
             _exited(turn, event)
         case protocol.Abort(reason):
             turn.decide_end(events.Finished(1, reason, aborted=True))
-        case protocol.Pause(reason):
+        case protocol.PauseWanted(reason):
             _pause(turn, reason)
 
 
@@ -62,27 +62,27 @@ def _desire(turn: Turn, slots: tuple[Slot, ...]) -> None:
 
 
 def _takes_part(worker: Worker) -> bool:
-    return worker.phase not in (*GOING, Phase.DONE)
+    return worker.phase not in (*GOING, MemberPhase.DONE)
 
 
 def _ready(turn: Turn, worker_id: int, progress: int) -> None:
     worker = turn.state.workers.get(worker_id)
     if worker is None or not _takes_part(worker):
         return
-    was_lost = worker.phase is Phase.ACTIVE and not turn.state.stop_sent
-    if worker.phase is Phase.STARTING:
+    was_lost = worker.phase is MemberPhase.ACTIVE and not turn.state.stop_sent
+    if worker.phase is MemberPhase.STARTING:
         learn(turn, worker)
     outcome = turn.state.outcome
     if not turn.state.generation and outcome is not None and outcome.succeeded:
         turn.set(outcome=None)  # the program is elastic: who has ended already is missing
-    turn.change(worker_id, phase=Phase.READY, progress=progress)
+    turn.change(worker_id, phase=MemberPhase.READY, progress=progress)
     if was_lost:
         _cut(turn)
 
 
 def _cut(turn: Turn) -> None:
     """The world has lost a member: nobody shall wait for it."""
-    if others := tuple(w.id for w in turn.state.world if w.phase is Phase.ACTIVE):
+    if others := tuple(w.id for w in turn.state.world if w.phase is MemberPhase.ACTIVE):
         turn.do(protocol.Cut(others, turn.state.generation))
 
 
@@ -112,7 +112,7 @@ def end_hung(turn: Turn, worker_id: int, reason: str) -> None:
     """Treat a worker that does not get on, because of `reason`, like a dead one."""
     worker = turn.state.workers.get(worker_id)
     if worker is not None and worker.phase not in GOING:
-        turn.change(worker_id, phase=Phase.ENDING)
+        turn.change(worker_id, phase=MemberPhase.ENDING)
         _lost(turn, worker, KILLED, reason)
         turn.do(protocol.Terminate(worker_id, at_once=True))
 
@@ -145,7 +145,7 @@ def _may_be_noticed(state: Membership, worker: Worker) -> bool:
     The end of the only worker of a program that is not known to be elastic is the end of that program.
     """
     others = any(w is not worker and w.phase not in GOING for w in state.workers.values())
-    is_open = worker.phase is Phase.STARTING and state.outcome is None
+    is_open = worker.phase is MemberPhase.STARTING and state.outcome is None
     return is_open and (others or state.generation > 0) and state.limits.resize is not Resize.FIXED
 
 
@@ -157,12 +157,12 @@ def _how_it_succeeds(state: Membership) -> str:
 
 def _ended_early(state: Membership, worker: Worker) -> str:
     """Why the exit of a worker with code 0 is none that ends a job well; empty if it is."""
-    if worker.phase is Phase.DONE:
+    if worker.phase is MemberPhase.DONE:
         return ""
     if state.limits.has_to_train and not _has_returned(state):
         return "exited with code 0 before the training was done"
     if not state.generation:
-        is_elastic = any(w.phase is Phase.READY for w in (*state.workers.values(), worker))
+        is_elastic = any(w.phase is MemberPhase.READY for w in (*state.workers.values(), worker))
         return "ended before it could join" if is_elastic else ""
     if not worker.generation:
         return "ended before it could join"
@@ -170,7 +170,7 @@ def _ended_early(state: Membership, worker: Worker) -> str:
 
 
 def _at_work(state: Membership) -> bool:
-    return any(w.phase is not Phase.DONE for w in state.world)
+    return any(w.phase is not MemberPhase.DONE for w in state.world)
 
 
 def _left_last(worker: Worker) -> events.Finished:
@@ -202,7 +202,7 @@ def _lost(
     _suspend(turn, worker, suspension)
     is_tried_again = not _has_returned(state)
     turn.do(replace(failed, retry_after=suspension.until - turn.now) if is_tried_again else failed)
-    if worker.phase is Phase.ACTIVE:
+    if worker.phase is MemberPhase.ACTIVE:
         _cut(turn)
 
 
@@ -217,7 +217,7 @@ def _end_with(
 ) -> str:
     if state.limits.resize is Resize.FIXED:
         return ", and the job with it"
-    if worker.phase is Phase.DONE:
+    if worker.phase is MemberPhase.DONE:
         return " after training"
     if not state.generation:
         is_early = exit_code == 0 and not state.limits.has_to_train
@@ -232,4 +232,4 @@ def _end_with(
 
 
 def _has_returned(state: Membership) -> bool:
-    return state.outcome is not None or any(w.phase is Phase.DONE for w in state.world)
+    return state.outcome is not None or any(w.phase is MemberPhase.DONE for w in state.world)

@@ -10,7 +10,7 @@ from enum import Enum
 from edt_launch.core import events
 
 
-class Phase(Enum):
+class MemberPhase(Enum):
     """Where a worker stands; the table above says what each means."""
 
     STARTING = "starting"
@@ -52,7 +52,7 @@ class Worker:
 
     id: int
     slot: Slot
-    phase: Phase
+    phase: MemberPhase
     started_at: float
     rank: int
     generation: int = 0
@@ -165,7 +165,7 @@ class Abort:
 
 
 @dataclass(frozen=True)
-class Pause:
+class PauseWanted:
     """Somebody wants all workers to leave; the job is to go on from its state another time."""
 
     reason: str
@@ -176,7 +176,7 @@ class Tick:
     """Time has passed."""
 
 
-Event = Desired | Ready | Synced | Done | Leaving | Hung | Exited | Saving | Held | Abort | Pause | Tick
+Event = Desired | Ready | Synced | Done | Leaving | Hung | Exited | Saving | Held | Abort | PauseWanted | Tick
 
 # Actions.
 
@@ -189,7 +189,7 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Stop:
+class StopWorkers:
     """Tell these workers that the membership of `generation` is ready."""
 
     workers: tuple[int, ...]
@@ -266,5 +266,5 @@ class Cut:
     generation: int
 
 
-Action = Start | Stop | Assign | Open | Admit | Dismiss | Terminate | Cut | events.Event
+Action = Start | StopWorkers | Assign | Open | Admit | Dismiss | Terminate | Cut | events.Event
 """What to do. An event is to be reported."""

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from edt_launch.tools.machine import Machine, Output
+from edt_launch.tools.machine import CommandOutput, Machine
 
 Status = Literal["ok", "warn", "fail"]
 
@@ -311,7 +311,7 @@ def _tool(machine: Machine, name: str, path: str | None, fix: str) -> Finding:
     return Finding(name, "ok", f"{version.stdout.splitlines()[0] if version.stdout else 'found'}, {path}")
 
 
-def _probe(machine: Machine, code: str) -> tuple[dict[str, Any] | None, Output]:
+def _probe(machine: Machine, code: str) -> tuple[dict[str, Any] | None, CommandOutput]:
     """Run `code` in a child interpreter; return the JSON object of its last line, None when it failed."""
     output = machine.run(machine.executable, "-c", code)
     try:

@@ -15,12 +15,12 @@ from edt_launch.membership.protocol import (
     Exited,
     Hung,
     Leaving,
-    Pause,
+    PauseWanted,
     Ready,
     Resize,
     Slot,
     Start,
-    Stop,
+    StopWorkers,
     Synced,
     Terminate,
     Tick,
@@ -105,7 +105,7 @@ def test_a_host_that_is_lost_before_training_begins_is_done_without() -> None:
 
 def test_a_member_that_reaches_the_rendezvous_unasked_tells_the_others() -> None:
     job = Job().grown_to(3)
-    assert job(Ready(1, 4)) == [Cut((0, 2), 1), Stop((0, 2), 2)]
+    assert job(Ready(1, 4)) == [Cut((0, 2), 1), StopWorkers((0, 2), 2)]
     assert job(Ready(0, 4)) == []
     assert isinstance(job(Ready(2, 4))[0], Assign)
 
@@ -179,7 +179,7 @@ def test_a_member_that_ends_well_in_the_middle_of_training_is_lost() -> None:
     assert job.state.outcome is None
     job(Ready(0, 4))
     assert of(Assign, job(Ready(2, 4)))
-    assert of(Stop, job(Desired(slots(1)))), "the allocation is followed"
+    assert of(StopWorkers, job(Desired(slots(1)))), "the allocation is followed"
     job(Ready(0, 5))
     job(Ready(2, 5))
     job(Exited(2, 0))
@@ -231,7 +231,7 @@ def test_a_worker_with_a_notice_leaves_and_its_slot_is_left_alone_for_a_while() 
     noticed, stop = job(Leaving(1, "SIGTERM"))
     assert isinstance(noticed, events.Leaving)
     assert (noticed.worker, noticed.reason) == (1, "SIGTERM")
-    assert stop == Stop((0, 1, 2), 2)
+    assert stop == StopWorkers((0, 1, 2), 2)
     assert job(Leaving(1, "again")) == []
     job(Ready(0, 4))
     assert job(Ready(1, 4)) == [Dismiss(1)], "it does not wait for the others"
@@ -337,7 +337,7 @@ def test_a_gang_follows_no_allocation_and_is_not_waited_for() -> None:
 
 def test_a_gang_that_is_to_pause_is_ended() -> None:
     job = gang()
-    assert len(of(Terminate, job(Pause("paused")))) == 3
+    assert len(of(Terminate, job(PauseWanted("paused")))) == 3
     actions = [action for worker in range(3) for action in job(Exited(worker, 143))]
     assert actions[-1] == events.Finished(1, "paused", left=True)
 

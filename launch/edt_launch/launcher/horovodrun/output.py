@@ -22,7 +22,7 @@ _PIECE = re.compile(rb"(?<=[\r\n])")
 _PREFIX = re.compile(rb"\[(\d{1,9})\]<(?:stdout|stderr)>:")
 
 
-class Output:
+class HorovodrunOutput:
     """Passes two streams on, and appends their lines to the logs of ranks, and of horovodrun itself.
 
     A log has no more than `limit` bytes, and no more are passed on.

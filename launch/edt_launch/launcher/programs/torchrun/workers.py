@@ -86,7 +86,7 @@ class TorchrunWorkers(Workers):
     _folders: dict[int, Path] = field(default_factory=dict, init=False)
     _filtered: dict[str, Appender] = field(default_factory=dict, init=False)
 
-    def limits(self, limits: members.Limits) -> members.Limits:  # noqa: D102
+    def limits(self, limits: members.WorldLimits) -> members.WorldLimits:  # noqa: D102
         return replace(
             limits,
             unit=self.arguments.nproc,

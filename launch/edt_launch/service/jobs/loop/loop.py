@@ -33,8 +33,8 @@ from edt_launch.service.jobs.loop.observed import (
     Action,
     AllocationRound,
     Launch,
-    Launcher,
     ObservedJob,
+    ObservedLauncher,
     ObservedState,
     Prepare,
 )
@@ -62,7 +62,7 @@ TROUBLE = 5.0
 """Seconds after which a database that cannot be reached is tried again."""
 
 
-class Settings(mapping.Constants, Protocol):
+class LoopSettings(mapping.Constants, Protocol):
     """The settings that the loop looks at; `service.app.settings.Settings` has them."""
 
     coalesce: float
@@ -80,7 +80,7 @@ class Settings(mapping.Constants, Protocol):
 
 
 def run(
-    settings: Settings,
+    settings: LoopSettings,
     store: Store,
     bus: Bus,
     stop: threading.Event,
@@ -164,7 +164,7 @@ class Pool:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: LoopSettings,
         store: Store,
         bus: Bus,
         launchers: Launchers | None = None,
@@ -385,7 +385,7 @@ def _is_open(job: ObservedJob) -> bool:
     return job.record.state in HAS_LAUNCHER or job.is_hidden or job.is_behind or is_left
 
 
-def _news(job: ObservedJob) -> tuple[Launcher, LauncherRun | None, str, bool]:
+def _news(job: ObservedJob) -> tuple[ObservedLauncher, LauncherRun | None, str, bool]:
     """What of a job is a reason to act at once, when it changes."""
     return job.launcher, job.run, job.trouble, job.is_behind
 
