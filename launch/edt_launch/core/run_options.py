@@ -97,9 +97,18 @@ class RunOptions:
         Option(
             min=1,
             metavar="BYTES",
-            help="Of each worker's log, after which no more of its output is kept and shown; else any.",
+            help="Of each log at most: the beginning of the output and, when the job has ended, its end. "
+            "Else any.",
         ),
     ] = None
+    single_log: Annotated[
+        bool,
+        Option(
+            "--single-log",
+            help="Write the output of all workers to log/launcher.log, each line with its rank, instead of "
+            "showing it and writing a log for each worker.",
+        ),
+    ] = False
     view: Annotated[ViewKind, Option(help="Live on a terminal, or plain lines.")] = ViewKind.AUTO
     verbose: Annotated[bool, Option("--verbose", help="Show what edt-launch itself decides, too.")] = False
     groups: tuple[object, ...] = ()

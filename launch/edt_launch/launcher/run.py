@@ -152,7 +152,7 @@ class Run:
             for host in allocation.hosts
             for index in range(host.slots)
         )
-        self._driver.put(protocol.Desired(slots, allocation.generation))
+        self._driver.put(protocol.Desired(slots, allocation.generation, allocation.at_once))
 
     def terminate(self) -> None:
         """End the job."""

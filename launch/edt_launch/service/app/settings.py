@@ -140,7 +140,7 @@ class Settings(_Declared):
     max_unpacked: Annotated[Bytes, Field(description="Largest code, unpacked.")] = 2 * 2**30
     max_files: Annotated[int, Field(ge=1, description="Most files and folders of a job's code.")] = 50_000
     max_log_size: Annotated[
-        Bytes, Field(description="Largest log of a worker; more of its output is not kept.")
+        Bytes, Field(description="Largest log of a job: the beginning of its output, and its end.")
     ] = 2**30
     max_body: Annotated[Bytes, Field(description="Largest body of any other request.")] = 2**20
 
@@ -188,6 +188,12 @@ class Settings(_Declared):
         Field(description="When the first waiting job gets a reservation, if all minimums would fit."),
     ] = Options.longest_wait
     protected: Annotated[Seconds, Field(description="How long a started job keeps its minimum.")] = 300.0
+    idle_timeout: Annotated[
+        Seconds,
+        Field(
+            description="After which a job without a step keeps only its minimum, if it can save; 0: never."
+        ),
+    ] = 0.0
 
     @classmethod
     def settings_customise_sources(
