@@ -228,9 +228,9 @@ def _gone(now: float, transition: Transition) -> Transition:
     if code in _SIGNALLED:
         return _lost(now, transition, f"its launcher was ended by a signal (exit code {code})")
     own = job.run.worker_exit_code if job.run is not None else None
-    reason = "it could not start" if code == ExitCode.NOT_STARTED else "it has failed"
+    reason = "it could not start" if code == ExitCode.NOT_STARTED else "it ended with an error"
     if own is not None:
-        code, reason = own, f"it has failed with {exit_text(own)}"
+        code, reason = own, f"a worker ended with {exit_text(own)}"
     return _end(now, transition, State.FAILED, reason, code, message)
 
 
