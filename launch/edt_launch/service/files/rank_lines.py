@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import BinaryIO
 
+from edt_launch.core.growing_file import REACH
 from edt_launch.core.lines import LineSplitter
 from edt_launch.service.files import tailing
-from edt_launch.service.files.tailing import REACH, IsOver
+from edt_launch.service.files.tailing import IsOver
 
 LONGEST = 2**20
 """Bytes of a line; longer ones are passed over."""

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
+from edt_launch.core.growing_file import start_of_last_lines
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.files import rank_lines, tailing
 from edt_launch.service.files.log_query import Level, LogQuery, find_lines
@@ -43,9 +44,7 @@ def logs(
     is_over = until_it_ends(context, job.id) if follow else None
     if rank is None:
         blocks = tailing.read(
-            path,
-            lambda file: after if tail is None else max(after, tailing.start_of_last_lines(file, tail)),
-            is_over,
+            path, lambda file: after if tail is None else max(after, start_of_last_lines(file, tail)), is_over
         )
     else:
         blocks = rank_lines.read(path, rank, after, tail, is_over)

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from edt_launch.service.files import rank_lines
 from edt_launch.service.files.log_query import LogQuery
+from edt_launch.service.jobs.schemas import Job
 from edt_launch.service.jobs.states import ENDED
 from edt_launch.service.web import wording
 from edt_launch.service.web.ansi import Piece, pieces
@@ -115,7 +116,7 @@ class Logs:
 
 
 def logs(
-    job: Json,
+    job: Job,
     wanted: LogQuery,
     excerpt: Excerpt,
     found: Json | None,
@@ -124,7 +125,7 @@ def logs(
     error: str = "",
 ) -> Logs:
     """The tab; `found` is REST's answer to the search for what is wanted, if anything is."""
-    own = f"/jobs/{job['id']}"
+    own = f"/jobs/{job.id}"
     of_rank = {} if wanted.rank is None else {"rank": wanted.rank}
     here = {"tab": "logs", **of_rank, **({} if wraps else {"wrap": "0"})}
     sought = _sought(wanted)
@@ -134,11 +135,11 @@ def logs(
         return f"{own}?{urlencode({**here, **more})}"
 
     following = found["next"] if found else None
-    is_followed = not is_around and job["state"] not in ENDED
-    rest = f"/api/v1/jobs/{job['id']}/logs"
+    is_followed = not is_around and job.state not in ENDED
+    rest = f"/api/v1/jobs/{job.id}/logs"
     return Logs(
         rank="launcher" if wanted.launcher else "" if wanted.rank is None else str(wanted.rank),
-        ranks=sorted({*range(min(job["max"], MAX_RANKS)), *([] if wanted.rank is None else [wanted.rank])}),
+        ranks=sorted({*range(min(job.max, MAX_RANKS)), *([] if wanted.rank is None else [wanted.rank])}),
         start=excerpt.start,
         lines=_lines(excerpt, page),
         at=excerpt.at,
