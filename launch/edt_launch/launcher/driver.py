@@ -7,7 +7,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import psutil
 
@@ -186,7 +186,7 @@ class Driver:
             case protocol.Desired(slots) if slots != self._state.desired:
                 self._report(events.Desired(len(slots)))
         if isinstance(event, protocol.Desired):
-            event = protocol.Desired(self._settings.workers.slots(event.slots), event.generation)
+            event = replace(event, slots=self._settings.workers.slots(event.slots))
         self._state, actions = self._step(now, self._state, event)
         for action in actions:
             self._carry_out(action)

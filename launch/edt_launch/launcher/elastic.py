@@ -342,7 +342,7 @@ class Elastic:
         )
 
     def _log_of(self, failure: events.Failed) -> Path:
-        return self._plan.paths.rank_log(self._monitor.ranks.label(failure.worker))
+        return self._monitor.logs.path_of(self._monitor.ranks.label(failure.worker))
 
 
 def _after(restarts: int) -> str:

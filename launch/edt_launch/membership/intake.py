@@ -34,8 +34,10 @@ def apply_event(turn: Turn, event: protocol.Event) -> None:
     match event:
         case protocol.Desired() if turn.state.limits.resize is Resize.FIXED and turn.state.desired:
             return  # its processes know of those alone with whom they were started
-        case protocol.Desired(slots):
+        case protocol.Desired(slots, at_once=at_once):
             _desire(turn, slots[: turn.state.limits.max_size])
+            if at_once:
+                _end_unwanted(turn)
         case protocol.Ready(worker, progress):
             _ready(turn, worker, progress)
         case protocol.Synced(worker):
@@ -59,6 +61,16 @@ def _desire(turn: Turn, slots: tuple[Slot, ...]) -> None:
     keys = {slot.key for slot in slots}
     kept = {key: suspension for key, suspension in turn.state.suspended.items() if key in keys}
     turn.set(desired=slots, suspended=kept)
+
+
+def _end_unwanted(turn: Turn) -> None:
+    """End the members of the world whose slots are gone, if others have the state; these lose them."""
+    wanted = {slot.key for slot in turn.state.desired}
+    unwanted = [w for w in turn.state.world if w.slot.key not in wanted and w.phase is Phase.ACTIVE]
+    if unwanted and any(w.has_state for w in turn.state.world if w.slot.key in wanted):
+        turn.let_go(unwanted)
+        turn.set(is_torn=True)
+        _cut(turn)
 
 
 def _takes_part(worker: Worker) -> bool:
@@ -192,7 +204,8 @@ def _lost(
     suspension = after_failure(turn.now, state.suspended.get(worker.slot.key), has_reached_host)
     failed = events.Failed(*worker.where, worker.rank, exit_code, events.signal_name(exit_code), reason)
     is_optional = not has_reached_host and _others_start(state, worker)
-    if not is_optional and (end := _end_with(state, worker, exit_code, suspension, lost_host)):
+    end = None if is_optional else _end_with(state, worker, exit_code, suspension, lost_host)
+    if end is not None:
         how = "was lost" if reason else "failed"
         turn.decide_end(events.Finished(1, f"{_name(worker)} {how}{end}"))
         turn.do(failed)
@@ -214,7 +227,8 @@ def _others_start(state: Membership, worker: Worker) -> bool:
 
 def _end_with(
     state: Membership, worker: Worker, exit_code: int, suspension: Suspension, lost_host: bool
-) -> str:
+) -> str | None:
+    """When in the job's life a failure ends it, in words that may be empty; None if it does not."""
     if state.limits.resize is Resize.FIXED:
         return ", and the job with it"
     if worker.phase is MemberPhase.DONE:
@@ -223,12 +237,15 @@ def _end_with(
         is_early = exit_code == 0 and not state.limits.has_to_train
         was_lost = lost_host or exit_code in (KILLED, -signal.SIGKILL)
         may_be_chance = state.outcome is None and (is_early or was_lost)
-        return "" if may_be_chance and suspension.failures < START_FAILURES else " before training began"
+        if may_be_chance and suspension.failures < START_FAILURES:
+            return None
+        is_elastic = any(w.phase is Phase.READY for w in (*state.workers.values(), worker))
+        return " before training began" if is_elastic else ""
     if worker.generation != state.generation:
-        return ""
+        return None
     if _has_returned(state) and not _at_work(state):
         return " before its training function returned"
-    return "" if any(w.has_state for w in state.world) else ", the last that had the state"
+    return None if any(w.has_state for w in state.world) else ", the last that had the state"
 
 
 def _has_returned(state: Membership) -> bool:

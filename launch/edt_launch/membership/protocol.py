@@ -82,10 +82,14 @@ class Worker:
 
 @dataclass(frozen=True)
 class Desired:
-    """The job has these slots, of the allocation of `generation`; None if unknown."""
+    """The job has these slots, of the allocation of `generation`; None if unknown.
+
+    If `at_once`, workers in other slots are ended: they may not come to the end of a step.
+    """
 
     slots: tuple[Slot, ...]
     generation: int | None = None
+    at_once: bool = False
 
 
 @dataclass(frozen=True)

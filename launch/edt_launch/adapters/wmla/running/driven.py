@@ -194,7 +194,7 @@ class Driven:
             return JobOutcome(ExitCode.SUCCESS)
         if self._ending.is_pausing:
             return self._left()
-        log = self._plan.paths.rank_log(self._monitor.ranks.label(DRIVER))
+        log = self._monitor.logs.path_of(self._monitor.ranks.label(DRIVER))
         if self._last.exit_code != ExitCode.SUCCESS and not (self._is_torn or self._is_cancelled):
             text = f"{self._last.message}\nthe driver then {how(exit_code)}: {log}"
             return JobOutcome(ExitCode.JOB_FAILED, text)

@@ -156,13 +156,14 @@ class TorchrunWorkers(Workers):
             return line
         asked, local_rank = self.arguments, place.local_rank
         is_teed = asked.tee.has(local_rank, line.stream)
-        is_shown = is_teed or not asked.redirects.has(local_rank, line.stream)
+        is_copied = asked.redirects.has(local_rank, line.stream)
+        is_shown = is_teed or not is_copied
         is_shown = is_shown and (not asked.local_ranks or local_rank in asked.local_ranks)
         if is_teed:
             self._duplicate(line)
         template = asked.prefix or (PREFIX if is_teed else None)
         prefix = None if template is None else self._prefix(template, place)
-        return replace(line, prefix=prefix, is_shown=is_shown)
+        return replace(line, prefix=prefix, is_shown=is_shown, is_copied=is_copied)
 
     def _prefix(self, template: str, place: Place) -> str:
         return Template(template).safe_substitute(
