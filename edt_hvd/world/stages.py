@@ -30,7 +30,7 @@ clock, all with plain assignments; any thread may read.
 
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from enum import StrEnum
 
 LONGEST_NAP = 2.0
@@ -63,6 +63,8 @@ class Stages:
         """The seconds that this process had been running when it was last seen to work."""
         self.present: tuple[Stage, float] = (Stage.OUTSIDE, 0.0)
         """The stage, and the seconds that this process had been running when it began."""
+        self.call = ""
+        """The collective in which this worker waits for all others, as the script knows it; else empty."""
         self.step: int | None = None
         """Optimizer steps done, as the last step has said."""
         self.times: dict[Stage, tuple[int, float]] = dict.fromkeys(Stage, (0, 0.0))
@@ -150,6 +152,16 @@ def during(stage: Stage) -> Iterator[None]:
         enter(before)
 
 
-def waiting_for_others() -> AbstractContextManager[None]:
-    """Around a collective."""
-    return during(Stage.REDUCING)
+@contextmanager
+def waiting_for_others(call: str = "") -> Iterator[None]:
+    """Around a collective.
+
+    Args:
+        call: what the script knows it as; empty where some workers may be done with it long before others.
+    """
+    with during(Stage.REDUCING):
+        _stages.call = call
+        try:
+            yield
+        finally:
+            _stages.call = ""
