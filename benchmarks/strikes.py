@@ -210,5 +210,5 @@ def _mount(folder: Path) -> str:
     """Mount a small disk; why that is not possible, else empty."""
     if os.geteuid() != 0 or shutil.which("mount") is None:
         return "mounting a small disk needs root, and mount"
-    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK}", "edt-small-disk", folder]
+    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=755", "edt-small-disk", folder]
     return subprocess.run(command, capture_output=True, text=True, check=False).stderr.strip()

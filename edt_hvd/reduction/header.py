@@ -108,7 +108,8 @@ def exchange(
             row["kinds"][0, each.weighting] = 1
     if reports:
         row["reports"][0, : sum(lengths)] = np.concatenate(reports)
-    rows = gather(row, "edt.header", "the end of a step")
+    with stages.calling("the end of a step"):
+        rows = gather(row, "edt.header")
     parts = np.split(rows["reports"][:, : sum(lengths)], np.cumsum(lengths)[:-1], axis=1) if reports else []
     loss, weight = mean_loss(
         rows["losses"].ravel().tolist(),
@@ -192,7 +193,7 @@ def check_outside(flags: Sequence[int]) -> None:
         )
 
 
-def gather(row: NDArray[np.void], name: str, call: str = "") -> NDArray[np.void]:
+def gather(row: NDArray[np.void], name: str) -> NDArray[np.void]:
     """The rows of all workers, in the order of their ranks. A collective.
 
     Every worker adds its row, and a one before it, to a table that is zero elsewhere, so one small all-reduce
@@ -201,7 +202,6 @@ def gather(row: NDArray[np.void], name: str, call: str = "") -> NDArray[np.void]
     Args:
         row: one structured element whose size is a multiple of eight bytes; the same type everywhere.
         name: of the all-reduce; one for each kind of row, so that Horovod recognises it.
-        call: what the script knows it as; else the name.
 
     Raises:
         WorkersReturned: The elastic function has returned on some workers.
@@ -211,7 +211,7 @@ def gather(row: NDArray[np.void], name: str, call: str = "") -> NDArray[np.void]
         return row
     table = np.zeros((hvd.size(), 1 + row.nbytes // 8), dtype=np.int64)
     table[hvd.rank()] = 1, *row.view(np.int64)
-    with stages.waiting_for_others(call or name):
+    with stages.waiting_for_others():
         hvd.allreduce_(torch.from_numpy(table), name=name, op=hvd.Sum)
     if not table[:, 0].all():
         raise WorkersReturned

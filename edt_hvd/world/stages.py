@@ -30,7 +30,7 @@ clock, all with plain assignments; any thread may read.
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from enum import StrEnum
 
 LONGEST_NAP = 2.0
@@ -64,7 +64,7 @@ class Stages:
         self.present: tuple[Stage, float] = (Stage.OUTSIDE, 0.0)
         """The stage, and the seconds that this process had been running when it began."""
         self.call = ""
-        """The collective in which this worker waits for all others, as the script knows it; else empty."""
+        """The small collective in which this worker waits for all others, as the script knows it; else empty."""
         self.step: int | None = None
         """Optimizer steps done, as the last step has said."""
         self.times: dict[Stage, tuple[int, float]] = dict.fromkeys(Stage, (0, 0.0))
@@ -152,16 +152,16 @@ def during(stage: Stage) -> Iterator[None]:
         enter(before)
 
 
-@contextmanager
-def waiting_for_others(call: str = "") -> Iterator[None]:
-    """Around a collective.
+def waiting_for_others() -> AbstractContextManager[None]:
+    """Around a collective."""
+    return during(Stage.REDUCING)
 
-    Args:
-        call: what the script knows it as; empty where some workers may be done with it long before others.
-    """
-    with during(Stage.REDUCING):
-        _stages.call = call
-        try:
-            yield
-        finally:
-            _stages.call = ""
+
+@contextmanager
+def calling(call: str) -> Iterator[None]:
+    """Around a small collective, by the name that the script knows it by."""
+    _stages.call = call
+    try:
+        yield
+    finally:
+        _stages.call = ""
