@@ -200,7 +200,7 @@ class HostBed:
     def add_card(self, host: str, name: str, address: str) -> None:
         """Give a host one more network card, which leads nowhere."""
         inside = ("ip", "-n", self._namespace(host))
-        _run(*inside, "link", "add", name, "type", "dummy")
+        _run(*inside, "link", "add", name, "type", "bridge")
         _run(*inside, "link", "set", name, "up")
         _run(*inside, "address", "add", f"{address}/16", "dev", name)
 

@@ -64,7 +64,7 @@ class Stages:
         self.present: tuple[Stage, float] = (Stage.OUTSIDE, 0.0)
         """The stage, and the seconds that this process had been running when it began."""
         self.call = ""
-        """The small collective in which this worker waits for all others, as the script knows it; else empty."""
+        """The small collective in which it waits for all others, by the script's name for it; else empty."""
         self.step: int | None = None
         """Optimizer steps done, as the last step has said."""
         self.times: dict[Stage, tuple[int, float]] = dict.fromkeys(Stage, (0, 0.0))

@@ -166,7 +166,7 @@ class Driver:
             self._take(now, protocol.Hung(worker, reason))
         wrong = watchdog.mismatch(now, self._watch, self._state.workers.values())
         if wrong is not None and self._state.outcome is None:
-            self._take(now, protocol.Abort(wrong))
+            self._take(now, protocol.Deadlock(wrong))
         self._probe(now)
 
     def _probe(self, now: float) -> None:

@@ -235,7 +235,7 @@ def mismatch(now: float, watch: Watch, workers: Iterable[Worker]) -> str | None:
         calls[worker.rank] = heard.heartbeat.call
     if len({*calls.values()}) < 2:
         return None
-    where = ", ".join(f"rank {rank} in {call}" for rank, call in calls.items())
+    where = ", ".join(f"{call} (rank {rank})" for rank, call in calls.items())
     return (
         f"the workers wait for one another in different collectives: {where}; have the script call the same "
         "ones on all of them, in the same order"

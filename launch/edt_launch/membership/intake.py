@@ -50,6 +50,8 @@ def apply_event(turn: Turn, event: protocol.Event) -> None:
             _exited(turn, event)
         case protocol.Abort(reason):
             turn.decide_end(events.Finished(1, reason, aborted=True))
+        case protocol.Deadlock(reason):
+            turn.decide_end(events.Finished(1, reason))
         case protocol.Pause(reason):
             _pause(turn, reason)
 

@@ -172,6 +172,13 @@ class Abort:
 
 
 @dataclass(frozen=True)
+class Deadlock:
+    """The workers wait for one another, and none will ever get on."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
 class Pause:
     """Somebody wants all workers to leave; the job is to go on from its state another time."""
 
@@ -183,7 +190,21 @@ class Tick:
     """Time has passed."""
 
 
-Event = Desired | Ready | Synced | Done | Leaving | Hung | Exited | Saving | Held | Abort | Pause | Tick
+Event = (
+    Desired
+    | Ready
+    | Synced
+    | Done
+    | Leaving
+    | Hung
+    | Exited
+    | Saving
+    | Held
+    | Abort
+    | Deadlock
+    | Pause
+    | Tick
+)
 
 # Actions.
 

@@ -271,7 +271,7 @@ def test_workers_that_wait_in_different_collectives_wait_for_ever(
     reason = mismatch(crew.now, crew.watch, crew.workers.values())
     assert (reason is not None) == is_wrong
     if reason is not None:
-        assert "rank 0 in average, rank 1 in step" in reason
+        assert "average (rank 0), step (rank 1)" in reason
 
 
 def test_a_worker_that_has_not_said_where_it_waits_may_be_in_the_same_collective() -> None:

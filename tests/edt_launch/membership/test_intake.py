@@ -9,6 +9,7 @@ from edt_launch.membership.protocol import (
     Abort,
     Assign,
     Cut,
+    Deadlock,
     Desired,
     Dismiss,
     Done,
@@ -136,6 +137,13 @@ def test_abort_ends_every_process_and_then_the_job() -> None:
     assert job(Abort("SIGTERM")) == [Terminate(0), Terminate(1)]
     job(Exited(0, 143))
     assert job(Exited(1, 143))[-1] == events.Finished(1, "SIGTERM", aborted=True)
+
+
+def test_workers_that_wait_for_one_another_for_ever_end_with_the_job() -> None:
+    job = Job().grown_to(2)
+    assert job(Deadlock("different collectives")) == [Terminate(0), Terminate(1)]
+    job(Exited(0, 137))
+    assert job(Exited(1, 137))[-1] == events.Finished(1, "different collectives")
 
 
 def test_a_newcomer_that_has_received_the_state_carries_on() -> None:
