@@ -414,6 +414,8 @@ def arguments() -> argparse.Namespace:
     args = parser.parse_args()
     if args.changes < 1 or args.faults < 0 or args.strikes < 0:
         parser.error("--changes must be at least 1, and --faults and --strikes at least 0")
+    if args.service:  # whose jobs have the usual limits for workers that hang, of half an hour at most
+        args.kinds = [kind for kind in args.kinds if kind != "hang"]
     if args.hosts and (args.service or args.hosts < 2):
         parser.error("--hosts must be at least 2, and goes without --service")
     if args.hosts and (reason := host_bed.missing()):
