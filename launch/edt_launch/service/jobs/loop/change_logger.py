@@ -4,6 +4,7 @@ import logging
 
 log = logging.getLogger(__name__)
 
+
 class ChangeLogger:
     """Logs only what has changed since it was logged last."""
 
