@@ -90,6 +90,7 @@ class Heartbeat(Message):
         seconds: of the stage so far.
         idle: seconds of the stage since the worker last used a processor or a disk.
         stages: how often each stage has been completed, and the seconds that it has taken at most.
+        call: the collective in which it waits for all others, as the script knows it; else empty.
     """
 
     step: Serial | None
@@ -97,6 +98,7 @@ class Heartbeat(Message):
     seconds: _Elapsed
     idle: _Elapsed
     stages: Mapping[str, tuple[Serial, _Elapsed]]
+    call: str = ""
 
 
 @_codec.message("progress")

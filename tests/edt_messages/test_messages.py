@@ -40,7 +40,7 @@ LINES: list[tuple[Message, dict[str, Any]]] = [
     (messages.Done(), {"type": "done"}),
     (messages.Leaving("spot"), {"type": "leaving", "reason": "spot"}),
     (
-        messages.Heartbeat(3, "loading", 0.5, 0.25, {"loading": (4, 1.5)}),
+        messages.Heartbeat(3, "loading", 0.5, 0.25, {"loading": (4, 1.5)}, "a call"),
         {
             "type": "heartbeat",
             "step": 3,
@@ -48,6 +48,7 @@ LINES: list[tuple[Message, dict[str, Any]]] = [
             "seconds": 0.5,
             "idle": 0.25,
             "stages": {"loading": [4, 1.5]},
+            "call": "a call",
         },
     ),
     (

@@ -164,6 +164,9 @@ class Driver:
                 self._take(now, event)
         for worker, reason in watchdog.overdue(now, self._watch, self._state.workers.values()):
             self._take(now, protocol.Hung(worker, reason))
+        wrong = watchdog.mismatch(now, self._watch, self._state.workers.values())
+        if wrong is not None and self._state.outcome is None:
+            self._take(now, protocol.Deadlock(wrong))
         self._probe(now)
 
     def _probe(self, now: float) -> None:
@@ -260,6 +263,7 @@ class Driver:
             said = "\n".join(f"  | {text}" for text in lost.explanation)
             raise StartError(f"the agent of this machine does not start:\n{said}")
         workers = [worker for worker, at in self._hosts.items() if at == host]
+        loss = protocol.HostLoss.LOST if lost.has_connected else protocol.HostLoss.UNREACHED
         is_here = self._agents.is_here(host)
         if not is_here and host not in self._unreachable:
             self._unreachable.add(host)
@@ -273,7 +277,7 @@ class Driver:
             exit_code = KILLED if is_here else HOST_LOST
             is_gone = is_here and not any(map(processes.is_alive, left[worker]))
             is_gone = is_gone or not lost.has_connected
-            self._take_end(now, protocol.Exited(worker, exit_code, is_gone, True, lost.has_connected))
+            self._take_end(now, protocol.Exited(worker, exit_code, is_gone, loss))
         given_up = frozenset(worker for worker in workers if worker in self.given_up)
         if lost.gone_after is not None and given_up:
             self._timers.enter(lost.gone_after, 0, self._release, (given_up,))

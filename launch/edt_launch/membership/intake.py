@@ -15,7 +15,7 @@ from edt_launch.membership.members import (
     after_failure,
     after_notice,
 )
-from edt_launch.membership.protocol import MemberPhase, Resize, Slot, Worker
+from edt_launch.membership.protocol import HostLoss, Phase, Resize, Slot, Worker
 from edt_launch.membership.shortage import over
 
 RETURNED = "finished"
@@ -52,7 +52,9 @@ def apply_event(turn: Turn, event: protocol.Event) -> None:
             _exited(turn, event)
         case protocol.Abort(reason):
             turn.decide_end(events.Finished(1, reason, aborted=True))
-        case protocol.PauseWanted(reason):
+        case protocol.Deadlock(reason):
+            turn.decide_end(events.Finished(1, reason))
+        case protocol.Pause(reason):
             _pause(turn, reason)
 
 
@@ -146,7 +148,7 @@ def _exited(turn: Turn, exited: protocol.Exited) -> None:
         return
     early = _ended_early(turn.state, worker) if exit_code == 0 else ""
     if exit_code or early:
-        _lost(turn, worker, exit_code, f"{_name(worker)} {early}" if early else "", exited)
+        _lost(turn, worker, exit_code, f"{_name(worker)} {early}" if early else "", exited.host_loss)
     else:
         turn.decide_end(events.Finished(0, _how_it_succeeds(turn.state)))
 
@@ -194,18 +196,13 @@ def _name(worker: Worker) -> str:
     return f"rank {worker.rank} on {worker.slot.host}"
 
 
-def _lost(
-    turn: Turn, worker: Worker, exit_code: int, reason: str, exited: protocol.Exited | None = None
-) -> None:
+def _lost(turn: Turn, worker: Worker, exit_code: int, reason: str, host_loss: HostLoss | None = None) -> None:
     """A worker has died or is as good as dead; the state has it no more, or as one that is being ended."""
     state = turn.state
-    has_reached_host = exited is None or exited.has_reached_host
-    lost_host = exited is not None and exited.with_host and not exited.is_gone
-    suspension = after_failure(turn.now, state.suspended.get(worker.slot.key), has_reached_host)
+    known = state.suspended.get(worker.slot.key)
+    suspension = after_failure(turn.now, known, host_loss is not HostLoss.UNREACHED)
     failed = events.Failed(*worker.where, worker.rank, exit_code, events.signal_name(exit_code), reason)
-    is_optional = not has_reached_host and _others_start(state, worker)
-    end = None if is_optional else _end_with(state, worker, exit_code, suspension, lost_host)
-    if end is not None:
+    if end := _end_with(state, worker, exit_code, suspension, host_loss):
         how = "was lost" if reason else "failed"
         turn.decide_end(events.Finished(1, f"{_name(worker)} {how}{end}"))
         turn.do(failed)
@@ -222,20 +219,25 @@ def _lost(
 def _others_start(state: Membership, worker: Worker) -> bool:
     """Whether workers of other hosts may form a world without this one's."""
     others = (w for w in state.workers.values() if w.slot.host != worker.slot.host)
-    return state.limits.resize is not Resize.FIXED and any(w.slot.key not in state.suspended for w in others)
+    return any(w.slot.key not in state.suspended for w in others)
 
 
 def _end_with(
-    state: Membership, worker: Worker, exit_code: int, suspension: Suspension, lost_host: bool
-) -> str | None:
-    """When in the job's life a failure ends it, in words that may be empty; None if it does not."""
+    state: Membership,
+    worker: Worker,
+    exit_code: int,
+    suspension: Suspension,
+    host_loss: HostLoss | None,
+) -> str:
     if state.limits.resize is Resize.FIXED:
         return ", and the job with it"
     if worker.phase is MemberPhase.DONE:
         return " after training"
     if not state.generation:
+        if host_loss is not None and _others_start(state, worker):
+            return ""
         is_early = exit_code == 0 and not state.limits.has_to_train
-        was_lost = lost_host or exit_code in (KILLED, -signal.SIGKILL)
+        was_lost = host_loss is HostLoss.LOST or exit_code in (KILLED, -signal.SIGKILL)
         may_be_chance = state.outcome is None and (is_early or was_lost)
         if may_be_chance and suspension.failures < START_FAILURES:
             return None

@@ -289,6 +289,12 @@ def test_one_that_ended_before_it_began_has_failed_with_what_it_said() -> None:
     assert transition.job.record.failure == "edt-launch has ended with exit code 2: no such option"
 
 
+@pytest.mark.parametrize("exit_code", [-9, ExitCode.NOT_STARTED])
+def test_one_that_was_killed_or_had_no_room_before_it_began_is_started_again(exit_code: int) -> None:
+    one = replace(job(State.STARTING), launcher=Launcher(exit_code=exit_code, said="no room"))
+    assert states(advance(200.0, one)) == [State.QUEUED]
+
+
 def test_an_end_of_an_older_launcher_is_not_taken_for_that_of_the_newer() -> None:
     one = replace(job(State.RUNNING, exit_code=0), launcher=ObservedLauncher(identity=(8, 0.5)))
     assert states(advance(200.0, one)) == [State.QUEUED]
