@@ -163,6 +163,10 @@ def autoscaled_nodes(most: int, cpus: int = 1) -> Iterator[AutoscaledNodes]:
         "upscaling_speed": 100,
         "provider": {"type": "fake_multinode", "gcs_address": f"127.0.0.1:{port}"},
         "auth": {},
+        "file_mounts": {},
+        "cluster_synced_files": [],
+        "worker_setup_commands": [],
+        "worker_start_ray_commands": [],
         "available_node_types": {"ray.head.default": head, "worker": worker},
         "head_node_type": "ray.head.default",
     }

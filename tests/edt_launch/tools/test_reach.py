@@ -1,5 +1,6 @@
 """Which hosts reach each other, and what is said of those that do not."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,18 @@ def test_agents_of_a_host_that_answers_and_of_one_that_does_not(
     assert found.problems["127.0.0.3"].startswith("ssh: no route; edt-launch: ssh to 127.0.0.3 ended with")
     two = (HostSlots("127.0.0.2", 1), HostSlots("127.0.0.3", 1))
     assert reach.examine(two, RunOptions()).is_ok
+
+
+def test_the_agent_of_a_host_is_the_one_that_its_line_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ssh, edt = tmp_path / "ssh", tmp_path / "edt"
+    ssh.write_text('#!/bin/sh\nfor last; do :; done; exec sh -c "$last"\n')
+    edt.write_text(f'#!/bin/sh\ntouch {tmp_path}/used.$1\nexec {sys.executable} -m edt_launch.cli "$@"\n')
+    for program in (ssh, edt):
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert reach.examine([HostSlots("127.0.0.3", 1, None, "ssh", str(edt))], RunOptions()).is_ok
+    assert (tmp_path / "used.agent").exists()
+    wrong = [HostSlots("127.0.0.3", 1, None, "ssh", "/no/such/edt")]
+    assert "name its edt with agent=PATH" in reach.examine(wrong, RunOptions()).problems["127.0.0.3"]
