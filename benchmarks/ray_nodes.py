@@ -161,7 +161,11 @@ def autoscaled_nodes(most: int, cpus: int = 1) -> Iterator[AutoscaledNodes]:
         "max_workers": most,
         "idle_timeout_minutes": 0.05,
         "upscaling_speed": 100,
-        "provider": {"type": "fake_multinode", "gcs_address": f"127.0.0.1:{port}"},
+        "provider": {
+            "type": "fake_multinode",
+            "gcs_address": f"127.0.0.1:{port}",
+            "disable_node_updaters": True,
+        },
         "auth": {},
         "file_mounts": {},
         "cluster_synced_files": [],
@@ -176,6 +180,7 @@ def autoscaled_nodes(most: int, cpus: int = 1) -> Iterator[AutoscaledNodes]:
         quick = {
             "RAY_FAKE_CLUSTER": "1",
             "AUTOSCALER_UPDATE_INTERVAL_S": "1",
+            "AUTOSCALER_HEARTBEAT_TIMEOUT_S": "600",
             "RAY_enable_worker_prestart": "0",
         }
         own = {"RAY_OVERRIDE_NODE_ID_FOR_TESTING": FAKE_HEAD, "RAY_worker_niceness": "0"}

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edt_launch.core.durations import duration
 from edt_launch.service.cluster.pages.views.console import EVERYBODY, PLACES
 from edt_launch.service.cluster.store import fresh
 from edt_launch.service.jobs.forecast.foreseen import sentences
@@ -122,7 +123,7 @@ def _row(node: Json, depth: int, devices: int, removal: str) -> Consumer:
         wording.number(node["limit"], 2),
         _yes(node["lends"]) if node["guarantee"] else wording.NONE,
         node["policy"],
-        wording.duration(node["half_life"]),
+        duration(node["half_life"]),
         amount(node["entitled"]),
         amount(node["size"]),
         amount(node["asks"]),
@@ -197,12 +198,12 @@ def form(
         "Add" if name is None else "Edit",
         "a consumer" if name is None else f"consumer {name or EVERYBODY}",
         [],
-        f"{'/console/new-consumer' if name is None else address(name)}?dry_run=1",
         LIST,
         fields,
         [("version", version)],
         error,
         "Preview",
+        address=f"{'/console/new-consumer' if name is None else address(name)}?dry_run=1",
     )
 
 
@@ -225,19 +226,19 @@ def preview(
         *([] if changes else sentences([])),
     ]
     hidden = [("version", version), *given.items()]
-    return Question("Save", f"consumer {name or EVERYBODY}", effect, address(name), LIST, hidden=hidden)
+    return Question(
+        "Save", f"consumer {name or EVERYBODY}", effect, LIST, hidden=hidden, address=address(name)
+    )
 
 
 def removal(node: Json, changes: Sequence[Json], *, is_user: bool) -> Question:
     """The question whether a node is to be removed, or a user's one reset; `changes` come of it."""
-    own = address(node["name"])
     defaults = f"It has the defaults from then on: weight 1, no guarantee, below {EVERYBODY}."
     effect = [*([defaults] if is_user else ["It is gone from the tree."]), *sentences(changes)]
     return Question(
         "Reset" if is_user else "Remove",
         f"consumer {node['name']}",
         effect,
-        f"{own}/remove",
         LIST,
         hidden=[("version", node["version"])],
         command=f"edt shares {node['name']} --remove",
@@ -246,7 +247,7 @@ def removal(node: Json, changes: Sequence[Json], *, is_user: bool) -> Question:
 
 def _told(field: str, value: str) -> str:
     if field == "half_life" and value:
-        return wording.duration(float(value))
+        return duration(float(value))
     return value or {"parent": EVERYBODY, "limit": "none"}.get(field, wording.NONE)
 
 

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from edt_launch.core.durations import duration
 from edt_launch.core.failure_text import cause
 from edt_launch.service.experiments.searches.records import SEARCH_ENDS, SearchState, SearchWanted, TrialState
 from edt_launch.service.web import wording
@@ -66,7 +67,7 @@ class SearchRow:
             wording.precise(best.metric if best else None),
             str(search["algorithm"]),
             search["created"],
-            wording.duration((search["ended"] or now) - (search["started"] or search["created"])),
+            duration((search["ended"] or now) - (search["started"] or search["created"])),
         )
 
 
@@ -294,9 +295,7 @@ def question(search: Json, action: str, key: str) -> Question:
     verb = "Run the best trial of" if action == "run-best" else VERBS[action]
     button = "Run again" if action == "run-best" else VERBS[action]
     hidden = [("key", key)] if action == "run-best" else []
-    return Question(
-        verb, search["name"], [EFFECTS[action]], f"{back}/{action}", back, hidden=hidden, button=button
-    )
+    return Question(verb, search["name"], [EFFECTS[action]], back, hidden=hidden, button=button)
 
 
 def parameter_names(spec: Json, trials: Iterable[Any]) -> list[str]:
