@@ -183,9 +183,9 @@ class DialBack(Transport):
     def open(  # noqa: D102 - whatever has started the agent has chosen its command
         self, host: str, marks: Mapping[str, str], agent: Sequence[str] = AGENT
     ) -> Connection:
-        visit = _Visit(host, lambda visit: self._soon(self._part, visit))
-        self._soon(self._await, visit)
-        return visit
+        wanted = _HostConnection(host, lambda wanted: self._soon(self._release, wanted))
+        self._soon(self._request, wanted)
+        return wanted
 
     def arrival(self, timeout: float) -> HostSlots | None:
         """The next agent that has come, with what its host has; None if none comes for so many seconds."""
