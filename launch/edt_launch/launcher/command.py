@@ -76,6 +76,7 @@ def _run(read: Callable[[], tuple[Program, list[str], RunOptions]]) -> None:
     try:
         chosen, program, options = read()
         options = chosen.options(options)
+        ports = options.ports
         slurm = SlurmJob.detect(os.environ) if options.allocation is None else None
         with contextlib.ExitStack() as stack:
             signals = stack.enter_context(job.received_signals(PREEMPTION if slurm is not None else ()))
@@ -86,7 +87,8 @@ def _run(read: Callable[[], tuple[Program, list[str], RunOptions]]) -> None:
                 where = HostOptions(os.environ, options.groups)
                 source = source_of(where, options.allocation, options.transport)
                 said = announcement(source, where)
-                outcome = _run_job(chosen, program, options, source, signals, said, offered_by(source))
+                transports = (Ray(source.connection, ports),) if isinstance(source, RayCluster) else ()
+                outcome = _run_job(chosen, program, options, source, signals, said, transports)
         if slurm is not None and outcome.exit_code == ExitCode.LEFT and signals.preempted_by is not None:
             typer.echo(outcome.message, err=True)
             outcome = replace(outcome, message=f"edt-launch: {slurm.go_on(signals.preempted_by)}")

@@ -17,6 +17,7 @@ from edt_launch.agent.protocol import Exited as ProcessEnded
 from edt_launch.core import events
 from edt_launch.core.errors import HOST_LOST, StartError
 from edt_launch.core.event_log import stamped
+from edt_launch.core.ports import PortRange
 from edt_launch.core.reserved_variables import WORKER_TOKEN
 from edt_launch.launcher import reachability, watchdog
 from edt_launch.launcher.agents import Agents, CheckpointFetched, CheckpointPut, HostEvent, Lost
@@ -70,6 +71,8 @@ class DriverSettings:
     given_up: Mapping[int, Worker] = field(default_factory=dict)
     address_of: Callable[[str], str | None] = lambda host: None
     max_log_size: int | None = None
+    ports: PortRange | None = None
+    """To listen on; None for any."""
 
 
 _Queued = protocol.Event | watchdog.Heartbeat | HostEvent
@@ -101,7 +104,7 @@ class Driver:
         self._step = policy.step
         self._state = policy.begin(settings.limits, settings.first_worker)
         self._token = secrets.token_hex(16)
-        self._server = ControlServers(self._token, self._receive)
+        self._server = ControlServers(self._token, self._receive, settings.ports)
         self._watch = watchdog.Watch(settings.hang_timeout if policy.is_watched else 0.0)
         self._probing = reachability.Probing()
         self._could_not_form = False

@@ -22,6 +22,7 @@ from edt_launch.cluster.ranks import Rank
 from edt_launch.cluster.sources import THIS_MACHINE, choose
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import StartError, UsageError
+from edt_launch.core.ports import PortRange
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.plan import named_sources
 from edt_launch.launcher.transports.dial_back import DialBack
@@ -35,8 +36,8 @@ class Ranks(DialBack):
 
     name: ClassVar[str] = "rank"
 
-    def __init__(self, own: HostSlots) -> None:
-        super().__init__(own=own.host)
+    def __init__(self, own: HostSlots, ports: PortRange | None = None) -> None:
+        super().__init__(own=own.host, ports=ports)
         self._ranks = {own.host: own}
 
     def gather(self, count: int, timeout: float, signals: Sequence[int]) -> tuple[HostSlots, ...]:
@@ -177,7 +178,7 @@ def gathered(
     Raises:
         StartError: they have not come.
     """
-    with contextlib.closing(Ranks(own)) as ranks:
+    with contextlib.closing(Ranks(own, options.ports)) as ranks:
         with invited(invitation_file(rank, options), ranks.invitation):
             hosts = ranks.gather(rank.count, options.start_timeout, signals)
         yield ranks, hosts

@@ -66,7 +66,7 @@ class WmlaWorkers(Workers):
         """Where the first process of a gang listens; the port of another host comes from its agent."""
         if (host := self.meets_at(slots)) is not None:
             return {"MASTER_ADDR": resolve(host) or host}
-        return {"MASTER_ADDR": address, PORT_VARIABLE: str(reserve_port(address))}
+        return {"MASTER_ADDR": address, PORT_VARIABLE: str(reserve_port(address, self.ports))}
 
 
 def processes(framework: Framework, slots: Sequence[Slot]) -> tuple[Slot, ...]:

@@ -99,7 +99,9 @@ class TorchrunWorkers(Workers):
 
     def world(self, address_towards: Callable[[Iterable[str]], str]) -> TorchStoreWorld:  # noqa: D102
         named = self.arguments.master_addr
-        return TorchStoreWorld(lambda hosts: named or address_towards(hosts), self.arguments.master_port)
+        return TorchStoreWorld(
+            lambda hosts: named or address_towards(hosts), self.arguments.master_port, self.ports
+        )
 
     def environment(self, common: Mapping[str, str]) -> dict[str, str]:
         """What all find: threads as torchrun sets them, and the modules that stand in for torchelastic."""
