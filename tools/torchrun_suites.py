@@ -92,27 +92,40 @@ def run_pytorch(checkout: Path, chosen: str) -> Iterator[Result]:
     """Run pytorch's own test of torchrun."""
     test = checkout.absolute() / "test" / "distributed" / "launcher" / "test_run.py"
     here = Path(__file__).resolve()
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(here.parent), *sys.path[1:]])}
+    path = os.pathsep.join([str(here.parent), *sys.path[1:]])
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-m", "pytest", "-p", here.stem, "-p", "no:cacheprovider", "-c", os.devnull]
     options = ["--rootdir", str(test.parent), "-v", "--tb=short", *(["-k", chosen] if chosen else [])]
-    with tempfile.TemporaryDirectory() as folder:  # for what jobs write
-        ended = subprocess.run(
-            [*command, *options, str(test)],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    found = re.findall(r"::(\w+) (PASSED|FAILED|ERROR|SKIPPED)(?: \((.*)\))?", ended.stdout)
-    if not found:
-        yield Result(test.name, f"did not run: {(ended.stdout + ended.stderr)[-2000:]}", is_expected=False)
-    for name, outcome, reason in found:
-        known = IN_LAUNCHER.get(name)
-        said = outcome.lower() + (f": {known or reason}" if outcome != "PASSED" and (known or reason) else "")
-        yield Result(name, said, (outcome == "FAILED") if known else outcome in ("PASSED", "SKIPPED"))
-    if any(outcome in ("FAILED", "ERROR") and name not in IN_LAUNCHER for name, outcome, _ in found):
-        print(ended.stdout, file=sys.stderr)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    said, results = [], []
+    with (
+        tempfile.TemporaryDirectory() as folder,  # for what jobs write
+        subprocess.Popen(
+            [*command, *options, str(test)], cwd=folder, env=environment, text=True, **pipes
+        ) as job,
+    ):
+        assert job.stdout is not None
+        for line in job.stdout:
+            said.append(line)
+            if (result := judge(line)) is not None:
+                results.append(result)
+                yield result
+    if not results:
+        yield Result(test.name, "did not run", is_expected=False)
+    if not results or not all(result.is_expected for result in results):
+        print(*said, sep="", file=sys.stderr)
+
+
+def judge(line: str) -> Result | None:
+    """What a line of pytest says of a test; None if it is about none."""
+    found = re.search(r"::(\w+) (PASSED|FAILED|ERROR|SKIPPED)(?: \((.*)\))?", line)
+    if found is None:
+        return None
+    name, outcome, reason = found.groups()
+    known = IN_LAUNCHER.get(name)
+    why = (known or reason) if outcome != "PASSED" else None
+    said = outcome.lower() + (f": {why}" if why else "")
+    return Result(name, said, (outcome == "FAILED") if known else outcome in ("PASSED", "SKIPPED"))
 
 
 # Programs, each under both.

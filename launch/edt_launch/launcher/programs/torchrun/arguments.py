@@ -31,7 +31,7 @@ IGNORED = ("monitor_interval", "start_method", "event_log_handler", "logs_specs"
 
 NUMA_BINDINGS = ("node", "socket", "exclusive", "core-complex")
 
-LAST_CALL = 3.0
+LAST_CALL = 5.0
 """Seconds from the least number of nodes to the start, for nodes that are started at the same time."""
 
 _SHARED = ("grace", "max_restarts")
@@ -172,7 +172,7 @@ def _arguments(given: Any, environment: Mapping[str, str], gpus: Callable[[], in
         min_nodes=low,
         max_nodes=high,
         nproc=_workers(given.nproc_per_node, gpus),
-        run_id=str(uuid.uuid4()) if given.standalone else given.rdzv_id,
+        run_id=given.rdzv_id or (str(uuid.uuid4()) if given.standalone or high == 1 else "none"),
         role=given.role,
         max_restarts=given.max_restarts,
         log_dir=None if given.log_dir is None else _log_dir(Path(given.log_dir)),
@@ -238,7 +238,7 @@ def _parser(environment: Mapping[str, str], is_legacy: bool) -> tuple[argparse.A
     option("--nnodes", default="1:1", help="Nodes, or MIN:MAX. A node is NPROC slots of a host.")
     option("--nproc-per-node", default="1", metavar="NPROC", help="Workers a node: a number, auto, gpu, cpu.")
     flag("--standalone", help="Accepted: edt-launch needs no rendezvous.")
-    option("--rdzv-id", default="none", help="Name of the job, TORCHELASTIC_RUN_ID.")
+    option("--rdzv-id", help="Name of the job, TORCHELASTIC_RUN_ID.")
     for name in ("--rdzv-backend", "--rdzv-endpoint", "--rdzv-conf"):
         option(name, help="Accepted: edt-launch needs no rendezvous.")
     option("--master-addr", help="MASTER_ADDR, an address of this machine.")

@@ -29,8 +29,7 @@ def test_every_option_in_both_spellings(spelling: str) -> None:
     _, asked = parse([*words, "train.py", "--lr", "1", "--nnodes=9"], {})
     assert asked.command == (sys.executable, "-u", "train.py", "--lr", "1", "--nnodes=9")
     assert (asked.min_nodes, asked.max_nodes, asked.nproc, asked.max_restarts) == (1, 2, 3, 4)
-    assert (asked.role, asked.log_dir, asked.shutdown_timeout) == ("r", Path("l"), 5.0)
-    assert len(asked.run_id) == len("x") + 35, "--standalone has an id of its own"
+    assert (asked.run_id, asked.role, asked.log_dir, asked.shutdown_timeout) == ("x", "r", Path("l"), 5.0)
     assert asked.redirects == Streams(1)
     assert asked.tee == Streams(0, ((0, 3), (1, 2)))
     assert asked.local_ranks == {0, 2}
@@ -51,8 +50,16 @@ def test_variables_stand_for_options_and_options_overrule_them() -> None:
         parse(["run.sh"], {**environment, "PET_MODULE": "1"})
 
 
+def test_a_job_of_one_node_has_an_id_of_its_own() -> None:
+    ids = [
+        parse([*words.split(), "a.py"], {"PET_STANDALONE": standalone})[1].run_id
+        for words, standalone in (("", "0"), ("", "0"), ("--nnodes 1:2", "2"), ("--nnodes 1:2", "0"))
+    ]
+    assert len({*ids}) == 4
+    assert ids[3] == "none"
+
+
 def test_values_of_variables_are_judged_as_well(tmp_path: Path) -> None:
-    assert parse(["a.py"], {"PET_STANDALONE": "2"})[1].run_id != "none"
     with pytest.raises(UsageError, match="PET_STANDALONE is 'yes': give 1 or 0"):
         parse(["a.py"], {"PET_STANDALONE": "yes"})
     with pytest.raises(UsageError, match="--numa-binding moon: give one of node, "):

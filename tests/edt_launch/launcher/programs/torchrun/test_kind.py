@@ -106,15 +106,15 @@ def test_the_same_command_on_each_node(words: str, number: int | None) -> None:
 @pytest.mark.parametrize(
     "words, slurm, late, is_elected",
     [
-        ("--rdzv-endpoint 127.0.0.1:29400", {}, LateRanks(3, 3.0), True),
+        ("--rdzv-endpoint 127.0.0.1:29400", {}, LateRanks(3, 5.0), True),
         ("--rdzv-endpoint 127.0.0.1:29400", {"SLURM_JOB_NODELIST": "n[1-3]"}, None, None),
         (
             "--rdzv-endpoint 127.0.0.1:29400",
             {"SLURM_JOB_NODELIST": "n[1-3]", "SLURM_STEP_NUM_TASKS": "3"},
-            LateRanks(3, 3.0),
+            LateRanks(3, 5.0),
             True,
         ),
-        (f"--rdzv-endpoint {ELSEWHERE}:29400", {}, LateRanks(3, 3.0), False),
+        (f"--rdzv-endpoint {ELSEWHERE}:29400", {}, LateRanks(3, 5.0), False),
         (
             "--node-rank 0 --master-addr 127.0.0.1 --rdzv-conf timeout=5,last_call_timeout=0.5",
             {},
