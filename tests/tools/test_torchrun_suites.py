@@ -1,6 +1,7 @@
 """How results of others' suites for torchrun are judged."""
 
 import pytest
+
 from torchrun_suites import Ended, Result, compare, judge
 
 
@@ -13,7 +14,7 @@ from torchrun_suites import Ended, Result, compare, judge
     ],
 )
 def test_outcomes_that_are_expected(line: str, result: str) -> None:
-    name = line.split()[0].rpartition("::")[2]
+    name = line.split(maxsplit=1)[0].rpartition("::")[2]
     assert judge(line) == Result(name, result)
 
 
