@@ -14,7 +14,8 @@ import typer
 
 from edt_launch.cluster import ranks
 from edt_launch.cluster.hosts import HostOptions, HostSource
-from edt_launch.cluster.ranks import Rank, RankHosts
+from edt_launch.cluster.ranks import Rank
+from edt_launch.cluster.ray.source import Ray as RayCluster
 from edt_launch.cluster.slurm_job import PREEMPTION, SlurmJob
 from edt_launch.core import current_directory, environments
 from edt_launch.core.command_line import with_options
@@ -141,15 +142,16 @@ def _run_rank(
     environment = ranks.without_starter(os.environ)
     os.environ.clear()
     os.environ.update(environment)
+    rank = stack.enter_context(under_mpi.elected(rank, options))
     own = under_mpi.own_slots(rank, environment, options)
     if rank.number:
         under_mpi.serve(rank, options, own, environment, signals)
-        return JobOutcome(ExitCode.SUCCESS)
-    transport, hosts = stack.enter_context(under_mpi.gathered(rank, options, own, signals))
+        return Outcome(ExitCode.SUCCESS)
+    transport, source, hosts = stack.enter_context(under_mpi.gathered(rank, options, own, signals))
     options = replace(options, transport=transport.name)
-    source = RankHosts(hosts) if options.allocation is None else None
+    followed = source if options.allocation is None else None
     said = f"edt-launch: uses the hosts of {len(hosts)} ranks: {', '.join(host.host for host in hosts)}"
-    return _run_job(chosen, program, options, source, signals, said, (transport,))
+    return _run_job(chosen, program, options, followed, signals, said, (transport,))
 
 
 def main() -> None:
