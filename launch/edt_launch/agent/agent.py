@@ -61,7 +61,7 @@ class Agent:
         self._children: dict[int, int] = {}
         """Workers by process, of those that are our children or may become that."""
         self._server: WarmServer | None = None
-        self._stillborn = 0
+        self._failed_warm_servers = 0
         """Warm servers that have ended before they could fork."""
         self._selector = selectors.DefaultSelector()
         self._printing = Printing(self._selector, self._send, self._take)
@@ -137,7 +137,7 @@ class Agent:
                 self._send(protocol.Listening(self._prober.listen()))
             case protocol.Probe():
                 self._prober.begin(order)
-            case protocol.Taken(size):
+            case protocol.WindowUpdate(size):
                 self._printing.taken(size)
             case protocol.Close():
                 self._take(workers.Closed())
@@ -356,13 +356,13 @@ class Agent:
         assert self._server is not None
         said = self._server.hear()
         if said is None:
-            self._stillborn += not self._server.is_ready
+            self._failed_warm_servers += not self._server.is_ready
             self._close_server()
             return
         for imported in said:
             self._send(protocol.Warm(self._server.process.pid, **vars(imported)))
             if imported.refused is not None:
-                self._stillborn = ATTEMPTS
+                self._failed_warm_servers = ATTEMPTS
                 self._close_server()
 
     def _close_server(self, kill: bool = False) -> None:
@@ -376,7 +376,7 @@ class Agent:
     def _fork(self, number: int, worker: Worker) -> None:
         while worker.attempts < ATTEMPTS:
             worker.attempts += 1
-            if self._server is None and self._stillborn < ATTEMPTS:
+            if self._server is None and self._failed_warm_servers < ATTEMPTS:
                 self._start_server()
             if self._server is None:
                 break

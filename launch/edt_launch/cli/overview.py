@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from edt_launch.cli.model import Host, Job, Share
-from edt_launch.cli.screen import WIDEST, bar, columns, cut, moment, number, paint, plural, visible
+from edt_launch.cli.screen import WIDEST, bar, columns, cut, moment, number, paint, plural
 from edt_launch.cli.tables import in_order, jobs_table
+from edt_launch.core.terminal_text import visible
 
 JOB_STYLES = (
     "cyan", "magenta", "yellow", "blue", "green",

@@ -15,7 +15,6 @@ from edt_launch.cli.screen import (
     Columns,
     bar,
     cut,
-    duration,
     listing,
     moment,
     number,
@@ -23,9 +22,10 @@ from edt_launch.cli.screen import (
     plural,
     state_cell,
     table,
-    visible,
 )
+from edt_launch.core.durations import duration
 from edt_launch.core.failure_text import cause
+from edt_launch.core.terminal_text import visible
 
 BAR, WIDE = 10, 100
 """Columns of a bar in a table, and of a terminal that has room for bars."""

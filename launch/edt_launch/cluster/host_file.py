@@ -57,7 +57,7 @@ class HostFileOptions:
 
     hostfile: Annotated[
         Path | None,
-        Option(help="Run on the hosts of this file: 'host slots=N' or 'host devices=a,b' a line."),
+        Option(help="Run on the hosts of this file, one a line: 'host slots=N' or 'host devices=a,b'."),
     ] = None
 
 

@@ -44,12 +44,12 @@ class PilotOptions:
 
     slurm_pilots: Annotated[
         str | None,
-        Option(metavar="MIN:MAX", help="Run on so many one-node jobs of Slurm, as there is use for them."),
+        Option(metavar="MIN:MAX", help="Run on one-node Slurm jobs, between MIN and MAX of them, as needed."),
     ] = None
     slurm_options: Annotated[
-        str | None, Option(help="Options of sbatch for these, such as '--partition=low --gpus-per-node=4'.")
+        str | None, Option(help="sbatch options for them, such as '--partition=low --gpus-per-node=4'.")
     ] = None
-    slurm_pool: Annotated[str | None, Option(help="Name by which these are found again after a restart.")] = (
+    slurm_pool: Annotated[str | None, Option(help="Name by which they are found again after a restart.")] = (
         None
     )
 

@@ -237,7 +237,7 @@ class Agents:
 
     def taken(self, host: str, size: int) -> None:
         """So many more bytes of output have been dealt with."""
-        self._send(host, protocol.Taken(size))
+        self._send(host, protocol.WindowUpdate(size))
 
     def probe(self, number: int, addresses: Mapping[str, str]) -> None:
         """Have the agents of these hosts find out which of the others they reach; each reports `Probed`.

@@ -18,7 +18,7 @@ from edt_launch.cluster.ranks import Rank, RankHosts
 from edt_launch.cluster.ray.source import Ray as RayCluster
 from edt_launch.cluster.slurm_job import PREEMPTION, SlurmJob
 from edt_launch.core import current_directory, environments
-from edt_launch.core.command_line import taking
+from edt_launch.core.command_line import with_options
 from edt_launch.core.errors import EdtLaunchError, ExitCode, UsageError
 from edt_launch.core.masking import without_secrets
 from edt_launch.core.run_dir import RunDir
@@ -38,7 +38,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 
 @app.command(context_settings={"allow_interspersed_args": False})
-@taking(RunOptions, *GROUPS, *(kind.options for kind in kinds.kinds()))
+@with_options(RunOptions, *GROUPS, *(kind.options for kind in kinds.kinds()))
 def launch(
     program: Annotated[
         list[str], typer.Argument(metavar="SCRIPT.PY [ARGS]", help="A Python script or a command.")

@@ -305,16 +305,16 @@ class Elastic:
             output = f"{self._workers.output_option} {self._plan.paths.root}"
             how = self._workers.how_to_go_on(self._plan.checkpoints, output)
             return Outcome(ExitCode.LEFT, f"edt-launch: all workers have left; {how}")
-        logs, run, status = self._monitor.logs, self._monitor.run, self._monitor.status
-        if status.exit_code == 0:
+        logs, run, history = self._monitor.logs, self._monitor.run, self._monitor.history
+        if history.exit_code == 0:
             early = run.early_exits
             exited = f"edt-launch: {describe_exits(early, self._log_of(early[0]))}" if early else ""
             return Outcome(ExitCode.SUCCESS, "\n".join(filter(None, [self._failing_slots(), exited])))
         log = self._plan.paths.own_log
         if not run.has_started and not self._restarts:
-            reason = status.reason or "it was not wanted any more"
+            reason = history.reason or "it was not wanted any more"
             return Outcome(ExitCode.NOT_STARTED, f"edt-launch: the job could not start: {reason}\nlog: {log}")
-        head = f"edt-launch: the job failed{_after(self._restarts)}: {status.reason}"
+        head = f"edt-launch: the job failed{_after(self._restarts)}: {history.reason}"
         first = run.failures.first(logs.last_lines)
         if first is None:
             return Outcome(ExitCode.JOB_FAILED, f"{head}\nlog: {log}")

@@ -5,13 +5,13 @@ import time
 
 from edt_launch.core import events
 from edt_launch.core.event_log import EventLog
+from edt_launch.core.job_history import JobHistory
 from edt_launch.core.log_times import LogTimes
 from edt_launch.launcher.plan import Plan
 from edt_launch.launcher.run_summary import RunSummary
 from edt_launch.launcher.trainjob import Reporter, StatusServer
 from edt_launch.launcher.view.output import Line, Logs, Ranks, is_for_the_log
 from edt_launch.launcher.view.phases import Phases
-from edt_launch.launcher.view.status import Status
 from edt_launch.launcher.view.view import View
 from edt_launch.launcher.view.wording import describe
 
@@ -27,7 +27,7 @@ class JobMonitor:
         self.logs = Logs(plan.paths, view.message, plan.options.max_log_size)
         self._log_times = LogTimes(plan.paths, view.message, time.time())
         self.ranks = Ranks()
-        self.status = Status()
+        self.history = JobHistory()
         self.run = RunSummary()
         """Of the present run of the workers, or of the last."""
         server = StatusServer.detect(os.environ)
@@ -37,8 +37,8 @@ class JobMonitor:
 
     def begin_training(self) -> None:
         """Another training begins, in the same view."""
-        before = self.status
-        self.status = Status(
+        before = self.history
+        self.history = JobHistory(
             resizes=before.resizes, standbys=before.standbys, warm_servers=before.warm_servers
         )
 
@@ -52,7 +52,7 @@ class JobMonitor:
         self._phases, event = self._phases.observe(event)
         self._log.write(event)
         self.ranks.observe(event)
-        self.status = self.status.observe(event)
+        self.history.observe(event)
         self.run = self.run.observe(event)
         message = describe(event)
         if message is not None and not self.is_quiet:
@@ -77,17 +77,17 @@ class JobMonitor:
         """Let readers of the logs and of the view see everything so far."""
         now = time.time()
         self.logs.flush()
-        self._view.refresh(now, self.status)
+        self._view.refresh(now, self.history)
         self._log_times.observe(now)
-        if self._trainjob is not None and (problem := self._trainjob.show(now, self.status)) is not None:
+        if self._trainjob is not None and (problem := self._trainjob.show(now, self.history)) is not None:
             self._view.message(problem)
 
     def close(self) -> None:
         """Everything has happened."""
         if self._trainjob is not None:
-            problem = self._trainjob.close(time.time(), self.status)
+            problem = self._trainjob.close(time.time(), self.history)
             if problem is not None:
                 self._view.message(problem)
-        self._view.close(self.status)
+        self._view.close(self.history)
         self.logs.close()
         self._log_times.close(time.time())

@@ -181,10 +181,12 @@ def _uninterrupted(work: Callable[..., None], *arguments: Any) -> None:
 def up(
     demo: Annotated[bool, Option("--demo", help="Yes, the demonstration.")] = False,
     ray: Annotated[
-        int | None, Option(min=1, max=16, metavar="NODES", help="Instead, a Ray cluster on this machine.")
+        int | None,
+        Option(min=1, max=16, metavar="NODES", help="Start a Ray cluster of this many nodes instead."),
     ] = None,
     slots: Annotated[
-        int | None, Option(min=1, help="Workers that the service may run, else 4; or a node, else 1.")
+        int | None,
+        Option(min=1, help="Number of slots, 4 by default; with --ray, of each node, 1 by default."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

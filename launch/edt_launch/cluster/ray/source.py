@@ -33,14 +33,14 @@ class RayOptions:
     ray: Annotated[
         str | None,
         Option(
-            metavar="ADDRESS", help="Run on the nodes of this Ray cluster: its head's host:port, or auto."
+            metavar="ADDRESS", help="Run on the nodes of this Ray cluster: host:port of its head, or auto."
         ),
     ] = None
-    slots_at_most: Annotated[int | None, Option(min=1, help="Slots of the Ray cluster to hold at most.")] = (
-        None
-    )
+    slots_at_most: Annotated[
+        int | None, Option(min=1, help="Maximum number of slots to hold in the Ray cluster.")
+    ] = None
     ray_pool: Annotated[
-        str | None, Option(help="Name by which devices of the Ray cluster are found again after a restart.")
+        str | None, Option(help="Name by which held devices are found again after a restart.")
     ] = None
 
 

@@ -13,13 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from edt_launch.agent import processes
-from edt_launch.agent.lifeline import hang_on
+from edt_launch.agent.lifeline import kill_group_when_peer_closes
 from edt_launch.agent.processes import JOB_VARIABLE
 from edt_launch.cluster.allocation import Allocation, HostSlots
 from edt_launch.cluster.network import HostChecker
 from edt_launch.core import events
 from edt_launch.core.errors import ExitCode, StartError, StartTimeoutError
-from edt_launch.core.event_log import EventReader, stamped
+from edt_launch.core.event_codec import events_of
+from edt_launch.core.event_log import stamped
+from edt_launch.core.growing_file import GrowingFile, Line
 from edt_launch.core.log_times import LogTimes
 from edt_launch.core.plain_files import open_file
 from edt_launch.launcher import checkpoints
@@ -66,7 +68,7 @@ class Horovodrun:
         streams = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}
         self._output = Output(job.plan.paths, streams, job.view.message, job.plan.options.max_log_size)
         self._log_times = LogTimes(job.plan.paths, job.view.message, time.time())
-        self._reported = EventReader(job.plan.paths.worker_events)
+        self._reported = GrowingFile(job.plan.paths.worker_events)
 
     def run(self) -> Outcome:
         """Run the job; what it raises is what `job.run` raises."""
@@ -176,12 +178,18 @@ class Horovodrun:
         self._observed, changes = self._observed.look(find(pid), noted)
         for change in changes:
             self._note(change)
-        for event in self._reported.read():
+        for event in events_of(self._new_lines()):
             if isinstance(event, events.World):
                 self._log.write(replace(event, previous_size=self._size))
                 self._size = event.size
             elif isinstance(event, events.Reported):
                 self._log.write(event)
+
+    def _new_lines(self) -> list[Line]:
+        try:
+            return self._reported.lines()
+        except OSError:  # what the job has made of it is the job's own loss
+            return []
 
     def _end_leftovers(self, now: float, pid: int) -> None:
         """Kill what workers have left, once all are gone: horovodrun waits for whoever may print."""
@@ -235,7 +243,7 @@ def _started(words: Sequence[str], variables: dict[str, str]) -> Iterator[subpro
                 env=variables,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
-                preexec_fn=lambda: hang_on(theirs.fileno()),  # noqa: PLW1509 - this process has one thread
+                preexec_fn=lambda: kill_group_when_peer_closes(theirs.fileno()),  # noqa: PLW1509 - this process has one thread
             )
         except OSError as error:
             raise StartError(f"cannot run {words[0]}: {error.strerror}") from None

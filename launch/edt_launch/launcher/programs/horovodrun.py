@@ -29,7 +29,7 @@ class Options:
         bool,
         Option(
             "--horovodrun",
-            help="Run the job through horovodrun --host-discovery-script, Horovod's own driver.",
+            help="Run the job with Horovod's own driver, horovodrun --host-discovery-script.",
         ),
     ] = False
 

@@ -41,8 +41,8 @@ _HINTS = {
 class SshOptions:
     """The options of `Ssh`."""
 
-    ssh_port: Annotated[int | None, Option(min=1, max=65535, help="For ssh to the hosts.")] = None
-    ssh_identity_file: Annotated[Path | None, Option(help="Private key for ssh to the hosts.")] = None
+    ssh_port: Annotated[int | None, Option(min=1, max=65535, help="ssh port of the hosts.")] = None
+    ssh_identity_file: Annotated[Path | None, Option(help="Private key for ssh.")] = None
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from edt_launch.service.app.database_binding import bind
 from edt_launch.service.app.extensions import extensions
 from edt_launch.service.app.first_start import ensure_administrator
 from edt_launch.service.app.logs.log_filter import RepeatFilter
-from edt_launch.service.app.logs.log_text import without_sequences
+from edt_launch.service.app.logs.log_text import in_visible_characters
 from edt_launch.service.app.notices import Notifier
 from edt_launch.service.app.opening import StartError, alone, check_job_users, explained, listening_socket
 from edt_launch.service.app.settings import Settings
@@ -320,7 +320,7 @@ def set_up_logs() -> None:
     ]
     shown: list[Any] = [structlog.processors.JSONRenderer()]
     if sys.stderr.isatty():
-        shown = [without_sequences, structlog.dev.ConsoleRenderer()]
+        shown = [in_visible_characters, structlog.dev.ConsoleRenderer()]
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),

@@ -1,9 +1,10 @@
 """Runs of experiments: whose values somebody may follow, and what has come of them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from edt_launch.core.job_history import JobHistory
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context, may
 from edt_launch.service.errors import ForbiddenError
@@ -129,8 +130,12 @@ def outcomes(context: Context, jobs: Iterable[JobRecord]) -> Mapping[str, Outcom
     return {job.id: _outcome(context, job, used.get(job.id), now) for job in known}
 
 
+def _numbers(history: JobHistory) -> dict[str, dict[str, Any]]:
+    return {name: asdict(summary) for name, summary in sorted(history.numbers.items())}
+
+
 def _outcome(context: Context, job: JobRecord, used: Usage | None, now: float) -> Outcome:
-    values: Mapping[str, Any] = context.values.columns(context.home.job(job.id).output.events)
+    values = context.history_cache.read(context.home.job(job.id).output.events, _numbers)
     started = used.since if used is not None and job.started is None else job.started
     seconds = 0.0 if started is None else max(0.0, (job.ended or now) - started)
     return Outcome(job.state, 0.0 if used is None else used.hours, seconds, job.step, values)

@@ -38,7 +38,7 @@ def curves(context: Context, user: UserRecord, ids: Sequence[str], name: str, po
     runs.may_follow(context, user, records)
     found = []
     for job in records:
-        columns = context.courses.columns(context.home.job(job.id).output.events, [name], points)
+        columns = context.series_cache.columns(context.home.job(job.id).output.events, [name], points)
         found.append(
             {
                 **{field: columns[field] for field in ("time", "training", "step", "size")},

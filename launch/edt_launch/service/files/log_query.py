@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from edt_launch.core import log_times
+from edt_launch.core.growing_file import recent_lines
 from edt_launch.core.log_times import Part
 from edt_launch.core.plain_files import NoFileError, open_file
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.app.home import JobDir
 from edt_launch.service.errors import InvalidError
-from edt_launch.service.files import log_search, tailing
+from edt_launch.service.files import log_search
 
 MAX_SHOWN = 1000
 """Characters that are given of a line that was searched for."""
@@ -79,7 +80,7 @@ def _part(files: JobDir, wanted: LogQuery) -> Part:
         )
     path = files.log_of(wanted.rank)
     try:
-        found = log_times.part(tailing.recent_lines(files.output.log_times), path.name, since, until)
+        found = log_times.part(recent_lines(files.output.log_times), path.name, since, until)
     except ABSENT:
         found = None
     if found is None and _has_lines(path):

@@ -5,9 +5,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from edt_launch.core.growing_file import BLOCK, REACH
 from edt_launch.core.lines import LONGEST, LineSplitter
 from edt_launch.core.plain_files import open_file
-from edt_launch.service.files.tailing import BLOCK, REACH
 
 MAX_MATCHES = 1000
 """Lines that one search finds."""

@@ -10,13 +10,13 @@ from pathlib import Path
 from edt_launch.cluster import local
 from edt_launch.cluster.follower import Limits
 from edt_launch.core.errors import ExitCode, RunError
+from edt_launch.core.job_history import JobHistory
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher import job
 from edt_launch.launcher.plan import Plan
 from edt_launch.launcher.programs.script import Script
 from edt_launch.launcher.view.output import Line
-from edt_launch.launcher.view.status import Status
 from edt_launch.tools.verify.records import Run, read
 from edt_launch.tools.verify.schedules import Schedule
 
@@ -125,7 +125,7 @@ class _Watcher:
     def message(self, text: str) -> None:
         """The launcher's messages go to the event log only."""
 
-    def refresh(self, now: float, status: Status) -> None:
+    def refresh(self, now: float, job: JobHistory) -> None:
         """Ask for the next size once the workers wait for it."""
         self._began = now if self._began is None else self._began
         if now - self._began > self._runner.timeout and not self.is_late:
@@ -136,7 +136,7 @@ class _Watcher:
             self._stage += 1
             self._ask()
 
-    def close(self, status: Status) -> None:
+    def close(self, job: JobHistory) -> None:
         """Nothing was shown."""
 
     def _ask(self) -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from edt_launch.adapters.wmla.answers.views import Execution
@@ -12,8 +13,9 @@ from edt_launch.adapters.wmla.running.layout import executor_id
 from edt_launch.core import plain_files
 from edt_launch.core.event_codec import read_line
 from edt_launch.core.events import Launched, Released, Started
+from edt_launch.core.growing_file import recent_lines
+from edt_launch.core.job_history import JobHistory
 from edt_launch.core.walking import names
-from edt_launch.service.files.tailing import recent_lines
 
 COMING_AND_GOING = tuple(f'{{"event": "{cls.kind}"'.encode() for cls in (Launched, Started, Released))
 """How lines begin that tell of it: most of a long file are others, which need not be understood."""
@@ -61,23 +63,12 @@ def executors(execution: Execution) -> list[str]:
 
 def released(execution: Execution) -> frozenset[int]:
     """Which of a job's executors are gone while it goes on, counted from 1."""
-    context: set[int] = set()
-    gone: set[int] = set()
-    try:
-        for line in recent_lines(execution.result.events):
-            match read_line(line) if line.startswith(COMING_AND_GOING) else None:
-                case Launched():  # whatever ran before has been ended
-                    gone |= context
-                    context.clear()
-                case Started(worker):
-                    context.add(worker + 1)
-                    gone.discard(worker + 1)
-                case Released(worker):
-                    context.discard(worker + 1)
-                    gone.add(worker + 1)
-    except OSError:  # it is not there yet, or the job has spoilt it
-        return frozenset()
-    return frozenset(gone)
+    history = JobHistory()
+    with suppress(OSError):  # it is not there yet, or the job has spoilt it
+        lines = (line for line in recent_lines(execution.result.events) if line.startswith(COMING_AND_GOING))
+        for event in filter(None, map(read_line, lines)):
+            history.observe(event)
+    return frozenset(worker + 1 for worker in history.gone)
 
 
 def driver(execution: Execution) -> str:

@@ -20,6 +20,7 @@ from edt_launch.adapters.wmla.answers.views import Execution
 from edt_launch.adapters.wmla.hypersearch.searches import METRIC_FILE
 from edt_launch.adapters.wmla.rest.authenticator import Style
 from edt_launch.adapters.wmla.rest.lookup import Manner, Named
+from edt_launch.core.growing_file import start_of_last_lines
 from edt_launch.core.walking import walk
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
@@ -108,7 +109,7 @@ def _as_json(paths: Sequence[Path]) -> StreamingResponse:
 
 async def _blocks(paths: Sequence[Path], last: int | None) -> AsyncIterator[bytes]:
     def start(file: BinaryIO) -> int:
-        return 0 if last is None else tailing.start_of_last_lines(file, last)
+        return 0 if last is None else start_of_last_lines(file, last)
 
     for path in paths:
         async for block in tailing.read(path, start):

@@ -21,7 +21,7 @@ import psutil
 
 from edt_launch.adapters.wmla.running.environment import LAUNCHER_VARIABLE
 from edt_launch.agent import processes
-from edt_launch.agent.lifeline import hang_on
+from edt_launch.agent.lifeline import kill_group_when_peer_closes
 from edt_launch.agent.processes import JOB_VARIABLE
 from edt_launch.agent.warm import CHUNK
 from edt_launch.agent.workers import LEFTOVER_GRACE
@@ -122,7 +122,7 @@ class DriverProcess:
                 cwd=directory,
                 pass_fds=[fd, lifeline],
                 start_new_session=True,
-                preexec_fn=lambda: hang_on(lifeline),  # noqa: PLW1509 - this process has one thread
+                preexec_fn=lambda: kill_group_when_peer_closes(lifeline),  # noqa: PLW1509 - this process has one thread
                 bufsize=0,
             )
         except OSError as error:

@@ -26,17 +26,21 @@ class Options:
     wmla: Annotated[
         bool,
         Option(
-            "--wmla", help="Run a WMLA program: [OPTIONS] MODEL_DIR/MAIN.PY -- [ARGS]; its folder is copied."
+            "--wmla",
+            help="Run a WMLA program, from a copy of its folder: [OPTIONS] MODEL_DIR/MAIN.PY -- [ARGS].",
         ),
     ] = False
     framework: Annotated[
         str | None,
-        Option(metavar="|".join(Framework), help="Of a WMLA program; else edtPyTorch, the elastic one."),
+        Option(
+            metavar="|".join(Framework),
+            help="Framework of a WMLA program. Default: edtPyTorch, which is elastic.",
+        ),
     ] = None
     data_dir: Annotated[
-        Path | None, Option(help="DATA_DIR of a WMLA program, else a folder in its results.")
+        Path | None, Option(help="DATA_DIR of a WMLA program. Default: a folder in its results.")
     ] = None
-    result_dir: Annotated[Path | None, Option(help="RESULT_DIR of a WMLA program: its output directory.")] = (
+    result_dir: Annotated[Path | None, Option(help="RESULT_DIR of a WMLA program, its output directory.")] = (
         None
     )
 

@@ -1,11 +1,10 @@
 """How trials become jobs, by the template of a job, and which metric they have come to."""
 
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from typing import Protocol
 
-from edt_launch.core.event_codec import read_line
-from edt_launch.core.events import Progress
+from edt_launch.core.job_history import JobHistory
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.experiments.searches.decide import Outcome
@@ -13,9 +12,11 @@ from edt_launch.service.experiments.searches.records import SearchRecord, TrialR
 from edt_launch.service.experiments.searches.service import key_of
 from edt_launch.service.experiments.searches.spec import SearchSpec
 from edt_launch.service.experiments.searches.trial_job import job_of
-from edt_launch.service.files import tailing
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.submission import Submission
+
+MAX_METRIC = 1e300
+"""Numbers that every database can hold are smaller."""
 
 
 class Trials(Protocol):
@@ -62,21 +63,17 @@ class JobTrials:
         return replace(trial, job=job.id)
 
     def outcome(self, spec: SearchSpec, job: JobRecord) -> Outcome:  # noqa: D102
-        return reported(self._parts.home.job(job.id).output.events, spec.metric)
+        events = self._parts.home.job(job.id).output.events
+        try:
+            return self._parts.history_cache.read(events, partial(reported, spec.metric))
+        except OSError as error:
+            return Outcome(reason=f"{events.name} cannot be read: {error.strerror}")
 
 
-def reported(events: Path, name: str) -> Outcome:
-    """The last value of a metric that a script has reported in the last 64 MiB of its `events.jsonl`."""
-    last: Progress | None = None
-    try:
-        for line in tailing.recent_lines(events):
-            if b"progress" in line and isinstance(event := read_line(line), Progress):
-                last = event if name in event.values else last
-    except OSError as error:
-        return Outcome(reason=f"{events.name} cannot be read: {error.strerror}")
-    if last is not None and (value := last.number(name)) is not None:
+def reported(name: str, history: JobHistory) -> Outcome:
+    """The last value of a metric that a script has reported."""
+    value = history.values.get(name)
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_METRIC:
         return Outcome(float(value))
-    was = (
-        "never reported" if last is None else f"last {last.values[name]!r:.80}, no number of less than 1e300"
-    )
+    was = "never reported" if value is None else f"last {value!r:.80}, no number of less than 1e300"
     return Outcome(reason=f"the metric {name!r} was {was}: call edt_hvd.report({name}=...) while training")

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
+from edt_launch.core.growing_file import start_of_last_lines
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.files import tailing
 from edt_launch.service.files.log_query import Level, LogQuery, find_lines
@@ -36,7 +37,7 @@ def logs(
     job = context.job_of(job_id, user)
     blocks = tailing.read(
         context.home.job(job.id).log_of(rank),
-        lambda file: after if tail is None else max(after, tailing.start_of_last_lines(file, tail)),
+        lambda file: after if tail is None else max(after, start_of_last_lines(file, tail)),
         until_it_ends(context, job.id) if follow else None,
     )
     without_pauses = (block async for block in blocks if block)

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Query
 
 from edt_launch.core.event_codec import read_line
+from edt_launch.core.growing_file import last_lines
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import InvalidError
@@ -18,7 +19,6 @@ from edt_launch.service.files import log_search, service
 from edt_launch.service.files.log_query import ABSENT, Level, LogQuery, find_lines
 from edt_launch.service.files.results import submitted_files
 from edt_launch.service.files.series import LOSS
-from edt_launch.service.files.tailing import last_lines
 from edt_launch.service.jobs.pages.views.job_tabs import definition, events, logs, monitor, results, size
 from edt_launch.service.jobs.pages.views.lives import lives
 from edt_launch.service.jobs.records import JobRecord
@@ -105,12 +105,12 @@ def names_of(course: Json, asked: Sequence[str]) -> list[str]:
 def course_of(context: Context, job_id: str, asked: Sequence[str]) -> tuple[Json, list[str]]:
     """A job's course, and the values of it that are plotted."""
     path = context.home.job(job_id).output.events
-    course = context.courses.columns(path, asked, monitor.POINTS)
+    course = context.series_cache.columns(path, asked, monitor.POINTS)
     names = names_of(course, asked)
     return (
         course
         if set(names) <= course["values"].keys()
-        else context.courses.columns(path, names, monitor.POINTS)
+        else context.series_cache.columns(path, names, monitor.POINTS)
     ), names
 
 
@@ -161,8 +161,9 @@ def _around(path: Path, at: int) -> logs.Excerpt:
 def _events(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> events.Events:
     path = context.home.job(job["id"]).output.events
     found = list(filter(None, map(read_line, _last(path, REACH)[1])))
-    lived = lives(found, None if job["ended"] else context.clock())
-    pauses = context.courses.columns(path, (), monitor.POINTS)["pauses"]
+    now = None if job["ended"] else context.clock()
+    lived = context.history_cache.read(path, lambda history: lives(history, now))
+    pauses = context.series_cache.columns(path, (), monitor.POINTS)["pauses"]
     pauses = explained_pauses(pauses, context.store.history.newest(job["id"]))
     return events.events(job, pauses, lived, events.happened(found, MAX_EVENTS))
 

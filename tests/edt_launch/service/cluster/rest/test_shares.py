@@ -15,7 +15,7 @@ def test_a_change_of_what_was_seen_otherwise_is_refused(world: World) -> None:
     world.clock.now += 5
     answer = world.admin.put("/shares/lab", json={"weight": 4, "version": first})
     assert answer.status_code == 409
-    assert answer.json()["detail"] == "lab was changed by admin, 5 s ago: that came first"
+    assert answer.json()["detail"] == "lab was changed by admin, 5s ago: that came first"
     assert node(world, "lab").weight == 3.0
     assert world.store.shares.put(ShareRecord("lab", weight=5.0), first) is False
     assert node(world, "lab").weight == 3.0

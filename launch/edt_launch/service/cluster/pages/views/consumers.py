@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edt_launch.core.durations import duration
 from edt_launch.service.cluster.pages.views.console import EVERYBODY, PLACES
 from edt_launch.service.cluster.store import fresh
 from edt_launch.service.jobs.forecast.foreseen import sentences
@@ -122,7 +123,7 @@ def _row(node: Json, depth: int, devices: int, removal: str) -> Consumer:
         wording.number(node["limit"], 2),
         _yes(node["lends"]) if node["guarantee"] else wording.NONE,
         node["policy"],
-        wording.duration(node["half_life"]),
+        duration(node["half_life"]),
         amount(node["entitled"]),
         amount(node["size"]),
         amount(node["asks"]),
@@ -246,7 +247,7 @@ def removal(node: Json, changes: Sequence[Json], *, is_user: bool) -> Question:
 
 def _told(field: str, value: str) -> str:
     if field == "half_life" and value:
-        return wording.duration(float(value))
+        return duration(float(value))
     return value or {"parent": EVERYBODY, "limit": "none"}.get(field, wording.NONE)
 
 

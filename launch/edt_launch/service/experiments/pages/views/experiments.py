@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from edt_launch.core.durations import duration
 from edt_launch.core.failure_text import cause
 from edt_launch.service.cluster.pages.views.pool import Tile
 from edt_launch.service.experiments.pages.views.compared import Compared
@@ -204,7 +205,7 @@ def _tiles(experiment: Json, summary: Summary) -> list[Tile]:
     partly = _partly(experiment, summary)
     return [
         Tile("Runs in total", str(experiment["runs"])),
-        Tile(f"Total running time{partly}", wording.duration(summary.seconds)),
+        Tile(f"Total running time{partly}", duration(summary.seconds)),
         Tile(f"GPU-hours{partly}", f"{summary.hours:.2f}"),
     ]
 
@@ -251,7 +252,7 @@ def _run(run: Json, best: Mapping[str, str | None], why: str, viewer: str | None
         run["owner"],
         str(run["state"]),
         run["created"],
-        wording.duration(run["seconds"]),
+        duration(run["seconds"]),
         f"{run['hours']:.2f}",
         size,
         precise(lasts.get("loss")),

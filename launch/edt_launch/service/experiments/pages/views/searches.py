@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from edt_launch.core.durations import duration
 from edt_launch.core.failure_text import cause
 from edt_launch.service.experiments.searches.records import SEARCH_ENDS, SearchState, SearchWanted, TrialState
 from edt_launch.service.web import wording
@@ -66,7 +67,7 @@ class SearchRow:
             wording.precise(best.metric if best else None),
             str(search["algorithm"]),
             search["created"],
-            wording.duration((search["ended"] or now) - (search["started"] or search["created"])),
+            duration((search["ended"] or now) - (search["started"] or search["created"])),
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edt_launch.core.durations import duration
 from edt_launch.core.failure_text import Failure
 from edt_launch.service.files.series import LOSS
 from edt_launch.service.jobs.forecast.foreseen import sentences
@@ -119,7 +120,7 @@ def _details(job: Json) -> list[tuple[str, str]]:
         "Failed workers": str(job["losses"]),
         "Restarts": str(job["restarts"]),
         "Exit code": "" if job["exit_code"] is None else str(job["exit_code"]),
-        "Time limit": wording.duration(limit) if limit else "",
+        "Time limit": duration(limit) if limit else "",
         "After": ", ".join(job["after"]),
         "Array": f"{array}, index {job['array_index']}{at_once}" if array else "",
         "Restartable": "yes" if job["restartable"] else "",

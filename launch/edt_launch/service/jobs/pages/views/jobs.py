@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
+from edt_launch.core.durations import duration
 from edt_launch.core.failure_text import cause
 from edt_launch.service.jobs.states import ENDED, State
 from edt_launch.service.web import wording
@@ -165,7 +166,7 @@ class JobRow:
             bounds=wording.bounds(job["min"], job["max"], job["allowed"]),
             share=wording.number(job["share"], 1),
             progress=wording.progress(job["step"], job["total_steps"]),
-            eta=wording.NONE if eta is None else wording.duration(eta),
+            eta=wording.NONE if eta is None else duration(eta),
             priority=job["priority"],
             since=job["ended"] or job["started"] or job["submitted"],
             why=_why(job),

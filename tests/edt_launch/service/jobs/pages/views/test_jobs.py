@@ -17,7 +17,7 @@ def test_a_row_tells_what_a_job_does() -> None:
             throughput=0.5, started=7.0, priority=3,
         )
     )  # fmt: skip
-    assert (row.size, row.bounds, row.share, row.progress, row.eta) == ("2→4", "1-4", "2.2", "25%", "3 min")
+    assert (row.size, row.bounds, row.share, row.progress, row.eta) == ("2→4", "1-4", "2.2", "25%", "3m")
     assert (row.since, row.why, row.priority) == (7.0, "", 3)
 
 
