@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from edt_launch.core.certificates import ensure_certificate
 from edt_launch.core.job_history import JobHistory, Mark
 from edt_launch.launcher.trainjob import Reporter, StatusServer, report
-from edt_launch.service.http.certificate import ensure_certificate
 
 PATH = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/ann/trainjobs/digits/status"
 

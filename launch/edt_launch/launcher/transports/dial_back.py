@@ -23,7 +23,6 @@ from edt_launch.agent import protocol
 from edt_launch.agent.invitation import MAX_LINE, Answer, Greeting, Invitation
 from edt_launch.cluster.allocation import DEVICE, HOST, MAX_SLOTS, HostSlots
 from edt_launch.cluster.network import LOOPBACK, interfaces
-from edt_launch.core.certificates import server_context
 from edt_launch.core.errors import HOST_LOST, SHOWN, StartError
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.transports.transport import Connection, Streams, Transport, opened
@@ -130,6 +129,8 @@ class DialBack(Transport):
     by_name_only: ClassVar[bool] = True
 
     def __init__(self, listens_at: Sequence[str] = (), port: int = 0, own: str | None = None) -> None:
+        from edt_launch.core.certificates import server_context  # cryptography takes long to import
+
         context, fingerprint = server_context()
         self._context = context
         self._listener = socket.create_server(("", port), backlog=MAX_UNAUTHENTICATED)

@@ -27,6 +27,7 @@ from edt_launch.cluster.network import public_name
 from edt_launch.cluster.sources import choose
 from edt_launch.core import plain_files
 from edt_launch.core.atomic import write_atomically
+from edt_launch.core.certificates import ensure_certificate
 from edt_launch.core.run_options import RunOptions
 from edt_launch.core.user_name import user_name
 from edt_launch.launcher.transports.ssh import Ssh
@@ -50,9 +51,9 @@ from edt_launch.service.db.sole_user import InUseError, SoleUser
 from edt_launch.service.db.store import Store
 from edt_launch.service.experiments import definitions
 from edt_launch.service.experiments.searches.controller import Controller
-from edt_launch.service.http.certificate import ensure_certificate, names_of_this_machine
 from edt_launch.service.http.listening import BACKLOG, Connections
 from edt_launch.service.http.protocol import KEEP_ALIVE, TimedProtocol
+from edt_launch.service.http.sites import names_of_this_machine
 from edt_launch.service.jobs import views
 from edt_launch.service.jobs.loop import loop
 from edt_launch.service.jobs.records import JobRecord
@@ -136,7 +137,7 @@ def run(settings: Settings) -> None:
 
 def _noticed(job: JobRecord) -> Mapping[str, Any]:
     """A job as a command gets it: without its variables, which may be secrets."""
-    return views.job(job) | {"environment": None}
+    return views.job(job).model_dump(mode="json") | {"environment": None}
 
 
 def _store(settings: Settings, stack: contextlib.ExitStack) -> tuple[SoleUser, Store]:

@@ -45,12 +45,13 @@ def _known(framework: str) -> str:
     return str(framework)
 
 
-Framework = Annotated[
-    str,
-    AfterValidator(_known),
-    WithJsonSchema({"type": "string", "enum": list(kinds.frameworks()), "title": "Framework"}),
+FrameworkName = Annotated[
+    str, WithJsonSchema({"type": "string", "enum": list(kinds.frameworks()), "title": "Framework"})
 ]
-"""How a program is run that is no plain command."""
+"""How a program is run that is no plain command, as it was when its job was submitted."""
+
+Framework = Annotated[FrameworkName, AfterValidator(_known)]
+"""The same, known to this version."""
 
 
 class JobSpec(BaseModel):

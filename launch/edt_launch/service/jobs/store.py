@@ -14,17 +14,15 @@ from edt_launch.service.experiments.searches.records import TRIAL_ENDS
 from edt_launch.service.experiments.stores.experiments import add_run
 from edt_launch.service.jobs.query import JobQuery
 from edt_launch.service.jobs.records import (
-    DESIRED,
     OBSERVED,
     PROGRESS,
-    SUSPENDED,
-    UNREACHABLE,
     HolderRecord,
     JobRecord,
     NamedJob,
     Page,
     TransitionRecord,
 )
+from edt_launch.service.jobs.specification import JobChange
 from edt_launch.service.jobs.states import (
     ENDED,
     HAS_LAUNCHER,
@@ -106,18 +104,15 @@ class Jobs:
 
     def suspended(self) -> Mapping[tuple[str, str], float]:
         """Hosts and devices of running jobs whose workers have failed, and when they are tried again."""
-        query = select(jobs.c.notes).where(jobs.c.state.in_(sorted(HAS_LAUNCHER)))
-        return {
-            (host, device): until
-            for (notes,) in self._database.rows(query)
-            for host, device, until in notes.get(SUSPENDED, ())
-        }
+        query = select(jobs.c.suspended).where(jobs.c.state.in_(sorted(HAS_LAUNCHER)))
+        rows = self._database.rows(query)
+        return {(host, device): until for (devices,) in rows for host, device, until in devices}
 
     def unreachable(self) -> Mapping[str, str]:
         """Hosts that running jobs say they cannot reach, and why."""
-        query = select(jobs.c.notes).where(jobs.c.state.in_(sorted(HAS_LAUNCHER)))
+        query = select(jobs.c.unreachable).where(jobs.c.state.in_(sorted(HAS_LAUNCHER)))
         rows = self._database.rows(query)
-        return {host: reason for (notes,) in rows for host, _, reason in notes.get(UNREACHABLE, ())}
+        return {host: reason for (hosts,) in rows for host, _, reason in hosts}
 
     def progress(self) -> Mapping[str, Mapping[str, Any]]:
         """Of the jobs that run, by their ids, the fields that change all the time (`records.PROGRESS`)."""
@@ -165,8 +160,8 @@ class Jobs:
             return _get(connection, job)
 
     def change(self, job: str, **desired: Any) -> JobRecord:
-        """Change what the owner may change (`records.DESIRED`)."""
-        _only(desired, DESIRED)
+        """Change what the owner may change: fields of `JobChange`."""
+        _only(desired, JobChange.model_fields)
         with self._database.writing() as connection:
             if desired:
                 connection.execute(update(jobs).where(jobs.c.id == job).values(desired))

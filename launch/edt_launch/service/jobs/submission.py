@@ -108,17 +108,14 @@ def record_of(submission: Submission, job_id: str, now: float) -> JobRecord:
     )
 
 
-SETTINGS = (
-    *("allowed", "checkpoint_interval", "command", "data_dir", "directory", "environment", "framework"),
-    *("grace", "warm_start"),
-    *("max", "max_restarts", "min", "name", "preemptible", "priority", "restartable", "time_limit", "weight"),
-)
-"""Fields of a job that its user has given."""
+OF_ONE_SUBMISSION = frozenset({"after", "array_id", "array_index", "array_limit", "begin"})
+"""What another job like one does not get."""
 
 
 def like(job: JobRecord, **changes: Any) -> JobSpec:
     """A job with the submitted files and settings of another one, but for `changes`; as `JobSpec` raises."""
-    own = {field: getattr(job, field) for field in SETTINGS}
+    names = JobSpec.model_fields.keys() & vars(job).keys() - OF_ONE_SUBMISSION
+    own = {name: getattr(job, name) for name in names}
     return JobSpec.model_validate({**own, **changes, "code_of": job.id})
 
 

@@ -60,7 +60,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.globals |= {"static": static, "places": PLACES}
+    environment.globals |= {"static": static, "places": PLACES, "wording": wording}
     environment.filters |= {
         "duration": duration,
         "iso": wording.iso,

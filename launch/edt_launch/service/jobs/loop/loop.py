@@ -230,7 +230,7 @@ class Pool:
             notes = [note for job in self._jobs.values() for note in lifecycle.record_progress(job)]
             if notes:
                 self._apply(0.0, notes)
-                is_seen = any("notes" in note.fields for note in notes)
+                is_seen = any(not note.fields.keys().isdisjoint(lifecycle.LOST) for note in notes)
                 self._bus.notify(Topic.PROGRESS, *([Topic.JOBS] if is_seen else []))
         return has_happened
 

@@ -9,7 +9,7 @@ from edt_launch.core.control_protocol import Request
 from edt_launch.service.cluster.records import AllocationRecord, HostRecord, ShareRecord
 from edt_launch.service.jobs.loop.device_grant import DeviceGrant
 from edt_launch.service.jobs.loop.progress import JobProgress, LauncherRun
-from edt_launch.service.jobs.records import SLOW, TROUBLE, JobRecord
+from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.states import State
 
 SLOW_REMARK = (
@@ -65,9 +65,9 @@ class ObservedJob:
 
     @property
     def remarks(self) -> dict[str, str]:
-        """The notes in its row that say what is wrong with its files."""
+        """The columns of its row that say what is wrong with its files."""
         behind = BEHIND_REMARK if self.is_behind else ""
-        return {TROUBLE: self.trouble, SLOW: SLOW_REMARK if self.is_slow else behind}
+        return {"trouble": self.trouble, "delay": SLOW_REMARK if self.is_slow else behind}
 
     @property
     def is_hidden(self) -> bool:

@@ -27,7 +27,7 @@ from edt_launch.service.jobs.loop.observed import (
     Sweep,
     WriteFile,
 )
-from edt_launch.service.jobs.records import JobRecord
+from edt_launch.service.jobs.records import WITHOUT_LAUNCHER, JobRecord
 from edt_launch.service.jobs.states import State
 from edt_launch.service.jobs.store import NoSuchJobError
 
@@ -129,6 +129,6 @@ class Reconciler:
             if is_passing(error):
                 raise  # the job has not been started, and goes back to the queue
             log.warning("%s cannot be started: %s", record.id, error)
-            fields = {"size": 0, "target": 0, "held": (), "running_since": None, "failure": str(error)}
+            fields = {**WITHOUT_LAUNCHER, "failure": str(error)}
             reason = "it could not be started"
             done.records[record.id] = self._store.jobs.move(record.id, State.FAILED, reason, now, **fields)

@@ -42,11 +42,7 @@ from edt_launch.service.jobs.loop.observed import (
     WriteFile,
 )
 from edt_launch.service.jobs.loop.progress import Device, LauncherRun
-from edt_launch.service.jobs.records import BOUNDS
 from edt_launch.service.jobs.states import ENDED, HAS_LAUNCHER, State, Wanted
-
-ARRAY = "array"
-"""Which of a job's notes says that enough jobs of its array run."""
 
 REPEAT = 60.0
 """Seconds after which a file that its launcher does not follow is written again, with a newer generation."""
@@ -111,8 +107,7 @@ def _held_back(now: float, transition: Transition, states: Mapping[str, State | 
         return transition
     if job.record.state is State.QUEUED:  # it has not waited for devices before
         new["waiting_since"] = max(now, job.record.begin)
-    noted = replace(transition, job=replace(job, record=replace(job.record, **new)))
-    return noted.do(Note(job.record.id, new))
+    return transition.note(**new)
 
 
 def _limited(
@@ -126,9 +121,9 @@ def _limited(
         record, fields = job.record, dict[str, Any]()
         if record.id in over and not has_processes(job):
             held_back.add(record.id)
-            fields = {"reason": over[record.id], "why": None, "notes": {**record.notes, ARRAY: True}}
-        elif record.notes.get(ARRAY) and record.id not in over:
-            fields = {"waiting_since": now, "notes": lifecycle.without(record.notes, ARRAY)}
+            fields = {"reason": over[record.id], "why": None, "is_array_full": True}
+        elif record.is_array_full and record.id not in over:
+            fields = {"waiting_since": now, "is_array_full": False}
         if new := lifecycle.changed(record, fields):
             actions.append(Note(record.id, new))
         after.append(replace(job, record=replace(record, **new)))
@@ -193,9 +188,8 @@ def _start(now: float, job: ObservedJob, held: Held, fields: dict[str, Any]) -> 
     record = job.record
     grant = _next(job, held, ())
     reason = fields.pop("reason", record.reason)
-    notes = {**record.notes, "written": now, BOUNDS: (record.min, record.max)}
-    fields |= {"running_since": now, "waiting_since": None, "notes": notes, "may_lose": False}
-    fields |= _columns(grant, ())
+    fields |= {"running_since": now, "waiting_since": None, "granted_at": now, "may_lose": False}
+    fields |= _columns(grant, ()) | {"bounds": (record.min, record.max)}
     return [
         Prepare(record.id),
         WriteFile(record.id, grant),
@@ -210,7 +204,7 @@ def _resize(now: float, job: ObservedJob, held: Held, fields: dict[str, Any]) ->
     record = job.record
     left = as_held(devices_of(in_use(job.grant, job.run)) - devices_of(held))
     grant = _next(job, held, left)
-    fields |= _columns(grant, left) | {"notes": {**record.notes, "written": now}}
+    fields |= _columns(grant, left) | {"granted_at": now}
     if held == job.grant.held:
         return [WriteFile(record.id, grant), Note(record.id, fields)]
     fields["resized"] = now
@@ -228,7 +222,8 @@ def _is_ignored(now: float, job: ObservedJob) -> bool:
     """Whether its launcher has long followed something else than the file: it may not take it for newer."""
     run = job.run
     is_elsewhere = run is not None and run.following != job.grant.generation
-    return is_elsewhere and now - job.record.notes.get("written", now) >= REPEAT
+    written = now if job.record.granted_at is None else job.record.granted_at
+    return is_elsewhere and now - written >= REPEAT
 
 
 def _missed(now: float, job: ObservedJob, held: Held, left: Held, reason: str) -> Sequence[Action]:

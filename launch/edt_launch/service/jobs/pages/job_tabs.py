@@ -23,6 +23,7 @@ from edt_launch.service.jobs.pages.views.job_tabs import definition, events, log
 from edt_launch.service.jobs.pages.views.lives import lives
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.resize_reasons import explained as explained_pauses
+from edt_launch.service.jobs.schemas import Job
 from edt_launch.service.jobs.service import explained
 from edt_launch.service.names import PLAIN
 
@@ -82,7 +83,7 @@ TabQueryDep = Annotated[TabQuery, Depends()]
 
 
 async def body(
-    context: Context, user: UserRecord, job: JobRecord, shown: Json, tab: str, asked: TabQuery
+    context: Context, user: UserRecord, job: JobRecord, shown: Job, tab: str, asked: TabQuery
 ) -> object:
     """The view of a tab; `shown` is the job as REST shows it."""
     if tab == "size":
@@ -132,21 +133,21 @@ def _harmless(name: str) -> str:
     return f"'{name}" if name.startswith(("=", "+", "-", "@")) else name
 
 
-def _monitor(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> monitor.Monitor:
-    course, names = course_of(context, job["id"], asked.names)
-    return monitor.monitor(job["id"], course, names, asked.x, is_log=asked.is_log, smooth=asked.smooth)
+def _monitor(context: Context, user: UserRecord, job: Job, asked: TabQuery) -> monitor.Monitor:
+    course, names = course_of(context, job.id, asked.names)
+    return monitor.monitor(job.id, course, names, asked.x, is_log=asked.is_log, smooth=asked.smooth)
 
 
-def _logs(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> logs.Logs:
-    path = context.home.job(job["id"]).log_of(asked.log_query.rank)
+def _logs(context: Context, user: UserRecord, job: Job, asked: TabQuery) -> logs.Logs:
+    path = context.home.job(job.id).log_of(asked.log_query.rank)
     error, found = "", None
     try:
         if not asked.log_query.is_empty:
-            found = find_lines(context, user, job["id"], asked.log_query)
+            found = find_lines(context, user, job.id, asked.log_query)
     except InvalidError as refused:
         error = refused.message
     excerpt = logs.Excerpt(*_last(path, logs.TAIL)) if asked.at is None else _around(path, asked.at)
-    ranks = context.home.job(job["id"]).ranks
+    ranks = context.home.job(job.id).ranks
     return logs.logs(job, asked.log_query, excerpt, found, ranks=ranks, wraps=asked.wraps, error=error)
 
 
@@ -158,24 +159,24 @@ def _around(path: Path, at: int) -> logs.Excerpt:
     return logs.Excerpt(start, lines, at, max(0, at - 2 * AROUND), at + 2 * AROUND)
 
 
-def _events(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> events.Events:
-    path = context.home.job(job["id"]).output.events
+def _events(context: Context, user: UserRecord, job: Job, asked: TabQuery) -> events.Events:
+    path = context.home.job(job.id).output.events
     found = list(filter(None, map(read_line, _last(path, REACH)[1])))
-    now = None if job["ended"] else context.clock()
+    now = None if job.ended else context.clock()
     lived = context.history_cache.read(path, lambda history: lives(history, now))
     pauses = context.series_cache.columns(path, (), monitor.POINTS)["pauses"]
-    pauses = explained_pauses(pauses, context.store.history.newest(job["id"]))
+    pauses = explained_pauses(pauses, context.store.history.newest(job.id))
     return events.events(job, pauses, lived, events.happened(found, MAX_EVENTS))
 
 
-def _results(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> results.Results:
-    checkpoints = service.list_checkpoints(context, user, job["id"])["checkpoints"]
-    checked = {asked.check: service.checked(context, user, job["id"], asked.check)} if asked.check else {}
-    return results.results(job["id"], service.list_files(context, user, job["id"]), checkpoints, checked)
+def _results(context: Context, user: UserRecord, job: Job, asked: TabQuery) -> results.Results:
+    checkpoints = service.list_checkpoints(context, user, job.id)["checkpoints"]
+    checked = {asked.check: service.checked(context, user, job.id, asked.check)} if asked.check else {}
+    return results.results(job.id, service.list_files(context, user, job.id), checkpoints, checked)
 
 
-def _definition(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> definition.Definition:
-    noted = submitted_files(context.home.job(job["id"]))
+def _definition(context: Context, user: UserRecord, job: Job, asked: TabQuery) -> definition.Definition:
+    noted = submitted_files(context.home.job(job.id))
     return definition.definition(job, {name: size for name, (size, _) in noted.items()})
 
 

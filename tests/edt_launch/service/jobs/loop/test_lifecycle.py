@@ -28,7 +28,7 @@ from edt_launch.service.jobs.loop.observed import (
     Sweep,
 )
 from edt_launch.service.jobs.loop.progress import JobProgress, LauncherRun
-from edt_launch.service.jobs.records import TROUBLE, JobRecord
+from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.states import State, Wanted
 
 RECORD = JobRecord("j1", "ann", ("python",), 1, 4, 100.0, size=2)
@@ -43,9 +43,9 @@ def job(
     return ObservedJob(record, progress=JobProgress(run), launcher=Launcher(**{"identity": ME, **launcher}))
 
 
-def alive(state: State, wanted: Wanted = Wanted.RUN, **notes: float) -> ObservedJob:
+def alive(state: State, wanted: Wanted = Wanted.RUN, **fields: float) -> ObservedJob:
     one = job(state, wanted, is_alive=True)
-    return replace(one, record=replace(one.record, notes=notes))
+    return replace(one, record=replace(one.record, **fields))
 
 
 def states(transition: Transition) -> list[State]:
@@ -105,7 +105,7 @@ def test_a_launcher_is_asked_until_it_accepts(
     ],
 )
 def test_one_that_does_not_end_needs_more(state: State, waited: float, action: Send | Kill) -> None:
-    one = alive(state, asked=200.0, signalled_at=200.0)
+    one = alive(state, asked=200.0, signalled=200.0)
     assert advance(200.0 + waited, one).actions[-1:] == (action,)
     if waited - RECORD.grace in STOP_PATIENCE:  # though it has said that it will end
         accepted = replace(one, launcher=replace(one.launcher, accepted="stop-200.0"))
@@ -231,11 +231,11 @@ def test_one_that_cannot_be_looked_at_is_left_as_it_is_and_says_why() -> None:
     trouble = "its files cannot be read: Input/output error"
     hidden = replace(job(State.RUNNING, Wanted.STOP), trouble=trouble)
     transition = advance(200.0, hidden)
-    assert transition.actions == (Note(hidden.record.id, {"notes": {TROUBLE: trouble}}),)
+    assert transition.actions == (Note(hidden.record.id, {"trouble": trouble}),)
     assert advance(201.0, transition.job).actions == ()
     readable = replace(transition.job, trouble="", launcher=Launcher(is_alive=True))
     noted, stopped, *_ = advance(202.0, readable).actions
-    assert noted == Note(hidden.record.id, {"notes": {TROUBLE: ""}})
+    assert noted == Note(hidden.record.id, {"trouble": ""})
     assert isinstance(stopped, Move)
     assert stopped.to is State.STOPPING
 
@@ -244,18 +244,18 @@ def test_one_that_takes_turns_says_so_and_is_run_as_any_other() -> None:
     slow = replace(alive(State.RUNNING, Wanted.STOP), is_slow=True)
     noted, stopped, *_ = advance(200.0, slow).actions
     assert isinstance(noted, Note)
-    assert "takes turns with other such jobs" in noted.fields["notes"]["slow"]
+    assert "takes turns with other such jobs" in noted.fields["delay"]
     assert isinstance(stopped, Move)
     (behind,) = advance(200.0, replace(alive(State.RUNNING), is_behind=True)).actions
     assert isinstance(behind, Note)
-    assert "not all of its events have been read" in behind.fields["notes"]["slow"]
-    recovered = replace(slow, is_slow=False, record=replace(slow.record, notes=noted.fields["notes"]))
-    assert advance(201.0, recovered).actions[0] == Note("j1", {"notes": {"slow": ""}})
+    assert "not all of its events have been read" in behind.fields["delay"]
+    recovered = replace(slow, is_slow=False, record=replace(slow.record, **noted.fields))
+    assert advance(201.0, recovered).actions[0] == Note("j1", {"delay": ""})
 
 
 def test_what_is_lost_too_often_has_failed() -> None:
     one = job(State.RUNNING)
-    lost = replace(one, record=replace(one.record, notes={"lost": MAX_LOST}))
+    lost = replace(one, record=replace(one.record, launchers_lost=MAX_LOST))
     transition = advance(200.0, lost)
     assert states(transition) == [State.FAILED]
     assert f"{MAX_LOST} times at most" in (transition.job.record.failure or "")

@@ -174,7 +174,7 @@ def test_a_file_that_its_launcher_does_not_take_for_newer_is_written_again(
     assert run is not None
     world.progress["j1"] = replace(world.progress["j1"], run=replace(run, following=following))
     before = world.files["j1"]
-    world.rows["j1"] = replace(world.rows["j1"], notes={"written": world.now - REPEAT + 1.0})
+    world.rows["j1"] = replace(world.rows["j1"], granted_at=world.now - REPEAT + 1.0)
     assert world.step().actions == ()
     world.now += 1.0
     assert [type(action) for action in world.step().actions] == [WriteFile, Note]
@@ -188,7 +188,7 @@ def test_a_job_that_cannot_be_looked_at_keeps_its_devices_and_is_left_alone(worl
     submit(world, "j2", "bob")
     decided = step(world.now, ObservedState((hidden, world.job("j2")), tuple(world.hosts.values())))
     note_trouble, note_reason = decided.actions
-    assert note_trouble == Note("j1", {"notes": {**hidden.record.notes, "trouble": hidden.trouble}})
+    assert note_trouble == Note("j1", {"trouble": hidden.trouble})
     assert isinstance(note_reason, Note)
     assert note_reason.job == "j2"
 

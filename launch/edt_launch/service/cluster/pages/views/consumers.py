@@ -198,12 +198,12 @@ def form(
         "Add" if name is None else "Edit",
         "a consumer" if name is None else f"consumer {name or EVERYBODY}",
         [],
-        f"{'/console/new-consumer' if name is None else address(name)}?dry_run=1",
         LIST,
         fields,
         [("version", version)],
         error,
         "Preview",
+        address=f"{'/console/new-consumer' if name is None else address(name)}?dry_run=1",
     )
 
 
@@ -226,19 +226,19 @@ def preview(
         *([] if changes else sentences([])),
     ]
     hidden = [("version", version), *given.items()]
-    return Question("Save", f"consumer {name or EVERYBODY}", effect, address(name), LIST, hidden=hidden)
+    return Question(
+        "Save", f"consumer {name or EVERYBODY}", effect, LIST, hidden=hidden, address=address(name)
+    )
 
 
 def removal(node: Json, changes: Sequence[Json], *, is_user: bool) -> Question:
     """The question whether a node is to be removed, or a user's one reset; `changes` come of it."""
-    own = address(node["name"])
     defaults = f"It has the defaults from then on: weight 1, no guarantee, below {EVERYBODY}."
     effect = [*([defaults] if is_user else ["It is gone from the tree."]), *sentences(changes)]
     return Question(
         "Reset" if is_user else "Remove",
         f"consumer {node['name']}",
         effect,
-        f"{own}/remove",
         LIST,
         hidden=[("version", node["version"])],
         command=f"edt shares {node['name']} --remove",

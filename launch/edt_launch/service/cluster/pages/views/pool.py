@@ -297,7 +297,6 @@ def drain_question(host: str, action: str, changes: Sequence[Json] | None, back:
         action.capitalize(),
         host,
         effect,
-        f"/pool/hosts/{host}/{action}",
         back,
         hidden=[("back", back)],
         command=f"edt drain {host}" if action == "drain" else f"edt drain --undo {host}",

@@ -268,22 +268,7 @@ def precise(value: float | None) -> str:
     return wording.NONE if value is None else f"{value:.5g}"
 
 
-def project_question(given: Mapping[str, str], error: str = "") -> Question:
-    """The form of a new project."""
-    fields = [Field(name, name.capitalize(), given.get(name, ""), False) for name in ("name", "description")]
-    return Question(
-        "New project",
-        "",
-        (),
-        "/experiments/new-project",
-        "/experiments",
-        fields,
-        error=error,
-        button="Create",
-    )
-
-
-def member_question(project: Json, users: Iterable[str], error: str = "") -> Question:
+def member_question(project: Json, users: Iterable[str]) -> Question:
     """The form by which somebody becomes a member, or gets another role."""
     address = f"/experiments/projects/{project['id']}"
     roles = [(str(role), str(role)) for role in Role] + [("", "Remove from project")]
@@ -292,30 +277,13 @@ def member_question(project: Json, users: Iterable[str], error: str = "") -> Que
         Field("user", "User", "", False, others),
         Field("role", "Role", str(Role.EDITOR), False, roles),
     ]
-    return Question(
-        "Members of", project["name"], (), f"{address}/members", address, fields, error=error, button="Save"
-    )
+    return Question("Members of", project["name"], (), address, fields, button="Save")
 
 
-def start_question(
-    verb: str, name: str, lines: Sequence[str], address: str, back: str, key: str, error: str = ""
-) -> Question:
-    """The question before runs are started; `lines` say what that does to whom."""
-    return Question(verb, name, lines, address, back, hidden=[("key", key)], error=error)
-
-
-def leave_question(project: Json, user: str) -> Question:
+def leave_question(project: Json) -> Question:
     """The question before somebody leaves a project that they are a member of."""
     address = f"/experiments/projects/{project['id']}"
     effect = [
         f"You see what is in it no more, until {project['owner']} adds you again. Your jobs stay yours."
     ]
-    hidden = [("user", user), ("role", "")]
-    return Question("Leave", project["name"], effect, f"{address}/members", address, hidden=hidden)
-
-
-def save_question(run: Json, given: str, back: str, error: str = "") -> Question:
-    """The form by which a run becomes a training definition."""
-    fields = [Field("name", "Name of the training definition", given, False)]
-    address = f"/experiments/runs/{run['id']}/save"
-    return Question("Save definition of", run["name"], (), address, back, fields, error=error, button="Save")
+    return Question("Leave", project["name"], effect, address)

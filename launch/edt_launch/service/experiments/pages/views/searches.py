@@ -295,9 +295,7 @@ def question(search: Json, action: str, key: str) -> Question:
     verb = "Run the best trial of" if action == "run-best" else VERBS[action]
     button = "Run again" if action == "run-best" else VERBS[action]
     hidden = [("key", key)] if action == "run-best" else []
-    return Question(
-        verb, search["name"], [EFFECTS[action]], f"{back}/{action}", back, hidden=hidden, button=button
-    )
+    return Question(verb, search["name"], [EFFECTS[action]], back, hidden=hidden, button=button)
 
 
 def parameter_names(spec: Json, trials: Iterable[Any]) -> list[str]:

@@ -8,6 +8,7 @@ from edt_launch.core.events import Event
 from edt_launch.launcher.view.phases import PHASES
 from edt_launch.launcher.view.wording import describe
 from edt_launch.service.jobs.pages.views.lives import Lives
+from edt_launch.service.jobs.schemas import Job
 from edt_launch.service.web import wording
 
 Json = Mapping[str, Any]
@@ -57,12 +58,12 @@ class Events:
     events: Sequence[Happened]
 
 
-def events(job: Json, pauses: Sequence[Json], lives: Lives, happened: Sequence[Happened]) -> Events:
+def events(job: Job, pauses: Sequence[Json], lives: Lives, happened: Sequence[Happened]) -> Events:
     """The tab."""
     shown = [one for one in pauses if one["from"] is not None][-MAX_RESIZES:]
     longest = max((sum(one["phases"].values()) for one in shown), default=0.0)
     return Events(
-        failure=job["failure"] or "",
+        failure=job.failure or "",
         resizes=[
             Resize(
                 one["end"],

@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from edt_launch.service.files.log_query import LogQuery
+from edt_launch.service.jobs.schemas import Job
 from edt_launch.service.jobs.states import ENDED
 from edt_launch.service.web import wording
 from edt_launch.service.web.ansi import Piece, pieces
@@ -95,7 +96,7 @@ class Logs:
 
 
 def logs(
-    job: Json,
+    job: Job,
     wanted: LogQuery,
     excerpt: Excerpt,
     found: Json | None,
@@ -108,7 +109,7 @@ def logs(
 
     `ranks` are those that have printed something.
     """
-    own = f"/jobs/{job['id']}"
+    own = f"/jobs/{job.id}"
     of_rank = {} if wanted.rank is None else {"rank": wanted.rank}
     here = {"tab": "logs", **of_rank, **({} if wraps else {"wrap": "0"})}
     sought = _sought(wanted)
@@ -118,11 +119,11 @@ def logs(
         return f"{own}?{urlencode({**here, **more})}"
 
     following = found["next"] if found else None
-    is_followed = not is_around and job["state"] not in ENDED
-    rest = f"/api/v1/jobs/{job['id']}/logs"
+    is_followed = not is_around and job.state not in ENDED
+    rest = f"/api/v1/jobs/{job.id}/logs"
     return Logs(
         rank="launcher" if wanted.launcher else "" if wanted.rank is None else str(wanted.rank),
-        ranks=sorted({*range(min(job["max"], MAX_RANKS)), *ranks})[:MAX_RANKS],
+        ranks=sorted({*range(min(job.max, MAX_RANKS)), *ranks})[:MAX_RANKS],
         start=excerpt.start,
         lines=_lines(excerpt, page),
         at=excerpt.at,
