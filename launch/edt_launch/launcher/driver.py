@@ -219,7 +219,7 @@ class Driver:
                 self._report(events.WarmServer(event.host, **asdict(warm)))
             case Started(worker, pid):
                 self._pids[worker] = pid
-            case ProcessEnded(worker, 0) if self._server.has_unread(worker):  # `Done` may be among it
+            case ProcessEnded(worker) if self._server.has_unread(worker):  # `Done` may be among it
                 self._timers.enter(READ_INTERVAL, 0, self._events.put, (event,))
             case ProcessEnded(worker, 0) if self._fetching[worker]:  # its last checkpoint is still there
                 self._timers.enter(READ_INTERVAL, 0, self._events.put, (event,))
@@ -333,7 +333,9 @@ class Driver:
 
     def _take_message(self, worker: int, message: Message) -> None:
         host = self._hosts.get(worker, "")
-        if isinstance(message, messages.CheckpointWanted):
+        if isinstance(message, messages.ProgramMessage):
+            self._settings.workers.receive(message.text)
+        elif isinstance(message, messages.CheckpointWanted):
             self._agents.put_checkpoint(host, worker, message.folder)
         elif isinstance(message, messages.Checkpointed) and self._agents.has_own_disk(host):
             self._fetching[worker] += 1

@@ -132,6 +132,9 @@ class Workers:
         """A file for what a worker prints to `stream`, "stdout" or "stderr", byte by byte; None for none."""
         return None
 
+    def receive(self, text: str) -> None:
+        """A worker has sent a message of its program; called in the thread of its connection."""
+
     def shown(self, line: Line) -> Line:
         """A line that a worker has printed, as the user sees it."""
         return line
