@@ -96,6 +96,8 @@ class Share:
     lends: bool = True
     policy: str = "fair"
     half_life: float | None = None
+    budget: float | None = None
+    used: float | None = None
     size: int | None = None
 
 

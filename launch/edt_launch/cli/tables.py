@@ -270,8 +270,14 @@ def shares_table(shares: Sequence[Share], limit: int, colours: bool) -> list[str
         ),
         Column("INSIDE", least=4, optional=True): lambda share: share.policy,
         Column("HALF-LIFE", right=True, optional=True): lambda share: duration(share.half_life),
+        Column("USED", right=True): lambda share: _hours(share.used),
+        Column("BUDGET", right=True): lambda share: _hours(share.budget),
     }
     return listing(columns, [share for share, _ in in_order(shares)], limit, colours)
+
+
+def _hours(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g} h"
 
 
 def in_order(shares: Sequence[Share]) -> list[tuple[Share, int]]:

@@ -101,6 +101,7 @@ class Elastic:
     ) -> None:
         self._plan = plan
         self._workers = workers
+        workers.ports = plan.options.ports
         self._monitor = supervision.monitor
         self._allocations = supervision.allocations
         self._hosts = supervision.hosts
@@ -242,6 +243,7 @@ class Elastic:
             given_up=self._given_up,
             address_of=self._hosts.address,
             max_log_size=options.max_log_size,
+            ports=options.ports,
         )
         return setup, settings
 
@@ -342,7 +344,7 @@ class Elastic:
         )
 
     def _log_of(self, failure: events.Failed) -> Path:
-        return self._plan.paths.rank_log(self._monitor.ranks.label(failure.worker))
+        return self._monitor.logs.path_of(self._monitor.ranks.label(failure.worker))
 
 
 def _after(restarts: int) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from edt_launch.agent import processes
 from edt_launch.core import event_log, events
 from edt_launch.core.atomic import write_atomically
-from edt_launch.core.errors import EdtLaunchError, ExitCode, UsageError
+from edt_launch.core.errors import EdtLaunchError, ExitCode, StartError, UsageError, is_passing
 from edt_launch.core.result_file import LauncherResult, ResultFile
 from edt_launch.launcher.control_socket import ControlSocket, as_signals
 from edt_launch.launcher.plan import JobOutcome, Plan
@@ -70,7 +70,8 @@ def run(program: Program, plan: Plan, view: View, signals: list[int]) -> JobOutc
             write_atomically(plan.paths.launcher, json.dumps(me) + "\n")
         except OSError as error:
             what = f"{program.output_option} {plan.paths.root}: {error.filename or 'a file in it'}"
-            raise UsageError(f"{what}: {error.strerror}; make room, or name another folder") from error
+            kind = StartError if is_passing(error) else UsageError
+            raise kind(f"{what}: {error.strerror}; make room, or name another folder") from error
         outcome = JobOutcome(ExitCode.INTERNAL)
         try:
             log.write(event_log.stamped(events.Begun(**me)))

@@ -16,6 +16,7 @@ from edt_launch.core.command_line import words
 from edt_launch.core.errors import UsageError
 from edt_launch.core.event_log import EventLog
 from edt_launch.core.job_sizes import Sizes
+from edt_launch.core.ports import PortRange
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher import checkpoints
 from edt_launch.launcher.plan import JobOutcome, Plan
@@ -90,6 +91,8 @@ class Workers:
     end_grace: float = 0.0
     """Seconds that the workers have after SIGTERM when the job is told to end, besides those for us."""
     output_option: str = "--output-dir"
+    ports: PortRange | None = None
+    """Those of the job, which `Elastic` sets; None for any."""
 
     def limits(self, limits: members.WorldLimits) -> members.WorldLimits:
         """By what its worlds are formed, where a script's are formed by `limits`."""
@@ -100,7 +103,7 @@ class Workers:
 
         `address_towards` knows the address of this machine for workers on given hosts.
         """
-        return GlooWorld(address_towards)
+        return GlooWorld(address_towards, self.ports)
 
     def environment(self, common: Mapping[str, str]) -> dict[str, str]:
         """What all workers find in their environment; `common` is what those of every program find."""
@@ -128,6 +131,9 @@ class Workers:
     def copy_of(self, worker: int, stream: str) -> Path | None:
         """A file for what a worker prints to `stream`, "stdout" or "stderr", byte by byte; None for none."""
         return None
+
+    def receive(self, text: str) -> None:
+        """A worker has sent a message of its program; called in the thread of its connection."""
 
     def shown(self, line: Line) -> Line:
         """A line that a worker has printed, as the user sees it."""

@@ -152,7 +152,7 @@ class DriverRun:
             for host in allocation.hosts
             for index in range(host.slots)
         )
-        self._driver.put(protocol.Desired(slots, allocation.generation))
+        self._driver.put(protocol.Desired(slots, allocation.generation, allocation.at_once))
 
     def terminate(self) -> None:
         """End the job."""
@@ -170,19 +170,23 @@ class DriverRun:
         return count
 
     def happenings(self) -> Iterator[Happening]:
-        """Everything that happens until all processes have ended, a `Tick` now and then."""
+        """Everything that happens until all processes have ended, a `Tick` now and then.
+
+        Workers that print faster than this is taken in keep no `Tick` from coming.
+        """
         with selectors.DefaultSelector() as selector:
             selector.register(self._wakeup, selectors.EVENT_READ)
             if self._watch is not None:
                 selector.register(self._watch, selectors.EVENT_READ)
             is_over = False
             while not is_over:
-                ready = {key.fileobj for key, _ in selector.select(TICK)}
+                ready = {key.fileobj for key, _ in selector.select(TICK if self._happened.empty() else 0.0)}
+                until = time.monotonic() + TICK
                 if self._wakeup in ready:
                     os.read(self._wakeup, 2**16)
                 if self._watch is not None and self._watch in ready:
                     self._watch.clear()
-                while not self._happened.empty():
+                while not self._happened.empty() and time.monotonic() < until:
                     match self._happened.get():
                         case HostEvent(_, AllEnded(error)):
                             is_over = True

@@ -15,7 +15,7 @@ from edt_launch.membership.members import (
     after_failure,
     after_notice,
 )
-from edt_launch.membership.protocol import MemberPhase, Resize, Slot, Worker
+from edt_launch.membership.protocol import HostLoss, MemberPhase, Resize, Slot, Worker
 from edt_launch.membership.shortage import over
 
 RETURNED = "finished"
@@ -34,8 +34,10 @@ def apply_event(turn: Turn, event: protocol.Event) -> None:
     match event:
         case protocol.Desired() if turn.state.limits.resize is Resize.FIXED and turn.state.desired:
             return  # its processes know of those alone with whom they were started
-        case protocol.Desired(slots):
+        case protocol.Desired(slots, at_once=at_once):
             _desire(turn, slots[: turn.state.limits.max_size])
+            if at_once:
+                _end_unwanted(turn)
         case protocol.Ready(worker, progress):
             _ready(turn, worker, progress)
         case protocol.Synced(worker):
@@ -48,8 +50,8 @@ def apply_event(turn: Turn, event: protocol.Event) -> None:
             end_hung(turn, worker, reason)
         case protocol.Exited():
             _exited(turn, event)
-        case protocol.Abort(reason):
-            turn.decide_end(events.Finished(1, reason, aborted=True))
+        case protocol.Abort(reason) | protocol.Deadlock(reason):
+            turn.decide_end(events.Finished(1, reason, aborted=isinstance(event, protocol.Abort)))
         case protocol.PauseWanted(reason):
             _pause(turn, reason)
 
@@ -59,6 +61,16 @@ def _desire(turn: Turn, slots: tuple[Slot, ...]) -> None:
     keys = {slot.key for slot in slots}
     kept = {key: suspension for key, suspension in turn.state.suspended.items() if key in keys}
     turn.set(desired=slots, suspended=kept)
+
+
+def _end_unwanted(turn: Turn) -> None:
+    """End the members of the world whose slots are gone, if others have the state; these lose them."""
+    wanted = {slot.key for slot in turn.state.desired}
+    unwanted = [w for w in turn.state.world if w.slot.key not in wanted and w.phase is MemberPhase.ACTIVE]
+    if unwanted and any(w.has_state for w in turn.state.world if w.slot.key in wanted):
+        turn.let_go(unwanted)
+        turn.set(is_torn=True)
+        _cut(turn)
 
 
 def _takes_part(worker: Worker) -> bool:
@@ -134,7 +146,7 @@ def _exited(turn: Turn, exited: protocol.Exited) -> None:
         return
     early = _ended_early(turn.state, worker) if exit_code == 0 else ""
     if exit_code or early:
-        _lost(turn, worker, exit_code, f"{_name(worker)} {early}" if early else "", exited)
+        _lost(turn, worker, exit_code, f"{_name(worker)} {early}" if early else "", exited.host_loss)
     else:
         turn.decide_end(events.Finished(0, _how_it_succeeds(turn.state)))
 
@@ -182,17 +194,14 @@ def _name(worker: Worker) -> str:
     return f"rank {worker.rank} on {worker.slot.host}"
 
 
-def _lost(
-    turn: Turn, worker: Worker, exit_code: int, reason: str, exited: protocol.Exited | None = None
-) -> None:
+def _lost(turn: Turn, worker: Worker, exit_code: int, reason: str, host_loss: HostLoss | None = None) -> None:
     """A worker has died or is as good as dead; the state has it no more, or as one that is being ended."""
     state = turn.state
-    has_reached_host = exited is None or exited.has_reached_host
-    lost_host = exited is not None and exited.with_host and not exited.is_gone
-    suspension = after_failure(turn.now, state.suspended.get(worker.slot.key), has_reached_host)
+    known = state.suspended.get(worker.slot.key)
+    suspension = after_failure(turn.now, known, host_loss is not HostLoss.UNREACHED)
     failed = events.Failed(*worker.where, worker.rank, exit_code, events.signal_name(exit_code), reason)
-    is_optional = not has_reached_host and _others_start(state, worker)
-    if not is_optional and (end := _end_with(state, worker, exit_code, suspension, lost_host)):
+    end = _end_with(state, worker, exit_code, suspension, host_loss)
+    if end is not None:
         how = "was lost" if reason else "failed"
         turn.decide_end(events.Finished(1, f"{_name(worker)} {how}{end}"))
         turn.do(failed)
@@ -209,26 +218,36 @@ def _lost(
 def _others_start(state: Membership, worker: Worker) -> bool:
     """Whether workers of other hosts may form a world without this one's."""
     others = (w for w in state.workers.values() if w.slot.host != worker.slot.host)
-    return state.limits.resize is not Resize.FIXED and any(w.slot.key not in state.suspended for w in others)
+    return any(w.slot.key not in state.suspended for w in others)
 
 
 def _end_with(
-    state: Membership, worker: Worker, exit_code: int, suspension: Suspension, lost_host: bool
-) -> str:
+    state: Membership,
+    worker: Worker,
+    exit_code: int,
+    suspension: Suspension,
+    host_loss: HostLoss | None,
+) -> str | None:
+    """When in the job's life a failure ends it, in words that may be empty; None if it does not."""
     if state.limits.resize is Resize.FIXED:
         return ", and the job with it"
     if worker.phase is MemberPhase.DONE:
         return " after training"
     if not state.generation:
+        if host_loss is not None and _others_start(state, worker):
+            return None
         is_early = exit_code == 0 and not state.limits.has_to_train
-        was_lost = lost_host or exit_code in (KILLED, -signal.SIGKILL)
+        was_lost = host_loss is HostLoss.LOST or exit_code in (KILLED, -signal.SIGKILL)
         may_be_chance = state.outcome is None and (is_early or was_lost)
-        return "" if may_be_chance and suspension.failures < START_FAILURES else " before training began"
+        if may_be_chance and suspension.failures < START_FAILURES:
+            return None
+        is_elastic = any(w.phase is MemberPhase.READY for w in (*state.workers.values(), worker))
+        return " before training began" if is_elastic else ""
     if worker.generation != state.generation:
-        return ""
+        return None
     if _has_returned(state) and not _at_work(state):
         return " before its training function returned"
-    return "" if any(w.has_state for w in state.world) else ", the last that had the state"
+    return None if any(w.has_state for w in state.world) else ", the last that had the state"
 
 
 def _has_returned(state: Membership) -> bool:

@@ -39,6 +39,7 @@ from edt_launch.membership.protocol import (
     Action,
     Admit,
     Event,
+    HostLoss,
     MemberPhase,
     Open,
     Slot,
@@ -177,7 +178,7 @@ def _exited(turn: _Turn, exited: protocol.Exited) -> None:
         return
     others = {key: other for key, other in turn.state.workers.items() if key != worker.id}
     turn.set(workers=others, saving=turn.state.saving - {worker.id})
-    if exited.with_host and worker.generation == turn.state.generation:
+    if exited.host_loss is not None and worker.generation == turn.state.generation:
         _suspend_host(turn, worker)
     if worker.phase is MemberPhase.ENDING:
         turn.do(events.Left(worker.id))
@@ -207,7 +208,7 @@ def _lost_newcomer(turn: _Turn, worker: Worker, exited: protocol.Exited) -> None
     reason = (
         "" if exited.exit_code else f"rank {worker.rank} on {worker.slot.host} ended before it could join"
     )
-    after = _suspend(turn, worker, exited.has_reached_host)
+    after = _suspend(turn, worker, exited.host_loss is not HostLoss.UNREACHED)
     turn.do(_failed(worker, exited.exit_code, reason, after))
     _discard(turn)
 

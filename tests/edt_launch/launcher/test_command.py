@@ -75,6 +75,8 @@ def test_limits_and_slots_by_default(planned, options, limits, slots):
         (["--output-dir", "a script.py", "a script.py"], "name a folder you may write"),
         (["--under-mpi", "a script.py"], "this process is no rank"),
         (["--horovodrun", "--under-mpi", "a script.py"], "--horovodrun needs ssh"),
+        (["--horovodrun", "--port-range", "2000:2009", "a script.py"], "leave out --port-range"),
+        (["--port-range", "2000", "a script.py"], "--port-range '2000': expected LOW:HIGH, ports from 1024"),
         (["--horovodrun", "--wmla", "a script.py"], "--wmla and --horovodrun exclude one another"),
         (["--start-timeout", "inf", "true"], "--start-timeout"),
     ],

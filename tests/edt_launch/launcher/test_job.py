@@ -1,6 +1,7 @@
 """One job from its first allocation to its last process, with agents, and workers that know no torch."""
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -66,6 +67,15 @@ def test_what_is_no_file_in_the_output_directory_is_named(run, paths, kind, name
     path.parent.mkdir(parents=True)
     put(kind, path)
     with pytest.raises(UsageError, match=r"--output-dir .*: it is no file; "):
+        run("success")
+
+
+def test_a_full_disk_is_no_mistake_in_the_options(run, monkeypatch):
+    def write(path, text):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(job, "write_atomically", write)
+    with pytest.raises(StartError, match="No space left on device; make room"):
         run("success")
 
 

@@ -10,6 +10,7 @@ from edt_launch.launcher.watchdog import (
     COLLECTIVE,
     FLOORS,
     IDLE,
+    MISMATCH,
     OUTSIDE,
     SETTLED,
     SETTLED_IDLE,
@@ -20,6 +21,7 @@ from edt_launch.launcher.watchdog import (
     Heartbeat,
     Times,
     Watch,
+    mismatch,
     observe,
     overdue,
     tick,
@@ -54,9 +56,15 @@ class Crew:
         self.watch = tick(self.now, self.watch, self.workers)
 
     def heartbeat(
-        self, worker: int, stage: str, seconds: float, stages: dict[str, Times] = KNOWN, idle: float = 0.0
+        self,
+        worker: int,
+        stage: str,
+        seconds: float,
+        stages: dict[str, Times] = KNOWN,
+        idle: float = 0.0,
+        call: str = "",
     ) -> None:
-        self.watch = observe(self.now, self.watch, Heartbeat(worker, 7, stage, seconds, stages, idle))
+        self.watch = observe(self.now, self.watch, Heartbeat(worker, 7, stage, seconds, stages, idle, call))
 
     def kill(self, worker: int) -> None:
         self.workers[worker] = replace(self.workers[worker], phase=MemberPhase.ENDING)
@@ -245,3 +253,35 @@ def test_a_collective_may_last_as_long_as_others_have() -> None:
     for worker in (0, 1):
         crew.heartbeat(worker, "reducing", 2 * COLLECTIVE, known)
     assert not crew.overdue()
+
+
+@pytest.mark.parametrize(
+    "calls, seconds, is_wrong",
+    [
+        (("average", "step"), MISMATCH, True),
+        (("average", "step"), MISMATCH - 1, False),
+        (("average", "average"), MISMATCH, False),
+        (("average", ""), MISMATCH, False),
+    ],
+)
+def test_workers_that_wait_in_different_collectives_wait_for_ever(
+    calls: tuple[str, str], seconds: float, is_wrong: bool
+) -> None:
+    crew = Crew()
+    for worker, call in enumerate(calls):
+        crew.heartbeat(worker, "reducing", seconds, call=call)
+    reason = mismatch(crew.now, crew.watch, crew.workers.values())
+    assert (reason is not None) == is_wrong
+    if reason is not None:
+        assert "average (rank 0), step (rank 1)" in reason
+
+
+def test_a_worker_that_has_not_said_where_it_waits_may_be_in_the_same_collective() -> None:
+    crew = Crew()
+    crew.heartbeat(0, "reducing", 60.0, call="average")
+    assert mismatch(crew.now, crew.watch, crew.workers.values()) is None
+    crew.heartbeat(1, "reducing", 60.0, call="step")
+    crew.kill(1)
+    crew.pass_time(MISMATCH)
+    crew.heartbeat(0, "reducing", 60.0, call="average")
+    assert mismatch(crew.now, crew.watch, crew.workers.values()) is None

@@ -116,4 +116,4 @@ def test_a_first_start_that_is_too_slow_for_the_user_ends_the_job_after_a_few_tr
         for terminated in of(Terminate, actions):
             job(Exited(terminated.worker, KILLED))
     assert failures == START_FAILURES
-    assert "before training began" in job.state.outcome.reason
+    assert job.state.outcome.reason == "rank 0 on a was lost"

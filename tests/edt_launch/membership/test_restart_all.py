@@ -11,6 +11,7 @@ from edt_launch.membership.protocol import (
     Event,
     Exited,
     Held,
+    HostLoss,
     Open,
     PauseWanted,
     Ready,
@@ -204,7 +205,7 @@ def test_a_lost_host_explains_all_failures_of_its_world() -> None:
     old = job.run(1, 2)
     job.feed(Exited(old[0], 1))  # it has noticed before we have
     for worker in old[1:]:
-        job.feed(Exited(worker, 255, is_gone=False, with_host=True))
+        job.feed(Exited(worker, 255, is_gone=False, host_loss=HostLoss.LOST))
     assert job.state.outcome is None
     assert job.state.attempt == 0
     assert [slot.host for slot in job.state.lineups[job.state.newest]] == ["a"]

@@ -66,8 +66,9 @@ class Horovodrun:
         self._size: int | None = None
         """Workers of the present world; None before the first."""
         streams = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}
+        options = job.plan.options
         self._output = HorovodrunOutput(
-            job.plan.paths, streams, job.view.message, job.plan.options.max_log_size
+            job.plan.paths, streams, job.view.message, options.max_log_size, is_single=options.single_log
         )
         self._log_times = LogTimes(job.plan.paths, job.view.message, time.time())
         self._reported = GrowingFile(job.plan.paths.worker_events)
@@ -225,7 +226,7 @@ class Horovodrun:
         if first is not None:
             how = f"first failure: {first}"
         elif reason is not None:
-            how = f"horovodrun ended it: {reason}, see {self._plan.paths.horovodrun_log}"
+            how = f"horovodrun ended it: {reason}, see {self._output.path_of(None)}"
         return JobOutcome(code, f"edt-launch: {what}: {how}\nlog: {self._plan.paths.log}")
 
 

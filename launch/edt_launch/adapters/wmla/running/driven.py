@@ -13,6 +13,7 @@ from platform import node
 from edt_launch.adapters.wmla.running.driver import DriverProcess, Invalid, how
 from edt_launch.adapters.wmla.running.environment import of_driver, shared
 from edt_launch.adapters.wmla.running.preparing import Prepared
+from edt_launch.adapters.wmla.running.workers import WmlaWorkers
 from edt_launch.agent.processes import number
 from edt_launch.cluster.follower import SizeLimits
 from edt_launch.core import events
@@ -27,7 +28,7 @@ from edt_launch.launcher.run import TICK, LeftBehind
 from edt_launch.launcher.run_summary import without_lines
 from edt_launch.launcher.termination import PAUSE_SIGNAL, Ending, Step, signal_name
 from edt_launch.launcher.view.output import DRIVER, Line
-from edt_messages.wmla import Cancel, Limit, Train
+from edt_messages.wmla import Cancel, Ended, ExecutorMessage, Limit, Train
 
 PREFIX = "edt-launch: "
 
@@ -69,7 +70,7 @@ class Driven:
                 self._last = self._train(driver, request)
                 if not self._is_to_end:
                     message = without_lines(self._last.message.removeprefix(PREFIX))
-                    driver.answer(request.number, self._last.exit_code, message)
+                    driver.send(Ended(request.number, self._last.exit_code, message))
             exit_code = driver.exit_code
         assert exit_code is not None
         return self._conclude(exit_code)
@@ -158,11 +159,12 @@ class Driven:
         self._cap()
         self._monitor.begin_training()
         workers = self._prepared.workers(request.program)
-        elastic = Elastic(plan, workers, self._supervision, lambda: self._attend(driver))
+        elastic = Elastic(plan, workers, self._supervision, lambda: self._attend(driver, workers))
         try:
             outcome = elastic.run()
         except EdtLaunchError as error:
             outcome = JobOutcome(error.exit_code, f"{PREFIX}{error}")
+        self._pass_on(driver, workers)
         self._training, self._number = None, None
         now = time.monotonic()
         if elastic.ending.is_pausing:
@@ -176,8 +178,15 @@ class Driven:
         if self._training is not None:
             self._allocations.cap(max(self._training.min_np, min(self._most, self._training.max_np)))
 
-    def _attend(self, driver: DriverProcess) -> bool:
+    def _pass_on(self, driver: DriverProcess, workers: WmlaWorkers) -> None:
+        """Send the driver what its executors have told."""
+        assert self._number is not None
+        while not workers.received.empty():
+            driver.send(ExecutorMessage(self._number, workers.received.get()))
+
+    def _attend(self, driver: DriverProcess, workers: WmlaWorkers) -> bool:
         """Look after the driver while it trains; whether it still wants that."""
+        self._pass_on(driver, workers)
         self._take_happenings(driver, 0)
         if driver.exit_code is not None and not self._is_torn:
             self._is_torn = True
@@ -194,7 +203,7 @@ class Driven:
             return JobOutcome(ExitCode.SUCCESS)
         if self._ending.is_pausing:
             return self._left()
-        log = self._plan.paths.rank_log(self._monitor.ranks.label(DRIVER))
+        log = self._monitor.logs.path_of(self._monitor.ranks.label(DRIVER))
         if self._last.exit_code != ExitCode.SUCCESS and not (self._is_torn or self._is_cancelled):
             text = f"{self._last.message}\nthe driver then {how(exit_code)}: {log}"
             return JobOutcome(ExitCode.JOB_FAILED, text)

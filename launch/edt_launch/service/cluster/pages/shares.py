@@ -49,16 +49,18 @@ class ShareForm:
         lends: Value = "yes",
         policy: Value = "fair",
         half_life: Value = "86400",
+        budget: Value = "",
     ) -> None:
         self.version = version
         self.name = name.strip()
-        sent = (parent, weight, guarantee, limit, lends, policy, half_life)
+        sent = (parent, weight, guarantee, limit, lends, policy, half_life, budget)
         settings = dict(zip(views.LABELS, sent, strict=True))
         self.settings = {field: value.strip() for field, value in settings.items()}
 
     def change(self, own: str) -> cluster_schemas.ShareChange:
         """The same as REST takes it, of the node of that name; raises `InvalidError`."""
-        sent: Json = {**self.settings, "limit": self.settings["limit"] or None, "version": self.version}
+        optional = {field: self.settings[field] or None for field in ("limit", "budget")}
+        sent: Json = {**self.settings, **optional, "version": self.version}
         if own == "":
             del sent["parent"]
         try:

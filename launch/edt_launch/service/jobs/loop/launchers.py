@@ -62,7 +62,7 @@ class Launchers:
     Args:
         command: the command that is `edt-launch`, or behaves like it.
         horovodrun: whether Horovod's own driver is to run all jobs that name no framework.
-        max_log_size: bytes of each worker's log; None for no limit.
+        max_log_size: bytes of each job's log; None for no limit.
         accounts: of the users whose jobs these are; None to run all as this process.
         clock: seconds, only forwards.
         sweeps: end what jobs have left.
@@ -104,7 +104,9 @@ class Launchers:
     @property
     def _common(self) -> RunOptions:
         """What all jobs have of the service's settings."""
-        return RunOptions(max_log_size=self._max_log_size, transport=self.transport, groups=self._groups)
+        return RunOptions(
+            max_log_size=self._max_log_size, single_log=True, transport=self.transport, groups=self._groups
+        )
 
     def is_alive(self, job: str, paths: JobDir) -> bool:
         """Whether a launcher of the job runs. When not, all that it has written is there to be read."""

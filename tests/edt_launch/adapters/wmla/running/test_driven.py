@@ -116,6 +116,13 @@ def test_a_failed_training_is_the_first_failure_and_the_driver_is_told(run, resu
     assert told["message"].startswith("the job failed: rank 0 on localhost failed")
 
 
+def test_the_driver_gets_what_its_executors_have_told_before_they_failed(run):
+    _, view = run(train("telling"), {"answer": ""}, max_restarts=0)
+    told = said(view)
+    assert told[0] == "2000 messages"
+    assert told[1].startswith('ended {"exit_code": 1')
+
+
 @pytest.mark.parametrize("code", [0, 3])
 def test_workers_end_when_the_driver_does(run, result, tmp_path, code):
     ready = tmp_path / "ready"

@@ -66,6 +66,7 @@ class World:
         self.hidden: set[str] = set()
         self.last: AllocationRound | None = None
         self.next_pid = 1
+        self.idle_timeout = 0.0
         self.is_elastic = True
         """Whether what jobs run comes to an elastic function."""
 
@@ -73,7 +74,8 @@ class World:
 
     def observed(self) -> ObservedState:
         jobs = tuple(self.job(id_) for id_, row in self.rows.items() if row.state not in ENDED)
-        return ObservedState(jobs, tuple(self.hosts.values()), self.shares, last=self.last)
+        hosts = tuple(self.hosts.values())
+        return ObservedState(jobs, hosts, self.shares, last=self.last, idle_timeout=self.idle_timeout)
 
     def job(self, id_: str) -> ObservedJob:
         launcher = ObservedLauncher(

@@ -219,7 +219,16 @@ def test_how_a_launcher_ends_decides(
     assert states(transition) == [after]
     if after is State.FAILED:
         assert (transition.job.record.exit_code, transition.job.record.failure) == (exit_code, "said")
-        assert transition.job.record.reason == "the training has failed"
+        assert transition.job.record.reason == (
+            "it could not start" if exit_code == 3 else "it ended with an error"
+        )
+
+
+def test_a_job_that_failed_says_with_which_exit_code_its_own_worker_ended() -> None:
+    one = job(State.RUNNING, exit_code=1)
+    run = replace(one.progress.run or LauncherRun(), worker_exit_code=143)
+    record = advance(200.0, replace(one, progress=JobProgress(run))).job.record
+    assert (record.exit_code, record.reason) == (143, "a worker ended with exit code 143 (SIGTERM)")
 
 
 def test_a_last_message_can_be_stored_whatever_the_job_writes() -> None:
@@ -278,6 +287,12 @@ def test_one_that_ended_before_it_began_has_failed_with_what_it_said() -> None:
     transition = advance(200.0, replace(job(State.STARTING), launcher=launcher))
     assert states(transition) == [State.FAILED]
     assert transition.job.record.failure == "edt-launch has ended with exit code 2: no such option"
+
+
+@pytest.mark.parametrize("exit_code", [-9, ExitCode.NOT_STARTED])
+def test_one_that_was_killed_or_had_no_room_before_it_began_is_started_again(exit_code: int) -> None:
+    one = replace(job(State.STARTING), launcher=ObservedLauncher(exit_code=exit_code, said="no room"))
+    assert states(advance(200.0, one)) == [State.QUEUED]
 
 
 def test_an_end_of_an_older_launcher_is_not_taken_for_that_of_the_newer() -> None:

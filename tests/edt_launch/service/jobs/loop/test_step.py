@@ -210,6 +210,23 @@ def test_a_job_whose_min_does_not_fit_waits_with_a_reason(world: World) -> None:
     assert [move for move in world.step().actions if isinstance(move, Move)] == []
 
 
+def test_jobs_of_an_owner_without_budget_save_their_state_and_wait() -> None:
+    world = World([FOUR], [ShareRecord("", None), ShareRecord("ann", budget=1.0, used=0.5, usage_at=1000.0)])
+    submit(world, "j1", "ann", high=2)
+    submit(world, "j2", "bob", high=2)
+    world.step()
+    world.now += 890.0
+    world.settle(1)
+    assert world.sizes() == {"j1": 2, "j2": 2}
+    world.settle()
+    assert world.sizes() == {"j1": 0, "j2": 2}
+    assert world.rows["j1"].state is State.QUEUED
+    assert world.rows["j1"].reason == "waits: ann has used its budget of 1 GPU hours"
+    world.shares = (ShareRecord("", None), ShareRecord("ann", budget=2.0))
+    world.settle()
+    assert world.sizes() == {"j1": 2, "j2": 2}
+
+
 def test_why_a_job_has_no_more_than_its_program_can_use() -> None:
     at_most = Reason(Binding.MAX, 4.0, 2, (), "has 2 of 2 (its maximum)", "A higher --max ...")
     run = LauncherRun(min_np=1, max_np=4, usable=2)
