@@ -30,7 +30,7 @@ def test_hosts_with_load_and_what_their_gpus_do(world: World) -> None:
     world.store.hosts.put([HostRecord("node2", ("0",), is_up=False, source="test", changed=NOW - 60)])
     page = browser(world, "ann").get("/console/hosts").text
     assert "<td>2 of 4</td>" in page
-    assert "<td>3.15 GB, 25%</td>" in page
+    assert "<td>3.1 GB, 25%</td>" in page
     assert ">3s ago</time>" in page
     assert "1m ago" in page
     assert "Drain" not in page
