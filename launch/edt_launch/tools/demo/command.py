@@ -21,9 +21,9 @@ import typer
 
 from edt_launch.cluster.local import allocate_here
 from edt_launch.cluster.nvidia import gpus_here
-from edt_launch.core import events
 from edt_launch.core.event_codec import events_of
 from edt_launch.core.growing_file import GrowingFile
+from edt_launch.core.job_history import JobHistory, Summary
 from edt_launch.core.run_dir import RunDir
 from edt_launch.tools.demo import plot
 
@@ -65,17 +65,13 @@ class Progress:
     accuracy: float | None = None
 
 
-def observe(progress: Progress, event: events.Event) -> Progress:
-    """The progress after one event of the job; events of no interest change nothing."""
-    if not isinstance(event, events.Progress):
-        return progress
-    total, accuracy = event.number("total_steps"), event.number("accuracy")
-    return replace(
-        progress,
-        size=event.size,
-        done=event.step / total if total is not None and total > 0 else progress.done,
-        accuracy=progress.accuracy if accuracy is None else accuracy,
-    )
+def seen(stage: int, history: JobHistory) -> Progress:
+    """How far the demo is in a stage, by what its job has reported."""
+    accuracy = history.numbers.get("accuracy", Summary()).last
+    if not history.marks:
+        return Progress(stage)
+    last = history.marks[-1]
+    return Progress(stage, last.size, last.step / history.total if history.total else 0.0, accuracy)
 
 
 def advance(progress: Progress, plan: Sequence[Stage]) -> Progress:
@@ -152,7 +148,7 @@ def run(
     devices = gpus if len(gpus) >= largest else ()
     allocate_here(allocation, 1, plan[0].size, devices)
     options = ["--min-np=1", f"--max-np={largest}", f"--allocation={allocation}", f"--output-dir={folder}"]
-    progress = Progress()
+    progress, history = Progress(), JobHistory()
     environment = os.environ if devices else os.environ | {"CUDA_VISIBLE_DEVICES": ""}
     with job([*launcher, *options, *command], environment) as child:
         running = True
@@ -161,7 +157,8 @@ def run(
                 child.wait(POLL_INTERVAL)
             running = child.returncode is None
             for event in events_of(log.lines()):
-                progress = observe(progress, event)
+                history.observe(event)
+            progress = seen(progress.stage, history)
             following = advance(progress, plan)
             if following is not progress and running:
                 allocate_here(allocation, following.stage + 1, plan[following.stage].size, devices)
