@@ -152,7 +152,7 @@ tokens = _table(
     key=("id",),
 )
 
-shares = _table("shares", cluster_records.ShareRecord, key=("name",), nullable=("limit",))
+shares = _table("shares", cluster_records.ShareRecord, key=("name",), nullable=("limit", "budget"))
 
 hosts = _table("hosts", cluster_records.HostRecord, key=("name",))
 

@@ -154,6 +154,7 @@ def shares(
         {
             **vars(record),
             "limit": None if isinf(record.limit) else record.limit,
+            "budget": None if isinf(record.budget) else record.budget,
             "version": record.version,
             "size": sizes[record.name],
             "asks": asked[record.name],
