@@ -15,7 +15,6 @@ import typer
 from edt_launch.cluster import ranks
 from edt_launch.cluster.hosts import HostOptions, HostSource
 from edt_launch.cluster.ranks import Rank
-from edt_launch.cluster.ray.source import Ray as RayCluster
 from edt_launch.cluster.slurm_job import PREEMPTION, SlurmJob
 from edt_launch.core import current_directory, environments
 from edt_launch.core.command_line import with_options
@@ -77,7 +76,6 @@ def _run(read: Callable[[], tuple[Program, list[str], RunOptions]]) -> None:
     try:
         chosen, program, options = read()
         options = chosen.options(options)
-        ports = options.ports
         slurm = SlurmJob.detect(os.environ) if options.allocation is None else None
         with contextlib.ExitStack() as stack:
             signals = stack.enter_context(job.received_signals(PREEMPTION if slurm is not None else ()))
@@ -88,8 +86,8 @@ def _run(read: Callable[[], tuple[Program, list[str], RunOptions]]) -> None:
                 where = HostOptions(os.environ, options.groups)
                 source = source_of(where, options.allocation, options.transport)
                 said = announcement(source, where)
-                transports = (Ray(source.connection, ports),) if isinstance(source, RayCluster) else ()
-                outcome = _run_job(chosen, program, options, source, signals, said, transports)
+                offered = offered_by(source, options)
+                outcome = _run_job(chosen, program, options, source, signals, said, offered)
         if slurm is not None and outcome.exit_code == ExitCode.LEFT and signals.preempted_by is not None:
             typer.echo(outcome.message, err=True)
             outcome = replace(outcome, message=f"edt-launch: {slurm.go_on(signals.preempted_by)}")
@@ -146,7 +144,7 @@ def _run_rank(
     own = under_mpi.own_slots(rank, environment, options)
     if rank.number:
         under_mpi.serve(rank, options, own, environment, signals)
-        return Outcome(ExitCode.SUCCESS)
+        return JobOutcome(ExitCode.SUCCESS)
     transport, source, hosts = stack.enter_context(under_mpi.gathered(rank, options, own, signals))
     options = replace(options, transport=transport.name)
     followed = source if options.allocation is None else None

@@ -72,7 +72,7 @@ def run(program: Program, plan: Plan, view: View, signals: list[int]) -> JobOutc
             what = f"{program.output_option} {plan.paths.root}: {error.filename or 'a file in it'}"
             kind = StartError if is_passing(error) else UsageError
             raise kind(f"{what}: {error.strerror}; make room, or name another folder") from error
-        outcome = Outcome(ExitCode.INTERNAL)
+        outcome = JobOutcome(ExitCode.INTERNAL)
         try:
             log.write(event_log.stamped(events.Begun(**me)))
             outcome = program.run(LaunchedJob(plan, view, log, lambda: _received(signals, control)))

@@ -224,7 +224,7 @@ def overdue(now: float, watch: Watch, workers: Iterable[Worker]) -> list[tuple[i
 
 def mismatch(now: float, watch: Watch, workers: Iterable[Worker]) -> str | None:
     """Why no member of the world will ever get on, if they wait in different collectives."""
-    members = sorted((w for w in workers if w.phase is Phase.ACTIVE), key=lambda worker: worker.rank)
+    members = sorted((w for w in workers if w.phase is MemberPhase.ACTIVE), key=lambda worker: worker.rank)
     if watch.timeout == 0 or now - watch.woken_at < PAUSE or now - watch.members_since < MISMATCH:
         return None
     calls = {}

@@ -15,7 +15,7 @@ from edt_launch.membership.members import (
     after_failure,
     after_notice,
 )
-from edt_launch.membership.protocol import HostLoss, Phase, Resize, Slot, Worker
+from edt_launch.membership.protocol import HostLoss, MemberPhase, Resize, Slot, Worker
 from edt_launch.membership.shortage import over
 
 RETURNED = "finished"
@@ -50,11 +50,9 @@ def apply_event(turn: Turn, event: protocol.Event) -> None:
             end_hung(turn, worker, reason)
         case protocol.Exited():
             _exited(turn, event)
-        case protocol.Abort(reason):
-            turn.decide_end(events.Finished(1, reason, aborted=True))
-        case protocol.Deadlock(reason):
-            turn.decide_end(events.Finished(1, reason))
-        case protocol.Pause(reason):
+        case protocol.Abort(reason) | protocol.Deadlock(reason):
+            turn.decide_end(events.Finished(1, reason, aborted=isinstance(event, protocol.Abort)))
+        case protocol.PauseWanted(reason):
             _pause(turn, reason)
 
 
@@ -68,7 +66,7 @@ def _desire(turn: Turn, slots: tuple[Slot, ...]) -> None:
 def _end_unwanted(turn: Turn) -> None:
     """End the members of the world whose slots are gone, if others have the state; these lose them."""
     wanted = {slot.key for slot in turn.state.desired}
-    unwanted = [w for w in turn.state.world if w.slot.key not in wanted and w.phase is Phase.ACTIVE]
+    unwanted = [w for w in turn.state.world if w.slot.key not in wanted and w.phase is MemberPhase.ACTIVE]
     if unwanted and any(w.has_state for w in turn.state.world if w.slot.key in wanted):
         turn.let_go(unwanted)
         turn.set(is_torn=True)
@@ -202,7 +200,8 @@ def _lost(turn: Turn, worker: Worker, exit_code: int, reason: str, host_loss: Ho
     known = state.suspended.get(worker.slot.key)
     suspension = after_failure(turn.now, known, host_loss is not HostLoss.UNREACHED)
     failed = events.Failed(*worker.where, worker.rank, exit_code, events.signal_name(exit_code), reason)
-    if end := _end_with(state, worker, exit_code, suspension, host_loss):
+    end = _end_with(state, worker, exit_code, suspension, host_loss)
+    if end is not None:
         how = "was lost" if reason else "failed"
         turn.decide_end(events.Finished(1, f"{_name(worker)} {how}{end}"))
         turn.do(failed)
@@ -228,20 +227,21 @@ def _end_with(
     exit_code: int,
     suspension: Suspension,
     host_loss: HostLoss | None,
-) -> str:
+) -> str | None:
+    """When in the job's life a failure ends it, in words that may be empty; None if it does not."""
     if state.limits.resize is Resize.FIXED:
         return ", and the job with it"
     if worker.phase is MemberPhase.DONE:
         return " after training"
     if not state.generation:
         if host_loss is not None and _others_start(state, worker):
-            return ""
+            return None
         is_early = exit_code == 0 and not state.limits.has_to_train
         was_lost = host_loss is HostLoss.LOST or exit_code in (KILLED, -signal.SIGKILL)
         may_be_chance = state.outcome is None and (is_early or was_lost)
         if may_be_chance and suspension.failures < START_FAILURES:
             return None
-        is_elastic = any(w.phase is Phase.READY for w in (*state.workers.values(), worker))
+        is_elastic = any(w.phase is MemberPhase.READY for w in (*state.workers.values(), worker))
         return " before training began" if is_elastic else ""
     if worker.generation != state.generation:
         return None

@@ -183,7 +183,7 @@ class Deadlock:
 
 
 @dataclass(frozen=True)
-class Pause:
+class PauseWanted:
     """Somebody wants all workers to leave; the job is to go on from its state another time."""
 
     reason: str
@@ -206,7 +206,7 @@ Event = (
     | Held
     | Abort
     | Deadlock
-    | Pause
+    | PauseWanted
     | Tick
 )
 

@@ -40,6 +40,7 @@ from edt_launch.membership.protocol import (
     Admit,
     Event,
     HostLoss,
+    MemberPhase,
     Open,
     Slot,
     Start,

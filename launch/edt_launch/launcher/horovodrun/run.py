@@ -67,7 +67,7 @@ class Horovodrun:
         """Workers of the present world; None before the first."""
         streams = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}
         options = job.plan.options
-        self._output = Output(
+        self._output = HorovodrunOutput(
             job.plan.paths, streams, job.view.message, options.max_log_size, is_single=options.single_log
         )
         self._log_times = LogTimes(job.plan.paths, job.view.message, time.time())
@@ -227,7 +227,7 @@ class Horovodrun:
             how = f"first failure: {first}"
         elif reason is not None:
             how = f"horovodrun ended it: {reason}, see {self._output.path_of(None)}"
-        return Outcome(code, f"edt-launch: {what}: {how}\nlog: {self._plan.paths.log}")
+        return JobOutcome(code, f"edt-launch: {what}: {how}\nlog: {self._plan.paths.log}")
 
 
 @contextmanager

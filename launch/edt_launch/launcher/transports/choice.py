@@ -30,9 +30,9 @@ def option_groups() -> tuple[type, ...]:
     return tuple(dict.fromkeys((*sources.groups(), *declared, PortOptions)))
 
 
-def offered_by(source: HostSource | None) -> tuple[Transport, ...]:
+def offered_by(source: HostSource | None, options: RunOptions) -> tuple[Transport, ...]:
     """The transports over the connection that a source has to its hosts."""
-    found = (kind.offered_by(source) for kind in TRANSPORTS if source is not None)
+    found = (kind.offered_by(source, options) for kind in TRANSPORTS if source is not None)
     return tuple(transport for transport in found if transport is not None)
 
 

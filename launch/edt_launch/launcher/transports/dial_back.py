@@ -196,7 +196,7 @@ class DialBack(Transport):
 
     def connected(self) -> set[str]:
         """The hosts whose agents are connected now."""
-        return {*self._guests}
+        return {*self._agents}
 
     @property
     def refusals(self) -> Sequence[str]:

@@ -34,8 +34,8 @@ class Ray(DialBack):
         return cls(Connection(Options(given.ray, pool, holds_devices=False, is_kept=True)), options.ports)
 
     @classmethod
-    def offered_by(cls, source: HostSource) -> Self | None:  # noqa: D102
-        return cls(source.connection) if isinstance(source, RayCluster) else None
+    def offered_by(cls, source: HostSource, options: RunOptions) -> Self | None:  # noqa: D102
+        return cls(source.connection, options.ports) if isinstance(source, RayCluster) else None
 
     def start(self, host: str) -> None:  # noqa: D102
         ended = self._connection.run_agent(host, (host,), f"{self.invitation.text}\n")

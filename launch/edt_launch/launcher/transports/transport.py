@@ -106,7 +106,7 @@ class Transport(ABC):
         """The transport, if it can be used with these options and in this environment; else None."""
 
     @classmethod
-    def offered_by(cls, source: HostSource) -> Self | None:
+    def offered_by(cls, source: HostSource, options: RunOptions) -> Self | None:
         """The transport over the connection that a source has to its hosts, if it is of this kind."""
         return None
 

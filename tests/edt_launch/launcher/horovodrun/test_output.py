@@ -40,7 +40,7 @@ def test_lines_are_kept_by_rank(paths):
 
 def test_one_log_has_all_lines_as_they_are(paths):
     out = io.BytesIO()
-    output = Output(paths, {"stdout": out}, print, is_single=True)
+    output = HorovodrunOutput(paths, {"stdout": out}, print, is_single=True)
     output.take("stdout", b"[0]<stdout>:a\n[1")
     output.take("stderr", b"Process 1 exit with status code 1.\n")
     output.close()

@@ -163,7 +163,7 @@ class Driven:
         try:
             outcome = elastic.run()
         except EdtLaunchError as error:
-            outcome = Outcome(error.exit_code, f"{PREFIX}{error}")
+            outcome = JobOutcome(error.exit_code, f"{PREFIX}{error}")
         self._pass_on(driver, workers)
         self._training, self._number = None, None
         now = time.monotonic()

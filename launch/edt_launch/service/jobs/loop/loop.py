@@ -171,6 +171,7 @@ class Pool:
         options: of the allocator; from the settings by default.
         processor_time: of the calling thread.
         told, listed: see `run`.
+        machines: know how the GPUs of this machine are used.
     """
 
     def __init__(
@@ -184,6 +185,7 @@ class Pool:
         processor_time: Callable[[], float] = time.thread_time,
         told: Callable[[int], None] = lambda demand: None,
         listed: Callable[[], Mapping[str, HostSlots]] = dict,
+        machines: Machines | None = None,
     ) -> None:
         self._idle_timeout = settings.idle_timeout
         self._machines = machines or Machines()

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.follower import SizeLimits
 from edt_launch.cluster.ranks import LateRanks
 from edt_launch.core.errors import UsageError
 from edt_launch.core.job_sizes import Sizes

@@ -291,7 +291,7 @@ def test_one_that_ended_before_it_began_has_failed_with_what_it_said() -> None:
 
 @pytest.mark.parametrize("exit_code", [-9, ExitCode.NOT_STARTED])
 def test_one_that_was_killed_or_had_no_room_before_it_began_is_started_again(exit_code: int) -> None:
-    one = replace(job(State.STARTING), launcher=Launcher(exit_code=exit_code, said="no room"))
+    one = replace(job(State.STARTING), launcher=ObservedLauncher(exit_code=exit_code, said="no room"))
     assert states(advance(200.0, one)) == [State.QUEUED]
 
 
