@@ -18,7 +18,7 @@ def test_what_is_only_previewed_changes_nothing_and_is_not_audited(world: World)
     assert (world.store.jobs.get(job), world.store.audit.newest(1)) == before
 
 
-@pytest.mark.parametrize("path", ["/users/a%00b/remove", "/console/consumers/%00/remove", "/jobs/%0a/stop"])
+@pytest.mark.parametrize("path", ["/users/a%00b/remove", "/shares/%00/remove", "/jobs/%0a/stop"])
 def test_what_cannot_be_a_name_is_not_there(world: World, path: str) -> None:
     client = browser(world, "admin")
     assert (client.get(path).status_code, client.post(path).status_code) == (404, 404)
