@@ -22,7 +22,7 @@ from edt_launch.core import events
 from edt_launch.core.appender import Appender
 from edt_launch.core.file_watch import Watch
 from edt_launch.launcher.agents import AgentOutput, Agents, AllEnded, HostEvent
-from edt_launch.launcher.driver import PAUSED, Driver, Settings
+from edt_launch.launcher.driver import PAUSED, Driver, DriverSettings
 from edt_launch.launcher.host_files import HostFiles
 from edt_launch.launcher.transports.choice import Transports
 from edt_launch.launcher.view.output import Line, LineReader
@@ -61,7 +61,7 @@ class _Stopped:
 _Queued = HostEvent | events.Event | Line | _Stopped
 
 
-class Run:
+class DriverRun:
     """A driver and its agents. Leaving its context leaves no process of theirs on this machine.
 
     `setup` has the mark of the job's processes. When `watch` wakes, a `Tick` comes at once.
@@ -70,7 +70,7 @@ class Run:
     def __init__(
         self,
         setup: Setup,
-        settings: Settings,
+        settings: DriverSettings,
         logs: Path,
         transports: Transports,
         watch: Watch | None = None,
@@ -160,7 +160,7 @@ class Run:
 
     def pause(self) -> None:
         """Have the state saved and all workers leave."""
-        self._driver.put(protocol.Pause(PAUSED))
+        self._driver.put(protocol.PauseWanted(PAUSED))
 
     def kill(self) -> int:
         """Kill all processes; returns how many."""

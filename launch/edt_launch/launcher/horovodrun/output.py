@@ -23,7 +23,7 @@ _PIECE = re.compile(rb"(?<=[\r\n])")
 _PREFIX = re.compile(rb"\[(\d{1,9})\]<(?:stdout|stderr)>:")
 
 
-class Output:
+class HorovodrunOutput:
     """Passes two streams on, and appends their lines to the logs of ranks, and of horovodrun itself.
 
     If `is_single`, all lines go to one log instead, as they are, and nothing is passed on. A log has no more

@@ -35,7 +35,7 @@ router = APIRouter(prefix="/console")
 Json = dict[str, Any]
 
 
-class Given:
+class ConsumerForm:
     """What a form was sent with."""
 
     def __init__(
@@ -69,7 +69,7 @@ class Given:
             raise InvalidError(problems.invalid(error.errors()).detail) from None
 
 
-GivenDep = Annotated[Given, Depends()]
+GivenDep = Annotated[ConsumerForm, Depends()]
 DryRun = Annotated[bool, Query()]
 
 
@@ -92,7 +92,7 @@ async def show(request: Request, context: ContextDep, user: CurrentUser) -> Resp
 def ask_new(request: Request, context: ContextDep, user: CurrentAdmin) -> Response:
     """The form for another node."""
     parents = [node["name"] for node in service.shares(context)]
-    view = views.form(None, service.NEW, Given().settings, parents)
+    view = views.form(None, service.NEW, ConsumerForm().settings, parents)
     return templating.page(request, "act.html", view=view)
 
 
@@ -143,7 +143,7 @@ def _answer(
     context: Context,
     user: UserRecord,
     own: str,
-    given: Given,
+    given: ConsumerForm,
     *,
     dry_run: bool,
     is_new: bool = False,

@@ -12,8 +12,9 @@ worker of the job is there any more. So file and events alone say, after any cra
 """
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from edt_launch.allocator.model import HostDevices
 from edt_launch.cluster.allocation import Allocation, HostSlots, parse, render
@@ -59,14 +60,19 @@ def read(text: str) -> DeviceGrant:
     return DeviceGrant(allocation.generation, held, tuple(leaving), allocation.at_once)
 
 
-def write(grant: DeviceGrant) -> str:
+def write(grant: DeviceGrant, listed: Mapping[str, HostSlots] = MappingProxyType({})) -> str:
     """The text of a file; `read` gives the grant back.
+
+    `listed` are hosts as their source shows them, by name: with the transports and agents that they name.
 
     Raises:
         AllocationError: it could not be read back: it gives nothing, or names have odd characters.
     """
-    hosts = tuple(HostSlots(host.host, len(host.devices), host.devices) for host in grant.held)
-    first, rest = render(Allocation(grant.generation, hosts, grant.at_once)).split("\n", 1)
+    hosts = tuple(
+        replace(listed.get(at.host, HostSlots(at.host, 0)), slots=len(at.devices), devices=at.devices)
+        for at in grant.held
+    )
+    first, rest = render(Allocation(grant.generation, hosts)).split("\n", 1)
     left = [f"# leaving {at.host}:{len(at.devices)} devices={','.join(at.devices)}" for at in grant.leaving]
     return "\n".join([first, *left, rest])
 

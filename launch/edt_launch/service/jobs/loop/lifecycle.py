@@ -202,6 +202,10 @@ def _gone(now: float, transition: Transition) -> Transition:
     if launcher.identity is None:
         if launcher.exit_code is None:  # nobody knows that it was started at all
             return _back(now, transition, "its launcher was not started")
+        if launcher.exit_code < 0:
+            return _lost(now, transition, "its launcher was killed")
+        if launcher.exit_code == ExitCode.NOT_STARTED:  # its disk is full, say
+            return _back(now, transition, f"its launcher could not start: {launcher.said}")
         text = f"edt-launch has ended with exit code {launcher.exit_code}: {launcher.said or 'no output'}"
         return _end(now, transition, State.FAILED, "it could not be started", launcher.exit_code, text)
     code, message = _ending(job)

@@ -6,7 +6,7 @@ It remembers nothing that is not in the database or the jobs' files, but what is
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from edt_launch.cluster.hosts import usable
 from edt_launch.cluster.sources import transport_of
 from edt_launch.core.accounts import Accounts
 from edt_launch.core.command_line import of
+from edt_launch.core.run_options import PortOptions
 from edt_launch.launcher.transports.choice import TRANSPORTS
 from edt_launch.service.app.home import Home
 from edt_launch.service.bus import Bus, Topic
@@ -34,8 +35,8 @@ from edt_launch.service.jobs.loop.observed import (
     Action,
     AllocationRound,
     Launch,
-    Launcher,
     ObservedJob,
+    ObservedLauncher,
     ObservedState,
     Prepare,
 )
@@ -62,11 +63,14 @@ MEASURE = 10.0
 KEEP = 30.0
 """Seconds between two times that remembered usage is written down."""
 
+LAUNCHERS_OPTIONS = (*dict.fromkeys(kind.options for kind in TRANSPORTS), PortOptions)
+"""The settings of the service that are options of its jobs' launchers."""
+
 TROUBLE = 5.0
 """Seconds after which a database that cannot be reached is tried again."""
 
 
-class Settings(mapping.Constants, Protocol):
+class LoopSettings(mapping.Constants, Protocol):
     """The settings that the loop looks at; `service.app.settings.Settings` has them."""
 
     coalesce: float
@@ -85,12 +89,13 @@ class Settings(mapping.Constants, Protocol):
 
 
 def run(
-    settings: Settings,
+    settings: LoopSettings,
     store: Store,
     bus: Bus,
     stop: threading.Event,
     options: Options | None = None,
     told: Callable[[int], None] = lambda demand: None,
+    listed: Callable[[], Mapping[str, HostSlots]] = dict,
 ) -> None:
     """Run the jobs until `stop` is set. Jobs go on without it; the next one finds them.
 
@@ -100,8 +105,9 @@ def run(
         stop: ends it.
         options: the allocator's constants; from the settings by default.
         told: of how many devices jobs could use besides those there are, after each decision.
+        listed: the hosts as their source shows them now, by name.
     """
-    pool = Pool(settings, store, bus, options=options, told=told)
+    pool = Pool(settings, store, bus, options=options, told=told, listed=listed)
     clock = Clock(settings.coalesce, settings.interval)
     seen = bus.version(Topic.DESIRED_STATE, Topic.HOSTS)
     clock.changed(time.time())
@@ -164,13 +170,13 @@ class Pool:
         between: see `reconcile.Reconciler`.
         options: of the allocator; from the settings by default.
         processor_time: of the calling thread.
-        told: see `run`.
+        told, listed: see `run`.
         machines: know how the GPUs of this machine are used.
     """
 
     def __init__(
         self,
-        settings: Settings,
+        settings: LoopSettings,
         store: Store,
         bus: Bus,
         launchers: Launchers | None = None,
@@ -178,6 +184,7 @@ class Pool:
         options: Options | None = None,
         processor_time: Callable[[], float] = time.thread_time,
         told: Callable[[int], None] = lambda demand: None,
+        listed: Callable[[], Mapping[str, HostSlots]] = dict,
         machines: Machines | None = None,
     ) -> None:
         self._idle_timeout = settings.idle_timeout
@@ -194,9 +201,9 @@ class Pool:
             horovodrun=settings.horovodrun,
             max_log_size=settings.max_log_size,
             accounts=None if settings.job_users is None else Accounts(settings.job_users),
-            groups=tuple(of(settings.groups, kind.options) for kind in TRANSPORTS),
+            groups=tuple(of(settings.groups, kind) for kind in LAUNCHERS_OPTIONS),
         )
-        self._reconciler = Reconciler(self._home, store, self._launchers, between)
+        self._reconciler = Reconciler(self._home, store, self._launchers, between, listed)
         self._processor_time = processor_time
         self._told = told
         self._jobs: dict[str, ObservedJob] = {}
@@ -418,7 +425,7 @@ def _is_open(job: ObservedJob) -> bool:
     return job.record.state in HAS_LAUNCHER or job.is_hidden or job.is_behind or is_left
 
 
-def _news(job: ObservedJob) -> tuple[Launcher, LauncherRun | None, str, bool]:
+def _news(job: ObservedJob) -> tuple[ObservedLauncher, LauncherRun | None, str, bool]:
     """What of a job is a reason to act at once, when it changes."""
     return job.launcher, job.run, job.trouble, job.is_behind
 

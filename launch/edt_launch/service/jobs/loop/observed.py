@@ -20,7 +20,7 @@ BEHIND_REMARK = "not all of its events have been read yet, so what is shown of i
 
 
 @dataclass(frozen=True)
-class Launcher:
+class ObservedLauncher:
     """What is known of a job's `edt-launch`.
 
     Attributes:
@@ -59,7 +59,7 @@ class ObservedJob:
     record: JobRecord
     grant: DeviceGrant = field(default_factory=DeviceGrant)
     progress: JobProgress = field(default_factory=JobProgress)
-    launcher: Launcher = field(default_factory=Launcher)
+    launcher: ObservedLauncher = field(default_factory=ObservedLauncher)
     trouble: str = ""
     is_behind: bool = False
     is_slow: bool = False

@@ -19,10 +19,10 @@ from edt_launch.service.jobs.loop.observed import (
     Decided,
     Kill,
     Launch,
-    Launcher,
     Move,
     Note,
     ObservedJob,
+    ObservedLauncher,
     ObservedState,
     Prepare,
     Send,
@@ -78,7 +78,7 @@ class World:
         return ObservedState(jobs, hosts, self.shares, last=self.last, idle_timeout=self.idle_timeout)
 
     def job(self, id_: str) -> ObservedJob:
-        launcher = Launcher(
+        launcher = ObservedLauncher(
             is_alive=id_ in self.processes,
             identity=self.identities.get(id_),
             has_leftovers=id_ not in self.processes and bool(self.orphans.get(id_)),
@@ -86,7 +86,7 @@ class World:
         )
         grant = self.files.get(id_, DeviceGrant())
         if id_ in self.hidden:
-            launcher = Launcher(is_alive=self.rows[id_].state in HAS_LAUNCHER)
+            launcher = ObservedLauncher(is_alive=self.rows[id_].state in HAS_LAUNCHER)
             return ObservedJob(
                 self.rows[id_],
                 grant,

@@ -10,10 +10,10 @@ from edt_launch.service.cluster.records import AllocationRecord, HostRecord, Sha
 from edt_launch.service.jobs.loop.device_grant import DeviceGrant
 from edt_launch.service.jobs.loop.observed import (
     Launch,
-    Launcher,
     Move,
     Note,
     ObservedJob,
+    ObservedLauncher,
     ObservedState,
     Prepare,
     Remember,
@@ -250,7 +250,7 @@ RECORD = JobRecord("j1", "ann", ("x",), 2, 4, 100.0, priority=3, weight=2.0, run
 
 def job(state: State, **fields: Any) -> ObservedJob:
     run = LauncherRun(*ME, min_np=1, max_np=4, following=1)
-    launcher = Launcher(is_alive=state is not State.QUEUED, identity=ME)
+    launcher = ObservedLauncher(is_alive=state is not State.QUEUED, identity=ME)
     record = replace(RECORD, state=state, **fields)
     return ObservedJob(record, DeviceGrant(2, HELD, LEFT), JobProgress(run), launcher)
 
@@ -308,8 +308,8 @@ def test_who_is_wanted() -> None:
     assert is_wanted(job(State.RUNNING))
     assert is_wanted(job(State.QUEUED))
     assert not is_wanted(job(State.QUEUED, wanted=Wanted.PAUSE))
-    assert not is_wanted(replace(job(State.QUEUED), launcher=Launcher(has_leftovers=True)))
-    assert not is_wanted(replace(job(State.RUNNING), launcher=Launcher()))
+    assert not is_wanted(replace(job(State.QUEUED), launcher=ObservedLauncher(has_leftovers=True)))
+    assert not is_wanted(replace(job(State.RUNNING), launcher=ObservedLauncher()))
 
 
 def test_users_without_a_place_hang_below_the_root() -> None:
