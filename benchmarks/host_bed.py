@@ -211,6 +211,19 @@ class HostBed:
         key = forged.with_suffix(".pub").read_text()
         (self.folder / "known_hosts").write_text(f"{host} {key}")
 
+    def open_ports(self, ports: str) -> None:
+        """Have every host drop connections to others of its ports than these ("20000-20999") and ssh's."""
+        chain = "inet", "edt", "input"
+        allowed = f"{{ 22, {ports} }}"
+        rules = (
+            ("add", "table", *chain[:2]),
+            ("add", "chain", *chain, "{ type filter hook input priority 0; }"),
+            ("add", "rule", *chain, f"tcp flags & (syn | ack) == syn tcp dport != {allowed} drop"),
+        )
+        for host in self.names:
+            for rule in rules:
+                _run("ip", "netns", "exec", self._namespace(host), "nft", *rule)
+
     def freeze(self, host: str, is_frozen: bool = True) -> None:
         """Stop everything on a host, or let it go on."""
         for process in self.processes(host):

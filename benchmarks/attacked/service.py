@@ -60,7 +60,7 @@ class Service:
         self._words = (
             "--home",
             str(self.home.root),
-            *(("--slots", str(slots)) if slots is not None else ()),
+            *(() if slots is None else ("--slots", str(slots))),
             "--port",
             "0",
             *QUICK,

@@ -36,6 +36,7 @@ LINES: list[tuple[Message, dict[str, Any]]] = [
     ),
     (messages.Synced(), {"type": "synced"}),
     (messages.CheckpointWanted("a b"), {"type": "checkpoint_wanted", "folder": "a b"}),
+    (messages.ProgramMessage("{}"), {"type": "program_message", "text": "{}"}),
     (messages.CheckpointBrought(), {"type": "checkpoint_brought"}),
     (messages.Done(), {"type": "done"}),
     (messages.Leaving("spot"), {"type": "leaving", "reason": "spot"}),

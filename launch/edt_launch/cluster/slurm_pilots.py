@@ -216,6 +216,13 @@ class SlurmPilots(HostSource):
     def demand(self, slots: int) -> None:  # noqa: D102
         self._demand = slots
 
+    def waiting(self) -> str:  # noqa: D102
+        pending = sum(not pilot.node and not pilot.is_leaving for pilot in self._pilots)
+        if not pending:
+            return ""
+        more, queued = ("node", "pilot is") if pending == 1 else ("nodes", "pilots are")
+        return f"waiting for {pending} more {more}, whose {queued} in Slurm's queue"
+
     def close(self) -> None:
         """Cancel the pilots; those of a pool that run stay, since its jobs outlive the service."""
         which = ("--state=PENDING",) if self._is_kept else ()

@@ -12,6 +12,8 @@ from typer import Option
 
 from edt_launch.core import command_line
 from edt_launch.core.command_line import Variable
+from edt_launch.core.errors import UsageError
+from edt_launch.core.ports import VARIABLE, PortRange
 
 _T = TypeVar("_T")
 
@@ -22,6 +24,29 @@ class ViewKind(StrEnum):
     AUTO = "auto"
     LIVE = "live"
     PLAIN = "plain"
+
+
+@dataclass(frozen=True)
+class PortOptions:
+    """The option for ports, which is a setting of the service, too."""
+
+    port_range: Annotated[
+        str | None,
+        Option(metavar="LOW:HIGH", help="Ports for jobs to listen on, on every host. Default: any."),
+        Variable(VARIABLE),
+    ] = None
+
+    @property
+    def ports(self) -> PortRange | None:
+        """The range; None for any port.
+
+        Raises:
+            UsageError: it is no range.
+        """
+        try:
+            return None if self.port_range is None else PortRange.parse(self.port_range)
+        except ValueError as error:
+            raise UsageError(f"--port-range {error}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,17 +123,35 @@ class RunOptions:
         Option(
             min=1,
             metavar="BYTES",
-            help="Maximum size of each worker's log; output beyond it is dropped. Default: unlimited.",
+            help="Maximum size of each log. It keeps the beginning of the output and, at the end of the job, "
+            "its end. Default: unlimited.",
         ),
     ] = None
+    single_log: Annotated[
+        bool,
+        Option(
+            "--single-log",
+            help="Write all workers' output to log/launcher.log, each line with its rank, instead of showing "
+            "it and keeping a log for each worker.",
+        ),
+    ] = False
     view: Annotated[
         ViewKind,
         Option(help="live: a view that is updated in place; plain: lines; auto: live on a terminal."),
     ] = ViewKind.AUTO
     verbose: Annotated[bool, Option("--verbose", help="Also show the decisions of edt-launch.")] = False
     groups: tuple[object, ...] = ()
-    """The options that sources of hosts and transports have declared."""
+    """The options that sources of hosts and transports have declared, and that for ports."""
+
+    @property
+    def ports(self) -> PortRange | None:
+        """The ports that the job may listen on; None for any.
+
+        Raises:
+            UsageError: the option makes no sense.
+        """
+        return self.of(PortOptions).ports
 
     def of(self, group: type[_T]) -> _T:
-        """The options of a source of hosts, or of a transport."""
+        """The options of a source of hosts, of a transport, or for ports."""
         return command_line.of(self.groups, group)

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from edt_launch.core.ports import PortRange, listening
 from edt_messages.codec import MessageError
 from edt_messages.keepalive import end_with_peer
 from edt_messages.messages import MAX_LINE, Hello, Message, decode, encode, type_of
@@ -32,15 +33,18 @@ MAX_UNAUTHENTICATED = 128
 class ControlServers:
     """Servers for the same workers on several addresses of this machine, each opened when it is needed."""
 
-    def __init__(self, token: str, receive: Callable[[int, Message], None]) -> None:
+    def __init__(
+        self, token: str, receive: Callable[[int, Message], None], ports: PortRange | None = None
+    ) -> None:
         self._token = token
         self._receive = receive
+        self._ports = ports
         self._servers: dict[str, ControlServer] = {}
 
     def at(self, address: str) -> str:
         """`ip:port` that workers connect to, on this address."""
         if address not in self._servers:
-            self._servers[address] = ControlServer(address, self._token, self._receive)
+            self._servers[address] = ControlServer(address, self._token, self._receive, ports=self._ports)
         return self._servers[address].address
 
     def send(self, worker: int, message: Message) -> bool:
@@ -62,11 +66,12 @@ class ControlServer(socketserver.ThreadingTCPServer):
 
     `receive` is called from the connections' threads. A connection has `hello_timeout` seconds for its hello;
     of more than `max_unauthenticated` without one the oldest is closed.
+
+    Raises:
+        PortsUsedError: none of `ports` is free.
     """
 
-    allow_reuse_address = True
     daemon_threads = True
-    request_queue_size = MAX_UNAUTHENTICATED  # a full queue would make workers wait for seconds
 
     def __init__(
         self,
@@ -75,8 +80,13 @@ class ControlServer(socketserver.ThreadingTCPServer):
         receive: Callable[[int, Message], None],
         hello_timeout: float = HELLO_TIMEOUT,
         max_unauthenticated: int = MAX_UNAUTHENTICATED,
+        ports: PortRange | None = None,
     ) -> None:
-        super().__init__((address, 0), socketserver.BaseRequestHandler)
+        # A full queue would make workers wait for seconds.
+        listener = listening(address, ports, backlog=MAX_UNAUTHENTICATED)
+        super().__init__(listener.getsockname(), socketserver.BaseRequestHandler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listener
         self._token = token.encode()
         self._receive = receive
         self._connections: dict[int, socket.socket] = {}

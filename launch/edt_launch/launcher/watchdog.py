@@ -25,7 +25,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from edt_launch.membership.protocol import Phase, Worker
+from edt_launch.membership.protocol import MemberPhase, Worker
 from edt_messages import messages
 
 REDUCING = "reducing"
@@ -167,7 +167,7 @@ def tick(now: float, watch: Watch, workers: Mapping[int, Worker]) -> Watch:
     has_slept = watch.ticked_at is not None and now - watch.ticked_at > PAUSE
     heartbeats = {}
     for key, worker in workers.items():
-        if worker.phase is not Phase.STARTING:
+        if worker.phase is not MemberPhase.STARTING:
             known = watch.heartbeats.get(key, _Heard(None, now))
             if worker.generation != known.generation:
                 known = replace(known, generation=worker.generation, member_since=now)
@@ -175,7 +175,7 @@ def tick(now: float, watch: Watch, workers: Mapping[int, Worker]) -> Watch:
     woken_at = now if has_slept else watch.woken_at
     stages = _learned(now, watch, workers.values())
     watch = replace(watch, heartbeats=heartbeats, stages=stages, ticked_at=now, woken_at=woken_at)
-    members = frozenset(key for key, worker in workers.items() if worker.phase is Phase.ACTIVE)
+    members = frozenset(key for key, worker in workers.items() if worker.phase is MemberPhase.ACTIVE)
     return watch if members == watch.members else replace(watch, members=members, members_since=now)
 
 
@@ -188,7 +188,7 @@ def _learned(now: float, watch: Watch, workers: Iterable[Worker]) -> Mapping[str
     stages = dict(watch.stages)
     for worker in workers if watch.timeout is None else ():
         heard = watch.heartbeats.get(worker.id)
-        if worker.phase is not Phase.ENDING or heard is None or heard.heartbeat is None:
+        if worker.phase is not MemberPhase.ENDING or heard is None or heard.heartbeat is None:
             continue
         if _lasting(now, watch, worker, is_waited_for=True):
             known = stages.get(heard.heartbeat.stage, Times())
@@ -203,9 +203,11 @@ def overdue(now: float, watch: Watch, workers: Iterable[Worker]) -> list[tuple[i
         return []
     hanging = []
     watched = [
-        w for w in workers if w.phase in (Phase.READY, Phase.ACTIVE, Phase.DONE) and w.id in watch.heartbeats
+        w
+        for w in workers
+        if w.phase in (MemberPhase.READY, MemberPhase.ACTIVE, MemberPhase.DONE) and w.id in watch.heartbeats
     ]
-    members = [w for w in watched if w.phase is Phase.ACTIVE]
+    members = [w for w in watched if w.phase is MemberPhase.ACTIVE]
     waiting = [w.id for w in members if _stage(watch, w.id) == REDUCING]
     for worker in watched:
         reason = _silence(now, watch, worker)
@@ -222,7 +224,7 @@ def overdue(now: float, watch: Watch, workers: Iterable[Worker]) -> list[tuple[i
 
 def mismatch(now: float, watch: Watch, workers: Iterable[Worker]) -> str | None:
     """Why no member of the world will ever get on, if they wait in different collectives."""
-    members = sorted((w for w in workers if w.phase is Phase.ACTIVE), key=lambda worker: worker.rank)
+    members = sorted((w for w in workers if w.phase is MemberPhase.ACTIVE), key=lambda worker: worker.rank)
     if watch.timeout == 0 or now - watch.woken_at < PAUSE or now - watch.members_since < MISMATCH:
         return None
     calls = {}
@@ -264,7 +266,7 @@ def _stage(watch: Watch, worker: int) -> str | None:
 
 def _silence(now: float, watch: Watch, worker: Worker) -> str | None:
     heard = watch.heartbeats[worker.id]
-    usual = AFTER_TRAINING if worker.phase is Phase.DONE else SILENCE
+    usual = AFTER_TRAINING if worker.phase is MemberPhase.DONE else SILENCE
     limit = max(usual if watch.timeout is None else watch.timeout, GAP_FACTOR * heard.longest_gap)
     silent = now - heard.at
     if silent <= limit:

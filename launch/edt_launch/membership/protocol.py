@@ -10,7 +10,7 @@ from enum import Enum
 from edt_launch.core import events
 
 
-class Phase(Enum):
+class MemberPhase(Enum):
     """Where a worker stands; the table above says what each means."""
 
     STARTING = "starting"
@@ -61,7 +61,7 @@ class Worker:
 
     id: int
     slot: Slot
-    phase: Phase
+    phase: MemberPhase
     started_at: float
     rank: int
     generation: int = 0
@@ -91,10 +91,14 @@ class Worker:
 
 @dataclass(frozen=True)
 class Desired:
-    """The job has these slots, of the allocation of `generation`; None if unknown."""
+    """The job has these slots, of the allocation of `generation`; None if unknown.
+
+    If `at_once`, workers in other slots are ended: they may not come to the end of a step.
+    """
 
     slots: tuple[Slot, ...]
     generation: int | None = None
+    at_once: bool = False
 
 
 @dataclass(frozen=True)
@@ -179,7 +183,7 @@ class Deadlock:
 
 
 @dataclass(frozen=True)
-class Pause:
+class PauseWanted:
     """Somebody wants all workers to leave; the job is to go on from its state another time."""
 
     reason: str
@@ -202,7 +206,7 @@ Event = (
     | Held
     | Abort
     | Deadlock
-    | Pause
+    | PauseWanted
     | Tick
 )
 
@@ -217,7 +221,7 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Stop:
+class StopWorkers:
     """Tell these workers that the membership of `generation` is ready."""
 
     workers: tuple[int, ...]
@@ -294,5 +298,5 @@ class Cut:
     generation: int
 
 
-Action = Start | Stop | Assign | Open | Admit | Dismiss | Terminate | Cut | events.Event
+Action = Start | StopWorkers | Assign | Open | Admit | Dismiss | Terminate | Cut | events.Event
 """What to do. An event is to be reported."""

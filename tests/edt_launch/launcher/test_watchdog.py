@@ -26,7 +26,7 @@ from edt_launch.launcher.watchdog import (
     overdue,
     tick,
 )
-from edt_launch.membership.protocol import Phase, Slot, Worker
+from edt_launch.membership.protocol import MemberPhase, Slot, Worker
 
 KNOWN = {stage: Times(TRIED, 0.1) for stage in FLOORS}
 
@@ -34,7 +34,9 @@ KNOWN = {stage: Times(TRIED, 0.1) for stage in FLOORS}
 class Crew:
     """Members of a world, for long if their heartbeats say so, which come when the test says so."""
 
-    def __init__(self, timeout: float | None = None, phase: Phase = Phase.ACTIVE, size: int = 2) -> None:
+    def __init__(
+        self, timeout: float | None = None, phase: MemberPhase = MemberPhase.ACTIVE, size: int = 2
+    ) -> None:
         self.now = 50.0
         self.watch = Watch(timeout)
         self.workers = {
@@ -65,7 +67,7 @@ class Crew:
         self.watch = observe(self.now, self.watch, Heartbeat(worker, 7, stage, seconds, stages, idle, call))
 
     def kill(self, worker: int) -> None:
-        self.workers[worker] = replace(self.workers[worker], phase=Phase.ENDING)
+        self.workers[worker] = replace(self.workers[worker], phase=MemberPhase.ENDING)
         self.pass_time(0.5)
         del self.workers[worker]
 
@@ -73,8 +75,8 @@ class Crew:
         return dict(overdue(self.now, self.watch, self.workers.values()))
 
 
-@pytest.mark.parametrize("phase", [Phase.ACTIVE, Phase.READY])
-def test_who_falls_silent_hangs(phase: Phase) -> None:
+@pytest.mark.parametrize("phase", [MemberPhase.ACTIVE, MemberPhase.READY])
+def test_who_falls_silent_hangs(phase: MemberPhase) -> None:
     crew = Crew(phase=phase)
     crew.heartbeat(0, "computing", 0.1)
     crew.pass_time(SILENCE)
@@ -87,8 +89,8 @@ def test_who_falls_silent_hangs(phase: Phase) -> None:
     }
 
 
-@pytest.mark.parametrize("phase", [Phase.STARTING, Phase.DEPARTING, Phase.ENDING])
-def test_who_starts_or_goes_is_not_watched(phase: Phase) -> None:
+@pytest.mark.parametrize("phase", [MemberPhase.STARTING, MemberPhase.DEPARTING, MemberPhase.ENDING])
+def test_who_starts_or_goes_is_not_watched(phase: MemberPhase) -> None:
     crew = Crew(phase=phase)
     crew.heartbeat(0, "loading", 1e6)
     crew.pass_time(100.0)
@@ -96,7 +98,7 @@ def test_who_starts_or_goes_is_not_watched(phase: Phase) -> None:
 
 
 def test_after_training_only_who_is_silent_for_very_long_hangs() -> None:
-    crew = Crew(phase=Phase.DONE)
+    crew = Crew(phase=MemberPhase.DONE)
     crew.heartbeat(0, "outside", 1e6, idle=1e6)
     crew.heartbeat(1, "reducing", 1e6)
     assert crew.overdue() == {}

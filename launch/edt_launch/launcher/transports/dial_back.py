@@ -24,8 +24,9 @@ from edt_launch.agent.invitation import MAX_LINE, Answer, Greeting, Invitation
 from edt_launch.cluster.allocation import DEVICE, HOST, MAX_SLOTS, HostSlots
 from edt_launch.cluster.network import LOOPBACK, interfaces
 from edt_launch.core.errors import HOST_LOST, SHOWN, StartError
+from edt_launch.core.ports import PortRange, listening
 from edt_launch.core.run_options import RunOptions
-from edt_launch.launcher.transports.transport import Connection, Streams, Transport, opened
+from edt_launch.launcher.transports.transport import AGENT, Connection, Streams, Transport, opened
 from edt_messages.keepalive import end_with_peer
 
 log = logging.getLogger(__name__)
@@ -121,19 +122,24 @@ class DialBack(Transport):
 
     Args:
         listens_at: addresses that are put into the invitation; this machine's by default.
-        port: to listen on; 0 for any.
         own: the name of a host that has an agent of another transport.
+        ports: to listen on one of; None for any.
+
+    Raises:
+        PortsUsedError: none of `ports` is free.
     """
 
     name: ClassVar[str] = "dial-back"
     by_name_only: ClassVar[bool] = True
 
-    def __init__(self, listens_at: Sequence[str] = (), port: int = 0, own: str | None = None) -> None:
+    def __init__(
+        self, listens_at: Sequence[str] = (), own: str | None = None, ports: PortRange | None = None
+    ) -> None:
         from edt_launch.core.certificates import server_context  # cryptography takes long to import
 
         context, fingerprint = server_context()
         self._context = context
-        self._listener = socket.create_server(("", port), backlog=MAX_UNAUTHENTICATED)
+        self._listener = listening("", ports, backlog=MAX_UNAUTHENTICATED)
         self._listener.setblocking(False)
         self.invitation = Invitation(
             list(listens_at) or addresses(),
@@ -174,7 +180,9 @@ class DialBack(Transport):
         """No agent will come from a host that is awaited; in any thread."""
         self._soon(self._give_up, host, reason)
 
-    def open(self, host: str, marks: Mapping[str, str]) -> Connection:  # noqa: D102
+    def open(  # noqa: D102 - whatever has started the agent has chosen its command
+        self, host: str, marks: Mapping[str, str], agent: Sequence[str] = AGENT
+    ) -> Connection:
         wanted = _HostConnection(host, lambda wanted: self._soon(self._release, wanted))
         self._soon(self._request, wanted)
         return wanted
@@ -185,6 +193,10 @@ class DialBack(Transport):
             return self._arrivals.get(timeout=timeout)
         except queue.Empty:
             return None
+
+    def connected(self) -> set[str]:
+        """The hosts whose agents are connected now."""
+        return {*self._agents}
 
     @property
     def refusals(self) -> Sequence[str]:

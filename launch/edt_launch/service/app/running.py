@@ -122,7 +122,9 @@ def run(settings: Settings) -> None:
         }
         parts = {
             "edt-searches": Controller(context, trials).run,
-            "edt-loop": lambda: loop.run(settings, store, bus, context.stop, told=wanted),
+            "edt-loop": lambda: loop.run(
+                settings, store, bus, context.stop, told=wanted, listed=lambda: machines.listed
+            ),
             "edt-inventory": lambda: repeat(look, INTERVAL, context.stop),
             "edt-retention": lambda: repeat(
                 lambda: retention.prune(context), retention.INTERVAL, context.stop

@@ -23,7 +23,9 @@ from typing_extensions import override
 
 from edt_launch.allocator.model import Options
 from edt_launch.core.accounts import Accounts
-from edt_launch.core.command_line import Option, filled, options
+from edt_launch.core.command_line import Option, filled, of, options
+from edt_launch.core.errors import UsageError
+from edt_launch.core.run_options import PortOptions
 from edt_launch.core.text_files import decoded
 from edt_launch.launcher.transports.choice import option_groups
 from edt_launch.service.app.home import Home, NoHomeDirectoryError, absolute
@@ -140,7 +142,7 @@ class Settings(_Declared):
         int, Field(ge=1, description="Maximum number of files and folders of a job's code.")
     ] = 50_000
     max_log_size: Annotated[
-        Bytes, Field(description="Maximum size of a worker's log, in bytes; output beyond it is dropped.")
+        Bytes, Field(description="Maximum size of a job's log, in bytes: the output's beginning and end.")
     ] = 2**30
     max_body: Annotated[
         Bytes, Field(description="Maximum size of the body of any other request, in bytes.")
@@ -195,6 +197,9 @@ class Settings(_Declared):
     protected: Annotated[Seconds, Field(description="Seconds for which a started job keeps its minimum.")] = (
         300.0
     )
+    idle_timeout: Annotated[
+        Seconds, Field(description="Seconds until a job without a step is cut to its minimum; 0: never.")
+    ] = 0.0
 
     @classmethod
     def settings_customise_sources(
@@ -256,6 +261,12 @@ def load(**flags: Any) -> Settings:
         raise SettingsError(str(error)) from None
     except ValueError as error:  # the file is no TOML
         raise SettingsError(f"{Home.default().settings.name}: {error}") from None
+    try:
+        ports = of(settings.groups, PortOptions).ports
+    except UsageError as error:
+        raise SettingsError(str(error)) from None
+    if settings.horovodrun and ports is not None:
+        raise SettingsError("horovodrun and port_range: give one, as Horovod's driver chooses its own ports")
     if (settings.tls_certificate is None) != (settings.tls_key is None):
         raise SettingsError("tls_certificate and tls_key: give both, or none")
     if settings.tls_self_signed and settings.tls_certificate is not None:

@@ -1,10 +1,11 @@
 """Carries out the actions of a step: files, rows, processes."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from edt_launch.cluster.allocation import HostSlots
 from edt_launch.core.accounts import acting_as_owner_of
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import AllocationError, is_passing
@@ -52,15 +53,24 @@ class Applied:
 
 
 class Reconciler:
-    """Does actions in their order. `between` is called before each single change; tests stop it there."""
+    """Does actions in their order. `between` is called before each single change; tests stop it there.
+
+    `listed` are the hosts as their source shows them now, by name.
+    """
 
     def __init__(
-        self, home: Home, store: Store, launchers: Launchers, between: Callable[[], None] = lambda: None
+        self,
+        home: Home,
+        store: Store,
+        launchers: Launchers,
+        between: Callable[[], None] = lambda: None,
+        listed: Callable[[], Mapping[str, HostSlots]] = dict,
     ) -> None:
         self._home = home
         self._store = store
         self._launchers = launchers
         self._between = between
+        self._listed = listed
         self._problems = ChangeLogger()
 
     def apply(self, now: float, actions: Iterable[Action]) -> Applied:
@@ -108,7 +118,7 @@ class Reconciler:
             case WriteFile(job, content):
                 folder = self._home.job(job)
                 with acting_as_owner_of(folder.root):
-                    write_atomically(folder.allocation, device_grant.write(content))
+                    write_atomically(folder.allocation, device_grant.write(content, self._listed()))
                 done.grants[job] = content
             case Move(job, to, reason, fields):
                 fields = {**done.notes.pop(job, {}), **fields}
