@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from edt_launch.cli.errors import MistakenError
-from edt_launch.core.command_line import taking
+from edt_launch.core.command_line import with_options
 from edt_launch.core.errors import EdtLaunchError
 from edt_launch.core.run_options import PortOptions, RunOptions
 from edt_launch.launcher.transports.ssh import SshOptions
@@ -285,7 +285,7 @@ def examine(machine: Machine) -> list[Finding]:
         return list(pool.map(lambda check: check(machine), CHECKS))
 
 
-@taking(SshOptions, PortOptions)
+@with_options(SshOptions, PortOptions)
 def doctor(
     hosts: Annotated[
         str | None, typer.Argument(metavar="[HOSTS]", help="Instead: node1,node2,... or a host file.")
