@@ -96,12 +96,16 @@ def run_pytorch(checkout: Path, chosen: str) -> Iterator[Result]:
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-m", "pytest", "-p", here.stem, "-p", "no:cacheprovider", "-c", os.devnull]
     options = ["--rootdir", str(test.parent), "-v", "--tb=short", *(["-k", chosen] if chosen else [])]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     said, results = [], []
     with (
         tempfile.TemporaryDirectory() as folder,  # for what jobs write
         subprocess.Popen(
-            [*command, *options, str(test)], cwd=folder, env=environment, text=True, **pipes
+            [*command, *options, str(test)],
+            cwd=folder,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         ) as job,
     ):
         assert job.stdout is not None

@@ -24,6 +24,7 @@ from edt_launch.cluster.ranks import LateRanks, Rank, RankHosts
 from edt_launch.cluster.sources import THIS_MACHINE, choose
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import StartError, UsageError
+from edt_launch.core.ports import PortRange
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.plan import named_sources
 from edt_launch.launcher.transports.dial_back import DialBack
@@ -37,8 +38,8 @@ class Ranks(DialBack):
 
     name: ClassVar[str] = "rank"
 
-    def __init__(self, own: HostSlots) -> None:
-        super().__init__(own=own.host)
+    def __init__(self, own: HostSlots, ports: PortRange | None = None) -> None:
+        super().__init__(own=own.host, ports=ports)
         self._ranks = {own.host: own}
         self._connected: set[str] = set()
         """Hosts whose agents were connected at the last look."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.follower import SizeLimits
 from edt_launch.cluster.hosts import HostOptions
 from edt_launch.cluster.network import HostChecker
 from edt_launch.cluster.ranks import LateRanks, Rank, for_file_name, name_of_host
@@ -16,8 +16,8 @@ from edt_launch.core.command_line import words
 from edt_launch.core.errors import UsageError
 from edt_launch.core.job_sizes import Sizes
 from edt_launch.core.run_options import RunOptions
-from edt_launch.launcher.plan import Outcome, named_sources
-from edt_launch.launcher.program import Job, Kind
+from edt_launch.launcher.plan import JobOutcome, named_sources
+from edt_launch.launcher.program import Kind, LaunchedJob
 from edt_launch.launcher.programs.torchrun.arguments import Arguments, parse
 
 MODULES = {
@@ -52,11 +52,11 @@ class TorchrunProgram:
             )
         return replace(options, min_np=least, max_np=most)
 
-    def bounds(self, limits: Limits) -> Limits:
+    def bounds(self, limits: SizeLimits) -> SizeLimits:
         """Those of the options."""
         return limits
 
-    def slots_here(self, limits: Limits) -> int:
+    def slots_here(self, limits: SizeLimits) -> int:
         """This machine is one node, as it is for torchrun."""
         return self.arguments.nproc
 
@@ -90,7 +90,7 @@ class TorchrunProgram:
             is_elected=asked.node_rank is None and number == 0,
         )
 
-    def run(self, job: Job) -> Outcome:
+    def run(self, job: LaunchedJob) -> JobOutcome:
         """Run it."""
         from edt_launch.launcher.elastic import run
         from edt_launch.launcher.programs.torchrun.workers import TorchrunWorkers

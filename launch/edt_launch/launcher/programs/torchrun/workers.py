@@ -86,7 +86,7 @@ class TorchrunWorkers(Workers):
     _folders: dict[int, Path] = field(default_factory=dict, init=False)
     _filtered: dict[str, Appender] = field(default_factory=dict, init=False)
 
-    def limits(self, limits: members.Limits) -> members.Limits:  # noqa: D102
+    def limits(self, limits: members.WorldLimits) -> members.WorldLimits:  # noqa: D102
         return replace(
             limits,
             unit=self.arguments.nproc,
@@ -99,7 +99,9 @@ class TorchrunWorkers(Workers):
 
     def world(self, address_towards: Callable[[Iterable[str]], str]) -> TorchStoreWorld:  # noqa: D102
         named = self.arguments.master_addr
-        return TorchStoreWorld(lambda hosts: named or address_towards(hosts), self.arguments.master_port)
+        return TorchStoreWorld(
+            lambda hosts: named or address_towards(hosts), self.arguments.master_port, self.ports
+        )
 
     def environment(self, common: Mapping[str, str]) -> dict[str, str]:
         """What all find: threads as torchrun sets them, and the modules that stand in for torchelastic."""
@@ -167,13 +169,14 @@ class TorchrunWorkers(Workers):
             return line
         asked, local_rank = self.arguments, place.local_rank
         is_teed = asked.tee.has(local_rank, line.stream)
-        is_shown = is_teed or not asked.redirects.has(local_rank, line.stream)
+        is_copied = asked.redirects.has(local_rank, line.stream)
+        is_shown = is_teed or not is_copied
         is_shown = is_shown and (not asked.local_ranks or local_rank in asked.local_ranks)
         if is_teed:
             self._duplicate(line)
         template = asked.prefix or (PREFIX if is_teed else None)
         prefix = None if template is None else self._prefix(template, place)
-        return replace(line, prefix=prefix, is_shown=is_shown)
+        return replace(line, prefix=prefix, is_shown=is_shown, is_copied=is_copied)
 
     def _prefix(self, template: str, place: Place) -> str:
         return Template(template).safe_substitute(

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.follower import SizeLimits
 from edt_launch.cluster.ranks import LateRanks
 from edt_launch.core.errors import UsageError
 from edt_launch.core.job_sizes import Sizes
@@ -45,7 +45,7 @@ def test_sizes_are_those_of_whole_nodes_within_all_bounds() -> None:
     program = TorchrunProgram(Arguments(min_nodes=1, max_nodes=4, nproc=2))
     options = program.options(RunOptions(min_np=3, max_np=7))
     assert (options.min_np, options.max_np) == (4, 6)
-    assert program.slots_here(Limits(2, 8)) == 2
+    assert program.slots_here(SizeLimits(2, 8)) == 2
     with pytest.raises(UsageError, match="leaves no size from --min-np 9 to --max-np 9"):
         program.options(RunOptions(min_np=9, max_np=9))
 

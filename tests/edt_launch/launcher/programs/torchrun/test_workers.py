@@ -9,13 +9,13 @@ from edt_launch.core.events import Failed
 from edt_launch.launcher.programs.torchrun.arguments import Arguments, Streams
 from edt_launch.launcher.programs.torchrun.workers import PREPARE, Place, TorchrunWorkers, variables
 from edt_launch.launcher.view.output import Line
-from edt_launch.membership.protocol import Phase, Slot, Worker
+from edt_launch.membership.protocol import MemberPhase, Slot, Worker
 
 SLOTS = tuple(Slot("a", index, str(index)) for index in range(4))
 
 
 def worker(rank: int, attempt: int = 0) -> Worker:
-    return Worker(10 + rank, SLOTS[rank], Phase.STARTING, 0.0, rank, generation=1, attempt=attempt)
+    return Worker(10 + rank, SLOTS[rank], MemberPhase.STARTING, 0.0, rank, generation=1, attempt=attempt)
 
 
 def workers(logs: Path, **asked: object) -> TorchrunWorkers:
