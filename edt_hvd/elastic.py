@@ -113,7 +113,7 @@ def _run(
         except (HostsUpdatedInterrupt, ResizeInterrupt):
             pass
         stopped_at = getattr(state, "committed_at", None) or time.monotonic()
-        previous_size = report.trained_size
+        previous_size = report.last_trained_size
         current.rejoin(progress=getattr(state, "progress", 0))
         report = ResizeReport(current.generation, previous_size, hvd.size(), stopped_at)
         report.mark("drain", current.assigned_at)

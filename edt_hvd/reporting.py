@@ -139,7 +139,7 @@ class ResizeReport:
         return report
 
     @property
-    def trained_size(self) -> int:
+    def last_trained_size(self) -> int:
         """Workers of the last world that has trained: this one, or the one before."""
         return self.size if self._sent or self.previous_size is None else self.previous_size
 

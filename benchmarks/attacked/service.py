@@ -50,16 +50,17 @@ def tar(files: Mapping[str, bytes]) -> bytes:
 class Service:
     """A service in `folder/home`, whose jobs write into `folder/out`."""
 
-    def __init__(self, folder: Path, *arguments: str, slots: int = 4, files: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, *arguments: str, slots: int | None = 4, files: int | None = None
+    ) -> None:
         self.out = folder / "out"
-        self.out.mkdir(parents=True)
+        self.out.mkdir(parents=True, exist_ok=True)
         self.home = Home(folder / "home")
         self.log = folder / "serve.log"
         self._words = (
             "--home",
             str(self.home.root),
-            "--slots",
-            str(slots),
+            *(() if slots is None else ("--slots", str(slots))),
             "--port",
             "0",
             *QUICK,

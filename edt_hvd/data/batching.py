@@ -67,7 +67,7 @@ class Batch:
         run = balanced_run(len(self.slots), rank, size)
         return tuple(self._micro_batch(index) for index in run if self.slots[index])
 
-    def most(self, size: int) -> int:
+    def max_per_worker(self, size: int) -> int:
         """The micro-batches of a worker of `size`, at most."""
         return -(-len(self.slots) // size)
 

@@ -11,7 +11,7 @@ from torch.utils.data import Dataset
 from edt_hvd.data.batching import Batch
 from edt_hvd.data.cutting import Cutting
 from edt_hvd.data.fetching import Fetcher, Key
-from edt_hvd.data.order import Order, Orders
+from edt_hvd.data.order import EpochOrder, OrderPolicy
 from edt_hvd.data.samples import Probe, Request, SeededSamples
 from edt_hvd.data.source import Position, Source
 from edt_hvd.errors import StateError
@@ -39,7 +39,7 @@ class IndexedSource(Source):
     def __init__(
         self,
         dataset: Dataset[Any],
-        orders: Orders,
+        orders: OrderPolicy,
         micro_batch_size: int | None,
         fetching: Callable[[Dataset[Any]], Fetcher],
     ) -> None:
@@ -50,7 +50,7 @@ class IndexedSource(Source):
         self._dataset = dataset
         self._orders = orders
         self._fetcher = fetching(SeededSamples(dataset))
-        self._order: tuple[tuple[int, int], Order] | None = None
+        self._order: tuple[tuple[int, int], EpochOrder] | None = None
         self._latest: tuple[Position, Batch | None] | None = None
         self._compared_in: int | None = None
         """The generation of the world in which samples were compared last."""
@@ -163,25 +163,25 @@ class IndexedSource(Source):
             "drop_last": self.drop_last,
         }
 
-    def _order_of(self, at: Position) -> Order:
+    def _order_of(self, at: Position) -> EpochOrder:
         if self._order is None or self._order[0] != (at.seed, at.epoch):
             self._order = (at.seed, at.epoch), self._orders.draw(at.seed, at.epoch)
         return self._order[1]
 
 
-def _cut(order: Order, cutting: Cutting, step: int) -> Batch:
+def _cut(order: EpochOrder, cutting: Cutting, step: int) -> Batch:
     positions = order.positions(step)
     return Batch.cut(step, positions, cutting.micro_batch_size(len(positions)))
 
 
-def _requests(key: Key, order: Order, cutting: Cutting) -> Iterator[Request]:
+def _requests(key: Key, order: EpochOrder, cutting: Cutting) -> Iterator[Request]:
     """What this worker loads from a step to the end of the epoch."""
     for step in range(key.step, order.steps):
         for micro_batch in _cut(order, cutting, step).share(key.rank, key.size):
             yield _request(key, order, micro_batch.positions)
 
 
-def _request(at: Key | Position, order: Order, positions: range) -> Request:
+def _request(at: Key | Position, order: EpochOrder, positions: range) -> Request:
     return Request(at.seed, at.epoch, positions, order.indices(positions))
 
 

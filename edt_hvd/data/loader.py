@@ -107,7 +107,7 @@ class ElasticDataLoader:
             "persistent_workers": persistent_workers,
         }
         if isinstance(dataset, DataLoader):
-            dataset, options = torch_loader.taken_over(dataset, options)
+            dataset, options = torch_loader.options_from_dataloader(dataset, options)
         self.dataset = dataset
         self._source = source_of(dataset, micro_batch_size, options)
         self._seed = seed
@@ -118,7 +118,7 @@ class ElasticDataLoader:
         self._last: EpochSummary | None = None
         self._loads = 0
         self._current: Step | None = None
-        self._put_off: Callable[[], None] | None = None
+        self._deferred: Callable[[], None] | None = None
         self._repeats = False
 
     def __len__(self) -> int:
@@ -191,7 +191,7 @@ class ElasticDataLoader:
         self._source.begin_loop()
         if self._step and self._batch() is None:  # an earlier loop was left there
             self._begin_next_epoch()
-        self._carry_out_put_off()
+        self._run_deferred()
         is_checked = True
         while (batch := self._batch()) is not None:
             loads = self._loads
@@ -272,12 +272,12 @@ class ElasticDataLoader:
         step.committed = step.passes > 0
         reducer.note_commit()
 
-    def put_off(self, action: Callable[[], None] | None) -> None:
+    def defer_to_next_epoch(self, action: Callable[[], None] | None) -> None:
         """Have `action` called, in place of any before it, when the next epoch begins; None: nothing."""
-        self._put_off = action
+        self._deferred = action
 
-    def _carry_out_put_off(self) -> None:
-        action, self._put_off = self._put_off, None
+    def _run_deferred(self) -> None:
+        action, self._deferred = self._deferred, None
         if action is not None:
             action()
 
@@ -324,7 +324,7 @@ class ElasticDataLoader:
         self._steps_before = state["steps_before"]
         self._tally = Tally(state["samples"], state["loss"])
         self._last = None if state["last_epoch"] is None else EpochSummary(*state["last_epoch"])
-        self._put_off = None
+        self._deferred = None
         self._loads += 1
 
     # Micro-batches.

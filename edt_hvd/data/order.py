@@ -23,7 +23,7 @@ from edt_hvd.data.random_state import capture, restore
 from edt_hvd.data.seeding import Purpose, seed_for
 
 
-class Order(Protocol):
+class EpochOrder(Protocol):
     """One epoch's."""
 
     @property
@@ -41,7 +41,7 @@ class Order(Protocol):
         """What to ask the dataset for at these positions."""
 
 
-class Orders(ABC):
+class OrderPolicy(ABC):
     """The orders of all epochs.
 
     Attributes:
@@ -64,7 +64,7 @@ class Orders(ABC):
         """Batches in an epoch, as far as it is known before the epoch begins."""
 
     @abstractmethod
-    def draw(self, seed: int, epoch: int) -> Order:
+    def draw(self, seed: int, epoch: int) -> EpochOrder:
         """The order of that epoch."""
 
     def state_dict(self) -> dict[str, Any] | None:
@@ -83,7 +83,7 @@ def orders_of(
     batch_sampler: Iterable[Sequence[Any]] | None,
     shuffle: bool | None,
     drop_last: bool,
-) -> Orders:
+) -> OrderPolicy:
     """The orders that the arguments of `edt_hvd.ElasticDataLoader` describe.
 
     Raises:
@@ -111,16 +111,16 @@ def orders_of(
             )
         if micro_batch_size is not None:
             check_positive("micro_batch_size", micro_batch_size)
-        return SamplerOrders(batch_sampler, None, drop_last=False)
+        return SamplerOrderPolicy(batch_sampler, None, drop_last=False)
     if effective_batch_size is None:
         raise TypeError("give effective_batch_size, the samples of one optimizer step over all workers")
     check_sizes(effective_batch_size, micro_batch_size)
     if sampler is not None:
-        return SamplerOrders(sampler, effective_batch_size, drop_last)
-    return DatasetOrders(Batching(length, effective_batch_size, drop_last), shuffle is not False)
+        return SamplerOrderPolicy(sampler, effective_batch_size, drop_last)
+    return DatasetOrderPolicy(Batching(length, effective_batch_size, drop_last), shuffle is not False)
 
 
-class DatasetOrders(Orders):
+class DatasetOrderPolicy(OrderPolicy):
     """All samples of a dataset, in its own order or shuffled."""
 
     def __init__(self, batching: Batching, shuffle: bool) -> None:
@@ -137,12 +137,12 @@ class DatasetOrders(Orders):
     def __len__(self) -> int:
         return self._batching.steps
 
-    def draw(self, seed: int, epoch: int) -> Order:
+    def draw(self, seed: int, epoch: int) -> EpochOrder:
         """The order, which is not made before it is asked for."""
-        return _DatasetOrder(self._batching, (seed, epoch) if self.shuffle else None)
+        return _DatasetEpochOrder(self._batching, (seed, epoch) if self.shuffle else None)
 
 
-class _DatasetOrder:
+class _DatasetEpochOrder:
     def __init__(self, batching: Batching, shuffled_by: tuple[int, int] | None) -> None:
         self._batching = batching
         self._shuffled_by = shuffled_by
@@ -170,7 +170,7 @@ class _DatasetOrder:
         return self._permutation[positions.start : positions.stop].tolist()
 
 
-class SamplerOrders(Orders):
+class SamplerOrderPolicy(OrderPolicy):
     """What a sampler gives, or in batches what a batch sampler gives.
 
     Args:
@@ -200,7 +200,7 @@ class SamplerOrders(Orders):
             ) from None
         return length if self.effective_batch_size is None else self._batching(length).steps
 
-    def draw(self, seed: int, epoch: int) -> Order:
+    def draw(self, seed: int, epoch: int) -> EpochOrder:
         """The order, as the sampler gives it now."""
         self._state = self._sampler_state()
         for each in _samplers(self._sampler):
@@ -211,13 +211,13 @@ class SamplerOrders(Orders):
         if self.effective_batch_size is not None:
             batching = self._batching(len(drawn))
             ends = [min((step + 1) * self.effective_batch_size, len(drawn)) for step in range(batching.steps)]
-            return _DrawnOrder(drawn, ends)
+            return _SamplerEpochOrder(drawn, ends)
         batches = [list(batch) for batch in drawn]
         if empty := [number for number, batch in enumerate(batches) if not batch]:
             raise ValueError(
                 f"batch {empty[0]} of {type(self._sampler).__name__} is empty; leave such batches out"
             )
-        return _DrawnOrder(
+        return _SamplerEpochOrder(
             [index for batch in batches for index in batch], list(accumulate(map(len, batches)))
         )
 
@@ -240,7 +240,7 @@ class SamplerOrders(Orders):
         return Batching(samples, self.effective_batch_size, self.drop_last)
 
 
-class _DrawnOrder:
+class _SamplerEpochOrder:
     def __init__(self, indices: list[Any], ends: Sequence[int]) -> None:
         self._indices = indices
         self._ends = ends

@@ -185,7 +185,7 @@ class Step:
             raise
         stages.enter(Stage.UPDATING)
         self._end_pass(number, 0.0 if self._is_empty else self._loss)
-        seed_for(Purpose.AFTER_STEP, self._seed, self.epoch, self.index, *_further(number))
+        seed_for(Purpose.AFTER_STEP, self._seed, self.epoch, self.index, *_pass_seed_suffix(number))
         self.passes += 1
         self._loop, self._optimizer_steps = _Loop.ENDED, usage_checks.optimizer_steps()
         for observer in observing.observers():
@@ -216,7 +216,7 @@ class Step:
     def _run(self, number: int, micro_batch: MicroBatch, data: Any) -> Iterator[Any]:
         self._losses.append(torch.zeros((), dtype=torch.float64, device="cpu"))
         self._weights.append((0.0, None))
-        index = (self.index, micro_batch.index, *_further(number))
+        index = (self.index, micro_batch.index, *_pass_seed_suffix(number))
         seed_for(Purpose.MICRO_BATCH, self._seed, self.epoch, *index)
         with contextlib.ExitStack() as observed:
             for observer in observing.observers():
@@ -233,7 +233,9 @@ class Step:
             return
         losses = [Loss(loss, *weight) for loss, weight in zip(found, self._weights, strict=True)]
         reports = [self._checksum, *(participant.report() for participant in self._participants)]
-        header = agreement.exchange(reports, losses, self._batch.most(world.size()), reducer.describe)
+        header = agreement.exchange(
+            reports, losses, self._batch.max_per_worker(world.size()), reducer.describe
+        )
         self._check_order(header.reports[0][:, 0].tolist())
         if self._compare is not None:
             self._compare()
@@ -306,6 +308,41 @@ class Step:
             participant.after_backward()
         self._losses[-1] = self._losses[-1] + loss.detach().double() * factor
 
+    def collect(self, body: Callable[[], torch.Tensor]) -> None:
+        """Add a micro-batch's gradients to the step's, computed by code that calls ``loss.backward()``.
+
+        Use it instead of `backward` for code that you do not write, such as a trainer's. While `body` runs,
+        ``.grad`` has the gradients of this micro-batch alone, which it may clip or change.
+
+        Args:
+            body: computes the gradients, and returns the mean loss over the micro-batch's samples, a tensor
+                with one element.
+
+        Raises:
+            RuntimeError: outside the loop over the step, or without a `DistributedOptimizer`.
+            GradientError: an optimizer steps in `body`.
+        """
+        micro_batch = self.micro_batch
+        assert self._current is not None
+        if not any(isinstance(participant, reducer.BucketReducer) for participant in self._participants):
+            raise RuntimeError(
+                f"collect() in the loop over {self} without a DistributedOptimizer; pass the optimizer to "
+                "edt_hvd.DistributedOptimizer"
+            )
+        self._note_weight(0.0, Weighting(False))
+        for observer in observing.observers():
+            observer.before_backward()
+        for participant in self._participants:
+            participant.begin_collecting()
+        with usage_checks.collecting():
+            loss = body()
+        with ordinary_tensors():
+            for participant in self._participants:
+                participant.before_backward(micro_batch.weight, self._current[1], scaled=False)
+                participant.collect()
+                participant.after_backward()
+        self._losses[-1] = self._losses[-1] + loss.detach().double().reshape(()) * micro_batch.weight
+
     def _note_weight(self, weight: float, weighting: Weighting) -> None:
         before, here = self._weights[-1], (weight, weighting)
         if before[1] is not None and before != here:
@@ -370,6 +407,6 @@ def _named(weight: tuple[float, Weighting | None]) -> str:
     return f"weight={weight[0]}" if weight[1] is Weighting.GIVEN else "no weight"
 
 
-def _further(number: int) -> tuple[int, ...]:
+def _pass_seed_suffix(number: int) -> tuple[int, ...]:
     """What is added to the seeds of a pass but the first."""
     return (number,) if number else ()

@@ -25,7 +25,9 @@ _TAKEN = (
 )
 
 
-def taken_over(loader: DataLoader[Any], options: Mapping[str, Any]) -> tuple[Dataset[Any], dict[str, Any]]:
+def options_from_dataloader(
+    loader: DataLoader[Any], options: Mapping[str, Any]
+) -> tuple[Dataset[Any], dict[str, Any]]:
     """The dataset and the options of a torch loader, for `edt_hvd.ElasticDataLoader`.
 
     Args:

@@ -46,8 +46,8 @@ _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _FIELDS = 4
 """Of a buffer's report: addends, exponent, whether there are inf or nan, and the following flags."""
 
-_QUIET, _SILENT = 1, 2
-"""It had no uncounted change in its earlier steps; it has had one, in this step or before."""
+_TRACKED_SO_FAR, _UNTRACKED = 1, 2
+"""Flags: torch counted all writes to it in earlier steps; it has had one that torch did not count."""
 
 
 class _Buffer:
@@ -299,7 +299,7 @@ class BufferMean(StepParticipant):
         self._done.append(weight)
         sure = [buffer for buffer in self._buffers.values() if buffer.surely_changed]
         compared = _differing(
-            b for b in self._buffers.values() if not b.surely_changed and not self._is_quiet(b)
+            b for b in self._buffers.values() if not b.surely_changed and not self._was_tracked_so_far(b)
         )
         for buffer in compared:
             self._known(buffer)[buffer.name] = True
@@ -316,7 +316,7 @@ class BufferMean(StepParticipant):
     def _read_sizes(self) -> None:
         read_sizes(buffer.changes for buffer in self._buffers.values() if buffer.changes is not None)
 
-    def _is_quiet(self, buffer: _Buffer) -> bool:
+    def _was_tracked_so_far(self, buffer: _Buffer) -> bool:
         return not buffer.is_statistic and self._known(buffer).get(buffer.name) is False
 
     def _known(self, buffer: _Buffer) -> dict[str, bool]:
@@ -326,7 +326,7 @@ class BufferMean(StepParticipant):
     def report(self) -> Report:
         """The fields of each buffer; the loop over the step has not compared the quiet ones."""
         if self._done:
-            self._late = _differing(b for b in self._buffers.values() if self._is_quiet(b))
+            self._late = _differing(b for b in self._buffers.values() if self._was_tracked_so_far(b))
         if self._micro_batches == 1:
             self._add(self._late, 1.0)
         self._read_sizes()
@@ -335,8 +335,8 @@ class BufferMean(StepParticipant):
         for row, buffer in zip(rows, self._buffers.values(), strict=True):
             if buffer.changes is not None:
                 row[:3] = buffer.changes.addends, buffer.changes.exponent, buffer.changes.special is not None
-            is_silent = self._known(buffer).get(buffer.name) or buffer in self._late
-            row[3] = _QUIET * self._is_quiet(buffer) + _SILENT * is_silent
+            has_untracked_write = self._known(buffer).get(buffer.name) or buffer in self._late
+            row[3] = _TRACKED_SO_FAR * self._was_tracked_so_far(buffer) + _UNTRACKED * has_untracked_write
         return rows.reshape(-1)
 
     @override
@@ -387,14 +387,14 @@ class BufferMean(StepParticipant):
     def _agree(self, flags: Sequence[int]) -> None:
         """Note which buffers change without a count, given what any worker has seen."""
         for buffer, seen in zip(self._buffers.values(), flags, strict=True):
-            if seen == _QUIET | _SILENT and self._micro_batches > 1:
+            if seen == _TRACKED_SO_FAR | _UNTRACKED and self._micro_batches > 1:
                 raise GradientError(
                     f"a micro-batch has changed the buffer {buffer.name} of a {type(buffer.owner).__name__} "
                     "through `.data` or in another way that torch does not count, for the first time after "
                     "its first step, so its mean over the micro-batches is not known; write to buffers under "
                     "torch.no_grad() instead"
                 )
-            self._known(buffer)[buffer.name] = bool(seen & _SILENT)
+            self._known(buffer)[buffer.name] = bool(seen & _UNTRACKED)
 
     @staticmethod
     def _reduce(parts: list[torch.Tensor], name: str) -> None:

@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 from edt_hvd.errors import StateError
 from edt_hvd.refilling import is_shareable
 from edt_hvd.state.plain_values import foreign_parts
-from edt_hvd.state.state_dicts import Caches, full_state, groups_of, is_stateful
+from edt_hvd.state.state_dicts import NonPersistentBuffers, full_state, groups_of, is_stateful
 from edt_hvd.state.structure import SUFFIX, Parts, differences, form_of, structure_of
 
 SHOWN = 4
@@ -64,7 +64,7 @@ def _of_module(name: str, module: torch.nn.Module, saved: Any) -> Iterator[str]:
         yield f"its {name!r} is a {type(saved).__name__}, here it is a module"
         return
     own = full_state(module)
-    for key in (*own, *(saved.keys() - own.keys() - Caches(module).state_dict().keys())):
+    for key in (*own, *(saved.keys() - own.keys() - NonPersistentBuffers(module).state_dict().keys())):
         here, there = form_of(own.get(key)), form_of(saved.get(key))
         if here != there and not (key.endswith(_EXTRA_STATE_KEY_SUFFIX) and key in own and key in saved):
             yield f"its {name}.{key} is {there}, here it is {here}"

@@ -168,8 +168,8 @@ class Rollback:
             self.point = None
             return
         last = None if is_full_copy else self.point
-        counted = last.counted if last is not None else frozenset()
-        self.point = RollbackPoint.of(small, large, self._kinds.plain_parameters(values, small), counted)
+        tracked = last.parameters_with_tracked_writes if last is not None else frozenset()
+        self.point = RollbackPoint.of(small, large, self._kinds.plain_parameters(values, small), tracked)
 
     def go_back(self) -> tuple[Values, dict[str, Any], int | None] | None:
         """Load the last commit or, if parameters may have changed since, the last snapshot.

@@ -48,13 +48,14 @@ class RollbackPoint:
         tree: copies.
         left_out: the large tensors.
         parameters: names of parameters that may be among them.
-        counted: to which of them torch has counted writes between two commits since the last full copy.
+        parameters_with_tracked_writes: those of them whose version torch has raised between two commits
+            since the last full copy.
     """
 
     tree: dict[str, Any]
     left_out: dict[Key, LeftOut]
     parameters: frozenset[Key]
-    counted: frozenset[Key]
+    parameters_with_tracked_writes: frozenset[Key]
 
     @classmethod
     def of(
@@ -62,7 +63,7 @@ class RollbackPoint:
         small: dict[str, Any],
         large: Iterable[Key],
         parameters: frozenset[Key] = frozenset(),
-        counted: frozenset[Key] = frozenset(),
+        parameters_with_tracked_writes: frozenset[Key] = frozenset(),
     ) -> "RollbackPoint":
         """Copy a tree, but for the tensors that `large_of` has named.
 
@@ -70,7 +71,7 @@ class RollbackPoint:
             small: the tree, by the names of a state.
             large: what to leave out.
             parameters: names of parameters in it.
-            counted: see the class.
+            parameters_with_tracked_writes: see the class.
         """
         left_out = {
             (name, key): LeftOut(small[name][key].detach(), version_of(small[name][key]))
@@ -84,19 +85,22 @@ class RollbackPoint:
             else part
             for name, part in small.items()
         }
-        return cls(copied(rest), left_out, parameters, counted)
+        return cls(copied(rest), left_out, parameters, parameters_with_tracked_writes)
 
     def next(self, small: dict[str, Any]) -> "RollbackPoint":
         """The rollback point of the next commit."""
         found = RollbackPoint.of(small, self.left_out, self.parameters)
-        counted = {
+        tracked = {
             key
             for key, now in found.left_out.items()
             if key in self.parameters
             and now.version > self.left_out[key].version
             and self.left_out[key].is_at(now.tensor)
         }
-        return replace(found, counted=self.counted | counted)
+        return replace(
+            found,
+            parameters_with_tracked_writes=self.parameters_with_tracked_writes | tracked,
+        )
 
     def completed(self, small: dict[str, Any], full: dict[str, Any] | None) -> dict[str, Any] | None:
         """The tree as it was at the commit.
@@ -113,7 +117,7 @@ class RollbackPoint:
             now, copy = small[name].get(key), full.get(name, {}).get(key) if full else None
             if now is None or version_of(now) != then.version:
                 return None
-            if not ((name, key) in self.counted and then.is_at(now)):
+            if not ((name, key) in self.parameters_with_tracked_writes and then.is_at(now)):
                 if copy is None or not _same_bits(now, copy):
                     return None
                 now = copy

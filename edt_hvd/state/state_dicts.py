@@ -55,7 +55,7 @@ def is_watchable(optimizer: torch.optim.Optimizer) -> bool:
 
 
 def full_state(value: Any) -> Any:
-    """All of an object's state, but for a module's `Caches`; a plain value itself."""
+    """All of an object's state, but for a module's `NonPersistentBuffers`; a plain value itself."""
     return value.state_dict() if is_stateful(value) else value
 
 
@@ -69,12 +69,12 @@ def is_plain(module: torch.nn.Module) -> bool:
 
 
 def load_module(module: torch.nn.Module, saved: dict[str, Any]) -> None:
-    """Load all that `full_state` gave, and `Caches` that older checkpoints have among it.
+    """Load all that `full_state` gave, and `NonPersistentBuffers` that older checkpoints have among it.
 
     Raises:
         RuntimeError: something is missing or has another shape, as `load_state_dict` finds it.
     """
-    caches = Caches(module)
+    caches = NonPersistentBuffers(module)
     caches.load_state_dict(saved)
     foreign = caches.state_dict().keys() - module.state_dict().keys()
     module.load_state_dict({key: value for key, value in saved.items() if key not in foreign})
@@ -112,7 +112,7 @@ def load_optimizer(optimizer: torch.optim.Optimizer, saved: dict[str, Any], owne
                     own[name] = value.detach().to(loaded.device, copy=not owned)
 
 
-class Caches:
+class NonPersistentBuffers:
     """A module's buffers that are not in its ``state_dict``, such as masks and tables.
 
     It may make them when it first needs them, and in another size whenever it needs more. So one that is

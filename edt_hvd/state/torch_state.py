@@ -149,7 +149,7 @@ class TorchState(State):  # type: ignore[misc]
         self._progress += 1
         self._committed_at = now = time.monotonic()
         for loader in loaders:
-            loader.put_off(self._begin_epoch if loader in ending else None)
+            loader.defer_to_next_epoch(self._begin_epoch if loader in ending else None)
         self._note_prepared(values)
         if not ending:
             self._make_rollback_point(values, found, now)

@@ -18,7 +18,7 @@ from edt_hvd.reduction.optimizer import reducer_of
 from edt_hvd.state.module_walk import buffers_of, parameters_of, tensors_of
 from edt_hvd.state.snapshot import copied
 from edt_hvd.state.state_dicts import (
-    Caches,
+    NonPersistentBuffers,
     Stateful,
     Trainable,
     full_state,
@@ -52,7 +52,7 @@ def companions_of(values: Values) -> dict[str, Stateful]:
     found: dict[str, Stateful] = {}
     for name, value in values.items():
         if isinstance(value, torch.nn.Module):
-            found |= {f"{name}.trainable": Trainable(value), f"{name}.caches": Caches(value)}
+            found |= {f"{name}.trainable": Trainable(value), f"{name}.caches": NonPersistentBuffers(value)}
         elif isinstance(history := _reducer_in(value), ExactReducer):
             found[f"{name}.gradients"] = history
     return found

@@ -52,7 +52,7 @@ def become(request: Fork, standard: list[int], lifeline: int) -> None:
     os.setsid()
     if request.ignored is not None:
         _ignore(request.ignored)
-    _hang_on(lifeline)
+    _kill_group_when_peer_closes(lifeline)
     for number, descriptor in enumerate(standard):
         os.dup2(descriptor, number)
         os.close(descriptor)
@@ -73,7 +73,7 @@ def _ignore(numbers: Collection[int]) -> None:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
-def _hang_on(lifeline: int) -> None:
+def _kill_group_when_peer_closes(lifeline: int) -> None:
     """Wait for the word to begin; have the kernel kill this process group when the other end is closed."""
     if not os.read(lifeline, 1):
         os._exit(1)

@@ -82,6 +82,40 @@ def test_a_job_that_starts_on_one_host_goes_on_on_others_whose_cards_have_other_
     undisturbed.check(job)
 
 
+def test_a_firewall_that_leaves_a_range_of_ports_open(
+    bed: HostBed, job: ElasticJob, undisturbed: Undisturbed
+) -> None:
+    bed.open_ports("20000-20099")
+    job.allocate(1, "h1")
+    job.start(TRACED, job.results, *SLOW, options=("--port-range", "20000:20099"), prefix=bed.on("h0", []))
+    for generation, (size, hosts) in enumerate(((3, "h1:2\nh2:1"), (1, "h2:1")), 2):
+        job.until_more_steps(3)
+        job.write_allocation(f"# edt allocation v1 generation={generation}\n{hosts}\n")
+        job.until_size(size)
+    job.until_more_steps(3)
+    assert job.end() == 0, job.stderr
+    undisturbed.check(job)
+
+
+@pytest.mark.full
+def test_doctor_shows_which_hosts_reach_each_other(bed: HostBed) -> None:
+    def examined(*options: str) -> list[list[str]]:
+        words = [str(BIN / "edt"), "doctor", "h1,h2,h3", *options]
+        done = subprocess.run(bed.on("h0", words), capture_output=True, text=True, check=False)
+        return [line.split() for line in done.stdout.splitlines()]
+
+    every = [["localhost", "-", "yes", "yes", "yes"], ["h1", "yes", "-", "yes", "yes"]]
+    assert examined()[1:3] == every
+    bed.part("h2", "h3")
+    bed.open_ports("20000-20099")
+    assert examined()[1] == ["localhost", "-", "NO", "NO", "NO"]
+    found = examined("--port-range", "20000:20099")
+    assert found[1:5] == [*every, ["h2", "yes", "yes", "-", "NO"], ["h3", "yes", "yes", "NO", "-"]]
+    assert " ".join(found[5]) == (
+        "fail h2 does not reach h3 -> check route and firewall between them: TCP ports 20000:20099"
+    )
+
+
 @pytest.fixture
 def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HostBed]:
     """Hosts each of which has a disk of its own."""

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import psutil
 import pytest
+from ray_nodes import RayNodes, missing, ray_nodes
 
 from harness import SLOW, TRACED, ElasticJob, Undisturbed
-from ray_nodes import RayNodes, missing, ray_nodes
 
 pytestmark = pytest.mark.ray
 

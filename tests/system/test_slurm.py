@@ -107,6 +107,25 @@ def test_a_job_goes_on_when_a_node_is_lost(slurmed: SlurmedJob, undisturbed: Und
     undisturbed.check(slurmed, repeated=1)
 
 
+def test_ranks_of_srun_are_the_hosts_of_a_job(
+    job: ElasticJob, cluster: SlurmCluster, undisturbed: Undisturbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SLURM_CONF", "PATH"):
+        monkeypatch.setenv(name, cluster.environment[name])
+    one, other = cluster.nodes[:2]
+    job.allocate(1, one)
+    srun = ("srun", "--nodes=2", "--ntasks-per-node=1", f"--nodelist={one},{other}")
+    job.start(TRACED, job.results, *SLOW, options=("--under-mpi",), prefix=srun)
+    job.until_size(1)
+    job.until_more_steps(2)
+    job.write_allocation(f"# edt allocation v1 generation=2\n{one}:1\n{other}:1\n")
+    job.until_size(2)
+    job.until_more_steps(2)
+    assert job.end() == 0, job.stderr
+    undisturbed.check(job)
+    assert job.survivors() == []
+
+
 @pytest.mark.full
 def test_pilots_come_for_a_job_and_one_that_is_cancelled_is_replaced(
     job: ElasticJob, cluster: SlurmCluster, undisturbed: Undisturbed, monkeypatch: pytest.MonkeyPatch

@@ -23,6 +23,8 @@ from edt_launch.agent.probing import Prober
 from edt_launch.agent.warm import CHUNK, WarmServer, open_log
 from edt_launch.agent.worker import Worker
 from edt_launch.agent.workers import Do, Verb
+from edt_launch.core import ports
+from edt_launch.core.errors import StartError
 from edt_messages import forking
 from edt_messages.runs import BROUGHT
 
@@ -61,7 +63,7 @@ class Agent:
         self._children: dict[int, int] = {}
         """Workers by process, of those that are our children or may become that."""
         self._server: WarmServer | None = None
-        self._stillborn = 0
+        self._failed_warm_servers = 0
         """Warm servers that have ended before they could fork."""
         self._selector = selectors.DefaultSelector()
         self._printing = Printing(self._selector, self._send, self._take)
@@ -132,17 +134,29 @@ class Agent:
             case protocol.Start() | protocol.Terminate() | protocol.Kill() | protocol.Renew():
                 self._take(order)
             case protocol.Reserve():
-                self._send(protocol.Reserved(reserve_port()))
+                self._reserve()
             case protocol.Listen():
-                self._send(protocol.Listening(self._prober.listen()))
+                self._listen()
             case protocol.Probe():
                 self._prober.begin(order)
-            case protocol.Taken(size):
+            case protocol.WindowUpdate(size):
                 self._printing.taken(size)
             case protocol.Close():
                 self._take(workers.Closed())
             case protocol.Code() | protocol.Put() | protocol.Piece() | protocol.Fetch() | protocol.List():
                 self._obey_about_files(order)
+
+    def _reserve(self) -> None:
+        try:
+            self._send(protocol.Reserved(reserve_port(ports=ports.range_in(self._environment))))
+        except StartError as error:
+            sys.exit(f"edt agent: {error}")
+
+    def _listen(self) -> None:
+        try:
+            self._send(protocol.Listening(self._prober.listen(ports.range_in(self._environment))))
+        except StartError as error:  # then nobody finds out whether this host is reached; workers go on
+            print(f"edt agent: {error}", file=sys.stderr, flush=True)
 
     def _obey_about_files(self, order: protocol.FileOrder) -> None:
         if self._files is None:
@@ -210,6 +224,10 @@ class Agent:
         self._directory = self._directory_here(setup.directory)
         self._command = self._here(setup.command)
         self._environment = self._places.environment(self._environment)
+        try:
+            self._environment |= ports.preloaded(self._environment)
+        except StartError as error:
+            sys.exit(f"edt agent: {error}")
         if self._files is not None:
             self._environment |= {"PWD": self._directory or os.getcwd(), BROUGHT: "1"}
         program = forkable.parse(self._command) if setup.forks and sys.platform == "linux" else None
@@ -356,13 +374,13 @@ class Agent:
         assert self._server is not None
         said = self._server.hear()
         if said is None:
-            self._stillborn += not self._server.is_ready
+            self._failed_warm_servers += not self._server.is_ready
             self._close_server()
             return
         for imported in said:
             self._send(protocol.Warm(self._server.process.pid, **vars(imported)))
             if imported.refused is not None:
-                self._stillborn = ATTEMPTS
+                self._failed_warm_servers = ATTEMPTS
                 self._close_server()
 
     def _close_server(self, kill: bool = False) -> None:
@@ -376,7 +394,7 @@ class Agent:
     def _fork(self, number: int, worker: Worker) -> None:
         while worker.attempts < ATTEMPTS:
             worker.attempts += 1
-            if self._server is None and self._stillborn < ATTEMPTS:
+            if self._server is None and self._failed_warm_servers < ATTEMPTS:
                 self._start_server()
             if self._server is None:
                 break
@@ -397,7 +415,7 @@ class Agent:
         answers = worker.request.answers()
         if answers is None:
             self._close_request(worker)
-            if self._state.processes[number].phase is workers.Phase.ASKED:
+            if self._state.processes[number].phase is workers.ProcessPhase.ASKED:
                 self._fork(number, worker)  # from another server
             return
         for answer in answers:
@@ -413,16 +431,16 @@ class Agent:
         """Raises OSError or ValueError: there is no such answer, or not now."""
         process = self._state.processes.get(number)
         match answer, process.phase if process is not None else None:
-            case forking.Ready(), workers.Phase.ASKED:
+            case forking.Ready(), workers.ProcessPhase.ASKED:
                 worker.give()
-            case forking.Forked(pid), workers.Phase.ASKED:
+            case forking.Forked(pid), workers.ProcessPhase.ASKED:
                 worker.close_its_ends()
                 self._children[pid] = number
                 self._watch_lifeline(number, worker)
                 self._take(workers.Running(number, pid, is_forked=True))
-            case forking.Exited(status), workers.Phase.RUNNING:
+            case forking.Exited(status), workers.ProcessPhase.RUNNING:
                 self._take(workers.Gone(number, os.waitstatus_to_exitcode(status)))
-            case _, None | workers.Phase.ENDED:
+            case _, None | workers.ProcessPhase.ENDED:
                 pass  # too late
             case _, phase:
                 raise ValueError(f"the worker is {phase}")

@@ -9,7 +9,7 @@ import sys
 _F_SETSIG = getattr(fcntl, "F_SETSIG", 10)  # Linux's number; Python's module has no name for it
 
 
-def hang_on(descriptor: int) -> None:
+def kill_group_when_peer_closes(descriptor: int) -> None:
     """Have this process group killed when the other end of the socket closes; on Linux alone.
 
     For a child between fork and exec that leads its process group. The socket stays open as long as it lives.

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from edt_launch.agent.protocol import Probe, Probed
+from edt_launch.core.ports import PortRange, listening
 
 PROBE_TIMEOUT = 2.0
 """Seconds that a host has to accept a connection."""
@@ -28,10 +29,14 @@ class Prober:
         self.deadline: float | None = None
         """When the present probe is over at the latest; None if there is none."""
 
-    def listen(self) -> int:
-        """Accept connections; returns the port."""
+    def listen(self, ports: PortRange | None = None) -> int:
+        """Accept connections; returns the port.
+
+        Raises:
+            PortsUsedError: no port of the range is free.
+        """
         if self._listener is None:
-            self._listener = socket.create_server(("", 0))
+            self._listener = listening("", ports)
             self._listener.setblocking(False)
             self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
             self._selector.register(self._connecting, selectors.EVENT_READ, self._settle)

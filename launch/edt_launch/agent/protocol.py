@@ -24,14 +24,14 @@ from typing import Any, Generic, TypeVar, get_args, get_origin
 
 from edt_launch.core.lines import LineSplitter
 
-VERSION = 5
+VERSION = 6
 """Of these messages; launcher and agent must have the same."""
 
 MAX_LINE = 2**26
 """Bytes of a message at most. The largest is `Setup`, with an environment."""
 
 WINDOW = 2**20
-"""Bytes of output that an agent sends before it waits for `Taken`."""
+"""Bytes of output that an agent sends before it waits for `WindowUpdate`."""
 
 MAX_PIECE = 2**20
 """Bytes of a file that one message has at most."""
@@ -113,8 +113,8 @@ class Reserve:
 
 
 @dataclass(frozen=True)
-class Taken:
-    """So many more bytes of output have been dealt with; there is room for as many again."""
+class WindowUpdate:
+    """The launcher has dealt with `size` bytes of output: the agent may send as many more."""
 
     size: int
 
@@ -319,7 +319,7 @@ class Left:
 
 FileOrder = Code | Put | Piece | Fetch | List
 
-Order = Setup | Start | Terminate | Kill | Reserve | Listen | Probe | Renew | Taken | Close | FileOrder
+Order = Setup | Start | Terminate | Kill | Reserve | Listen | Probe | Renew | WindowUpdate | Close | FileOrder
 """Messages to an agent."""
 
 Report = (

@@ -7,7 +7,7 @@ import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 
-from edt_launch.agent.lifeline import hang_on
+from edt_launch.agent.lifeline import kill_group_when_peer_closes
 from edt_launch.agent.warm import Request
 
 STREAMS = ("stdout", "stderr")
@@ -51,7 +51,7 @@ class Worker:
             cwd=directory,
             pass_fds=[lifeline],
             start_new_session=True,
-            preexec_fn=lambda: hang_on(lifeline),  # noqa: PLW1509 - this process has one thread
+            preexec_fn=lambda: kill_group_when_peer_closes(lifeline),  # noqa: PLW1509 - this process has one thread
         )
 
     def give(self) -> None:

@@ -4,17 +4,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from edt_launch.cli.screen import (
-    Cell,
-    Column,
-    Columns,
-    cut,
-    duration,
-    listing,
-    plural,
-    state_cell,
-    visible,
-)
+from edt_launch.cli.screen import Cell, Column, Columns, cut, listing, plural, state_cell
+from edt_launch.core.durations import duration
+from edt_launch.core.terminal_text import visible
 
 Things = Sequence[Mapping[str, Any]]
 

@@ -6,7 +6,6 @@ import sys
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
 from typing import NamedTuple, TextIO, TypeVar
 
 STYLES = {
@@ -42,14 +41,6 @@ def has_colours(stream: TextIO, environment: Mapping[str, str] = os.environ) -> 
 def terminal() -> tuple[int, bool]:
     """The columns of standard output, and whether it takes colours."""
     return width(), has_colours(sys.stdout)
-
-
-def visible(text: object) -> str:
-    """One line of text without what could steer the terminal."""
-    return "".join(
-        character if character.isprintable() else " " if character.isspace() else "\N{REPLACEMENT CHARACTER}"
-        for character in str(text)
-    )
 
 
 def columns(text: str) -> int:
@@ -151,19 +142,6 @@ def bar(part: float, length: int, full: str = "━", empty: str = "╌") -> str:
     """A bar of `length` columns; `part` from 0 to 1 of it is full."""
     filled = round(max(0.0, min(part, 1.0)) * length)
     return full * filled + empty * (length - filled)
-
-
-def duration(seconds: float | None) -> str:
-    """Seconds in two units at most, such as 3m 20s; a dash for None."""
-    if seconds is None:
-        return "-"
-    whole = max(0, round(seconds))
-    units = [("d", 86400), ("h", 3600), ("m", 60), ("s", 1)]
-    for (name, size), (smaller, part) in pairwise(units):
-        if whole >= size:
-            rest = whole % size // part
-            return f"{whole // size}{name} {rest}{smaller}" if rest else f"{whole // size}{name}"
-    return f"{whole}s"
 
 
 def moment(at: float | None, now: float) -> str:

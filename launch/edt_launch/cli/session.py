@@ -82,12 +82,12 @@ def _also_above(context: typer.Context, as_json: bool) -> bool:
     return bool(context.obj)
 
 
-AsJson = Annotated[bool, Option("--json", help="Print JSON, errors too.", callback=_also_above)]
+AsJson = Annotated[bool, Option("--json", help="Print JSON, also for errors.", callback=_also_above)]
 JobName = Annotated[
     str,
-    Argument(metavar="JOB", help="Its id, the beginning of it, or its name.", autocompletion=complete_job),
+    Argument(metavar="JOB", help="Id, beginning of the id, or name.", autocompletion=complete_job),
 ]
 LiveJobs = Annotated[
     list[str],
-    Argument(metavar="JOB...", help="Ids, their beginnings, or names.", autocompletion=complete_live_job),
+    Argument(metavar="JOB...", help="Ids, beginnings of ids, or names.", autocompletion=complete_live_job),
 ]

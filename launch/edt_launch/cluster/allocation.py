@@ -4,10 +4,11 @@
 
     # edt allocation v1 generation=17
     node1:2 devices=0,3
-    node2:1 devices=5 transport=ssh
+    node2:1 devices=5 transport=ssh agent=/opt/edt/bin/edt
 
 The first line names the format and a generation that only grows. Then one host a line; other comments and
-blank lines are allowed. The text ends with a newline: one that does not is only half written. Names are
+blank lines are allowed. A comment `# leave at once` ends workers that lose their slots, which would otherwise
+leave after their step. The text ends with a newline: one that does not is only half written. Names are
 limited to characters that mean nothing to a shell, because they end up in command lines.
 """
 
@@ -27,6 +28,11 @@ HOST = r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9_][A-Za-z0-9_.-]*"
 TRANSPORT = r"[a-z][a-z0-9-]*"
 """The name of a transport."""
 
+AGENT = r"/[A-Za-z0-9_./+@,-]+"
+"""The path of the `edt` of a host."""
+
+AGENT_EXPECTED = "the path of the host's edt, such as /opt/edt/bin/edt"
+
 DEVICE = r"[A-Za-z0-9_.:/-]+"
 """The name of a device: an index, or what the driver calls it (GPU-5f3a..., MIG-...)."""
 
@@ -36,11 +42,13 @@ MAX_BYTES = 2**24
 MAX_SLOTS = 2**20
 """Slots that one host may have; more is a slip of the pen."""
 
+_AT_ONCE = "# leave at once"
+
 _HEADER = re.compile(r"# edt allocation v1 generation=(?P<generation>.*)")
 _HEADER_FORM = "'# edt allocation v1 generation=N' as the first line"
 _LINE = re.compile(
     r"(?P<host>[^\s:]*):(?P<slots>\S*)(?:[ \t]+devices=(?P<devices>\S*))?"
-    r"(?:[ \t]+transport=(?P<transport>\S*))?"
+    r"(?:[ \t]+transport=(?P<transport>\S*))?(?:[ \t]+agent=(?P<agent>\S*))?"
 )
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 
@@ -54,20 +62,29 @@ class HostSlots:
         slots: number of workers it may run.
         devices: one name for each slot, in the order of the slots; None where no devices are bound.
         transport: how its agent is reached; empty for a child on this machine, and ssh to another.
+        agent: path of the `edt` that is the agent there; empty for the one that the transport finds.
     """
 
     host: str
     slots: int
     devices: tuple[str, ...] | None = None
     transport: str = ""
+    agent: str = ""
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """What a job has from `generation` on; a higher generation replaces it."""
+    """What a job has from `generation` on; a higher generation replaces it.
+
+    Attributes:
+        generation: serial number.
+        hosts: with their slots.
+        at_once: whether workers that lose their slots are ended, not waited for.
+    """
 
     generation: int
     hosts: tuple[HostSlots, ...]
+    at_once: bool = False
 
     @property
     def slots(self) -> int:
@@ -114,7 +131,7 @@ def parse(text: str) -> Allocation:
         if host.host in hosts:
             raise AllocationError(number, host.host, "each host once")
         hosts[host.host] = host
-    allocation = Allocation(generation, tuple(hosts.values()))
+    allocation = Allocation(generation, tuple(hosts.values()), _AT_ONCE in rest)
     if not hosts:
         raise AllocationError(None, first, "at least one line 'host:slots' below it")
     if allocation.slots == 0:
@@ -128,11 +145,12 @@ def render(allocation: Allocation) -> str:
     Raises:
         AllocationError: the allocation could not be read back.
     """
-    lines = [f"# edt allocation v1 generation={allocation.generation}"]
+    lines = [f"# edt allocation v1 generation={allocation.generation}", *[_AT_ONCE] * allocation.at_once]
     for host in allocation.hosts:
         devices = "" if host.devices is None else f" devices={','.join(host.devices)}"
         transport = f" transport={host.transport}" if host.transport else ""
-        lines.append(f"{host.host}:{host.slots}{devices}{transport}")
+        agent = f" agent={host.agent}" if host.agent else ""
+        lines.append(f"{host.host}:{host.slots}{devices}{transport}{agent}")
     text = "\n".join(lines) + "\n"
     if parse(text) != allocation:
         raise AllocationError(None, text, "names without separators")
@@ -151,7 +169,9 @@ def _generation(line: str) -> int:
 def _host(number: int, line: str) -> HostSlots:
     parts = _LINE.fullmatch(line)
     if parts is None:
-        raise AllocationError(number, line, "'host:slots' or 'host:slots devices=a,b transport=ssh'")
+        raise AllocationError(
+            number, line, "'host:slots' or 'host:slots devices=a,b transport=ssh agent=PATH'"
+        )
     if not re.fullmatch(HOST, parts["host"]):
         raise AllocationError(number, parts["host"], "a host name of letters, digits, '_', '.' and '-'")
     if not _NUMBER.fullmatch(parts["slots"]) or int(parts["slots"]) > MAX_SLOTS:
@@ -161,7 +181,10 @@ def _host(number: int, line: str) -> HostSlots:
     transport = parts["transport"]
     if transport is not None and not re.fullmatch(TRANSPORT, transport):
         raise AllocationError(number, transport, "the name of a transport, such as ssh")
-    return HostSlots(parts["host"], slots, devices, transport or "")
+    agent = parts["agent"]
+    if agent is not None and not re.fullmatch(AGENT, agent):
+        raise AllocationError(number, agent, AGENT_EXPECTED)
+    return HostSlots(parts["host"], slots, devices, transport or "", agent or "")
 
 
 def _devices(number: int, text: str, slots: int) -> tuple[str, ...]:

@@ -35,11 +35,12 @@ class ScriptOptions:
     """The options of `Script`."""
 
     host_discovery_script: Annotated[
-        Path | None, Option(help="Run this script now and then: it prints 'host:slots' or 'host' a line.")
+        Path | None,
+        Option(help="Run on the hosts that this script prints, one a line: 'host:slots' or 'host'."),
     ] = None
     slots_per_host: Annotated[
         int | None,
-        Option(min=1, help="Of hosts for which the script prints no number; of the hosts of --under-mpi."),
+        Option(min=1, help="Slots of each host that the script prints without a number, or of --under-mpi."),
     ] = None
 
 

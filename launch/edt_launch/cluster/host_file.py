@@ -1,6 +1,8 @@
 """Hosts by their names: ``-H h1:4,h2:4``, or a file with one a line.
 
 The lines are ``node1 slots=4``, ``node1:4``, ``node1`` (one slot) or ``node1 devices=0,1,5``, and comments.
+After ``slots`` or ``devices`` may come ``transport=ssh``, by which the host is reached, and
+``agent=/opt/edt/bin/edt``, the path of its `edt`.
 """
 
 import os
@@ -13,7 +15,7 @@ from typing import Annotated, ClassVar, Self
 
 from typer import Option
 
-from edt_launch.cluster.allocation import DEVICE, HOST, TRANSPORT, HostSlots
+from edt_launch.cluster.allocation import AGENT, AGENT_EXPECTED, DEVICE, HOST, TRANSPORT, HostSlots
 from edt_launch.cluster.hosts import HostOptions, HostSource, leave_out
 from edt_launch.core.errors import HostsError, SourceError
 from edt_launch.core.text_files import decoded
@@ -57,13 +59,13 @@ class HostFileOptions:
 
     hostfile: Annotated[
         Path | None,
-        Option(help="Run on the hosts of this file: 'host slots=N' or 'host devices=a,b' a line."),
+        Option(help="Run on the hosts of this file, one a line: 'host slots=N' or 'host devices=a,b'."),
     ] = None
 
 
 @dataclass
 class HostFile(HostSource):
-    """A host file, read again whenever it has changed."""
+    """A host file, read again whenever it has changed; a half-written one changes nothing."""
 
     name: ClassVar[str] = "host file"
     options: ClassVar[type] = HostFileOptions
@@ -93,7 +95,11 @@ class HostFile(HostSource):
                 if len(data) > MAX_BYTES:
                     what = f"more than {MAX_BYTES} bytes"
                     raise SourceError(f"{self}: {what}: name a file with one host a line")
-                self._read = (seen, parse(decoded(data, "replace"), str(self)))
+                text = decoded(data, "replace")
+                if self._read is not None and not text.endswith("\n"):
+                    what = "has changed, and its last line does not end (is it half written?)"
+                    raise SourceError(f"{self}: it {what}: end it with a newline")
+                self._read = (seen, parse(text, str(self)))
         except OSError as error:
             raise SourceError(f"{self}: {error.strerror}") from None
         return self._read[1]
@@ -135,12 +141,15 @@ def _line(where: str, content: str) -> HostSlots:
     transport = named.get("transport", "")
     if transport and not re.fullmatch(TRANSPORT, transport):
         raise HostsError(where, transport, "the name of a transport, such as ssh")
+    agent = named.get("agent", "")
+    if "agent" in named and not re.fullmatch(AGENT, agent):
+        raise HostsError(where, agent, AGENT_EXPECTED)
     if "devices" not in named:
-        return replace(_slots(where, words[0], named["slots"]), transport=transport)
+        return replace(_slots(where, words[0], named["slots"]), transport=transport, agent=agent)
     devices = tuple(named["devices"].split(","))
     if not all(re.fullmatch(DEVICE, device) for device in devices) or len(set(devices)) < len(devices):
         raise HostsError(where, named["devices"], "names of devices, each once, with commas between")
-    return HostSlots(_slots(where, words[0], "1").host, len(devices), devices, transport)
+    return HostSlots(_slots(where, words[0], "1").host, len(devices), devices, transport, agent)
 
 
 def _split(part: str) -> tuple[str, str]:

@@ -18,7 +18,7 @@ class SlotsOptions:
     """The option of `Slots`."""
 
     slots: Annotated[
-        int | None, Option(min=1, max=2**16, help="Slots of this machine, whose workers see no GPU.")
+        int | None, Option(min=1, max=2**16, help="Run on N slots of this machine; workers see no GPU.")
     ] = None
 
 

@@ -44,12 +44,12 @@ class PilotOptions:
 
     slurm_pilots: Annotated[
         str | None,
-        Option(metavar="MIN:MAX", help="Run on so many one-node jobs of Slurm, as there is use for them."),
+        Option(metavar="MIN:MAX", help="Run on one-node Slurm jobs, between MIN and MAX of them, as needed."),
     ] = None
     slurm_options: Annotated[
-        str | None, Option(help="Options of sbatch for these, such as '--partition=low --gpus-per-node=4'.")
+        str | None, Option(help="sbatch options for them, such as '--partition=low --gpus-per-node=4'.")
     ] = None
-    slurm_pool: Annotated[str | None, Option(help="Name by which these are found again after a restart.")] = (
+    slurm_pool: Annotated[str | None, Option(help="Name by which they are found again after a restart.")] = (
         None
     )
 
@@ -215,6 +215,13 @@ class SlurmPilots(HostSource):
 
     def demand(self, slots: int) -> None:  # noqa: D102
         self._demand = slots
+
+    def waiting(self) -> str:  # noqa: D102
+        pending = sum(not pilot.node and not pilot.is_leaving for pilot in self._pilots)
+        if not pending:
+            return ""
+        more, queued = ("node", "pilot is") if pending == 1 else ("nodes", "pilots are")
+        return f"waiting for {pending} more {more}, whose {queued} in Slurm's queue"
 
     def close(self) -> None:
         """Cancel the pilots; those of a pool that run stay, since its jobs outlive the service."""

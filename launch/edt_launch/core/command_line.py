@@ -114,7 +114,7 @@ def variables(group: Any) -> dict[str, str]:
     return {name: str(value) for name, value in named.items() if name is not None and value is not None}
 
 
-def taking(*groups: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_options(*groups: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Have a command take the options of these dataclasses.
 
     It is called with its own parameters, which are annotated as typer has it, and an instance of each.

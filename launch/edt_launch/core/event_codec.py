@@ -5,11 +5,12 @@ its class says is no event.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from edt_launch.core.events import KINDS, Event
+from edt_launch.core.growing_file import Line
 from edt_messages.records import reader
 
 
@@ -36,6 +37,11 @@ def read_line(line: bytes) -> Event | None:
     except (ValueError, RecursionError):
         return None
     return read(written) if isinstance(written, dict) and end == len(text) else None
+
+
+def events_of(lines: Iterable[Line]) -> Iterator[Event]:
+    """The events of lines; those that are none are left out."""
+    return filter(None, (read_line(line.text) for line in lines))
 
 
 _decode = json.JSONDecoder().raw_decode  # a third faster than json.loads

@@ -1,24 +1,19 @@
-"""A job's `events.jsonl`: appended to by its launcher, and read as it grows."""
+"""A job's `events.jsonl`, which its launcher appends to."""
 
 import json
 import os
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from edt_launch.core.appender import Appender, Complain
-from edt_launch.core.event_codec import read_line, write
+from edt_launch.core.event_codec import write
 from edt_launch.core.events import Event, Progress
-from edt_launch.core.lines import LineSplitter
+from edt_launch.core.growing_file import BLOCK
 from edt_launch.core.plain_files import open_file
 
 E = TypeVar("E", bound=Event)
-
-LOOK = 2**18
-"""Bytes that are read at once, so that a file which grows fast holds nobody up."""
-
 
 KEPT = 2**20
 """Bytes of events that wait for room on a full disk."""
@@ -60,7 +55,7 @@ def _drop_half_line(path: Path) -> None:
         with open_file(path, "rb+") as file:
             end = file.seek(0, os.SEEK_END)
             while end:
-                start = file.seek(max(0, end - LOOK))
+                start = file.seek(max(0, end - BLOCK))
                 length = file.read(end - start).rfind(b"\n") + 1
                 end = start + length
                 if length:
@@ -68,23 +63,3 @@ def _drop_half_line(path: Path) -> None:
             file.truncate(end)
     except FileNotFoundError:
         return
-
-
-class EventReader:
-    """Reads a file of events that others append to; it need not be there yet."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lines = LineSplitter()
-
-    def read(self, most: int = LOOK) -> Iterator[Event]:
-        """The events that have been completed since the last call, from the next `most` bytes."""
-        try:
-            with open_file(self._path) as file:
-                file.seek(self._lines.offset + self._lines.pending)
-                data = file.read(most)
-        except OSError:  # what the job has made of it is the job's own loss
-            return
-        for line in self._lines.feed(data):
-            if (event := read_line(line)) is not None:
-                yield event

@@ -12,6 +12,8 @@ from typer import Option
 
 from edt_launch.core import command_line
 from edt_launch.core.command_line import Variable
+from edt_launch.core.errors import UsageError
+from edt_launch.core.ports import VARIABLE, PortRange
 
 _T = TypeVar("_T")
 
@@ -24,55 +26,79 @@ class ViewKind(StrEnum):
     PLAIN = "plain"
 
 
+@dataclass(frozen=True)
+class PortOptions:
+    """The option for ports, which is a setting of the service, too."""
+
+    port_range: Annotated[
+        str | None,
+        Option(metavar="LOW:HIGH", help="Ports for jobs to listen on, on every host. Default: any."),
+        Variable(VARIABLE),
+    ] = None
+
+    @property
+    def ports(self) -> PortRange | None:
+        """The range; None for any port.
+
+        Raises:
+            UsageError: it is no range.
+        """
+        try:
+            return None if self.port_range is None else PortRange.parse(self.port_range)
+        except ValueError as error:
+            raise UsageError(f"--port-range {error}") from None
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """How a job is run. Each option is declared here alone; None stands for what its help says."""
 
-    min_np: Annotated[int, Option(min=1, help="Workers that the job needs at least.")] = 1
+    min_np: Annotated[int, Option(min=1, help="Minimum number of workers.")] = 1
     max_np: Annotated[
         int | None,
-        Option(min=1, help="Workers it may have at most; else one a slot, or one a GPU or core here."),
+        Option(
+            min=1, help="Maximum number of workers. Default: one a slot; on this machine, one a GPU or core."
+        ),
     ] = None
-    allocation: Annotated[
-        Path | None, Option(help="Follow this allocation file, now and whenever it changes.")
-    ] = None
+    allocation: Annotated[Path | None, Option(help="Follow this allocation file as it changes.")] = None
     under_mpi: Annotated[
         bool,
         Option(
             "--under-mpi",
-            help="Be a rank of mpirun or srun, one a host: rank 0 runs the job on all hosts.",
+            help="Run as a rank of mpirun or srun, one a host; rank 0 runs the job on all of them.",
         ),
     ] = False
-    transport: Annotated[
-        str | None, Option(help="How other hosts are reached that name no transport, else ssh.")
-    ] = None
+    transport: Annotated[str | None, Option(help="Transport for hosts that name none. Default: ssh.")] = None
     output_dir: Annotated[
-        Path | None, Option(help="Logs, events, checkpoints: a new folder in runs, or one to go on in.")
+        Path | None,
+        Option(
+            help="Folder for logs, events, checkpoints; a job continues in its own. Default: new, in runs."
+        ),
     ] = None
     network_interface: Annotated[
-        str | None, Option(help="Over which the workers talk, if the right one is not found.")
+        str | None, Option(help="Network interface for traffic between workers. Default: found by trying.")
     ] = None
-    start_timeout: Annotated[
-        float, Option(min=0, max=1e9, help="Seconds to wait for the slots that the job needs.")
-    ] = 600.0
+    start_timeout: Annotated[float, Option(min=0, max=1e9, help="Seconds to wait for --min-np slots.")] = (
+        600.0
+    )
     grace: Annotated[
-        float, Option(min=0, max=1e6, help="Seconds from SIGTERM to SIGKILL when the job is told to end.")
+        float, Option(min=0, max=1e6, help="Seconds between SIGTERM and SIGKILL when the job is stopped.")
     ] = 30.0
     warm_start: Annotated[
-        bool, Option(help="Fork workers from a process that has imported what they need.")
+        bool, Option(help="Fork workers from a process that has already imported torch and Horovod.")
     ] = True
     max_restarts: Annotated[
         int | None,
-        Option(min=0, help="How often a job whose workers were all lost is started again, else 3."),
+        Option(min=0, help="Restarts allowed after the loss of all workers. Default: 3."),
     ] = None
     checkpoint_interval: Annotated[
         float | None,
-        Option(min=0, max=1e9, help="Seconds between two checkpoints at least, else 10."),
+        Option(min=0, max=1e9, help="Minimum seconds between two checkpoints. Default: 10."),
         Variable("EDT_CHECKPOINT_INTERVAL"),
     ] = None
     keep_checkpoints: Annotated[
         int | None,
-        Option(min=1, help="How many checkpoints are kept, else 3."),
+        Option(min=1, help="Number of checkpoints to keep. Default: 3."),
         Variable("EDT_CHECKPOINT_KEEP"),
     ] = None
     hang_timeout: Annotated[
@@ -80,7 +106,7 @@ class RunOptions:
         Option(
             min=0,
             max=1e9,
-            help="Seconds after which a worker that does not get on is killed; 0: never. Else it is learned.",
+            help="Seconds without progress until a worker is killed; 0: never. Default: learned from steps.",
         ),
     ] = None
     ready_timeout: Annotated[
@@ -88,8 +114,8 @@ class RunOptions:
         Option(
             min=0,
             max=1e9,
-            help="Seconds from its start to the elastic function after which a worker is killed; 0: never. "
-            "Else it is learned.",
+            help="Seconds a worker may take from its start to the elastic function; 0: any. Default: "
+            "learned from earlier starts.",
         ),
     ] = None
     max_log_size: Annotated[
@@ -97,14 +123,35 @@ class RunOptions:
         Option(
             min=1,
             metavar="BYTES",
-            help="Of each worker's log, after which no more of its output is kept and shown; else any.",
+            help="Maximum size of each log. It keeps the beginning of the output and, at the end of the job, "
+            "its end. Default: unlimited.",
         ),
     ] = None
-    view: Annotated[ViewKind, Option(help="Live on a terminal, or plain lines.")] = ViewKind.AUTO
-    verbose: Annotated[bool, Option("--verbose", help="Show what edt-launch itself decides, too.")] = False
+    single_log: Annotated[
+        bool,
+        Option(
+            "--single-log",
+            help="Write all workers' output to log/launcher.log, each line with its rank, instead of showing "
+            "it and keeping a log for each worker.",
+        ),
+    ] = False
+    view: Annotated[
+        ViewKind,
+        Option(help="live: a view that is updated in place; plain: lines; auto: live on a terminal."),
+    ] = ViewKind.AUTO
+    verbose: Annotated[bool, Option("--verbose", help="Also show the decisions of edt-launch.")] = False
     groups: tuple[object, ...] = ()
-    """The options that sources of hosts and transports have declared."""
+    """The options that sources of hosts and transports have declared, and that for ports."""
+
+    @property
+    def ports(self) -> PortRange | None:
+        """The ports that the job may listen on; None for any.
+
+        Raises:
+            UsageError: the option makes no sense.
+        """
+        return self.of(PortOptions).ports
 
     def of(self, group: type[_T]) -> _T:
-        """The options of a source of hosts, or of a transport."""
+        """The options of a source of hosts, of a transport, or for ports."""
         return command_line.of(self.groups, group)

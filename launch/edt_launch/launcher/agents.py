@@ -198,7 +198,7 @@ class Agents:
                 setup = replace(setup, output=output, nonce=nonce, python=sys.executable)
             self._known.add(host)
             marks = {name: setup.environment[name] for name in MARKS if name in setup.environment}
-            self._links[host] = link = _Link(transport, transport.open(host, marks))
+            self._links[host] = link = _Link(transport, self._transports.open(host, marks))
             self._loop.call_soon_threadsafe(lambda: self._group.create_task(self._serve(host, link, setup)))
 
     def start(
@@ -237,7 +237,7 @@ class Agents:
 
     def taken(self, host: str, size: int) -> None:
         """So many more bytes of output have been dealt with."""
-        self._send(host, protocol.Taken(size))
+        self._send(host, protocol.WindowUpdate(size))
 
     def probe(self, number: int, addresses: Mapping[str, str]) -> None:
         """Have the agents of these hosts find out which of the others they reach; each reports `Probed`.

@@ -14,21 +14,19 @@ import typer
 
 from edt_launch.cluster import ranks
 from edt_launch.cluster.hosts import HostOptions, HostSource
-from edt_launch.cluster.ranks import Rank, RankHosts
-from edt_launch.cluster.ray.source import Ray as RayCluster
+from edt_launch.cluster.ranks import Rank
 from edt_launch.cluster.slurm_job import PREEMPTION, SlurmJob
 from edt_launch.core import current_directory, environments
-from edt_launch.core.command_line import taking
+from edt_launch.core.command_line import with_options
 from edt_launch.core.errors import EdtLaunchError, ExitCode, UsageError
 from edt_launch.core.masking import without_secrets
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher import job
-from edt_launch.launcher.plan import Outcome, Plan, allocation_of, announcement, limits_of, source_of
+from edt_launch.launcher.plan import JobOutcome, Plan, allocation_of, announcement, limits_of, source_of
 from edt_launch.launcher.program import Program
 from edt_launch.launcher.programs import kinds
-from edt_launch.launcher.transports.choice import option_groups
-from edt_launch.launcher.transports.ray import Ray
+from edt_launch.launcher.transports.choice import offered_by, option_groups
 from edt_launch.launcher.transports.transport import Transport
 from edt_launch.launcher.view.view import make_view
 
@@ -38,7 +36,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 
 @app.command(context_settings={"allow_interspersed_args": False})
-@taking(RunOptions, *GROUPS, *(kind.options for kind in kinds.kinds()))
+@with_options(RunOptions, *GROUPS, *(kind.options for kind in kinds.kinds()))
 def launch(
     program: Annotated[
         list[str], typer.Argument(metavar="SCRIPT.PY [ARGS]", help="A Python script or a command.")
@@ -88,13 +86,13 @@ def _run(read: Callable[[], tuple[Program, list[str], RunOptions]]) -> None:
                 where = HostOptions(os.environ, options.groups)
                 source = source_of(where, options.allocation, options.transport)
                 said = announcement(source, where)
-                transports = (Ray(source.connection),) if isinstance(source, RayCluster) else ()
-                outcome = _run_job(chosen, program, options, source, signals, said, transports)
+                offered = offered_by(source, options)
+                outcome = _run_job(chosen, program, options, source, signals, said, offered)
         if slurm is not None and outcome.exit_code == ExitCode.LEFT and signals.preempted_by is not None:
             typer.echo(outcome.message, err=True)
             outcome = replace(outcome, message=f"edt-launch: {slurm.go_on(signals.preempted_by)}")
     except EdtLaunchError as error:
-        outcome = Outcome(error.exit_code, f"edt-launch: {error}")
+        outcome = JobOutcome(error.exit_code, f"edt-launch: {error}")
     if outcome.message:
         typer.echo(outcome.message, err=True)
     raise typer.Exit(outcome.exit_code)
@@ -108,7 +106,7 @@ def _run_job(
     signals: list[int],
     said: str,
     transports: tuple[Transport, ...] = (),
-) -> Outcome:
+) -> JobOutcome:
     limits = limits_of(
         options.min_np, options.max_np, source, options.allocation, HostOptions(os.environ, options.groups)
     )
@@ -135,22 +133,23 @@ def _run_rank(
     options: RunOptions,
     signals: list[int],
     stack: contextlib.ExitStack,
-) -> Outcome:
+) -> JobOutcome:
     """Be one of the ranks that mpirun, srun or a user has started."""
     from edt_launch.launcher import under_mpi
 
     environment = ranks.without_starter(os.environ)
     os.environ.clear()
     os.environ.update(environment)
+    rank = stack.enter_context(under_mpi.elected(rank, options))
     own = under_mpi.own_slots(rank, environment, options)
     if rank.number:
         under_mpi.serve(rank, options, own, environment, signals)
-        return Outcome(ExitCode.SUCCESS)
-    transport, hosts = stack.enter_context(under_mpi.gathered(rank, options, own, signals))
+        return JobOutcome(ExitCode.SUCCESS)
+    transport, source, hosts = stack.enter_context(under_mpi.gathered(rank, options, own, signals))
     options = replace(options, transport=transport.name)
-    source = RankHosts(hosts) if options.allocation is None else None
+    followed = source if options.allocation is None else None
     said = f"edt-launch: uses the hosts of {len(hosts)} ranks: {', '.join(host.host for host in hosts)}"
-    return _run_job(chosen, program, options, source, signals, said, (transport,))
+    return _run_job(chosen, program, options, followed, signals, said, (transport,))
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from edt_launch.core.ports import PortRange, listening
 from edt_messages.codec import MessageError
 from edt_messages.keepalive import end_with_peer
 from edt_messages.messages import MAX_LINE, Hello, Message, decode, encode, type_of
@@ -25,22 +26,25 @@ log = logging.getLogger(__name__)
 HELLO_TIMEOUT = 10.0
 """Seconds that a connection has for its hello. A worker sends it as soon as it is connected."""
 
-MAX_STRANGERS = 128
+MAX_UNAUTHENTICATED = 128
 """Connections without a hello at a time; the oldest is closed for a further one."""
 
 
 class ControlServers:
     """Servers for the same workers on several addresses of this machine, each opened when it is needed."""
 
-    def __init__(self, token: str, receive: Callable[[int, Message], None]) -> None:
+    def __init__(
+        self, token: str, receive: Callable[[int, Message], None], ports: PortRange | None = None
+    ) -> None:
         self._token = token
         self._receive = receive
+        self._ports = ports
         self._servers: dict[str, ControlServer] = {}
 
     def at(self, address: str) -> str:
         """`ip:port` that workers connect to, on this address."""
         if address not in self._servers:
-            self._servers[address] = ControlServer(address, self._token, self._receive)
+            self._servers[address] = ControlServer(address, self._token, self._receive, ports=self._ports)
         return self._servers[address].address
 
     def send(self, worker: int, message: Message) -> bool:
@@ -61,12 +65,13 @@ class ControlServer(socketserver.ThreadingTCPServer):
     """Accepts workers, hands their messages to `receive(worker, message)`, and sends to them.
 
     `receive` is called from the connections' threads. A connection has `hello_timeout` seconds for its hello;
-    of more than `max_strangers` without one the oldest is closed.
+    of more than `max_unauthenticated` without one the oldest is closed.
+
+    Raises:
+        PortsUsedError: none of `ports` is free.
     """
 
-    allow_reuse_address = True
     daemon_threads = True
-    request_queue_size = MAX_STRANGERS  # a full queue would make workers wait for seconds
 
     def __init__(
         self,
@@ -74,16 +79,21 @@ class ControlServer(socketserver.ThreadingTCPServer):
         token: str,
         receive: Callable[[int, Message], None],
         hello_timeout: float = HELLO_TIMEOUT,
-        max_strangers: int = MAX_STRANGERS,
+        max_unauthenticated: int = MAX_UNAUTHENTICATED,
+        ports: PortRange | None = None,
     ) -> None:
-        super().__init__((address, 0), socketserver.BaseRequestHandler)
+        # A full queue would make workers wait for seconds.
+        listener = listening(address, ports, backlog=MAX_UNAUTHENTICATED)
+        super().__init__(listener.getsockname(), socketserver.BaseRequestHandler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listener
         self._token = token.encode()
         self._receive = receive
         self._connections: dict[int, socket.socket] = {}
         self._lock = threading.Lock()
         self._hello_timeout = hello_timeout
-        self._max_strangers = max_strangers
-        self._strangers: dict[socket.socket, float] = {}
+        self._max_unauthenticated = max_unauthenticated
+        self._unauthenticated: dict[socket.socket, float] = {}
         """When the connections without a hello were accepted, the oldest first."""
         threading.Thread(target=self.serve_forever, name="edt-control", daemon=True).start()
 
@@ -125,27 +135,27 @@ class ControlServer(socketserver.ThreadingTCPServer):
     def verify_request(self, request: Any, client_address: Any) -> bool:
         """Take in a connection that has not said who it is; the oldest of too many has to go."""
         with self._lock:
-            if len(self._strangers) >= self._max_strangers:
-                self._drop(next(iter(self._strangers)))
-            self._strangers[request] = time.monotonic()
+            if len(self._unauthenticated) >= self._max_unauthenticated:
+                self._drop(next(iter(self._unauthenticated)))
+            self._unauthenticated[request] = time.monotonic()
         return True
 
     def service_actions(self) -> None:
         """Close connections whose hello is overdue. Called twice a second."""
         with self._lock:
             latest = time.monotonic() - self._hello_timeout
-            for stranger in [stranger for stranger, since in self._strangers.items() if since < latest]:
+            for stranger in [stranger for stranger, since in self._unauthenticated.items() if since < latest]:
                 self._drop(stranger)
 
     def shutdown_request(self, request: Any) -> None:
         """Close a connection with which nobody converses any more."""
         with self._lock:
-            self._strangers.pop(request, None)
+            self._unauthenticated.pop(request, None)
         super().shutdown_request(request)
 
     def _drop(self, stranger: socket.socket) -> None:
         """Wake the thread of a connection, which closes it."""
-        del self._strangers[stranger]
+        del self._unauthenticated[stranger]
         with contextlib.suppress(OSError):  # it has gone by itself
             stranger.shutdown(socket.SHUT_RDWR)
 
@@ -188,7 +198,7 @@ class ControlServer(socketserver.ThreadingTCPServer):
         if not isinstance(hello, Hello) or not hmac.compare_digest(hello.token.encode(), self._token):
             raise ValueError("the first message is no hello of this job")
         with self._lock:
-            if self._strangers.pop(connection, None) is None:
+            if self._unauthenticated.pop(connection, None) is None:
                 raise ValueError("its hello comes too late")
             self._connections[hello.worker] = connection
         return hello.worker

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from edt_launch.core.command_line import variables
 from edt_launch.core.reserved_variables import is_of_launcher
+from edt_launch.core.run_options import PortOptions
 from edt_launch.launcher.plan import Plan
 
 HASH_SEED = "PYTHONHASHSEED"
@@ -20,6 +21,7 @@ def environment(inherited: Mapping[str, str], plan: Plan) -> dict[str, str]:
         # make a worker's bits depend on it.
         "OMP_NUM_THREADS": passed.get("OMP_NUM_THREADS") or "1",
         **variables(plan.options),
+        **variables(plan.options.of(PortOptions)),
         "EDT_CHECKPOINT_DIR": str(plan.checkpoints),
         "EDT_LOGS": str(plan.paths.log),
         "PYTHONIOENCODING": "utf-8:backslashreplace",  # lines of the logs are UTF-8

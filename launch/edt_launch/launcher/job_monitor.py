@@ -5,13 +5,13 @@ import time
 
 from edt_launch.core import events
 from edt_launch.core.event_log import EventLog
+from edt_launch.core.job_history import JobHistory
 from edt_launch.core.log_times import LogTimes
 from edt_launch.launcher.plan import Plan
 from edt_launch.launcher.run_summary import RunSummary
 from edt_launch.launcher.trainjob import Reporter, StatusServer
 from edt_launch.launcher.view.output import Line, Logs, Ranks, is_for_the_log
 from edt_launch.launcher.view.phases import Phases
-from edt_launch.launcher.view.status import Status
 from edt_launch.launcher.view.view import View
 from edt_launch.launcher.view.wording import describe
 
@@ -24,10 +24,11 @@ class JobMonitor:
         self._view = view
         self._log = log
         self._phases = Phases()
-        self.logs = Logs(plan.paths, view.message, plan.options.max_log_size)
+        options = plan.options
+        self.logs = Logs(plan.paths, view.message, options.max_log_size, is_single=options.single_log)
         self._log_times = LogTimes(plan.paths, view.message, time.time())
         self.ranks = Ranks()
-        self.status = Status()
+        self.history = JobHistory()
         self.run = RunSummary()
         """Of the present run of the workers, or of the last."""
         server = StatusServer.detect(os.environ)
@@ -37,8 +38,8 @@ class JobMonitor:
 
     def begin_training(self) -> None:
         """Another training begins, in the same view."""
-        before = self.status
-        self.status = Status(
+        before = self.history
+        self.history = JobHistory(
             resizes=before.resizes, standbys=before.standbys, warm_servers=before.warm_servers
         )
 
@@ -52,42 +53,45 @@ class JobMonitor:
         self._phases, event = self._phases.observe(event)
         self._log.write(event)
         self.ranks.observe(event)
-        self.status = self.status.observe(event)
+        self.history.observe(event)
         self.run = self.run.observe(event)
         message = describe(event)
         if message is not None and not self.is_quiet:
-            self._view.message(message)
+            self.message(message)
 
     def show(self, line: Line) -> None:
         """Somebody has printed a line."""
         label = None if line.worker is None else self.ranks.label(line.worker)
-        is_kept = self.logs.write(line, label)
-        if not (is_kept and line.is_shown) or (is_for_the_log(line) and not self._is_verbose):
+        is_hidden = not line.is_shown or (is_for_the_log(line) and not self._is_verbose)
+        self.logs.write(line, label, is_hidden=is_hidden)
+        if is_hidden:
             return
-        if label is not None:
+        if label is None:
+            if self._is_verbose:
+                self._view.line(line, "edt-launch")
+        elif not self.logs.is_single:
             self._view.line(line, label)
-        elif self._is_verbose:
-            self._view.line(line, "edt-launch")
 
     def message(self, text: str) -> None:
         """Tell the user something."""
+        self.logs.flush()  # which may be in the same file, where lines keep their order
         self._view.message(text)
 
     def refresh(self) -> None:
         """Let readers of the logs and of the view see everything so far."""
         now = time.time()
         self.logs.flush()
-        self._view.refresh(now, self.status)
+        self._view.refresh(now, self.history)
         self._log_times.observe(now)
-        if self._trainjob is not None and (problem := self._trainjob.show(now, self.status)) is not None:
+        if self._trainjob is not None and (problem := self._trainjob.show(now, self.history)) is not None:
             self._view.message(problem)
 
     def close(self) -> None:
         """Everything has happened."""
         if self._trainjob is not None:
-            problem = self._trainjob.close(time.time(), self.status)
+            problem = self._trainjob.close(time.time(), self.history)
             if problem is not None:
                 self._view.message(problem)
-        self._view.close(self.status)
         self.logs.close()
+        self._view.close(self.history)
         self._log_times.close(time.time())

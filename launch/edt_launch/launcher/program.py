@@ -9,16 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.follower import SizeLimits
 from edt_launch.cluster.ranks import Rank
 from edt_launch.core import events
 from edt_launch.core.command_line import words
 from edt_launch.core.errors import UsageError
 from edt_launch.core.event_log import EventLog
 from edt_launch.core.job_sizes import Sizes
+from edt_launch.core.ports import PortRange
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher import checkpoints
-from edt_launch.launcher.plan import Outcome, Plan
+from edt_launch.launcher.plan import JobOutcome, Plan
 from edt_launch.launcher.termination import Listen
 from edt_launch.launcher.view.output import Line
 from edt_launch.launcher.view.view import View
@@ -29,7 +30,7 @@ from edt_launch.worlds.world import World
 
 
 @dataclass(frozen=True)
-class Job:
+class LaunchedJob:
     """A job that is to be run."""
 
     plan: Plan
@@ -52,10 +53,10 @@ class Program(Protocol):
     def options(self, options: RunOptions) -> RunOptions:
         """The options as the program changes them."""
 
-    def bounds(self, limits: Limits) -> Limits:
+    def bounds(self, limits: SizeLimits) -> SizeLimits:
         """The numbers of workers that it can run with, where the user asks for `limits`."""
 
-    def slots_here(self, limits: Limits) -> int:
+    def slots_here(self, limits: SizeLimits) -> int:
         """The slots that this machine has for it where the user names no hosts."""
 
     def rank(self, options: RunOptions, environment: Mapping[str, str]) -> Rank | None:
@@ -65,7 +66,7 @@ class Program(Protocol):
             UsageError: it cannot be started in that way.
         """
 
-    def run(self, job: Job) -> Outcome:
+    def run(self, job: LaunchedJob) -> JobOutcome:
         """Run it to its end; no process of it is left on this machine.
 
         Raises:
@@ -90,8 +91,10 @@ class Workers:
     end_grace: float = 0.0
     """Seconds that the workers have after SIGTERM when the job is told to end, besides those for us."""
     output_option: str = "--output-dir"
+    ports: PortRange | None = None
+    """Those of the job, which `Elastic` sets; None for any."""
 
-    def limits(self, limits: members.Limits) -> members.Limits:
+    def limits(self, limits: members.WorldLimits) -> members.WorldLimits:
         """By what its worlds are formed, where a script's are formed by `limits`."""
         return limits
 
@@ -100,7 +103,7 @@ class Workers:
 
         `address_towards` knows the address of this machine for workers on given hosts.
         """
-        return GlooWorld(address_towards)
+        return GlooWorld(address_towards, self.ports)
 
     def environment(self, common: Mapping[str, str]) -> dict[str, str]:
         """What all workers find in their environment; `common` is what those of every program find."""
@@ -128,6 +131,9 @@ class Workers:
     def copy_of(self, worker: int, stream: str) -> Path | None:
         """A file for what a worker prints to `stream`, "stdout" or "stderr", byte by byte; None for none."""
         return None
+
+    def receive(self, text: str) -> None:
+        """A worker has sent a message of its program; called in the thread of its connection."""
 
     def shown(self, line: Line) -> Line:
         """A line that a worker has printed, as the user sees it."""

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from edt_launch.launcher.view.status import Status, remaining
+from edt_launch.core.job_history import JobHistory
+from edt_launch.launcher.view.pace import remaining
 
 PREFIXES = ("KUBEFLOW_TRAINER_SERVER_", "KUBEFLOW_TRAINER_STATUS_")
 """Of the variables URL, TOKEN and CA_CERT: in Kubeflow Trainer 2.2 and later, and before its release."""
@@ -85,21 +86,21 @@ class StatusServer:
             raise http.client.HTTPException(f"status {answer.status} {text}".strip())
 
 
-def report(now: float, status: Status) -> dict[str, Any]:
+def report(now: float, job: JobHistory) -> dict[str, Any]:
     """What a job's status is for the server; `now` is in unix seconds.
 
     Progress and the time left need the script's `total_steps`.
     """
     found: dict[str, Any] = {"lastUpdatedTime": datetime.fromtimestamp(int(now), UTC).isoformat()}
-    step, total = status.step, status.total
-    if status.exit_code == 0:
+    step, total = job.step, job.total
+    if job.exit_code == 0:
         found |= {"progressPercentage": 100, "estimatedRemainingSeconds": 0}
     elif step is not None and total is not None:
         found["progressPercentage"] = min(100, step * 100 // total)
-        if (seconds := remaining(now, status.history, total)) is not None:
+        if (seconds := remaining(now, job.marks, total)) is not None:
             found["estimatedRemainingSeconds"] = min(MAX_INT32, round(seconds))
-    own = {"workers": status.size, "step": step, "epoch": status.epoch}
-    values = own | {name: value for name, value in status.values.items() if name != "total_steps"}
+    own = {"workers": job.size, "step": step, "epoch": job.epoch}
+    values = own | {name: value for name, value in job.values.items() if name != "total_steps"}
     texts = {name: str(value)[:MAX_LENGTH] for name, value in values.items() if value is not None}
     metrics = [{"name": name, "value": text} for name, text in texts.items() if text and _is_good(name)]
     return found | {"metrics": metrics[:MAX_METRICS]}
@@ -120,17 +121,17 @@ class Reporter:
         self._thread = threading.Thread(target=self._serve, name="edt-trainjob", daemon=True)
         self._thread.start()
 
-    def show(self, now: float, status: Status) -> str | None:
+    def show(self, now: float, job: JobHistory) -> str | None:
         """Send a report if one is due, unless the last is still under way; what to tell the user, once."""
         if now >= self._due and not self._reports.full():
             self._due = now + INTERVAL
-            self._reports.put(report(now, status))
+            self._reports.put(report(now, job))
         return None if self._problems.empty() else self._problems.get()
 
-    def close(self, now: float, status: Status) -> str | None:
+    def close(self, now: float, job: JobHistory) -> str | None:
         """Send the last report, for which the job waits `LAST_TIMEOUT` at most."""
         deadline = time.monotonic() + LAST_TIMEOUT
-        for last in (report(now, status), None):
+        for last in (report(now, job), None):
             try:
                 self._reports.put(last, timeout=max(0.0, deadline - time.monotonic()))
             except queue.Full:

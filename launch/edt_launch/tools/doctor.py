@@ -1,7 +1,8 @@
 """``edt doctor``: what is on this machine, and what to do about what is not.
 
 A check is a function of a `Machine` that returns a `Finding`. Whatever may be missing or broken (torch,
-Horovod, MPI) is imported by a child process, which may fail or crash without harm.
+Horovod, MPI) is imported by a child process, which may fail or crash without harm. With hosts, `reach` finds
+out which of them reach each other.
 """
 
 import json
@@ -13,7 +14,12 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from edt_launch.tools.machine import Machine, Output
+from edt_launch.cli.errors import MistakenError
+from edt_launch.core.command_line import with_options
+from edt_launch.core.errors import EdtLaunchError
+from edt_launch.core.run_options import PortOptions, RunOptions
+from edt_launch.launcher.transports.ssh import SshOptions
+from edt_launch.tools.machine import CommandOutput, Machine
 
 Status = Literal["ok", "warn", "fail"]
 
@@ -279,11 +285,28 @@ def examine(machine: Machine) -> list[Finding]:
         return list(pool.map(lambda check: check(machine), CHECKS))
 
 
+@with_options(SshOptions, PortOptions)
 def doctor(
+    hosts: Annotated[
+        str | None, typer.Argument(metavar="[HOSTS]", help="Instead: node1,node2,... or a host file.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines.")] = False,
+    *groups: object,
 ) -> None:
-    """Check this machine, the environment and the service. Exit code 1 when a check fails."""
-    raise typer.Exit(report(Machine(), as_json=as_json))
+    """Check this machine, the environment and the service; or which HOSTS of a job reach each other.
+
+    Exit code 1 when a check fails.
+    """
+    if hosts is None:
+        raise typer.Exit(report(Machine(), as_json=as_json))
+    from edt_launch.tools import reach
+
+    try:
+        found = reach.examine(reach.named(hosts), RunOptions(groups=groups))
+    except EdtLaunchError as error:
+        raise MistakenError(f"edt doctor {hosts}: {error}") from None
+    print(json.dumps(found.as_dict(), indent=2) if as_json else found.table)
+    raise typer.Exit(not found.is_ok)
 
 
 def report(machine: Machine, *, as_json: bool) -> int:
@@ -311,7 +334,7 @@ def _tool(machine: Machine, name: str, path: str | None, fix: str) -> Finding:
     return Finding(name, "ok", f"{version.stdout.splitlines()[0] if version.stdout else 'found'}, {path}")
 
 
-def _probe(machine: Machine, code: str) -> tuple[dict[str, Any] | None, Output]:
+def _probe(machine: Machine, code: str) -> tuple[dict[str, Any] | None, CommandOutput]:
     """Run `code` in a child interpreter; return the JSON object of its last line, None when it failed."""
     output = machine.run(machine.executable, "-c", code)
     try:

@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from edt_launch.core.ports import PortRange
 from edt_launch.membership.protocol import Assignment, Worker
 
 if TYPE_CHECKING:
@@ -14,10 +15,16 @@ KEPT = 2
 
 
 class GlooWorld:
-    """Serves a store for each generation; `address_towards` is this machine's for workers on given hosts."""
+    """Serves a store for each generation, on one of `ports`.
 
-    def __init__(self, address_towards: Callable[[Iterable[str]], str]) -> None:
+    `address_towards` is this machine's address for workers on given hosts.
+    """
+
+    def __init__(
+        self, address_towards: Callable[[Iterable[str]], str], ports: PortRange | None = None
+    ) -> None:
         self._address_towards = address_towards
+        self._ports = ports
         self._token = secrets.token_hex(16)
         self._stores: list[Rendezvous] = []
 
@@ -48,7 +55,7 @@ class GlooWorld:
             for at in assignments
         }
         address = self._address_towards(at.host for at in assignments)
-        store = Rendezvous(address, self._token, ranks)
+        store = Rendezvous(address, self._token, ranks, self._ports)
         self._stores.append(store)
         while len(self._stores) > KEPT:
             self._stores.pop(0).close()

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from edt_launch.core.ports import PortRange, listening
 from edt_messages.keepalive import end_with_peer
 
 MAX_HEAD = 2**13
@@ -35,23 +36,28 @@ _FORBIDDEN = b"403 Forbidden"
 class Rendezvous:
     """A store for one world, served by a thread of its own until it is closed.
 
-    Every request has to show `token`. `values` are there from the beginning, by path (``scope/key``). The
-    system chooses the port.
+    Every request has to show `token`. `values` are there from the beginning, by path (``scope/key``).
+
+    Raises:
+        PortsUsedError: none of `ports` is free.
     """
 
-    def __init__(self, address: str, token: str, values: Mapping[str, bytes]) -> None:
+    def __init__(
+        self, address: str, token: str, values: Mapping[str, bytes], ports: PortRange | None = None
+    ) -> None:
         self._authorization = f"Bearer {token}".encode()
         self._values = dict(values)
         self._waiting: dict[str, list[_Connection]] = {}
         self._open: dict[_Connection, None] = {}
         """The open connections, the oldest first."""
         self._is_void = False
+        listener = listening(address, ports)
+        self.port = int(listener.getsockname()[1])
         self._loop = asyncio.new_event_loop()
-        listening = self._loop.create_server(
-            lambda: _Connection(self._admit, self._check, self._answer, self._forget), address, 0
+        serving = self._loop.create_server(
+            lambda: _Connection(self._admit, self._check, self._answer, self._forget), sock=listener
         )
-        self._server = self._loop.run_until_complete(listening)
-        self.port = int(self._server.sockets[0].getsockname()[1])
+        self._server = self._loop.run_until_complete(serving)
         self._thread = threading.Thread(target=self._serve, name="edt-rendezvous", daemon=True)
         self._thread.start()
 

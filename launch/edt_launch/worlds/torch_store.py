@@ -6,12 +6,14 @@ and a port, or 0, and answers with the port; or `close` and a port. It ends with
 
 import contextlib
 import importlib.util
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from edt_launch.core.errors import StartError
+from edt_launch.core.ports import VARIABLE, PortRange, preloaded
 from edt_launch.membership.protocol import Assignment, Worker
 
 END_TIMEOUT = 5.0
@@ -27,16 +29,22 @@ def _program() -> str:
 
 
 class TorchStoreWorld:
-    """Serves a store for each generation: the first one at `port`, the others at free ones; 0 for any.
+    """Serves a store for each generation: the first one at `port`, the others at free ones of `ports`.
+
+    `port` is 0 for any of these.
 
     Raises:
         StartError: the process that serves them cannot be started.
     """
 
-    def __init__(self, address_towards: Callable[[Iterable[str]], str], port: int = 0) -> None:
+    def __init__(
+        self, address_towards: Callable[[Iterable[str]], str], port: int = 0, ports: PortRange | None = None
+    ) -> None:
         self._address_towards = address_towards
         self._port = port
         self._ports: dict[int, int] = {}
+        own = {} if ports is None else {VARIABLE: str(ports)}
+        environment = {**os.environ, **own, **preloaded({**os.environ, **own})}
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", _program()],
@@ -44,6 +52,7 @@ class TorchStoreWorld:
                 stdout=subprocess.PIPE,
                 text=True,
                 bufsize=1,
+                env=environment,
                 start_new_session=True,
             )
         except OSError as error:

@@ -11,7 +11,7 @@ worlds = st.integers(1, 12)
 
 def test_empty_slots_are_no_micro_batches() -> None:
     batch = Batch(0, (range(2), range(2, 2), range(4, 5), range(6, 6)))
-    assert (batch.samples, batch.micro_batches, batch.most(3)) == (3, 2, 2)
+    assert (batch.samples, batch.micro_batches, batch.max_per_worker(3)) == (3, 2, 2)
     assert [[part.index for part in batch.share(rank, 2)] for rank in range(2)] == [[0], [2]]
     assert [part.weight for part in batch.share(0, 1)] == [2 / 3, 1 / 3]
 

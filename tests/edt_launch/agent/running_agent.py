@@ -25,8 +25,8 @@ from edt_launch.agent.protocol import (
     Start,
     Started,
     Swept,
-    Taken,
     Warm,
+    WindowUpdate,
     write,
 )
 
@@ -88,7 +88,7 @@ class RunningAgent:
                 self.outputs.setdefault((worker, stream), bytearray()).extend(data)
                 if self._acknowledges:
                     with contextlib.suppress(OSError):
-                        self.send(Taken(len(data)))
+                        self.send(WindowUpdate(len(data)))
             case Started(worker, pid):
                 self.pids[worker] = pid
             case LeaseExpired():

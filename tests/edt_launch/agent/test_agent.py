@@ -13,7 +13,7 @@ import numpy as np
 import psutil
 import pytest
 
-from edt_launch.agent.protocol import WINDOW, Taken
+from edt_launch.agent.protocol import WINDOW, WindowUpdate
 from running_agent import COMMAND, IMPATIENT, RunningAgent, script, until
 from started import gone
 from tiers import full
@@ -405,7 +405,7 @@ def test_an_agent_waits_for_its_launcher_to_deal_with_output(cold):
     agent.kill()  # what else it says is not held up
     agent.until(lambda: agent.exits)
     assert len(agent.outputs[0, "stdout"]) <= WINDOW + 2**17
-    agent.send(Taken(len(agent.outputs[0, "stdout"])))
+    agent.send(WindowUpdate(len(agent.outputs[0, "stdout"])))
     agent.start(1)
     agent.until(lambda: (1, "stdout") in agent.outputs)
     agent.kill(1)

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from edt_launch.agent.lifeline import hang_on
+from edt_launch.agent.lifeline import kill_group_when_peer_closes
 from started import started
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel does it")
@@ -18,7 +18,7 @@ def start(descriptor):
         SLEEPS,
         pass_fds=[descriptor],
         start_new_session=True,
-        preexec_fn=lambda: hang_on(descriptor),
+        preexec_fn=lambda: kill_group_when_peer_closes(descriptor),
     )
 
 

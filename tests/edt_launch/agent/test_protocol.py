@@ -18,8 +18,8 @@ from edt_launch.agent.protocol import (
     Start,
     Started,
     Swept,
-    Taken,
     Warm,
+    WindowUpdate,
     write,
 )
 
@@ -42,7 +42,7 @@ orders = st.one_of(
     ),
     st.builds(Start, workers, environments),
     st.builds(Kill, workers),
-    st.builds(Taken, st.integers(0)),
+    st.builds(WindowUpdate, st.integers(0)),
 )
 reports = st.one_of(
     st.builds(Hello, st.integers(0), st.integers(1)),

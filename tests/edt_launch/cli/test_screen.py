@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from edt_launch.cli.screen import Column, columns, has_colours, moment, table, visible
+from edt_launch.cli.screen import Column, columns, has_colours, moment, table
 
 
 class Stream:
@@ -32,10 +32,6 @@ def test_a_table_fits_by_cutting_the_last_columns_first(limit: int) -> None:
     lines = table(HEADS, rows, limit, False)
     assert all(columns(line) <= limit for line in lines)
     assert limit < 40 or "a long name of a job" in lines[1]
-
-
-def test_what_could_steer_the_terminal_is_not_printed() -> None:
-    assert visible("a\x1b[2Jb\nc\x07") == "a�[2Jb c�"
 
 
 def test_colours_are_for_terminals_unless_somebody_says_otherwise() -> None:

@@ -29,13 +29,14 @@ def test_an_option_that_makes_no_sense(text: str, value: str) -> None:
 
 def test_lines_of_a_file() -> None:
     text = "# ours\nnode1 slots=2 max_slots=4\r\nnode2:1  # spare\n\nnode3 devices=GPU-a,5\nnode4\n"
-    text += "node5 slots=1 transport=ray\n"
+    text += "node5 slots=1 transport=ray\nnode6 devices=0 agent=/opt/edt/bin/edt transport=ssh\n"
     assert parse(text, "f") == (
         HostSlots("node1", 2),
         HostSlots("node2", 1),
         HostSlots("node3", 2, ("GPU-a", "5")),
         HostSlots("node4", 1),
         HostSlots("node5", 1, None, "ray"),
+        HostSlots("node6", 1, ("0",), "ssh", "/opt/edt/bin/edt"),
     )
 
 
@@ -49,6 +50,8 @@ def test_lines_of_a_file() -> None:
         ("a devices=0,0", "each once"),
         ("a devices=0;rm", "names of devices"),
         ("a devices=0 transport=;rm", "the name of a transport"),
+        ("a devices=0 agent=edt", "line 1: 'edt': expected the path of the host's edt"),
+        ("a slots=1 agent=", "the path of the host's edt"),
     ],
 )
 def test_what_makes_no_sense_is_named(text: str, named: str) -> None:
@@ -64,6 +67,9 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     assert source.hosts() == (HostSlots("a", 1),)
     path.write_text("a slots=22\n")
     assert source.hosts() == (HostSlots("a", 22),)
+    path.write_text("a slots=2")
+    with pytest.raises(SourceError, match=r"--hostfile .*half written"):
+        source.hosts()
     path.unlink()
     with pytest.raises(SourceError, match=r"--hostfile .*: No such file"):
         source.hosts()

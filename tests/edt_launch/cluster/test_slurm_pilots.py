@@ -102,9 +102,18 @@ def test_a_source_submits_shows_and_cancels(is_kept: bool) -> None:
     ((*submitted,),) = slurm.given
     assert submitted[0] == "sbatch"
     assert {"--partition=low", "--exclusive", "--job-name=edt-pilot-x"} <= set(submitted)
+    assert source.waiting() == ""
+    slurm.shown = "7 PENDING N/A 8 gres:gpu:2\n8 PENDING N/A 8 gres:gpu:2\n9 COMPLETING N/A 8 gres:gpu:2\n"
+    now[0] = 8.0
+    source.demand(4)
+    source.hosts()
+    assert source.waiting() == "waiting for 2 more nodes, whose pilots are in Slurm's queue"
+    source.demand(1)
+    slurm.given.clear()
     slurm.shown = "7 RUNNING N/A 8 gres:gpu:2 n1\n"
-    now[0] = 10.0
+    now[0] = 11.0
     (host,) = source.hosts()
+    assert source.waiting() == ""
     assert (host.host, host.devices, host.transport) == ("n1", ("0", "1"), "slurm-pilot")
     source.demand(0)
     source.reserve("n1", ["0"])
@@ -113,10 +122,10 @@ def test_a_source_submits_shows_and_cancels(is_kept: bool) -> None:
     source.release("n1", ["0"])
     now[0] += IDLE_LIMIT / 2
     source.hosts()
-    assert len(slurm.given) == 1
+    assert slurm.given == []
     now[0] += IDLE_LIMIT / 2
     source.hosts()
-    assert slurm.given[1:] == [("scancel", "7")]
+    assert slurm.given == [("scancel", "7")]
     source.close()
     assert slurm.given[-1] == ("scancel", "--name=edt-pilot-x", *["--state=PENDING"] * is_kept)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from typer import Argument, Option, Typer
 from typer.testing import CliRunner
 
-from edt_launch.core.command_line import Variable, taking, variables, words
+from edt_launch.core.command_line import Variable, variables, with_options, words
 from edt_launch.core.run_options import RunOptions, ViewKind
 
 
@@ -31,7 +31,7 @@ def parsed(groups: tuple[type, ...], *given: str) -> list[Any]:
     app = Typer()
 
     @app.command()
-    @taking(*groups)
+    @with_options(*groups)
     def command(name: Annotated[str, Argument()], *filled: object) -> None:
         """Do something."""
         called.extend([name, *filled])
@@ -75,6 +75,7 @@ RUN_OPTIONS = st.builds(
     max_restarts=st.none() | st.integers(0, 9),
     checkpoint_interval=st.none() | st.floats(0, 1e9),
     max_log_size=st.none() | st.integers(1, 2**40),
+    single_log=st.booleans(),
     view=st.sampled_from(ViewKind),
     verbose=st.booleans(),
 )

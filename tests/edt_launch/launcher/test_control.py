@@ -57,7 +57,7 @@ def test_strangers_hold_no_place_and_do_not_stay(received: Received) -> None:
     def new(**limits: float) -> ControlServer:
         return ControlServer("127.0.0.1", "token", lambda *told: received.put(told), **limits)  # type: ignore[arg-type]
 
-    server = new(max_strangers=2)
+    server = new(max_unauthenticated=2)
     with contextlib.ExitStack() as stack:
         strangers = [stack.enter_context(connect(server)) for _ in range(20)]
         for stranger in strangers[:-2]:  # each has made room for a later one

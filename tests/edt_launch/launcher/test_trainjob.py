@@ -4,6 +4,7 @@ import json
 import ssl
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -11,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from edt_launch.core.certificates import ensure_certificate
+from edt_launch.core.job_history import JobHistory, Mark
 from edt_launch.launcher.trainjob import Reporter, StatusServer, report
-from edt_launch.launcher.view.status import Mark, Status
-from edt_launch.service.http.certificate import ensure_certificate
 
 PATH = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/ann/trainjobs/digits/status"
 
-HALF = Status(
+HALF = JobHistory(
     size=2,
     epoch=1,
     values={
@@ -28,7 +29,7 @@ HALF = Status(
         "long": "y" * 100,
         "top1": float("nan"),
     },
-    history=tuple(Mark(float(step), step, 2) for step in range(51)),
+    marks=deque(Mark(float(step), step, 2) for step in range(51)),
 )
 
 
@@ -43,9 +44,9 @@ def test_a_report() -> None:
     assert metrics == {
         "workers": "2", "step": "50", "epoch": "1", "loss": "0.25", "long": "y" * 64, "top1": "nan"
     }  # fmt: skip
-    assert set(report(0.0, Status())) == {"lastUpdatedTime", "metrics"}
-    assert report(0.0, Status(exit_code=0))["progressPercentage"] == 100
-    many = Status(values={f"m{index}": index for index in range(300)})
+    assert set(report(0.0, JobHistory())) == {"lastUpdatedTime", "metrics"}
+    assert report(0.0, JobHistory(exit_code=0))["progressPercentage"] == 100
+    many = JobHistory(values={f"m{index}": index for index in range(300)})
     assert len(report(0.0, many)["metrics"]) == 256
 
 
@@ -115,7 +116,7 @@ def test_failures_are_said_once_and_the_last_report_is_sent(server: Server, tmp_
         said += filter(None, [reporter.show(0.0, HALF)])
     (tmp_path / "token").write_text("token")
     server.status = 403
-    done = Status(size=2, exit_code=0)
+    done = JobHistory(size=2, exit_code=0)
     assert reporter.close(60.0, done) is None
     assert len(said) == 1
     assert "could not be sent" in said[0]

@@ -11,8 +11,9 @@ from typer import Argument, Option
 
 from edt_launch.cli import model
 from edt_launch.cli.errors import MistakenError
-from edt_launch.cli.screen import Column, Columns, listing, moment, note, terminal, visible
+from edt_launch.cli.screen import Column, Columns, listing, moment, note, terminal
 from edt_launch.cli.session import AsJson, answer, confirm, connect, group, print_json
+from edt_launch.core.terminal_text import visible
 
 users, tokens = group(invoke_without_command=True), group(invoke_without_command=True)
 USER_COLUMNS: Columns[Mapping[str, Any]] = {
@@ -22,7 +23,7 @@ USER_COLUMNS: Columns[Mapping[str, Any]] = {
 }
 
 
-@users.callback(help="List users; add and remove them; set passwords. For administrators.")
+@users.callback(help="List, add and remove users, and set passwords. Administrators only.")
 def _users(context: typer.Context, as_json: AsJson = False) -> None:
     """List them, unless a command follows."""
     if context.invoked_subcommand is None:
@@ -39,7 +40,7 @@ def list_users(as_json: AsJson = False) -> None:
 @users.command("add")
 def add_user(
     name: Annotated[str, Argument(help="Letters, digits and dashes.")],
-    is_admin: Annotated[bool, Option("--admin", help="May do everything.")] = False,
+    is_admin: Annotated[bool, Option("--admin", help="Make the user an administrator.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Let somebody use the service; prints a token for them, which is shown only now."""
@@ -64,10 +65,10 @@ def remove_user(name: str, as_json: AsJson = False) -> None:
 def password(
     name: str,
     from_stdin: Annotated[
-        bool, Option("--password-stdin", help="Read it from standard input instead of asking.")
+        bool, Option("--password-stdin", help="Read the password from standard input.")
     ] = False,
     revoke_tokens: Annotated[
-        bool, Option("--revoke-tokens", help="Revoke all other tokens of the user, too.")
+        bool, Option("--revoke-tokens", help="Also revoke all other tokens of the user.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -104,7 +105,7 @@ TOKEN_COLUMNS: Columns[Mapping[str, Any]] = {
 }
 
 
-@tokens.callback(help="List your tokens; make and revoke them.")
+@tokens.callback(help="List, create and revoke your tokens.")
 def _tokens(context: typer.Context, as_json: AsJson = False) -> None:
     """List them, unless a command follows."""
     if context.invoked_subcommand is None:
@@ -120,12 +121,12 @@ def list_tokens(as_json: AsJson = False) -> None:
 
 @tokens.command("add")
 def add_token(
-    name: Annotated[str, Option(help="What it is for.")] = "edt",
+    name: Annotated[str, Option(help="Purpose, shown in lists.")] = "edt",
     lasts: Annotated[
-        str | None, Option(help="Such as 12h or 30d, else as long as the token that asks.")
+        str | None, Option(help="Lifetime, such as 12h or 30d. Default: that of the present token.")
     ] = None,
-    user: Annotated[str | None, Option(help="For somebody else; for administrators.")] = None,
-    is_read: Annotated[bool, Option("--read", help="For reading only: it changes nothing.")] = False,
+    user: Annotated[str | None, Option(help="Make it for this user. Administrators only.")] = None,
+    is_read: Annotated[bool, Option("--read", help="Make it read-only.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Make a token and print it; it is shown only now."""
@@ -149,7 +150,7 @@ def add_token(
 @tokens.command("revoke")
 def revoke_token(
     token: Annotated[str, Argument(metavar="ID")],
-    only: Annotated[bool, Option("--only", help="Leave the tokens that were made with it.")] = False,
+    only: Annotated[bool, Option("--only", help="Keep tokens that were made with it.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Let a token open nothing any more, nor the tokens that were made with it."""

@@ -11,9 +11,10 @@ from typer import Argument, Option
 
 from edt_launch.cli import model
 from edt_launch.cli.errors import MistakenError
-from edt_launch.cli.screen import Column, Columns, listing, moment, size, terminal, visible
+from edt_launch.cli.screen import Column, Columns, listing, moment, size, terminal
 from edt_launch.cli.session import AsJson, JobName, answer, confirm, connect
 from edt_launch.cli.transport import Answer
+from edt_launch.core.terminal_text import visible
 
 STANDARD_OUTPUT = "-"
 MAX_NAMED = 10
@@ -24,20 +25,20 @@ def results(
     job: JobName,
     names: Annotated[
         list[str] | None,
-        Argument(metavar="[FILE]...", help="Only these files and folders, named as --list shows them."),
+        Argument(metavar="[FILE]...", help="Only these files and folders, as --list names them."),
     ] = None,
     output: Annotated[
         str | None,
         Option(
             "--output",
             "-o",
-            help="The archive, else JOB-results.tar.gz or .zip; - for standard output.",
+            help="Archive to write, - for standard output. Default: JOB-results.tar.gz or .zip.",
         ),
     ] = None,
     as_zip: Annotated[
-        bool, Option("--zip", help="A zip instead of a tar.gz; it has no links and folders.")
+        bool, Option("--zip", help="Write a zip instead of a tar.gz, without links and empty folders.")
     ] = False,
-    only_list: Annotated[bool, Option("--list", help="List the files, and fetch nothing.")] = False,
+    only_list: Annotated[bool, Option("--list", help="Only list the files.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Fetch what a job has made as a tar.gz or zip; while it runs, what is there by now.
@@ -92,7 +93,7 @@ def checkpoints(
     output: Annotated[
         str | None, Option("--output", "-o", help="Fetch one into this file; - for standard output.")
     ] = None,
-    name: Annotated[str | None, Option(help="Which one to fetch, else the newest.")] = None,
+    name: Annotated[str | None, Option(help="Checkpoint to fetch. Default: the newest.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List a job's checkpoints; with --output, fetch one as a tar.gz."""

@@ -7,9 +7,10 @@ from typer import Argument, Option
 
 from edt_launch.cli import model
 from edt_launch.cli.errors import MistakenError
-from edt_launch.cli.screen import note, show, terminal, visible
+from edt_launch.cli.screen import note, show, terminal
 from edt_launch.cli.session import AsJson, answer, complete_host, confirm, connect, print_json
 from edt_launch.cli.tables import changes_table, hosts_table, shares_table
+from edt_launch.core.terminal_text import visible
 
 NO_LIMIT = "none"
 ROOT = "-"
@@ -30,12 +31,12 @@ def hosts(as_json: AsJson = False) -> None:
 
 
 def drain(
-    host: Annotated[str, Argument(metavar="HOST", help="Its name.", autocompletion=complete_host)],
-    undo: Annotated[bool, Option("--undo", help="Let workers come back.")] = False,
+    host: Annotated[str, Argument(metavar="HOST", help="Name.", autocompletion=complete_host)],
+    undo: Annotated[bool, Option("--undo", help="Undo: allow workers on the host again.")] = False,
     force: Annotated[
         bool, Option("--force", help="Also end jobs that cannot save their work; they begin again elsewhere.")
     ] = False,
-    dry_run: Annotated[bool, Option("--dry-run", help="Only show who would grow and shrink.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only show which jobs would grow and shrink.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Give a host no new workers, and move away those that it has. For administrators.
@@ -57,27 +58,28 @@ def drain(
 def shares(
     name: Annotated[
         str | None,
-        Argument(metavar="[OWNER]", help="The department or user to change or add; - for all."),
+        Argument(metavar="[OWNER]", help="Department or user to change or add; - for the root."),
     ] = None,
-    weight: Annotated[float | None, Option(help="Of its share, relative to its siblings.")] = None,
-    guarantee: Annotated[float | None, Option(help="Devices that it owns.")] = None,
-    limit: Annotated[str | None, Option(help="Devices that it may have at most, or none.")] = None,
+    weight: Annotated[float | None, Option(help="Weight of its share, relative to its siblings.")] = None,
+    guarantee: Annotated[float | None, Option(help="Number of devices it is guaranteed.")] = None,
+    limit: Annotated[str | None, Option(help="Maximum number of devices, or none.")] = None,
     lends: Annotated[
-        bool | None, Option("--lends/--keeps", help="Whether others may use what it owns meanwhile.")
+        bool | None, Option("--lends/--keeps", help="Whether others may use its unused guarantee.")
     ] = None,
-    parent: Annotated[str | None, Option(help="The department that it belongs to; - is none.")] = None,
-    policy: Annotated[str | None, Option(help="Inside it: fair, fifo or priority.")] = None,
-    half_life: Annotated[float | None, Option(help="Seconds after which use counts half.")] = None,
+    parent: Annotated[str | None, Option(help="Parent department; - for none.")] = None,
+    policy: Annotated[str | None, Option(help="Policy among its children: fair, fifo or priority.")] = None,
+    half_life: Annotated[float | None, Option(help="Half-life of remembered use, in seconds.")] = None,
+    budget: Annotated[str | None, Option(help="Device hours that its jobs may use in all; or none.")] = None,
     remove: Annotated[
-        bool, Option("--remove", help="Remove it, if it has no jobs and none below it.")
+        bool, Option("--remove", help="Remove it; it must have no jobs and no children.")
     ] = False,
-    dry_run: Annotated[bool, Option("--dry-run", help="Only show who would grow and shrink.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only show which jobs would grow and shrink.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show who shares the devices, and how; with OWNER and options, change it (for administrators)."""
     options = {
         "weight": weight, "guarantee": guarantee, "limit": limit, "lends": lends, "parent": parent,
-        "policy": policy, "half_life": half_life,
+        "policy": policy, "half_life": half_life, "budget": budget,
     }  # fmt: skip
     changes: dict[str, object] = {option: value for option, value in options.items() if value is not None}
     if remove:
@@ -89,8 +91,11 @@ def shares(
         return
     if changes and name is None:
         raise MistakenError(f"{_option(changes)} of whom?", "edt shares OWNER --weight 3")
-    if limit is not None:
-        changes["limit"] = _devices(limit)
+    changes |= {
+        name: _number(f"--{name}", text, what)
+        for name, text, what in (("limit", limit, "devices"), ("budget", budget, "hours of devices"))
+        if text is not None
+    }
     if parent == ROOT:
         changes["parent"] = ""
     service = connect()
@@ -127,7 +132,7 @@ def _remove(name: str, dry_run: bool, as_json: bool) -> None:
     confirm({"removed": name}, as_json, f"{name} is removed from the owners' tree")
 
 
-def _devices(text: str) -> float | None:
+def _number(option: str, text: str, what: str) -> float | None:
     if text == NO_LIMIT:
         return None
     try:
@@ -135,5 +140,5 @@ def _devices(text: str) -> float | None:
     except ValueError:
         value = -1.0
     if not 0 <= value < float("inf"):
-        raise MistakenError(f"--limit {text}: expected a number of devices, or {NO_LIMIT}")
+        raise MistakenError(f"{option} {text}: expected a number of {what}, or {NO_LIMIT}")
     return value

@@ -24,24 +24,31 @@ from edt_launch.cli.session import AsJson, answer, confirm, connect, group, prin
 
 app = group(no_args_is_help=True, help="Run training definitions of a project, and compare the runs.")
 
-Name = Annotated[str, Argument(metavar="EXPERIMENT", help="Its id, its name, or PROJECT/NAME.")]
+Name = Annotated[str, Argument(metavar="EXPERIMENT", help="Id, name, or PROJECT/NAME.")]
 Command = Annotated[list[str] | None, Argument(metavar="-- COMMAND...")]
 Variables = Annotated[
     list[str] | None,
-    Option("--env", metavar="NAME[=VALUE]", help="A variable for its workers; without a value: yours."),
+    Option(
+        "--env",
+        metavar="NAME[=VALUE]",
+        help="Environment variable for the job; without a value, the present one is passed on.",
+    ),
 ]
 
 
 @app.command()
 def create(
-    name: Annotated[str, Argument(help="That no other experiment of the project has.")],
+    name: Annotated[str, Argument(help="Name, unique in the project.")],
     command: Command = None,
-    project: Annotated[str | None, Option(help="Its id or name.")] = None,
-    description: Annotated[str, Option(help="What it is about.")] = "",
-    source: Annotated[str, Option(help="Folder of its data, below the service's; DATA_DIR names it.")] = "",
-    metric: Annotated[str, Option(help="Value by which runs are compared; else the loss.")] = "",
+    project: Annotated[str | None, Option(help="Id or name.")] = None,
+    description: Annotated[str, Option(help="Description.")] = "",
+    source: Annotated[
+        str, Option(help="Data folder, relative to the service's; the job finds it in DATA_DIR.")
+    ] = "",
+    metric: Annotated[str, Option(help="Metric by which runs are compared. Default: the loss.")] = "",
     objective: Annotated[
-        str | None, Option(metavar="minimize|maximize", help="Which is better; else as its name says.")
+        str | None,
+        Option(metavar="minimize|maximize", help="Which values are better. Default: by the metric's name."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -68,18 +75,22 @@ def create(
 @app.command()
 def add(
     experiment: Name,
-    name: Annotated[str, Argument(help="Of a training definition of the project; a new one is made.")],
+    name: Annotated[str, Argument(help="Name of a training definition of the project; created if new.")],
     command: Command = None,
-    code: Annotated[Path | None, Option(help="The folder of its code; else, of a new one, this one.")] = None,
-    framework: Annotated[
-        str | None, Option(help="Horovod, the default: a plain script; edtPyTorch, distPyTorch or PyTorch.")
+    code: Annotated[
+        Path | None, Option(help="Folder of its code. Default for a new one: this folder.")
     ] = None,
-    description: Annotated[str, Option(help="What it is about; of a new one.")] = "",
+    framework: Annotated[
+        str | None, Option(help="Horovod (default, for scripts), edtPyTorch, distPyTorch or PyTorch.")
+    ] = None,
+    description: Annotated[str, Option(help="Description, for a new one.")] = "",
     kind: Annotated[
-        str, Option("--type", metavar="Elastic|Distributed|Single", help="How it is spread over nodes.")
+        str, Option("--type", metavar="Elastic|Distributed|Single", help="Type of distribution.")
     ] = "Elastic",
-    least: Annotated[int | None, Option("--min", min=1, help="Nodes at least.")] = None,
-    most: Annotated[int | None, Option("--max", min=1, help="Nodes at most, else --min.")] = None,
+    least: Annotated[int | None, Option("--min", min=1, help="Minimum number of nodes.")] = None,
+    most: Annotated[
+        int | None, Option("--max", min=1, help="Maximum number of nodes. Default: --min.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Add a training definition to an experiment, or change how it is run there; prints its id.
@@ -137,13 +148,13 @@ def run(
     experiment: Name,
     command: Command = None,
     definitions: Annotated[
-        list[str] | None, Option("--definition", help="Only this one, by its id or name; more than once.")
+        list[str] | None, Option("--definition", help="Only this one, by id or name. Repeatable.")
     ] = None,
     variables: Variables = None,
-    name: Annotated[str, Option(help="What to call the jobs; else as their definitions.")] = "",
-    priority: Annotated[int, Option(help="Their tier; higher ones are served first.")] = 0,
-    again: Annotated[str | None, Option(metavar="RUN", help="Start this run anew, as it was.")] = None,
-    dry_run: Annotated[bool, Option("--dry-run", help="Only show who would grow and shrink.")] = False,
+    name: Annotated[str, Option(help="Name of the jobs. Default: those of the definitions.")] = "",
+    priority: Annotated[int, Option(help="Priority; higher ones are served first.")] = 0,
+    again: Annotated[str | None, Option(metavar="RUN", help="Start this run again.")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only show which jobs would grow and shrink.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Start an experiment: a job for each of its training definitions; prints the jobs' ids."""
@@ -189,7 +200,7 @@ def compare(
 
 @app.command()
 def ls(
-    project: Annotated[str | None, Option(help="Only of this one, by its id or name.")] = None,
+    project: Annotated[str | None, Option(help="Only of this one, by id or name.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the experiments of your projects, oldest first."""

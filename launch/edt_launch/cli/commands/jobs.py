@@ -10,13 +10,14 @@ from typer import Argument, Option
 from edt_launch.cli import model
 from edt_launch.cli.errors import MistakenError
 from edt_launch.cli.model import ENDED
-from edt_launch.cli.screen import note, terminal, visible, width
+from edt_launch.cli.screen import note, terminal, width
 from edt_launch.cli.screen import show as show_lines
 from edt_launch.cli.service import Json
 from edt_launch.cli.session import AsJson, JobName, LiveJobs, answer, confirm, connect, print_json
 from edt_launch.cli.tables import course_lines, job_lines, jobs_table
 from edt_launch.cli.times import moment
 from edt_launch.cli.times import time_limit as limit_of
+from edt_launch.core.terminal_text import visible
 
 POINTS = 100
 """Points of a course at most: REST's least."""
@@ -27,18 +28,18 @@ UNDER_WAY = {"stop": ENDED | {"stopping"}, "pause": {"pausing", "paused"}}
 
 
 def ps(
-    everything: Annotated[bool, Option("--all", "-a", help="Also those that ended long ago.")] = False,
-    state: Annotated[str | None, Option(help="Only jobs in these states: running,queued say.")] = None,
-    owner: Annotated[str | None, Option(help="Only these users' jobs, with commas between.")] = None,
-    text: Annotated[str | None, Option(help="Only jobs with that in the name.")] = None,
-    host: Annotated[str | None, Option(help="Only jobs that have devices of this host.")] = None,
-    experiment: Annotated[str | None, Option(help="Only runs of this experiment, by its id.")] = None,
-    search: Annotated[str | None, Option(help="Only trials of this search, by its id.")] = None,
+    everything: Annotated[bool, Option("--all", "-a", help="Include jobs that ended long ago.")] = False,
+    state: Annotated[str | None, Option(help="Only jobs in these states, such as running,queued.")] = None,
+    owner: Annotated[str | None, Option(help="Only jobs of these users, separated by commas.")] = None,
+    text: Annotated[str | None, Option(help="Only jobs with this text in their name.")] = None,
+    host: Annotated[str | None, Option(help="Only jobs with devices on this host.")] = None,
+    experiment: Annotated[str | None, Option(help="Only runs of this experiment, by id.")] = None,
+    search: Annotated[str | None, Option(help="Only trials of this search, by id.")] = None,
     since: Annotated[
         str | None, Option(help="Only those submitted since then: 10m ago, or a time: 2026-03-01T12:30.")
     ] = None,
     mine: Annotated[bool, Option("--mine", "-m", help="Only your own jobs.")] = False,
-    watch: Annotated[bool, Option("--watch", "-w", help="Keep showing them, until q or Ctrl-C.")] = False,
+    watch: Annotated[bool, Option("--watch", "-w", help="Keep updating until q or Ctrl-C.")] = False,
     only_ids: Annotated[bool, Option("--quiet", "-q", help="Print ids only.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -76,9 +77,9 @@ def ps(
 
 def show(
     job: JobName,
-    series: Annotated[bool, Option("--series", help="Show what it has reported over time instead.")] = False,
+    series: Annotated[bool, Option("--series", help="Show its reported metrics over time instead.")] = False,
     value: Annotated[
-        list[str] | None, Option("--value", help="With --series: a reported value; may be repeated.")
+        list[str] | None, Option("--value", help="With --series: a reported metric. Repeatable.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -112,13 +113,13 @@ def _wrapped(line: str, limit: int) -> list[str]:
 
 def change(
     job: JobName,
-    least: Annotated[int | None, Option("--min", min=1, help="Workers that it needs at least.")] = None,
-    most: Annotated[int | None, Option("--max", min=1, help="Workers that it can use at most.")] = None,
-    priority: Annotated[int | None, Option(help="Its tier; higher ones are served first.")] = None,
-    weight: Annotated[float | None, Option(help="Of its share, relative to your other jobs.")] = None,
-    name: Annotated[str | None, Option(help="Another name.")] = None,
+    least: Annotated[int | None, Option("--min", min=1, help="Minimum number of workers.")] = None,
+    most: Annotated[int | None, Option("--max", min=1, help="Maximum number of workers.")] = None,
+    priority: Annotated[int | None, Option(help="Priority; higher ones are served first.")] = None,
+    weight: Annotated[float | None, Option(help="Weight of its share, relative to your other jobs.")] = None,
+    name: Annotated[str | None, Option(help="New name.")] = None,
     time_limit: Annotated[
-        str | None, Option("--time", help="How long it may run: minutes, HH:MM:SS or D-HH:MM; 0: any time.")
+        str | None, Option("--time", help="Time limit: minutes, HH:MM:SS or D-HH:MM; 0: none.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -170,7 +171,7 @@ def resume(jobs: LiveJobs, as_json: AsJson = False) -> None:
 
 
 def remove(
-    jobs: Annotated[list[str], Argument(metavar="JOB...", help="Ids, their beginnings, or names.")],
+    jobs: Annotated[list[str], Argument(metavar="JOB...", help="Ids, beginnings of ids, or names.")],
     as_json: AsJson = False,
 ) -> None:
     """Delete jobs that have ended, with all that they have made: models, logs and checkpoints, too."""

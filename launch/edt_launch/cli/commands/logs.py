@@ -16,16 +16,15 @@ from typer import Option
 
 from edt_launch.cli import model
 from edt_launch.cli.errors import MistakenError, UnreachableError
-from edt_launch.cli.screen import has_colours, note, paint, visible
+from edt_launch.cli.screen import has_colours, note, paint
 from edt_launch.cli.service import Service
 from edt_launch.cli.session import AsJson, JobName, connect
 from edt_launch.cli.times import moment
+from edt_launch.core.terminal_text import visible, without_sequences
 
 RETRY = 1.0  # seconds between two attempts to reach a service that went away
 RANK = re.compile(r"\[([^\]]{1,40})\] ")
 """What is in front of a line when the lines of all ranks are shown."""
-_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
-"""What steers a terminal (ECMA-48): control sequences, commands of the operating system, others."""
 Level = Literal["warning", "error"]
 """The least level of lines that are looked for."""
 COLOURS = ("cyan", "green", "yellow")  # of the ranks, in turn
@@ -33,23 +32,21 @@ COLOURS = ("cyan", "green", "yellow")  # of the ranks, in turn
 
 def logs(
     job: JobName,
-    follow: Annotated[bool, Option("--follow", "-f", help="Go on until the job ends.")] = False,
+    follow: Annotated[bool, Option("--follow", "-f", help="Keep printing until the job ends.")] = False,
     rank: Annotated[int | None, Option(min=0, help="Only this worker's lines.")] = None,
-    tail: Annotated[int | None, Option("--tail", "-n", min=0, help="Only so many of the last lines.")] = None,
+    tail: Annotated[int | None, Option("--tail", "-n", min=0, help="Only the last N lines.")] = None,
     search: Annotated[
-        str | None, Option("--search", "-s", help="Only lines with this text, in whatever case.")
+        str | None, Option("--search", "-s", help="Only lines with this text; case is ignored.")
     ] = None,
     level: Annotated[
-        Level | None, Option(help="Only lines that look like warnings and errors, or like errors.")
+        Level | None, Option(help="Only lines that look like errors, or like warnings and errors.")
     ] = None,
     since: Annotated[
         str | None, Option(help="Only lines printed since then: 10m ago, or a time such as 2026-03-01T12:30.")
     ] = None,
-    until: Annotated[str | None, Option(help="Only lines printed before that, likewise.")] = None,
-    launcher: Annotated[bool, Option("--launcher", help="Only what edt-launch itself has printed.")] = False,
-    raw: Annotated[
-        bool, Option("--raw", help="Pass on what steers a terminal: colours, and whatever else there is.")
-    ] = False,
+    until: Annotated[str | None, Option(help="Only lines printed before this time.")] = None,
+    launcher: Annotated[bool, Option("--launcher", help="Only the output of edt-launch itself.")] = False,
+    raw: Annotated[bool, Option("--raw", help="Keep terminal control sequences, such as colours.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print what a job's workers print, with the rank in front of each line.
@@ -78,7 +75,7 @@ def logs(
 
 def cleaned(line: str) -> str:
     """The line without what could steer a terminal."""
-    return visible(_SEQUENCE.sub("", line))
+    return visible(without_sequences(line))
 
 
 def say(text: str) -> None:

@@ -12,13 +12,13 @@ from edt_launch.cli.session import AsJson, answer, confirm, connect, group, prin
 
 app = group(no_args_is_help=True, help="Share experiments with others: projects and their members.")
 
-Name = Annotated[str, Argument(metavar="PROJECT", help="Its id or name.")]
-Description = Annotated[str, Option(help="What it is about.")]
+Name = Annotated[str, Argument(metavar="PROJECT", help="Id or name.")]
+Description = Annotated[str, Option(help="Description.")]
 
 
 @app.command()
 def create(
-    name: Annotated[str, Argument(help="That no other project has.")],
+    name: Annotated[str, Argument(help="Name, unique among projects.")],
     description: Description = "",
     as_json: AsJson = False,
 ) -> None:
@@ -48,11 +48,17 @@ def show(project: Name, as_json: AsJson = False) -> None:
 @app.command()
 def members(
     project: Name,
-    user: Annotated[str | None, Argument(help="Whom to add, change or remove; else all are listed.")] = None,
-    role: Annotated[
-        str | None, Option(metavar="viewer|editor|manager", help="Look; start runs, too; add members, too.")
+    user: Annotated[
+        str | None, Argument(help="Member to add, change or remove. Without it, all are listed.")
     ] = None,
-    remove: Annotated[bool, Option("--remove", help="Have them no longer be a member.")] = False,
+    role: Annotated[
+        str | None,
+        Option(
+            metavar="viewer|editor|manager",
+            help="viewer: read; editor: also start runs; manager: also add members.",
+        ),
+    ] = None,
+    remove: Annotated[bool, Option("--remove", help="Remove the member.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List a project's members; with USER, add them or give them another role, or remove them."""

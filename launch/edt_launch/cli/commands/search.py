@@ -18,13 +18,13 @@ app = group(no_args_is_help=True, help="Search for parameters; each trial is a j
 LARGEST = 2**20
 """Bytes of a file that describes a search: the service takes no more in a field of a form."""
 
-Name = Annotated[str, Argument(metavar="SEARCH", help="Its id or name.")]
+Name = Annotated[str, Argument(metavar="SEARCH", help="Id or name.")]
 
 
 @app.command()
 def create(
-    file: Annotated[Path, Argument(metavar="FILE.json", help="What to search, as JSON.")],
-    code: Annotated[Path | None, Option(help="The folder to copy, else this one.")] = None,
+    file: Annotated[Path, Argument(metavar="FILE.json", help="JSON file with the definition of the search.")],
+    code: Annotated[Path | None, Option(help="Folder to copy. Default: this one.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a search whose trials run in a copy of this folder; prints its id."""

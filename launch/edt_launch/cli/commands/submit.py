@@ -15,16 +15,18 @@ from typer import Argument, Option
 from edt_launch.cli import model, packing
 from edt_launch.cli.arrays import Indices, indices
 from edt_launch.cli.errors import ExitCode, MistakenError, UnreachableError
-from edt_launch.cli.model import Job
+from edt_launch.cli.model import ListedJob
 from edt_launch.cli.packing import Code, Submission, tell
-from edt_launch.cli.screen import duration, note, plural, terminal, visible
+from edt_launch.cli.screen import note, plural, terminal
 from edt_launch.cli.service import Json, Service
 from edt_launch.cli.session import AsJson, answer, connect, print_json
 from edt_launch.cli.tables import changes_table
 from edt_launch.cli.times import start_time
 from edt_launch.cli.times import time_limit as limit_of
+from edt_launch.core.durations import duration
 from edt_launch.core.home_directory import expanded
 from edt_launch.core.scripts import script_name, script_of, script_problem
+from edt_launch.core.terminal_text import visible
 
 NEWEST = "newest"
 """Stands for a job's newest checkpoint."""
@@ -33,54 +35,64 @@ PAUSES = (0.5, 2.0, 5.0)  # seconds before another attempt to submit, after a co
 
 
 def submit(
-    command: Annotated[list[str], Argument(metavar="COMMAND...", help="Such as: python train.py --lr 0.1")],
-    least: Annotated[int, Option("--min", min=1, help="Workers that it needs at least.")] = 1,
+    command: Annotated[
+        list[str], Argument(metavar="COMMAND...", help="For example: python train.py --lr 0.1")
+    ],
+    least: Annotated[int, Option("--min", min=1, help="Minimum number of workers.")] = 1,
     most: Annotated[
         int | None,
-        Option("--max", min=1, help="Workers that it can use at most, else --min."),
+        Option("--max", min=1, help="Maximum number of workers. Default: --min."),
     ] = None,
-    name: Annotated[str | None, Option(help="Else the script's name.")] = None,
-    priority: Annotated[int | None, Option(help="Its tier; higher ones are served first.")] = None,
-    weight: Annotated[float | None, Option(help="Of its share, relative to your other jobs.")] = None,
-    allowed: Annotated[
-        str | None, Option(metavar="N,N,...", help="The only numbers of workers that it can run with.")
-    ] = None,
+    name: Annotated[str | None, Option(help="Name of the job. Default: that of the script.")] = None,
+    priority: Annotated[int | None, Option(help="Priority; higher ones are served first.")] = None,
+    weight: Annotated[float | None, Option(help="Weight of its share, relative to your other jobs.")] = None,
+    allowed: Annotated[str | None, Option(metavar="N,N,...", help="Allowed numbers of workers.")] = None,
     variables: Annotated[
         list[str] | None,
-        Option("--env", metavar="NAME[=VALUE]", help="A variable for its workers; without a value: yours."),
+        Option(
+            "--env",
+            metavar="NAME[=VALUE]",
+            help="Environment variable for the job; without a value, the present one is passed on.",
+        ),
     ] = None,
-    code: Annotated[Path | None, Option(help="The folder to copy, else this one.")] = None,
-    path: Annotated[str | None, Option(help="A folder on the service's machine to copy instead.")] = None,
+    code: Annotated[Path | None, Option(help="Folder to copy. Default: this one.")] = None,
+    path: Annotated[str | None, Option(help="Copy this folder of the service's machine instead.")] = None,
     code_of: Annotated[
-        str | None, Option(metavar="JOB", help="Copy what was submitted with this job instead.")
+        str | None, Option(metavar="JOB", help="Use the files submitted with this job instead.")
     ] = None,
     checkpoint: Annotated[
-        str | None, Option(metavar="NAME", help="Go on from a checkpoint of --code-of, or from the newest.")
+        str | None, Option(metavar="NAME", help="Start from this checkpoint of --code-of, or from newest.")
     ] = None,
-    directory: Annotated[str | None, Option(help="The folder inside the code to run in.")] = None,
+    directory: Annotated[str | None, Option(help="Working directory, a folder inside the code.")] = None,
     checkpoint_interval: Annotated[float | None, Option(help="Seconds between checkpoints.")] = None,
-    max_restarts: Annotated[int | None, Option(min=0, help="After all workers were lost.")] = None,
+    max_restarts: Annotated[
+        int | None, Option(min=0, help="Restarts allowed after the loss of all workers.")
+    ] = None,
     grace: Annotated[
-        float | None, Option(min=0, help="Seconds from SIGTERM to SIGKILL when it is told to end, else 30.")
+        float | None,
+        Option(min=0, help="Seconds between SIGTERM and SIGKILL when it is stopped. Default: 30."),
     ] = None,
     no_warm_start: Annotated[
-        bool, Option("--no-warm-start", help="Start workers without a process that has imported torch.")
+        bool, Option("--no-warm-start", help="Do not fork workers from a process that has imported torch.")
     ] = False,
     restartable: Annotated[
-        bool, Option("--restartable", help="It may be ended and begin again, though it cannot save its work.")
+        bool,
+        Option(
+            "--restartable", help="Allow it to be ended and started over although it cannot save its work."
+        ),
     ] = False,
     no_preempt: Annotated[
-        bool, Option("--no-preempt", help="Once it runs, it keeps its minimum, whoever else waits.")
+        bool, Option("--no-preempt", help="Once started, keep its minimum whatever else is queued.")
     ] = False,
     time_limit: Annotated[
-        str | None, Option("--time", help="How long it may run: minutes, HH:MM:SS or D-HH:MM.")
+        str | None, Option("--time", help="Time limit: minutes, HH:MM:SS or D-HH:MM.")
     ] = None,
     begin: Annotated[
         str | None,
-        Option(metavar="TIME", help="When it may start at the earliest: 2h, 22:30 or 2026-03-01T12:30."),
+        Option(metavar="TIME", help="Earliest start: 2h, 22:30 or 2026-03-01T12:30."),
     ] = None,
     after: Annotated[
-        str | None, Option(metavar="JOB,...", help="Start it when these jobs have succeeded.")
+        str | None, Option(metavar="JOB,...", help="Start after these jobs have succeeded.")
     ] = None,
     array: Annotated[
         str | None,
@@ -93,10 +105,12 @@ def submit(
             "a WMLA program; COMMAND is its script."
         ),
     ] = None,
-    data_dir: Annotated[str | None, Option(help="DATA_DIR of a program with a framework.")] = None,
-    dry_run: Annotated[bool, Option("--dry-run", help="Only show who would grow and shrink.")] = False,
+    data_dir: Annotated[str | None, Option(help="DATA_DIR of a WMLA program.")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only show which jobs would grow and shrink.")] = False,
     follow: Annotated[bool, Option("--follow", "-f", help="Show its output until it ends.")] = False,
-    wait: Annotated[bool, Option("--wait", "-W", help="Return when it ends, without its output.")] = False,
+    wait: Annotated[
+        bool, Option("--wait", "-W", help="Wait until it ends, without showing its output.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Queue a job that runs COMMAND in a copy of this folder; prints its id.
@@ -286,7 +300,7 @@ def _follow(service: Service, data: Json, as_json: bool, *, shows_output: bool) 
     return ExitCode.SUCCESS if job.state == "succeeded" else job.exit_code or ExitCode.FAILED
 
 
-def conclusion(job: Job) -> str:
+def conclusion(job: ListedJob) -> str:
     """How a job ended, in a line, and what its launcher said if it failed."""
     lasted = job.ended - job.started if job.ended is not None and job.started is not None else None
     after = f" after {duration(lasted)}" if lasted is not None else ""

@@ -18,7 +18,7 @@ from edt_launch.cli.session import AsJson, connect, print_json
 
 
 def top(
-    once: Annotated[bool, Option("--once", help="Show it once.")] = False, as_json: AsJson = False
+    once: Annotated[bool, Option("--once", help="Print it once and exit.")] = False, as_json: AsJson = False
 ) -> None:
     """Watch devices, owners and jobs, until q or Ctrl-C; the letters say which job has which device.
 

@@ -14,7 +14,7 @@ from edt_launch.cli.session import AsJson, connect, print_json
 
 
 def ui(
-    only_print: Annotated[bool, Option("--print", help="Print the link, open nothing.")] = False,
+    only_print: Annotated[bool, Option("--print", help="Only print the link.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Open the service's pages in a browser: by a link that logs it on as you, once, within five minutes."""

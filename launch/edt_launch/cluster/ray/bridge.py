@@ -91,9 +91,19 @@ class Bridge:
         holds_devices: whether to hold devices, or to start agents only.
         most: devices to hold at most; None for any number.
         is_kept: whether devices stay held when this process ends.
+        idle_limit: seconds for which an unused device is held.
     """
 
-    def __init__(self, out: int, pool: str, *, holds_devices: bool, most: int | None, is_kept: bool) -> None:
+    def __init__(
+        self,
+        out: int,
+        pool: str,
+        *,
+        holds_devices: bool,
+        most: int | None,
+        is_kept: bool,
+        idle_limit: float = holding.IDLE_LIMIT,
+    ) -> None:
         import ray
 
         self._ray = ray
@@ -101,6 +111,7 @@ class Bridge:
         self._holds_devices = holds_devices
         self._most = most
         self._is_kept = is_kept
+        self._idle_limit = idle_limit
         self._kind = ""
         self._names: dict[str, str] = {}
         self._nodes: tuple[Node, ...] = ()
@@ -235,7 +246,7 @@ class Bridge:
         used = [Device(names[host], name) for host, name in self._want.used if host in names]
         wanted = self._want.slots if self._most is None else min(self._want.slots, self._most)
         decision, self._memory = holding.decide(
-            now, self._nodes, held, wanted, used, self._holding, self._memory
+            now, self._nodes, held, wanted, used, self._holding, self._memory, self._idle_limit
         )
         nodes = {node.id: node for node in self._nodes}
         for id_, count in decision.hold.items():
@@ -367,6 +378,7 @@ def main() -> None:
     parser.add_argument("--address", required=True)
     parser.add_argument("--pool", required=True)
     parser.add_argument("--most", type=int)
+    parser.add_argument("--idle-limit", type=float, default=holding.IDLE_LIMIT)
     parser.add_argument("--holds-devices", action="store_true")
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
@@ -393,7 +405,12 @@ def main() -> None:
         os.write(out, messages.write(Failed(explain(options.address, error))))
         return
     bridge = Bridge(
-        out, options.pool, holds_devices=options.holds_devices, most=options.most, is_kept=options.keep
+        out,
+        options.pool,
+        holds_devices=options.holds_devices,
+        most=options.most,
+        is_kept=options.keep,
+        idle_limit=options.idle_limit,
     )
     bridge.run()
 

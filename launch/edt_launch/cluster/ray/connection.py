@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from edt_launch.cluster.ray import messages
+from edt_launch.cluster.ray.holding import IDLE_LIMIT
 from edt_launch.cluster.ray.messages import Ended, Failed, Open, Picture, Want
 from edt_launch.core.environments import own
 from edt_launch.core.errors import SourceError
@@ -36,6 +37,7 @@ class Options:
         holds_devices: whether to hold devices, or to start agents only.
         most: devices to hold at most; None for any number.
         is_kept: whether devices stay held for a while when the bridge ends.
+        idle_limit: seconds for which an unused device is held.
     """
 
     address: str
@@ -43,11 +45,12 @@ class Options:
     holds_devices: bool = True
     most: int | None = None
     is_kept: bool = False
+    idle_limit: float = IDLE_LIMIT
 
     @property
     def words(self) -> list[str]:
         """As a command line has them."""
-        words = ["--address", self.address, "--pool", self.pool]
+        words = ["--address", self.address, "--pool", self.pool, "--idle-limit", str(self.idle_limit)]
         words += [] if self.most is None else ["--most", str(self.most)]
         words += ["--holds-devices"] if self.holds_devices else []
         return [*words, "--keep"] if self.is_kept else words

@@ -10,7 +10,9 @@ from typer import Option
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.hosts import HostOptions, HostSource
 from edt_launch.cluster.ray.connection import Connection, Options
+from edt_launch.cluster.ray.holding import IDLE_LIMIT
 from edt_launch.cluster.ray.messages import Picture
+from edt_launch.core.command_line import named
 from edt_launch.core.errors import UsageError
 
 TRANSPORT = "ray"
@@ -33,14 +35,17 @@ class RayOptions:
     ray: Annotated[
         str | None,
         Option(
-            metavar="ADDRESS", help="Run on the nodes of this Ray cluster: its head's host:port, or auto."
+            metavar="ADDRESS", help="Run on the nodes of this Ray cluster: host:port of its head, or auto."
         ),
     ] = None
-    slots_at_most: Annotated[int | None, Option(min=1, help="Slots of the Ray cluster to hold at most.")] = (
-        None
-    )
+    slots_at_most: Annotated[
+        int | None, Option(min=1, help="Maximum number of slots to hold in the Ray cluster.")
+    ] = None
+    ray_idle_timeout: Annotated[
+        float, Option(min=0, max=1e6, help="Seconds until a pool gives back devices that no job uses.")
+    ] = IDLE_LIMIT
     ray_pool: Annotated[
-        str | None, Option(help="Name by which devices of the Ray cluster are found again after a restart.")
+        str | None, Option(help="Name by which held devices are found again after a restart.")
     ] = None
 
 
@@ -73,11 +78,18 @@ class Ray(HostSource):
         """The source of a job, whose devices are given back at its end; or of a pool, if it has a name."""
         given = options.of(RayOptions)
         if given.ray is None:
-            if given.slots_at_most is not None:
-                raise UsageError("--slots-at-most is for --ray: give that, too")
+            if besides := named(given):
+                raise UsageError(f"{besides[0]} is for --ray: give that, too")
             return None
         pool = given.ray_pool or f"job-{secrets.token_hex(8)}"
-        return cls(Options(given.ray, pool, most=given.slots_at_most, is_kept=given.ray_pool is not None))
+        bridge = Options(
+            given.ray,
+            pool,
+            most=given.slots_at_most,
+            is_kept=given.ray_pool is not None,
+            idle_limit=given.ray_idle_timeout,
+        )
+        return cls(bridge)
 
     def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
         hosts = hosts_of(self.connection.picture())

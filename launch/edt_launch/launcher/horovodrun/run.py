@@ -13,13 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from edt_launch.agent import processes
-from edt_launch.agent.lifeline import hang_on
+from edt_launch.agent.lifeline import kill_group_when_peer_closes
 from edt_launch.agent.processes import JOB_VARIABLE
 from edt_launch.cluster.allocation import Allocation, HostSlots
 from edt_launch.cluster.network import HostChecker
 from edt_launch.core import events
 from edt_launch.core.errors import ExitCode, StartError, StartTimeoutError
-from edt_launch.core.event_log import EventReader, stamped
+from edt_launch.core.event_codec import events_of
+from edt_launch.core.event_log import stamped
+from edt_launch.core.growing_file import GrowingFile, Line
 from edt_launch.core.log_times import LogTimes
 from edt_launch.core.plain_files import open_file
 from edt_launch.launcher import checkpoints
@@ -27,10 +29,10 @@ from edt_launch.launcher.allocations import Allocations
 from edt_launch.launcher.environment import environment
 from edt_launch.launcher.horovodrun.command import command
 from edt_launch.launcher.horovodrun.observed import Noted, Observed, find
-from edt_launch.launcher.horovodrun.output import Output
+from edt_launch.launcher.horovodrun.output import HorovodrunOutput
 from edt_launch.launcher.job_runs import JobRuns
-from edt_launch.launcher.plan import Outcome
-from edt_launch.launcher.program import Job
+from edt_launch.launcher.plan import JobOutcome
+from edt_launch.launcher.program import LaunchedJob
 from edt_launch.launcher.termination import Ending, Step, signal_name
 from edt_launch.launcher.transports.ssh import Ssh
 
@@ -47,7 +49,7 @@ LEFTOVER_GRACE = 2.0
 class Horovodrun:
     """Runs a job through Horovod's own elastic driver; each worker runs `program`."""
 
-    def __init__(self, program: Sequence[str], job: Job) -> None:
+    def __init__(self, program: Sequence[str], job: LaunchedJob) -> None:
         self._program = program
         self._plan = job.plan
         self._view = job.view
@@ -64,11 +66,14 @@ class Horovodrun:
         self._size: int | None = None
         """Workers of the present world; None before the first."""
         streams = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}
-        self._output = Output(job.plan.paths, streams, job.view.message, job.plan.options.max_log_size)
+        options = job.plan.options
+        self._output = HorovodrunOutput(
+            job.plan.paths, streams, job.view.message, options.max_log_size, is_single=options.single_log
+        )
         self._log_times = LogTimes(job.plan.paths, job.view.message, time.time())
-        self._reported = EventReader(job.plan.paths.worker_events)
+        self._reported = GrowingFile(job.plan.paths.worker_events)
 
-    def run(self) -> Outcome:
+    def run(self) -> JobOutcome:
         """Run the job; what it raises is what `job.run` raises."""
         first = self._wait_for_slots()
         return self._conclude(None if first is None else self._supervise(first))
@@ -176,12 +181,18 @@ class Horovodrun:
         self._observed, changes = self._observed.look(find(pid), noted)
         for change in changes:
             self._note(change)
-        for event in self._reported.read():
+        for event in events_of(self._new_lines()):
             if isinstance(event, events.World):
                 self._log.write(replace(event, previous_size=self._size))
                 self._size = event.size
             elif isinstance(event, events.Reported):
                 self._log.write(event)
+
+    def _new_lines(self) -> list[Line]:
+        try:
+            return self._reported.lines()
+        except OSError:  # what the job has made of it is the job's own loss
+            return []
 
     def _end_leftovers(self, now: float, pid: int) -> None:
         """Kill what workers have left, once all are gone: horovodrun waits for whoever may print."""
@@ -195,16 +206,18 @@ class Horovodrun:
 
     # The end.
 
-    def _conclude(self, exit_code: int | None) -> Outcome:
+    def _conclude(self, exit_code: int | None) -> JobOutcome:
         """How the job ended, given horovodrun's exit code; None if it was never started."""
         if self._ending.exit_code is not None:
-            return Outcome(self._ending.exit_code, f"edt-launch: ended by {signal_name(self._ending.first)}")
+            return JobOutcome(
+                self._ending.exit_code, f"edt-launch: ended by {signal_name(self._ending.first)}"
+            )
         # Horovod's driver forgets workers whose hosts were all replaced, and ends with 0 although it gave up.
         if exit_code == 0 and self._output.stop_reason is None:
-            return Outcome(ExitCode.SUCCESS)
+            return JobOutcome(ExitCode.SUCCESS)
         if self._ending.is_pausing:
             how = checkpoints.how_to_go_on(self._plan.checkpoints, f"--output-dir {self._plan.paths.root}")
-            return Outcome(ExitCode.LEFT, f"edt-launch: all workers have been ended; {how}")
+            return JobOutcome(ExitCode.LEFT, f"edt-launch: all workers have been ended; {how}")
         first, reason = self._output.first_failure, self._output.stop_reason
         has_begun = self._observed.started > 0 or first is not None
         code = ExitCode.JOB_FAILED if has_begun else ExitCode.NOT_STARTED
@@ -213,8 +226,8 @@ class Horovodrun:
         if first is not None:
             how = f"first failure: {first}"
         elif reason is not None:
-            how = f"horovodrun ended it: {reason}, see {self._plan.paths.horovodrun_log}"
-        return Outcome(code, f"edt-launch: {what}: {how}\nlog: {self._plan.paths.log}")
+            how = f"horovodrun ended it: {reason}, see {self._output.path_of(None)}"
+        return JobOutcome(code, f"edt-launch: {what}: {how}\nlog: {self._plan.paths.log}")
 
 
 @contextmanager
@@ -235,7 +248,7 @@ def _started(words: Sequence[str], variables: dict[str, str]) -> Iterator[subpro
                 env=variables,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
-                preexec_fn=lambda: hang_on(theirs.fileno()),  # noqa: PLW1509 - this process has one thread
+                preexec_fn=lambda: kill_group_when_peer_closes(theirs.fileno()),  # noqa: PLW1509 - this process has one thread
             )
         except OSError as error:
             raise StartError(f"cannot run {words[0]}: {error.strerror}") from None

@@ -9,9 +9,9 @@ from typer import Option
 from edt_launch.cluster.discovery_script import ScriptOptions
 from edt_launch.core.command_line import words
 from edt_launch.core.errors import UsageError
-from edt_launch.core.run_options import RunOptions
-from edt_launch.launcher.plan import Outcome
-from edt_launch.launcher.program import Job, Kind
+from edt_launch.core.run_options import PortOptions, RunOptions
+from edt_launch.launcher.plan import JobOutcome
+from edt_launch.launcher.program import Kind, LaunchedJob
 from edt_launch.launcher.programs.script import Script
 
 UNKNOWN = ("max_restarts", "hang_timeout", "ready_timeout", "warm_start")
@@ -29,7 +29,7 @@ class Options:
         bool,
         Option(
             "--horovodrun",
-            help="Run the job through horovodrun --host-discovery-script, Horovod's own driver.",
+            help="Run the job with Horovod's own driver, horovodrun --host-discovery-script.",
         ),
     ] = False
 
@@ -37,7 +37,7 @@ class Options:
 class UnderHorovodrun(Script):
     """A script or a command that horovodrun runs."""
 
-    def run(self, job: Job) -> Outcome:
+    def run(self, job: LaunchedJob) -> JobOutcome:
         """Run it.
 
         Raises:
@@ -64,8 +64,9 @@ class HorovodrunKind(Kind):
             raise UsageError("--horovodrun needs ssh to the hosts: name them with -H, without --under-mpi")
         if options.of(ScriptOptions).host_discovery_script is not None:
             raise UsageError(f"{STATIC_HOSTS}, or give --host-discovery-script to horovodrun itself")
-        unknown = {name: getattr(options, name) for name in UNKNOWN}
-        if given := [word for word in words(RunOptions(**unknown)) if word.startswith("--")]:
+        unknown = RunOptions(**{name: getattr(options, name) for name in UNKNOWN})
+        both = [*words(unknown), *words(options.of(PortOptions))]
+        if given := [word for word in both if word.startswith("--")]:
             raise UsageError(
                 f"leave out {' and '.join(given)} with --horovodrun: Horovod's driver has nothing like it"
             )

@@ -5,14 +5,15 @@ from collections.abc import Callable, Iterable, Mapping
 
 from edt_launch.cluster import sources
 from edt_launch.cluster.allocation import HostSlots
+from edt_launch.cluster.hosts import HostSource
 from edt_launch.core.command_line import NoOptions
 from edt_launch.core.errors import UsageError
-from edt_launch.core.run_options import RunOptions
+from edt_launch.core.run_options import PortOptions, RunOptions
 from edt_launch.launcher.transports.child import Child
 from edt_launch.launcher.transports.ray import Ray
 from edt_launch.launcher.transports.srun import SlurmPilot, Srun
 from edt_launch.launcher.transports.ssh import Ssh
-from edt_launch.launcher.transports.transport import Transport
+from edt_launch.launcher.transports.transport import AGENT, Connection, Transport
 
 TRANSPORTS: tuple[type[Transport], ...] = (Ray, Srun, SlurmPilot, Ssh)
 """Those of other hosts. A host that names none has the first one that detects itself and need not be named;
@@ -21,9 +22,18 @@ ssh always does.
 
 
 def option_groups() -> tuple[type, ...]:
-    """The options that sources of hosts and transports have declared, a dataclass for each that has some."""
+    """The options of sources of hosts, of transports and for ports: dataclasses.
+
+    They are options of `edt-launch`, and settings of the service for its jobs.
+    """
     declared = (kind.options for kind in TRANSPORTS if kind.options is not NoOptions)
-    return tuple(dict.fromkeys((*sources.groups(), *declared)))
+    return tuple(dict.fromkeys((*sources.groups(), *declared, PortOptions)))
+
+
+def offered_by(source: HostSource | None, options: RunOptions) -> tuple[Transport, ...]:
+    """The transports over the connection that a source has to its hosts."""
+    found = (kind.offered_by(source, options) for kind in TRANSPORTS if source is not None)
+    return tuple(transport for transport in found if transport is not None)
 
 
 class Transports:
@@ -48,23 +58,30 @@ class Transports:
         self._is_remote = is_remote
         self._made = {Child.name: Child(), **{transport.name: transport for transport in given}}
         self._named: dict[str, str] = {}
+        self._agents: dict[str, str] = {}
+        """Paths of the `edt` of hosts that name one."""
         self._lock = threading.Lock()
 
     def problem(self, host: HostSlots) -> str | None:
         """What is wrong with the transport that a host names; None if it can be used."""
         try:
-            problem = self._for(host.host, host.transport).problem(host.host)
+            transport = self._for(host.host, host.transport)
+            problem = transport.problem(host.host)
+            if host.agent and not transport.runs_commands:
+                problem = f"agent={host.agent} has no meaning for transport {transport.name}: leave it out"
         except UsageError as error:
             problem = str(error)
         return f"host {host.host!r}: {problem}" if problem is not None else None
 
     def follow(self, hosts: Iterable[HostSlots]) -> None:
-        """Have these hosts by the transports that they name.
+        """Have these hosts by the transports and agents that they name.
 
         Raises:
             UsageError: a name is none, or its transport cannot be used here.
         """
         for host in hosts:
+            if host.agent:
+                self._agents[host.host] = host.agent
             if host.transport:
                 self._get(host.transport)
                 self._named[host.host] = host.transport
@@ -72,6 +89,11 @@ class Transports:
     def of(self, host: str) -> Transport:
         """The transport of a host."""
         return self._for(host, self._named.get(host, ""))
+
+    def open(self, host: str, marks: Mapping[str, str]) -> Connection:
+        """Have an agent on a host, see `Transport.open`."""
+        path = self._agents.get(host)
+        return self.of(host).open(host, marks, AGENT if path is None else (path, "agent"))
 
     def _for(self, host: str, name: str) -> Transport:
         name = name or self._knowing(host)

@@ -4,18 +4,17 @@ import asyncio
 import contextlib
 import signal
 import subprocess
-import sys
 import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from edt_launch.agent.processes import REAP_TIMEOUT
 from edt_launch.core.environments import own
 from edt_launch.core.errors import StartError
-from edt_launch.launcher.transports.transport import Connection, Streams, Transport, opened
+from edt_launch.launcher.transports.transport import AGENT, Connection, Streams, Transport, opened
 
-AGENT = (sys.executable, "-P", "-m", "edt_launch.agent")
-"""The command that is an agent. The job's variables and tokens travel over its standard streams."""
+__all__ = ["AGENT", "CommandConnection", "CommandTransport"]
 
 
 class CommandConnection(Connection):
@@ -65,6 +64,8 @@ class CommandConnection(Connection):
 class CommandTransport(Transport):
     """Agents are started by a command that is connected to their standard streams."""
 
+    runs_commands: ClassVar[bool] = True
+
     @abstractmethod
     def command(self, host: str, agent: Sequence[str] = AGENT) -> list[str]:
         """The command that runs `agent` on a host, connected to the command's own standard streams.
@@ -72,5 +73,7 @@ class CommandTransport(Transport):
         It ends when the agent ends, and ends the agent, or its input, when it is killed.
         """
 
-    def open(self, host: str, marks: Mapping[str, str]) -> Connection:  # noqa: D102
-        return CommandConnection(self.command(host), own())
+    def open(  # noqa: D102
+        self, host: str, marks: Mapping[str, str], agent: Sequence[str] = AGENT
+    ) -> Connection:
+        return CommandConnection(self.command(host, agent), own())

@@ -23,10 +23,10 @@ from edt_launch.agent import protocol
 from edt_launch.agent.invitation import MAX_LINE, Answer, Greeting, Invitation
 from edt_launch.cluster.allocation import DEVICE, HOST, MAX_SLOTS, HostSlots
 from edt_launch.cluster.network import LOOPBACK, interfaces
-from edt_launch.core.certificates import server_context
 from edt_launch.core.errors import HOST_LOST, SHOWN, StartError
+from edt_launch.core.ports import PortRange, listening
 from edt_launch.core.run_options import RunOptions
-from edt_launch.launcher.transports.transport import Connection, Streams, Transport, opened
+from edt_launch.launcher.transports.transport import AGENT, Connection, Streams, Transport, opened
 from edt_messages.keepalive import end_with_peer
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ CHUNK = 2**16
 GREETING_TIMEOUT = 10.0
 """Seconds that a connection has for TLS and its greeting."""
 
-MAX_STRANGERS = 128
+MAX_UNAUTHENTICATED = 128
 """Connections without a greeting at a time; the oldest is closed for a further one."""
 
 MAX_REFUSALS = 20
@@ -58,7 +58,7 @@ def addresses(interface: str | None = None) -> list[str]:
     return [*named, LOOPBACK]
 
 
-def judge(greeting: Greeting, present: str | None) -> str:
+def refusal_of(greeting: Greeting, present: str | None) -> str:
     """Why an agent with the job's token is refused; empty if it is taken.
 
     `present` is the instance that connects the agent of this host at present, if there is one.
@@ -80,25 +80,25 @@ def judge(greeting: Greeting, present: str | None) -> str:
 
 
 @dataclass(eq=False)
-class _Guest:
+class _AgentConnection:
     """An agent that is connected."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     instance: str
-    visit: "asyncio.Future[_Visit]"
+    requested: "asyncio.Future[_HostConnection]"
     """Done when the agent is wanted."""
 
 
-class _Visit(Connection):
+class _HostConnection(Connection):
     """The connection to a host whose agent has come, or is awaited."""
 
-    def __init__(self, host: str, part: Callable[["_Visit"], None]) -> None:
+    def __init__(self, host: str, release: Callable[["_HostConnection"], None]) -> None:
         self.host = host
         self.pair: Future[tuple[socket.socket, socket.socket]] = Future()
         """What `opened` takes, as soon as the agent is there."""
         self.is_over = False
-        self._part = part
+        self._release = release
 
     @contextlib.asynccontextmanager
     async def streams(self) -> AsyncIterator[Streams]:
@@ -107,14 +107,14 @@ class _Visit(Connection):
 
     async def ended(self, timeout: float) -> int:
         """`HOST_LOST`: an agent that ends says itself how."""
-        self._part(self)
+        self._release(self)
         return HOST_LOST
 
     def withdraw(self) -> None:
-        self._part(self)
+        self._release(self)
 
     def kill(self) -> None:
-        self._part(self)
+        self._release(self)
 
 
 class DialBack(Transport):
@@ -122,17 +122,24 @@ class DialBack(Transport):
 
     Args:
         listens_at: addresses that are put into the invitation; this machine's by default.
-        port: to listen on; 0 for any.
         own: the name of a host that has an agent of another transport.
+        ports: to listen on one of; None for any.
+
+    Raises:
+        PortsUsedError: none of `ports` is free.
     """
 
     name: ClassVar[str] = "dial-back"
     by_name_only: ClassVar[bool] = True
 
-    def __init__(self, listens_at: Sequence[str] = (), port: int = 0, own: str | None = None) -> None:
+    def __init__(
+        self, listens_at: Sequence[str] = (), own: str | None = None, ports: PortRange | None = None
+    ) -> None:
+        from edt_launch.core.certificates import server_context  # cryptography takes long to import
+
         context, fingerprint = server_context()
         self._context = context
-        self._listener = socket.create_server(("", port), backlog=MAX_STRANGERS)
+        self._listener = listening("", ports, backlog=MAX_UNAUTHENTICATED)
         self._listener.setblocking(False)
         self.invitation = Invitation(
             list(listens_at) or addresses(),
@@ -141,13 +148,13 @@ class DialBack(Transport):
             secrets.token_urlsafe(32),
         )
         self._own = own
-        self._guests: dict[str, _Guest] = {}
+        self._agents: dict[str, _AgentConnection] = {}
         self._addresses: dict[str, str] = {}
         self._arrivals: queue.SimpleQueue[HostSlots] = queue.SimpleQueue()
-        self._visits: dict[str, _Visit] = {}
+        self._requested: dict[str, _HostConnection] = {}
         self._refusals: dict[str, str] = {}
         """The latest refusal of each host, by the name that it has given."""
-        self._strangers: dict[asyncio.Task[None], None] = {}
+        self._unauthenticated: dict[asyncio.Task[None], None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._closed = asyncio.Event()
@@ -173,10 +180,12 @@ class DialBack(Transport):
         """No agent will come from a host that is awaited; in any thread."""
         self._soon(self._give_up, host, reason)
 
-    def open(self, host: str, marks: Mapping[str, str]) -> Connection:  # noqa: D102
-        visit = _Visit(host, lambda visit: self._soon(self._part, visit))
-        self._soon(self._await, visit)
-        return visit
+    def open(  # noqa: D102 - whatever has started the agent has chosen its command
+        self, host: str, marks: Mapping[str, str], agent: Sequence[str] = AGENT
+    ) -> Connection:
+        wanted = _HostConnection(host, lambda wanted: self._soon(self._release, wanted))
+        self._soon(self._request, wanted)
+        return wanted
 
     def arrival(self, timeout: float) -> HostSlots | None:
         """The next agent that has come, with what its host has; None if none comes for so many seconds."""
@@ -184,6 +193,10 @@ class DialBack(Transport):
             return self._arrivals.get(timeout=timeout)
         except queue.Empty:
             return None
+
+    def connected(self) -> set[str]:
+        """The hosts whose agents are connected now."""
+        return {*self._agents}
 
     @property
     def refusals(self) -> Sequence[str]:
@@ -219,22 +232,22 @@ class DialBack(Transport):
         await self._closed.wait()
         accepting.cancel()
         self._listener.close()
-        for guest in [*self._guests.values()]:
-            guest.writer.close()
-        for guest in [*self._guests.values()]:
+        for agent in [*self._agents.values()]:
+            agent.writer.close()
+        for agent in [*self._agents.values()]:
             with contextlib.suppress(OSError, TimeoutError):
-                await asyncio.wait_for(guest.writer.wait_closed(), 1.0)
+                await asyncio.wait_for(agent.writer.wait_closed(), 1.0)
 
     async def _accept(self) -> None:
         while True:
             connection, peer = await self._loop.sock_accept(self._listener)
-            while len(self._strangers) >= MAX_STRANGERS:
-                oldest = next(iter(self._strangers))
-                del self._strangers[oldest]
+            while len(self._unauthenticated) >= MAX_UNAUTHENTICATED:
+                oldest = next(iter(self._unauthenticated))
+                del self._unauthenticated[oldest]
                 oldest.cancel()
             task = self._loop.create_task(self._receive(connection, peer[0]))
-            self._strangers[task] = None
-            task.add_done_callback(lambda done: self._strangers.pop(done, None))
+            self._unauthenticated[task] = None
+            task.add_done_callback(lambda done: self._unauthenticated.pop(done, None))
             await asyncio.sleep(0)  # it begins, and closes the connection if it is cancelled
 
     async def _receive(self, connection: socket.socket, peer: str) -> None:
@@ -256,55 +269,57 @@ class DialBack(Transport):
         except asyncio.CancelledError:
             _abort(writer)
             raise
-        self._welcome(greeting, _Guest(reader, writer, greeting.instance, self._loop.create_future()), peer)
+        self._admit(
+            greeting, _AgentConnection(reader, writer, greeting.instance, self._loop.create_future()), peer
+        )
 
-    def _welcome(self, greeting: Greeting, guest: _Guest, peer: str) -> None:
-        host, present = greeting.host, self._guests.get(greeting.host)
+    def _admit(self, greeting: Greeting, agent: _AgentConnection, peer: str) -> None:
+        host, present = greeting.host, self._agents.get(greeting.host)
         is_trusted = hmac.compare_digest(greeting.token.encode(), self.invitation.token.encode())
         refused = "its token is not this job's: start it with the job's invitation"
         if is_trusted:
             there = self._own if host == self._own else None if present is None else present.instance
-            refused = judge(greeting, there)
-        guest.writer.write(f"{Answer(refused).text}\n".encode())
+            refused = refusal_of(greeting, there)
+        agent.writer.write(f"{Answer(refused).text}\n".encode())
         if refused:
-            guest.writer.close()
+            agent.writer.close()
             self._note(host, f"the agent of {host[:SHOWN]!r} ({peer}) is refused: {refused}")
-            if is_trusted and present is None and (visit := self._visits.get(host)) is not None:
-                self._fail(visit, refused)
+            if is_trusted and present is None and (wanted := self._requested.get(host)) is not None:
+                self._fail(wanted, refused)
             return
         self._refusals.pop(host, None)
         if present is not None:  # its other end knows already that this connection is broken
             present.writer.transport.abort()
-        self._guests[host] = guest
+        self._agents[host] = agent
         self._addresses[host] = peer
         self._arrivals.put(HostSlots(host, greeting.slots, tuple(greeting.devices) or None))
-        self._keep(self._entertain(host, guest))
-        if (visit := self._visits.get(host)) is not None and not visit.pair.done():
-            guest.visit.set_result(visit)
+        self._keep(self._hold_until_requested(host, agent))
+        if (wanted := self._requested.get(host)) is not None and not wanted.pair.done():
+            agent.requested.set_result(wanted)
 
-    async def _entertain(self, host: str, guest: _Guest) -> None:
+    async def _hold_until_requested(self, host: str, agent: _AgentConnection) -> None:
         """Keep an agent until it is wanted, and then connect it."""
-        said = self._loop.create_task(_read(guest.reader))
-        waits: list[asyncio.Future[Any]] = [said, guest.visit]
+        said = self._loop.create_task(_read(agent.reader))
+        waits: list[asyncio.Future[Any]] = [said, agent.requested]
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         try:
             if said.done():  # it has left, or speaks before it is asked
                 return
             said.cancel()
-            await self._connect(guest, guest.visit.result())
+            await self._connect(agent, agent.requested.result())
         finally:
-            guest.writer.close()
-            if self._guests.get(host) is guest:
-                del self._guests[host]
+            agent.writer.close()
+            if self._agents.get(host) is agent:
+                del self._agents[host]
 
-    async def _connect(self, guest: _Guest, visit: _Visit) -> None:
+    async def _connect(self, agent: _AgentConnection, wanted: _HostConnection) -> None:
         (reports, its_reports), (orders, its_orders) = socket.socketpair(), socket.socketpair()
         _, to_launcher = await asyncio.open_connection(sock=reports)
         from_launcher, closing = await asyncio.open_connection(sock=orders)
-        visit.pair.set_result((its_reports, its_orders))
-        ordering = self._loop.create_task(_pass_orders(from_launcher, guest.writer))
+        wanted.pair.set_result((its_reports, its_orders))
+        ordering = self._loop.create_task(_pass_orders(from_launcher, agent.writer))
         try:
-            while data := await _read(guest.reader):
+            while data := await _read(agent.reader):
                 to_launcher.write(data)
                 await to_launcher.drain()
         except OSError:  # the launcher hears no more
@@ -316,48 +331,48 @@ class DialBack(Transport):
 
     # What the launcher wants.
 
-    def _await(self, visit: _Visit) -> None:
+    def _request(self, wanted: _HostConnection) -> None:
         if self._closed.is_set():
-            self._fail(visit, "the job has ended")
+            self._fail(wanted, "the job has ended")
             return
-        self._visits[visit.host] = visit
-        guest = self._guests.get(visit.host)
-        if guest is not None and not guest.visit.done():
-            guest.visit.set_result(visit)
+        self._requested[wanted.host] = wanted
+        agent = self._agents.get(wanted.host)
+        if agent is not None and not agent.requested.done():
+            agent.requested.set_result(wanted)
         else:
-            self._in_thread(self.start, visit)
+            self._in_thread(self.start, wanted)
 
-    def _part(self, visit: _Visit) -> None:
-        if visit.is_over:
+    def _release(self, wanted: _HostConnection) -> None:
+        if wanted.is_over:
             return
-        visit.is_over = True
-        self._fail(visit, f"{visit.host} is not needed any more")
-        if self._visits.get(visit.host) is visit:
-            del self._visits[visit.host]
-        guest = self._guests.get(visit.host)
-        if guest is not None and guest.visit.done() and guest.visit.result() is visit:
-            guest.writer.transport.abort()
-        self._in_thread(self.stop, visit)
+        wanted.is_over = True
+        self._fail(wanted, f"{wanted.host} is not needed any more")
+        if self._requested.get(wanted.host) is wanted:
+            del self._requested[wanted.host]
+        agent = self._agents.get(wanted.host)
+        if agent is not None and agent.requested.done() and agent.requested.result() is wanted:
+            agent.writer.transport.abort()
+        self._in_thread(self.stop, wanted)
 
     def _give_up(self, host: str, reason: str) -> None:
-        if (visit := self._visits.get(host)) is not None:
-            self._fail(visit, reason)
+        if (wanted := self._requested.get(host)) is not None:
+            self._fail(wanted, reason)
 
-    def _fail(self, visit: _Visit, reason: str) -> None:
-        if not visit.pair.done():
-            visit.pair.set_exception(StartError(reason))
+    def _fail(self, wanted: _HostConnection, reason: str) -> None:
+        if not wanted.pair.done():
+            wanted.pair.set_exception(StartError(reason))
 
-    def _in_thread(self, function: Callable[[str], None], visit: _Visit) -> None:
+    def _in_thread(self, function: Callable[[str], None], wanted: _HostConnection) -> None:
         """Have an engine do something that may take its time, or never end."""
 
         def call() -> None:
             try:
-                function(visit.host)
+                function(wanted.host)
             except StartError as error:
-                self._soon(self._fail, visit, str(error))
+                self._soon(self._fail, wanted, str(error))
             except Exception as error:
-                log.warning("%s: %s of %s failed", self.name, function.__name__, visit.host, exc_info=error)
-                self._soon(self._fail, visit, f"{type(error).__name__}: {error}")
+                log.warning("%s: %s of %s failed", self.name, function.__name__, wanted.host, exc_info=error)
+                self._soon(self._fail, wanted, f"{type(error).__name__}: {error}")
 
         threading.Thread(target=call, name=f"edt-{self.name}", daemon=True).start()
 

@@ -10,7 +10,8 @@ from typing import Annotated, ClassVar, Self
 from typer import Option
 
 from edt_launch.core.run_options import RunOptions
-from edt_launch.launcher.transports.command import AGENT, CommandTransport
+from edt_launch.launcher.transports.command import CommandTransport
+from edt_launch.launcher.transports.transport import AGENT
 
 CONNECT_TIMEOUT = 10
 """Seconds that a host has to answer at all; the slot is tried again later."""
@@ -31,7 +32,8 @@ _HINTS = {
     ),
     r"not found|No such file or directory|No module named": (
         "{python} with edt_launch is missing on {host}, and there is no edt in PATH: install the same "
-        "version there, at the same path or with a link to its edt in /usr/local/bin"
+        "version there, at the same path or with a link to its edt in /usr/local/bin, or name its edt with "
+        "agent=PATH in the host's line"
     ),
 }
 """What to do about an ssh that has failed, by what it says."""
@@ -41,8 +43,8 @@ _HINTS = {
 class SshOptions:
     """The options of `Ssh`."""
 
-    ssh_port: Annotated[int | None, Option(min=1, max=65535, help="For ssh to the hosts.")] = None
-    ssh_identity_file: Annotated[Path | None, Option(help="Private key for ssh to the hosts.")] = None
+    ssh_port: Annotated[int | None, Option(min=1, max=65535, help="ssh port of the hosts.")] = None
+    ssh_identity_file: Annotated[Path | None, Option(help="Private key for ssh.")] = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Ssh(CommandTransport):
     def command(self, host: str, agent: Sequence[str] = AGENT) -> list[str]:
         """The command that runs an agent on a host, and is connected to its standard streams.
 
-        A host without this interpreter runs the `edt` that is in its PATH.
+        A host without this interpreter runs the `edt` that is in its PATH, unless another agent is named.
         """
         options = {
             "BatchMode": "yes",
@@ -80,7 +82,9 @@ class Ssh(CommandTransport):
         }
         words = ["ssh", *(word for name, value in options.items() for word in ("-o", f"{name}={value}"))]
         words += self.arguments
-        here = f"[ -x {shlex.quote(agent[0])} ] && exec {shlex.join(agent)}; exec edt agent"
+        here = f"exec {shlex.join(agent)}"
+        if agent[-1] == AGENT[-1]:
+            here = f"[ -x {shlex.quote(agent[0])} ] && {here}; exec edt agent"
         return [*words, host, f"exec sh -c {shlex.quote(here)}"]
 
     def explain(self, host: str, last_lines: Sequence[str]) -> str | None:

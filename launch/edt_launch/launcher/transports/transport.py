@@ -5,14 +5,19 @@
 
 import asyncio
 import contextlib
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
 
+from edt_launch.cluster.hosts import HostSource
 from edt_launch.core.command_line import NoOptions
 from edt_launch.core.run_options import RunOptions
+
+AGENT = (sys.executable, "-P", "-m", "edt_launch.agent")
+"""The command that is an agent. The job's variables and tokens travel over its standard streams."""
 
 
 @dataclass(frozen=True)
@@ -85,12 +90,14 @@ class Transport(ABC):
         options: a dataclass of those that it has, declared as in `core.run_options`; jobs of the service have
             them from its settings.
         by_name_only: whether hosts have to name it; else it is for those that name none, too.
+        runs_commands: whether it starts agents by a command, which can be another one for each host.
         is_remote: whether its hosts may be out of reach while this machine is not: their agents have a lease.
     """
 
     name: ClassVar[str]
     options: ClassVar[type] = NoOptions
     by_name_only: ClassVar[bool] = False
+    runs_commands: ClassVar[bool] = False
     is_remote: ClassVar[bool] = True
 
     @classmethod
@@ -98,13 +105,19 @@ class Transport(ABC):
     def detect(cls, options: RunOptions, environment: Mapping[str, str]) -> Self | None:
         """The transport, if it can be used with these options and in this environment; else None."""
 
+    @classmethod
+    def offered_by(cls, source: HostSource, options: RunOptions) -> Self | None:
+        """The transport over the connection that a source has to its hosts, if it is of this kind."""
+        return None
+
     @abstractmethod
-    def open(self, host: str, marks: Mapping[str, str]) -> Connection:
+    def open(self, host: str, marks: Mapping[str, str], agent: Sequence[str] = AGENT) -> Connection:
         """Have an agent on a host, and connect to it, without waiting. Called in any thread.
 
         Args:
             host: as its source of hosts calls it.
             marks: variables by which an agent on this machine is found again.
+            agent: the command that is the agent, for a transport that `runs_commands`.
 
         Raises:
             StartError: it cannot be started.

@@ -13,9 +13,11 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from edt_launch.core.durations import duration
+from edt_launch.core.job_history import JobHistory
 from edt_launch.launcher.view.output import Line
+from edt_launch.launcher.view.pace import rate, remaining
 from edt_launch.launcher.view.phases import PHASES
-from edt_launch.launcher.view.status import Status, rate, remaining
 from edt_launch.launcher.view.wording import workers
 
 REDRAW_INTERVAL = 0.125
@@ -39,10 +41,10 @@ class View(Protocol):
     def message(self, text: str) -> None:
         """Show a message of the launcher."""
 
-    def refresh(self, now: float, status: Status) -> None:
+    def refresh(self, now: float, job: JobHistory) -> None:
         """Show how the job stands at unix time `now`; may be called as often as one likes."""
 
-    def close(self, status: Status) -> None:
+    def close(self, job: JobHistory) -> None:
         """Show the table of resizes, if there were any, and give the terminal back."""
 
 
@@ -50,7 +52,7 @@ class PlainView:
     """Lines without escape codes: the workers' to the stream they came from, ours to standard error."""
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
-        self._streams = {"stdout": Output(out), "stderr": Output(err)}
+        self._streams = {"stdout": OutputStream(out), "stderr": OutputStream(err)}
         self._told_at: float | None = None
         self._told_step: int | None = None
 
@@ -63,22 +65,22 @@ class PlainView:
         for line in text.splitlines():
             self._streams["stderr"].write(f"{NAME}: {line}\n")
 
-    def refresh(self, now: float, status: Status) -> None:
+    def refresh(self, now: float, job: JobHistory) -> None:
         """Show how the job stands, if it is time."""
-        if status.step is None or status.step == self._told_step:
+        if job.step is None or job.step == self._told_step:
             return
         self._told_at = now if self._told_at is None else self._told_at
         if now - self._told_at >= PLAIN_INTERVAL:
-            self._told_at, self._told_step = now, status.step
-            self.message(summary(now, status))
+            self._told_at, self._told_step = now, job.step
+            self.message(summary(now, job))
 
-    def close(self, status: Status) -> None:
+    def close(self, job: JobHistory) -> None:
         """Show the table of resizes."""
-        if status.resizes:
+        if job.resizes:
             text = io.StringIO()
             console = Console(file=text, width=80, color_system=None, force_terminal=False)
-            console.print(resizes_table(status))
-            console.print(*standby_lines(status), sep="\n", soft_wrap=True)
+            console.print(resizes_table(job))
+            console.print(*standby_lines(job), sep="\n", soft_wrap=True)
             lines = [line.rstrip() for line in text.getvalue().rstrip().splitlines()]
             self._streams["stderr"].write("\n".join([*lines, ""]))
 
@@ -91,7 +93,7 @@ class LiveView:
 
     def __init__(self, console: Console, err: TextIO | None = None) -> None:
         self._console = console
-        self._err = Output(err) if err is not None else None
+        self._err = OutputStream(err) if err is not None else None
         self._live = Live(
             console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False, transient=False
         )
@@ -111,25 +113,25 @@ class LiveView:
         for line in text.splitlines():
             self._print(Text.assemble((f"{NAME}: ", "bold"), line))
 
-    def refresh(self, now: float, status: Status) -> None:
+    def refresh(self, now: float, job: JobHistory) -> None:
         """Show how the job stands, if it is time."""
         if not self._is_visible or now - self._drawn_at < REDRAW_INTERVAL:
             return
         self._drawn_at = now
         with self._drawing():
             self._live.start()
-            self._live.update(panel(now, status), refresh=True)
+            self._live.update(panel(now, job), refresh=True)
 
-    def close(self, status: Status) -> None:
+    def close(self, job: JobHistory) -> None:
         """Show the table of resizes."""
         with self._drawing():
             if self._live.is_started:
-                last = status.history[-1].time if status.history else 0.0
-                self._live.update(panel(last, status), refresh=True)
+                last = job.marks[-1].time if job.marks else 0.0
+                self._live.update(panel(last, job), refresh=True)
                 self._live.stop()
-            if status.resizes:
-                self._console.print(resizes_table(status))
-                for line in standby_lines(status):
+            if job.resizes:
+                self._console.print(resizes_table(job))
+                for line in standby_lines(job):
                     self._console.print(line, style="dim")
 
     def _print(self, text: Text) -> None:
@@ -157,7 +159,7 @@ class Terminal(Console):
         self.quiet = True
 
 
-class Output:
+class OutputStream:
     """A text stream that may go away: a closed pipe or terminal ends the output, not the job."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -187,41 +189,41 @@ def make_view(kind: str, out: TextIO, err: TextIO) -> View:
     return LiveView(console, None if err.isatty() else err)
 
 
-def panel(now: float, status: Status) -> RenderableType:
+def panel(now: float, job: JobHistory) -> RenderableType:
     """The live view: one line about the progress, one about everything else."""
-    if status.size is None:
-        text = f"starting {workers(len(status.starting))} ..." if status.starting else "waiting ..."
+    if job.size is None:
+        text = f"starting {workers(job.starting)} ..." if job.starting else "waiting ..."
         return Text(text, style="dim", no_wrap=True, overflow="ellipsis")
     first = Table.grid(padding=(0, 1), expand=True)
     first.add_column(no_wrap=True)
-    cells: list[RenderableType] = [Text(workers(status.size), style="bold")]
-    if status.total is not None and status.step is not None:
+    cells: list[RenderableType] = [Text(workers(job.size), style="bold")]
+    if job.total is not None and job.step is not None:
         first.add_column(ratio=1, min_width=MIN_BAR)
-        done = status.total if status.exit_code == 0 else min(status.step, status.total)
-        cells.append(ProgressBar(total=status.total, completed=done))
+        done = job.total if job.exit_code == 0 else min(job.step, job.total)
+        cells.append(ProgressBar(total=job.total, completed=done))
     first.add_column(no_wrap=True, justify="right", overflow="ellipsis")
-    cells.append(Text(", ".join(_progress(now, status))))
+    cells.append(Text(", ".join(_progress(now, job))))
     first.add_row(*cells)
-    second = Text(" | ".join(_details(status)), style="dim", no_wrap=True, overflow="ellipsis")
+    second = Text(" | ".join(_details(job)), style="dim", no_wrap=True, overflow="ellipsis")
     return Group(first, second)
 
 
-def summary(now: float, status: Status) -> str:
+def summary(now: float, job: JobHistory) -> str:
     """How the job stands, as one line of text."""
-    if status.size is not None:
-        return ", ".join([workers(status.size), *_progress(now, status)])
-    who = f"starting {workers(len(status.starting))}" if status.starting else "waiting for workers"
-    return who if status.step is None else f"{who} again, at step {status.step}"
+    if job.size is not None:
+        return ", ".join([workers(job.size), *_progress(now, job)])
+    who = f"starting {workers(job.starting)}" if job.starting else "waiting for workers"
+    return who if job.step is None else f"{who} again, at step {job.step}"
 
 
-def resizes_table(status: Status) -> Table:
+def resizes_table(job: JobHistory) -> Table:
     """The resizes of a job, with the pause and the phases of each in seconds; 80 columns are enough."""
     table = Table(title="Resizes, times in seconds", title_justify="left", title_style="bold")
     table.box, table.padding, table.show_edge, table.pad_edge = box.SIMPLE_HEAD, (0, 0), False, False
     for heading in ("step", "from", "to", "pause", *(_HEADINGS.get(phase, phase) for phase in PHASES)):
         table.add_column(heading, justify="right", vertical="bottom", no_wrap=True)
     table.add_column(" reason", vertical="bottom", min_width=12)
-    for resize in status.resizes:
+    for resize in job.resizes:
         step = "" if resize.step is None else str(resize.step)
         pause = "-" if resize.pause is None else f"{resize.pause:.2f}"
         phases = (f"{resize.phases[name]:.2f}" if name in resize.phases else "" for name in PHASES)
@@ -229,19 +231,19 @@ def resizes_table(status: Status) -> Table:
     return table
 
 
-def standby_lines(status: Status) -> list[str]:
+def standby_lines(job: JobHistory) -> list[str]:
     """What it cost that newcomers were ready, one or two lines; none if there were no newcomers."""
-    count = len(status.standbys)
+    count = len(job.standbys)
     if not count:
         return []
-    waited = fmean(standby.waited for standby in status.standbys)
-    processor = fmean(standby.processor for standby in status.standbys)
-    own = _memory([standby.private for standby in status.standbys])
+    waited = fmean(standby.waited for standby in job.standbys)
+    processor = fmean(standby.processor for standby in job.standbys)
+    own = _memory([standby.private for standby in job.standbys])
     who = "1 newcomer" if count == 1 else f"{count} newcomers, on average"
     first = f"standby: {who} {waited:.2g} s at the rendezvous, {processor:.2g} s of processor time{own}"
     servers = (
         f"warm server on {host}: imported for {server.seconds:.1f} s{_memory([server.private])}"
-        for host, server in status.warm_servers.items()
+        for host, server in job.warm_servers.items()
     )
     return [first, *servers]
 
@@ -251,45 +253,38 @@ def _memory(sizes: Sequence[int | None]) -> str:
     return f", {fmean(known) / 1e6:.0f} MB of own memory" if known else ""
 
 
-def duration(seconds: float) -> str:
-    """Seconds as h:mm:ss or m:ss."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def _progress(now: float, status: Status) -> list[str]:
+def _progress(now: float, job: JobHistory) -> list[str]:
     parts: list[str] = []
-    if status.step is not None:
-        parts.append(f"step {status.step}" + (f"/{status.total}" if status.total is not None else ""))
-    if pace := rate(status.history):
+    if job.step is not None:
+        parts.append(f"step {job.step}" + (f"/{job.total}" if job.total is not None else ""))
+    if pace := rate(job.marks):
         parts.append(f"{pace:.3g} steps/s")
-        batch = status.values.get("effective_batch_size")
+        batch = job.values.get("effective_batch_size")
         if isinstance(batch, int | float):
             parts.append(f"{pace * batch:.3g} samples/s")
-    left = remaining(now, status.history, status.total)
-    if status.exit_code is not None:
-        interrupted = status.reason.startswith("SIG")
-        parts.append("finished" if status.exit_code == 0 else "ended" if interrupted else "failed")
+    left = remaining(now, job.marks, job.total)
+    if job.exit_code is not None:
+        interrupted = job.reason.startswith("SIG")
+        parts.append("finished" if job.exit_code == 0 else "ended" if interrupted else "failed")
     elif left is not None:
         parts.append(f"ETA {duration(left)}")
     return parts
 
 
-def _details(status: Status) -> list[str]:
-    parts = [f"generation {status.generation}"]
-    if status.resizes:
-        last = status.resizes[-1]
+def _details(job: JobHistory) -> list[str]:
+    parts = [f"generation {job.generation}"]
+    if job.resizes:
+        last = job.resizes[-1]
         pause = "under way" if last.pause is None else f"paused {last.pause:.2f} s"
         parts.append(f"last resize {last.before} -> {last.after}, {pause}")
-    elif status.epoch is not None:
-        parts.append(f"epoch {status.epoch}")
-    if status.checkpoint is not None:
-        parts.append(f"checkpoint at step {status.checkpoint}")
-    if status.starting:
-        parts.append(f"{len(status.starting)} starting")
+    elif job.epoch is not None:
+        parts.append(f"epoch {job.epoch}")
+    if job.checkpoint is not None:
+        parts.append(f"checkpoint at step {job.checkpoint}")
+    if job.starting:
+        parts.append(f"{job.starting} starting")
     hidden = ("total_steps", "effective_batch_size")
-    parts += [f"{name} {_value(value)}" for name, value in status.values.items() if name not in hidden]
+    parts += [f"{name} {_value(value)}" for name, value in job.values.items() if name not in hidden]
     return parts
 
 

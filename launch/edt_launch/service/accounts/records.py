@@ -41,6 +41,16 @@ class TokenRecord:
     scope: Str16 = "all"
     used: float | None = None
 
+    @property
+    def is_browser(self) -> bool:
+        """Whether it is the session of a browser."""
+        return self.idle_until is not None
+
+    def opens(self, now: float) -> bool:
+        """Whether a browser, or else programs, get in with it as often as they like."""
+        end = self.idle_until or self.expires
+        return not self.is_once and (end is None or end > now)
+
 
 @dataclass(frozen=True)
 class AuditRecord:

@@ -17,8 +17,8 @@ from edt_launch.service.cluster.recent_history import RecentHistory
 from edt_launch.service.db.store import Store
 from edt_launch.service.errors import ForbiddenError, GoneError, NotFoundError, TooLargeError
 from edt_launch.service.experiments.searches.records import SearchRecord
-from edt_launch.service.files.archives.entry import Limits
-from edt_launch.service.files.series_cache import SeriesCache, ValuesCache
+from edt_launch.service.files.archives.entry import ArchiveLimits
+from edt_launch.service.files.series_cache import HistoryCache, SeriesCache
 from edt_launch.service.http.shared_answers import SharedAnswers
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.store import NoSuchJobError
@@ -51,7 +51,7 @@ class Context:
         stop: set when it is to end: streams end then.
         uploads: take in what users send.
         reads: read what jobs have written, as much as that may be.
-        courses, values: of the jobs that are looked at.
+        series_cache, history_cache: of the jobs that are looked at.
         machines: what is known of hosts at present.
     """
 
@@ -63,8 +63,8 @@ class Context:
     stop: threading.Event = field(default_factory=threading.Event)
     uploads: FairThreads = field(default_factory=lambda: FairThreads(UPLOADS, WAITING_UPLOADS))
     reads: FairThreads = field(default_factory=lambda: FairThreads(READS, WAITING_READS))
-    courses: SeriesCache = field(default_factory=SeriesCache)
-    values: ValuesCache = field(default_factory=ValuesCache)
+    series_cache: SeriesCache = field(default_factory=SeriesCache)
+    history_cache: HistoryCache = field(default_factory=HistoryCache)
     machines: Machines = field(default_factory=Machines)
 
     @cached_property
@@ -90,7 +90,7 @@ class Context:
     @property
     def submitter(self) -> Submitter:
         """Takes jobs in."""
-        limits = Limits(self.settings.max_unpacked, self.settings.max_files)
+        limits = ArchiveLimits(self.settings.max_unpacked, self.settings.max_files)
         return Submitter(self.home, self.store, limits, this_user(), self.settings.highest_priority)
 
     def check_result(self, size: int) -> None:

@@ -1,11 +1,11 @@
 """What a service needs before it can be used: its folder, an administrator, and their token."""
 
 import contextlib
-import os
 import re
 import stat
 from pathlib import Path
 
+from edt_launch.core.atomic import write_atomically
 from edt_launch.core.user_name import user_name
 from edt_launch.service.accounts import tokens
 from edt_launch.service.accounts.records import UserRecord
@@ -78,17 +78,5 @@ def ensure_administrator(store: Store, home: Home, now: float) -> str:
         if old.name == LOCAL_TOKEN:
             store.accounts.revoke(old.id, name, now, only=True)  # it is lost, and no secret of others'
     token, _ = tokens.issue(store.accounts, name, LOCAL_TOKEN, now)
-    write_secret(home.token, token + "\n")
+    write_atomically(home.token, token + "\n", mode=0o600)
     return token
-
-
-def write_secret(path: Path, text: str) -> None:
-    """Write a file in one go that only its owner can read."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    beside.unlink(missing_ok=True)
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)

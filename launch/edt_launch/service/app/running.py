@@ -27,6 +27,7 @@ from edt_launch.cluster.network import public_name
 from edt_launch.cluster.sources import choose
 from edt_launch.core import plain_files
 from edt_launch.core.atomic import write_atomically
+from edt_launch.core.certificates import ensure_certificate
 from edt_launch.core.run_options import RunOptions
 from edt_launch.core.user_name import user_name
 from edt_launch.launcher.transports.ssh import Ssh
@@ -37,7 +38,7 @@ from edt_launch.service.app.database_binding import bind
 from edt_launch.service.app.extensions import extensions
 from edt_launch.service.app.first_start import ensure_administrator
 from edt_launch.service.app.logs.log_filter import RepeatFilter
-from edt_launch.service.app.logs.log_text import without_sequences
+from edt_launch.service.app.logs.log_text import in_visible_characters
 from edt_launch.service.app.notices import Notifier
 from edt_launch.service.app.opening import StartError, alone, check_job_users, explained, listening_socket
 from edt_launch.service.app.settings import Settings
@@ -50,9 +51,9 @@ from edt_launch.service.db.sole_user import InUseError, SoleUser
 from edt_launch.service.db.store import Store
 from edt_launch.service.experiments import definitions
 from edt_launch.service.experiments.searches.controller import Controller
-from edt_launch.service.http.certificate import ensure_certificate, names_of_this_machine
 from edt_launch.service.http.listening import BACKLOG, Connections
 from edt_launch.service.http.protocol import KEEP_ALIVE, TimedProtocol
+from edt_launch.service.http.sites import names_of_this_machine
 from edt_launch.service.jobs import views
 from edt_launch.service.jobs.loop import loop
 from edt_launch.service.jobs.records import JobRecord
@@ -121,7 +122,9 @@ def run(settings: Settings) -> None:
         }
         parts = {
             "edt-searches": Controller(context, trials).run,
-            "edt-loop": lambda: loop.run(settings, store, bus, context.stop, told=wanted),
+            "edt-loop": lambda: loop.run(
+                settings, store, bus, context.stop, told=wanted, listed=lambda: machines.listed
+            ),
             "edt-inventory": lambda: repeat(look, INTERVAL, context.stop),
             "edt-retention": lambda: repeat(
                 lambda: retention.prune(context), retention.INTERVAL, context.stop
@@ -136,7 +139,7 @@ def run(settings: Settings) -> None:
 
 def _noticed(job: JobRecord) -> Mapping[str, Any]:
     """A job as a command gets it: without its variables, which may be secrets."""
-    return views.job(job) | {"environment": None}
+    return views.job(job).model_dump(mode="json") | {"environment": None}
 
 
 def _store(settings: Settings, stack: contextlib.ExitStack) -> tuple[SoleUser, Store]:
@@ -320,7 +323,7 @@ def set_up_logs() -> None:
     ]
     shown: list[Any] = [structlog.processors.JSONRenderer()]
     if sys.stderr.isatty():
-        shown = [without_sequences, structlog.dev.ConsoleRenderer()]
+        shown = [in_visible_characters, structlog.dev.ConsoleRenderer()]
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),

@@ -23,7 +23,9 @@ from typing_extensions import override
 
 from edt_launch.allocator.model import Options
 from edt_launch.core.accounts import Accounts
-from edt_launch.core.command_line import Option, filled, options
+from edt_launch.core.command_line import Option, filled, of, options
+from edt_launch.core.errors import UsageError
+from edt_launch.core.run_options import PortOptions
 from edt_launch.core.text_files import decoded
 from edt_launch.launcher.transports.choice import option_groups
 from edt_launch.service.app.home import Home, NoHomeDirectoryError, absolute
@@ -97,87 +99,92 @@ class Settings(_Declared):
     database: Annotated[
         str | None,
         AfterValidator(_database),
-        Field(description="postgresql://user:password@host/name; a SQLite file in the folder by default."),
+        Field(description="postgresql://user:password@host/name. Default: a SQLite file in the folder."),
     ] = None
     host: Annotated[str, Field(description="Address to listen on.")] = "127.0.0.1"
-    port: Annotated[int, Field(ge=0, le=65535, description="Port to listen on; 0: any free one.")] = 8766
+    port: Annotated[int, Field(ge=0, le=65535, description="Port to listen on; 0: any free port.")] = 8766
     public_url: Annotated[
         str | None,
         Field(
             pattern=r"^https?://[^/\s]+$",
-            description="How clients reach the service, for URLs in answers; from host and port by default.",
+            description="URL of the service for clients. Default: from host and port.",
         ),
     ] = None
     allowed_hosts: Annotated[
-        str, Field(description="More host names to answer to, with commas between; *: all names.")
+        str, Field(description="Additional host names to accept, separated by commas; *: any.")
     ] = ""
-    tls_certificate: Annotated[FilePath | None, Field(description="Certificate (PEM) to speak HTTPS.")] = None
-    tls_key: Annotated[FilePath | None, Field(description="Its key (PEM).")] = None
+    tls_certificate: Annotated[FilePath | None, Field(description="Certificate (PEM) for HTTPS.")] = None
+    tls_key: Annotated[FilePath | None, Field(description="Private key (PEM) of the certificate.")] = None
     tls_self_signed: Annotated[
-        bool, Field(description="Speak HTTPS with a certificate that the service makes and signs itself.")
+        bool, Field(description="Use HTTPS with a self-signed certificate made by the service.")
     ] = False
-    banner: Annotated[
-        str, Field(max_length=1000, description="A line for everybody, at the top of each page.")
-    ] = ""
-    public_metrics: Annotated[bool, Field(description="Let /metrics be read without a token.")] = False
+    banner: Annotated[str, Field(max_length=1000, description="Message at the top of each page.")] = ""
+    public_metrics: Annotated[bool, Field(description="Serve /metrics without a token.")] = False
 
     horovodrun: Annotated[
-        bool, Field(description="Run jobs through Horovod's own driver, all but those for WMLA.")
+        bool, Field(description="Run jobs, other than WMLA ones, with Horovod's own driver.")
     ] = False
 
     job_users: Annotated[
         str | None,
         AfterValidator(_accounts),
-        Field(description="Accounts under which users' jobs run, 'ann=alice,bob=1002,*=*'; only as root."),
+        Field(description="Accounts for the jobs of users, 'ann=alice,bob=1002,*=*'; needs root."),
     ] = None
 
     data_fs: Annotated[
         FilePath | None,
-        Field(description="Folder of data that WMLA programs find; by default one in the service's folder."),
+        Field(description="Data folder of WMLA programs. Default: data in the service's folder."),
     ] = None
 
-    max_upload: Annotated[Bytes, Field(description="Largest archive of code, as sent.")] = 512 * 2**20
-    max_unpacked: Annotated[Bytes, Field(description="Largest code, unpacked.")] = 2 * 2**30
-    max_files: Annotated[int, Field(ge=1, description="Most files and folders of a job's code.")] = 50_000
+    max_upload: Annotated[Bytes, Field(description="Maximum size of a code archive, in bytes.")] = 512 * 2**20
+    max_unpacked: Annotated[Bytes, Field(description="Maximum size of unpacked code, in bytes.")] = 2 * 2**30
+    max_files: Annotated[
+        int, Field(ge=1, description="Maximum number of files and folders of a job's code.")
+    ] = 50_000
     max_log_size: Annotated[
-        Bytes, Field(description="Largest log of a worker; more of its output is not kept.")
+        Bytes, Field(description="Maximum size of a job's log, in bytes: the output's beginning and end.")
     ] = 2**30
-    max_body: Annotated[Bytes, Field(description="Largest body of any other request.")] = 2**20
+    max_body: Annotated[
+        Bytes, Field(description="Maximum size of the body of any other request, in bytes.")
+    ] = 2**20
 
-    max_result: Annotated[Bytes, Field(description="Largest result or checkpoint that is sent.")] = 64 * 2**30
+    max_result: Annotated[
+        Bytes, Field(description="Maximum size of a result or checkpoint to download, in bytes.")
+    ] = 64 * 2**30
 
     max_connections: Annotated[
-        int, Field(ge=1, description="Most connections; fewer where the system allows few open files.")
+        int,
+        Field(ge=1, description="Maximum number of connections; fewer if the system allows few open files."),
     ] = 1024
     max_connections_per_address: Annotated[
-        int, Field(ge=1, description="Most of them from one address, that of a proxy for instance.")
+        int, Field(ge=1, description="Maximum number of connections from one address, such as a proxy's.")
     ] = 256
 
     highest_priority: Annotated[
         int,
-        Field(ge=-1000, le=1000, description="Highest priority that others than administrators may give."),
+        Field(ge=-1000, le=1000, description="Maximum priority for users other than administrators."),
     ] = 1000
 
-    least_password: Annotated[
-        int, Field(ge=1, le=128, description="Characters that passwords for WMLA's interfaces have at least.")
-    ] = 8
+    least_password: Annotated[int, Field(ge=1, le=128, description="Minimum length of passwords.")] = 8
 
     retention: Annotated[
         float,
-        Field(ge=0, le=36500, description="Days after its end for which a job is kept; 0 keeps all jobs."),
+        Field(ge=0, le=36500, description="Days to keep a job after its end; 0: for ever."),
     ] = 90.0
 
     notify: Annotated[
         str | None,
         AfterValidator(_words),
-        Field(description="Command to run when a job has ended; gets it as JSON on standard input."),
+        Field(description="Command to run when a job ends, with the job as JSON on standard input."),
     ] = None
 
-    coalesce: Annotated[Seconds, Field(description="How long events are gathered before a decision.")] = 0.5
-    interval: Annotated[Seconds, Field(description="Time between two decisions at most.")] = 5.0
+    coalesce: Annotated[
+        Seconds, Field(description="Seconds for which events are gathered before a decision.")
+    ] = 0.5
+    interval: Annotated[Seconds, Field(description="Maximum seconds between two decisions.")] = 5.0
     preemption: Annotated[
         Literal["none", "to min", "to zero"],
-        Field(description="What a higher tier may take from lower ones."),
+        Field(description="What a higher priority may take from lower ones."),
     ] = "to min"
     turn: Annotated[
         Seconds,
@@ -187,7 +194,12 @@ class Settings(_Declared):
         Seconds,
         Field(description="When the first waiting job gets a reservation, if all minimums would fit."),
     ] = Options.longest_wait
-    protected: Annotated[Seconds, Field(description="How long a started job keeps its minimum.")] = 300.0
+    protected: Annotated[Seconds, Field(description="Seconds for which a started job keeps its minimum.")] = (
+        300.0
+    )
+    idle_timeout: Annotated[
+        Seconds, Field(description="Seconds until a job without a step is cut to its minimum; 0: never.")
+    ] = 0.0
 
     @classmethod
     def settings_customise_sources(
@@ -249,6 +261,12 @@ def load(**flags: Any) -> Settings:
         raise SettingsError(str(error)) from None
     except ValueError as error:  # the file is no TOML
         raise SettingsError(f"{Home.default().settings.name}: {error}") from None
+    try:
+        ports = of(settings.groups, PortOptions).ports
+    except UsageError as error:
+        raise SettingsError(str(error)) from None
+    if settings.horovodrun and ports is not None:
+        raise SettingsError("horovodrun and port_range: give one, as Horovod's driver chooses its own ports")
     if (settings.tls_certificate is None) != (settings.tls_key is None):
         raise SettingsError("tls_certificate and tls_key: give both, or none")
     if settings.tls_self_signed and settings.tls_certificate is not None:

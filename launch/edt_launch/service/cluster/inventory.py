@@ -110,6 +110,7 @@ class Inventory:
             return
         self._trouble = ""
         self._machines.heard, self._machines.waiting = self._clock(), waiting
+        self._machines.listed = {host.host: host for host in listed}
         by_ssh = {host.host for host in listed if host.transport in BY_SSH}
         lost = self._losses.look(self._clock(), by_ssh, self._store.jobs.unreachable())
         changed = changes(self._store.hosts.all(), listed, self._source.name, self._clock(), lost)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import psutil
 
 from edt_launch.cluster import nvidia
+from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.hosts import LOCAL
 from edt_launch.service.cluster.records import HostRecord
 
@@ -43,12 +44,14 @@ class Machines:
     Attributes:
         heard: when the source of hosts answered last, in unix time.
         waiting: what it is waiting for to meet the demand of jobs; empty if it is not.
+        listed: the hosts as it showed them last, by name, with the transports and agents that they name.
     """
 
     meter: nvidia.Meter = field(default_factory=nvidia.Nvml)
     own_names: Collection[str] = field(default_factory=_names_of_this_machine)
     heard: float | None = None
     waiting: str = ""
+    listed: Mapping[str, HostSlots] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _seen: tuple[float, dict[str, HostLoad]] = (float("-inf"), {})
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from math import inf
 from typing import Any
 
+from edt_launch.core.durations import duration
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.bus import Topic
@@ -48,7 +49,7 @@ def _removable(context: Context, name: str, nodes: dict[str, ShareRecord]) -> Sh
 def _changed(context: Context, name: str) -> ConflictError:
     """Somebody else was quicker."""
     last = context.store.audit.last([f"{place}/{name}" for place in PLACES])
-    whose = "" if last is None else f" by {last.user}, {max(0.0, context.clock() - last.time):.0f} s ago"
+    whose = "" if last is None else f" by {last.user}, {duration(context.clock() - last.time)} ago"
     shown = "the root" if name == ROOT else name
     return ConflictError(f"{shown} was changed{whose}: that came first", "look at it as it is now")
 
@@ -158,8 +159,9 @@ def put_share(context: Context, name: str, change: ShareChange, *, dry_run: bool
         raise NotFoundError(f"{name} is not in the owners' tree any more", "add it again")
     before = known or replace(fresh(own), usage_at=context.clock())
     changes = {field: getattr(change, field) for field in change.model_fields_set - {"version"}}
-    if "limit" in changes and changes["limit"] is None:
-        changes["limit"] = inf
+    for field in ("limit", "budget"):
+        if field in changes and changes[field] is None:
+            changes[field] = inf
     after = replace(before, **{field: value for field, value in changes.items() if value is not None})
     _check(nodes, after)
     # What was left out is as it was seen just now.

@@ -1,19 +1,17 @@
 """What has come of a job: the values that it has reported, and the devices that it took. Pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
-from edt_launch.core.events import Event, Progress
 from edt_launch.service.cluster.records import AllocationRecord
 from edt_launch.service.cluster.timeline import bars
-from edt_launch.service.files.series import MAX_NAMES, About, number
 
 HOUR = 3600.0
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """How a job ended, or stands.
 
     Attributes:
@@ -21,7 +19,7 @@ class Outcome:
         hours: devices times hours.
         seconds: from its first step to its end, or from its first device if it has made none.
         step: the last that it made.
-        values: by name: `lowest`, `highest`, `last` and `missing`, as in `series.About`.
+        values: by name: `lowest`, `highest`, `last` and `missing`, as in `job_history.Summary`.
     """
 
     state: str
@@ -43,28 +41,6 @@ class Outcome:
         """The last value of a name that was a finite number."""
         found = self.values.get(name, {}).get("last")
         return None if found is None else float(found)
-
-
-class Values:
-    """All values that a job has reported, the first 200: a fold over its events, like `series.Series`."""
-
-    def __init__(self) -> None:
-        self._found: dict[str, About] = {}
-
-    def observe(self, event: Event) -> None:
-        """Take in an event."""
-        if not isinstance(event, Progress):
-            return
-        for name, value in event.values.items():
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                continue
-            if name not in self._found and len(self._found) >= MAX_NAMES:
-                continue
-            self._found.setdefault(name, About()).observe(number(value))
-
-    def columns(self) -> dict[str, Any]:
-        """What is known, by name."""
-        return {name: asdict(about) for name, about in sorted(self._found.items())}
 
 
 class Usage(NamedTuple):

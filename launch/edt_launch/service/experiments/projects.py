@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
+from edt_launch.core.durations import duration
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
@@ -178,9 +179,9 @@ def settled(
 
 
 def _stale(thing: Versioned, now: float) -> ConflictError:
-    ago = max(0, round(now - thing.changed))
+    ago = duration(now - thing.changed)
     return ConflictError(
-        f"{thing.changed_by} changed {thing.name!r} {ago} s ago; it has version {thing.version} now",
+        f"{thing.changed_by} changed {thing.name!r} {ago} ago; it has version {thing.version} now",
         "look at it, and change it again",
     )
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
+from edt_launch.service.db.paging import PageQuery
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.experiments import comparison, experiments, projects, runs
 from edt_launch.service.experiments.experiments import Planned
@@ -38,7 +39,7 @@ def curves(context: Context, user: UserRecord, ids: Sequence[str], name: str, po
     runs.may_follow(context, user, records)
     found = []
     for job in records:
-        columns = context.courses.columns(context.home.job(job.id).output.events, [name], points)
+        columns = context.series_cache.columns(context.home.job(job.id).output.events, [name], points)
         found.append(
             {
                 **{field: columns[field] for field in ("time", "training", "step", "size")},
@@ -123,12 +124,9 @@ def preview(context: Context, user: UserRecord, planned: Sequence[Planned]) -> d
     return {"changes": changes, "lines": of_starting(changes)}
 
 
-def projects_page(
-    context: Context, user: UserRecord, limit: int, after: int, *, newest: bool
-) -> dict[str, Any]:
+def projects_page(context: Context, user: UserRecord, wanted: PageQuery) -> dict[str, Any]:
     """A page of the projects that a user is a member of; for administrators, of all."""
-    found = context.store.projects.page(None if user.is_admin else user.name, after, limit + 1, newest=newest)
-    page = found[:limit]
+    page, following = wanted.cut(context.store.projects.page(None if user.is_admin else user.name, wanted))
     roles = context.store.projects.roles(user.name, [one.id for one in page])
     return {
         "projects": [
@@ -136,7 +134,7 @@ def projects_page(
             for one in page
             if _is_managed(user, one) or one.id in roles  # the membership may have ended meanwhile
         ],
-        "next": page[-1].number if len(found) > limit else None,
+        "next": following,
     }
 
 
@@ -153,20 +151,12 @@ def _scope(context: Context, user: UserRecord, within: str | None) -> tuple[str 
 
 
 def definitions_page(
-    context: Context,
-    user: UserRecord,
-    within: str | None,
-    name: str | None,
-    limit: int,
-    after: int,
-    *,
-    newest: bool,
+    context: Context, user: UserRecord, within: str | None, name: str | None, wanted: PageQuery
 ) -> dict[str, Any]:
     """A page of the training definitions of projects that a user is a member of, or of one project."""
     own, id_ = _scope(context, user, within)
-    found = context.store.definitions.page(own, id_, name, after, limit + 1, newest=newest)
-    page = found[:limit]
-    return {"definitions": page, "next": page[-1].number if len(found) > limit else None}
+    page, following = wanted.cut(context.store.definitions.page(own, id_, name, wanted))
+    return {"definitions": page, "next": following}
 
 
 def definition(context: Context, record: DefinitionRecord) -> dict[str, Any]:
@@ -175,23 +165,15 @@ def definition(context: Context, record: DefinitionRecord) -> dict[str, Any]:
 
 
 def experiments_page(
-    context: Context,
-    user: UserRecord,
-    within: str | None,
-    name: str | None,
-    limit: int,
-    after: int,
-    *,
-    newest: bool,
+    context: Context, user: UserRecord, within: str | None, name: str | None, wanted: PageQuery
 ) -> dict[str, Any]:
     """A page of the experiments of projects that a user is a member of, or of one project."""
     own, id_ = _scope(context, user, within)
-    found = context.store.experiments.page(own, id_, name, after, limit + 1, newest=newest)
-    page = found[:limit]
+    page, following = wanted.cut(context.store.experiments.page(own, id_, name, wanted))
     counts = context.store.experiments.run_counts([one.id for one in page])
     return {
         "experiments": [summary(one, counts.get(one.id, 0)) for one in page],
-        "next": page[-1].number if len(found) > limit else None,
+        "next": following,
     }
 
 

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from edt_launch.core import log_times
+from edt_launch.core.growing_file import recent_lines
 from edt_launch.core.log_times import Part
 from edt_launch.core.plain_files import NoFileError, open_file
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.app.home import JobDir
 from edt_launch.service.errors import InvalidError
-from edt_launch.service.files import log_search, tailing
+from edt_launch.service.files import log_search
 
 MAX_SHOWN = 1000
 """Characters that are given of a line that was searched for."""
@@ -58,10 +59,15 @@ def find_lines(context: Context, user: UserRecord, job_id: str, wanted: LogQuery
     files = context.home.job(context.job_of(job_id, user).id)
     part = _part(files, wanted)
     after = max(wanted.after, part.start)
-    path = files.log_of(wanted.rank)
     try:
         found, following = log_search.search(
-            path, wanted.text, after, level=wanted.level, until=part.end, only_launcher=wanted.launcher
+            files.launcher_log,
+            wanted.text,
+            after,
+            level=wanted.level,
+            until=part.end,
+            rank=wanted.rank,
+            only_launcher=wanted.launcher,
         )
     except ABSENT:
         return {"hits": [], "next": None}
@@ -77,9 +83,9 @@ def _part(files: JobDir, wanted: LogQuery) -> Part:
         raise InvalidError(
             f"since, {_utc(since)}, is not before until, {_utc(until)}", "give the earlier time first"
         )
-    path = files.log_of(wanted.rank)
+    path = files.launcher_log
     try:
-        found = log_times.part(tailing.recent_lines(files.output.log_times), path.name, since, until)
+        found = log_times.part(recent_lines(files.output.log_times), path.name, since, until)
     except ABSENT:
         found = None
     if found is None and _has_lines(path):

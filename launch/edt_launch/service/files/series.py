@@ -4,18 +4,16 @@ Reports are thinned by buckets of as many reports each. Of each bucket the first
 the lowest, the highest and the first that is no finite number, so that spikes and gaps stay, too.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from math import isfinite, isnan, nan
 from typing import Any
 
-from edt_launch.core.events import Begun, Event, Progress, Restarting, Resumed, World
+from edt_launch.core.events import Event, Progress
+from edt_launch.core.job_history import JobHistory, Summary
 
 MAX_POINTS = 2000
 """Rows that are kept."""
-
-MAX_NAMES = 200
-"""Names of values that are noted; scripts may report any."""
 
 MAX_PAUSES = 500
 """Pauses that are kept: the latest."""
@@ -40,70 +38,24 @@ class Point:
     values: tuple[float | None, ...]
 
 
-@dataclass(frozen=True)
-class Pause:
-    """No step ran: a resize, or a start anew where `before` is None."""
-
-    start: float
-    end: float
-    training: float
-    step: int
-    before: int | None
-    after: int
-    reason: str
-    phases: Mapping[str, float]
-
-
-@dataclass
-class About:
-    """What is known of a value without thinning: `missing` counts reports without a finite number."""
-
-    lowest: float | None = None
-    highest: float | None = None
-    last: float | None = None
-    missing: int = 0
-
-    def observe(self, value: float | None) -> None:
-        """Take in a reported value."""
-        if value is None:
-            self.missing += 1
-            return
-        self.lowest = value if self.lowest is None else min(self.lowest, value)
-        self.highest = value if self.highest is None else max(self.highest, value)
-        self.last = value
-
-
 class Series:
     """The course of the values of some names, of `loss` in any case; `most` rows at most."""
 
     def __init__(self, names: Sequence[str] = (), most: int = MAX_POINTS) -> None:
         self.names = tuple(dict.fromkeys([LOSS, *names]))
-        self.about = {name: About() for name in self.names}
-        self._found: dict[str, None] = {}
+        self._history = JobHistory(numbers={name: Summary() for name in self.names})
         self._most = max(1, (most - 1) // (2 * (1 + 3 * len(self.names))))
         self._buckets: list[_Bucket] = []
         self._stride = 1
         self._seen = 0
         self._last: Point | None = None
-        self._paused = 0.0
-        self._is_within = False
-        self._reason = ""
-        self._pauses: list[Pause] = []
 
     def observe(self, event: Event) -> None:
         """Take in an event."""
-        match event:
-            case Progress():
-                self._report(event)
-            case World(reason=reason):
-                self._reason = reason
-            case Resumed(_, before, after, pause, phases):
-                self._paused += pause
-                self._pause(event.time - pause, event.time, before, after, self._reason, phases)
-            case Restarting(reason=reason):
-                self._is_within, self._reason = False, reason
-            case Begun():
-                self._is_within, self._reason = False, "started again"
+        goes_on = self._history.is_training
+        self._history.observe(event)
+        if isinstance(event, Progress):
+            self._report(event, goes_on)
 
     def columns(self) -> dict[str, Any]:
         """Lists of the rows' fields, with `values` by name, and what is known besides."""
@@ -117,38 +69,40 @@ class Series:
             LOSS: values[LOSS],
             "values": values,
             "gaps": gaps,
-            "names": sorted(self._found),
-            "about": {name: vars(one).copy() for name, one in self.about.items()},
-            "pauses": [
-                {"from": one.before, "to": one.after}
-                | {name: value for name, value in vars(one).items() if name not in _RENAMED}
-                for one in self._pauses
-            ],
+            "names": sorted(name for name, one in self._history.numbers.items() if not one.is_empty),
+            "about": {name: asdict(self._history.numbers[name]) for name in self.names},
+            "pauses": self._pauses(),
         }
 
-    def _report(self, report: Progress) -> None:
-        for name, value in report.values.items():
-            if len(self._found) < MAX_NAMES and _is_number(value):
-                self._found.setdefault(name)
-        for name, about in self.about.items():
-            if _is_number(report.values.get(name)):
-                about.observe(report.number(name))
-        before = self._last
-        training = 0.0 if before is None else before.training
-        if before is not None and self._is_within:
-            training += max(0.0, report.time - before.time - self._paused)
-        elif before is not None:
-            self._pause(before.time, report.time, None, report.size, self._reason, {})
+    def _pauses(self) -> list[dict[str, Any]]:
+        """When no step ran: resizes, and starts anew, of which `from` is None."""
+        known = sorted([*self._history.resizes, *self._history.starts], key=lambda one: one.end)
+        return [
+            {
+                "from": one.before,
+                "to": one.after,
+                "start": one.end - one.pause,
+                "end": one.end,
+                "training": one.training,
+                "step": one.step or 0,
+                "reason": one.reason,
+                "phases": one.phases,
+            }
+            for one in known[-MAX_PAUSES:]
+            if one.pause is not None
+        ]
+
+    def _report(self, report: Progress, goes_on: bool) -> None:
         point = Point(
             number=self._seen,
             time=report.time,
-            training=training,
+            training=self._history.training,
             step=report.step,
             size=report.size,
-            throughput=_speed(before, report) if self._is_within else None,
+            throughput=_speed(self._last, report) if goes_on else None,
             values=tuple(_value(report, name) for name in self.names),
         )
-        self._last, self._paused, self._is_within = point, 0.0, True
+        self._last = point
         if self._seen % self._stride == 0:
             if len(self._buckets) >= 2 * self._most:
                 pairs = zip(self._buckets[::2], self._buckets[1::2], strict=True)
@@ -162,23 +116,6 @@ class Series:
     def _rows(self) -> list[Point]:
         rows = [point for bucket in self._buckets for point in bucket.points()]
         return rows if self._last is None or rows[-1].number == self._last.number else [*rows, self._last]
-
-    def _pause(
-        self,
-        start: float,
-        end: float,
-        before: int | None,
-        after: int,
-        reason: str,
-        phases: Mapping[str, float],
-    ) -> None:
-        last = self._last
-        step, training = (0, 0.0) if last is None else (last.step, last.training)
-        self._pauses.append(Pause(start, end, training, step, before, after, reason, phases))
-        del self._pauses[:-MAX_PAUSES]
-
-
-_RENAMED = ("before", "after")
 
 
 @dataclass(frozen=True)

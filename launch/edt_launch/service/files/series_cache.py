@@ -1,74 +1,73 @@
-"""The courses of jobs that are looked at, each of which goes on from where it was read to.
+"""What is folded from the events of jobs that are looked at; each look goes on where the last one ended.
 
 An open page asks again and again; reading all of a job's events each time would cost seconds.
 """
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
-from edt_launch.core.event_codec import read_line
+from edt_launch.core.event_codec import events_of
 from edt_launch.core.events import Event
-from edt_launch.core.lines import LineSplitter
-from edt_launch.core.plain_files import NoFileError, open_file
-from edt_launch.service.experiments.outcomes import Values
+from edt_launch.core.growing_file import REACH, GrowingFile
+from edt_launch.core.job_history import JobHistory
 from edt_launch.service.files.series import MAX_POINTS as POINTS
 from edt_launch.service.files.series import Series
-from edt_launch.service.files.tailing import BLOCK, REACH
 
 MAX_SERIES = 32
-"""Courses that are kept: those asked for last. One has a few hundred kB at most."""
+"""Series that are kept: those asked for last. One has a few hundred kB at most."""
 
-MAX_VALUES = 256
-"""Jobs whose values are kept: those asked for last. One has a few kB."""
+MAX_HISTORIES = 256
+"""Jobs whose histories are kept: those asked for last. One has a few dozen kB."""
 
 
-class Fold(Protocol):
-    """What is made of a job's events, one after the other."""
+class _Fold(Protocol):
+    def observe(self, event: Event) -> None: ...
 
-    def observe(self, event: Event) -> None: ...  # noqa: D102
-    def columns(self) -> dict[str, Any]: ...  # noqa: D102
+
+F = TypeVar("F", bound=_Fold)
+Answer = TypeVar("Answer")
 
 
 @dataclass
-class _Reading:
-    """A fold, and how far the file `identity` has been read for it."""
+class _Reading(Generic[F]):
+    """A fold over the events of a file."""
 
-    series: Fold
-    identity: tuple[int, int] | None = None
-    lines: LineSplitter = field(default_factory=LineSplitter)
-    at: int = 0
+    fold: F
+    file: GrowingFile
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
-class _Cache:
+class _Cache(Generic[F]):
     """Folds that are kept, by a key; any thread may ask."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._lock = threading.Lock()
-        self._readings: OrderedDict[Hashable, _Reading] = OrderedDict()
+        self._readings: OrderedDict[Hashable, _Reading[F]] = OrderedDict()
 
-    def _columns(self, key: Hashable, events: Path, anew: Callable[[], Fold]) -> dict[str, Any]:
+    def _read(
+        self, key: Hashable, events: Path, anew: Callable[[], F], answer: Callable[[F], Answer]
+    ) -> Answer:
         with self._lock:
-            reading = self._readings.pop(key, None) or _Reading(anew())
+            reading = self._readings.pop(key, None)
+            reading = reading or _Reading(anew(), GrowingFile(events, reach=REACH))
             self._readings[key] = reading
             if len(self._readings) > self._most:
                 self._readings.popitem(last=False)
         with reading.lock:
-            try:
-                with open_file(events, buffering=0) as file:
-                    _go_on(reading, file, anew)
-            except (FileNotFoundError, NotADirectoryError, NoFileError):
-                return anew().columns()
-            return reading.series.columns()
+            for lines in reading.file.looks():
+                if reading.file.is_another:
+                    reading.fold = anew()
+                for event in events_of(lines):
+                    reading.fold.observe(event)
+            return answer(reading.fold)
 
 
-class SeriesCache(_Cache):
+class SeriesCache(_Cache[Series]):
     """Gives the columns of a job's course; any thread may ask."""
 
     def __init__(self) -> None:
@@ -79,30 +78,16 @@ class SeriesCache(_Cache):
 
         Like `Series.columns`; empty if there is no such file. `names` are of values besides `loss`.
         """
-        return self._columns((events, tuple(names), most), events, lambda: Series(names, most))
+        key = events, tuple(names), most
+        return self._read(key, events, lambda: Series(names, most), Series.columns)
 
 
-class ValuesCache(_Cache):
-    """Gives what is known of all values that a job has reported; any thread may ask."""
+class HistoryCache(_Cache[JobHistory]):
+    """Gives what is asked of a job's history; any thread may ask."""
 
     def __init__(self) -> None:
-        super().__init__(MAX_VALUES)
+        super().__init__(MAX_HISTORIES)
 
-    def columns(self, events: Path) -> dict[str, Any]:
-        """Of the same part of an `events.jsonl`, as `outcomes.Values` has it."""
-        return self._columns(events, events, Values)
-
-
-def _go_on(reading: _Reading, file: BinaryIO, anew: Callable[[], Fold]) -> None:
-    status = os.fstat(file.fileno())
-    identity = status.st_dev, status.st_ino
-    if reading.identity != identity or status.st_size < reading.at:
-        start = max(0, status.st_size - REACH)
-        reading.identity, reading.series, reading.at = identity, anew(), start
-        reading.lines = LineSplitter(start, is_within=start > 0)
-    file.seek(reading.at)
-    while block := file.read(BLOCK):
-        reading.at += len(block)
-        for line in reading.lines.feed(block):
-            if (event := read_line(line)) is not None:
-                reading.series.observe(event)
+    def read(self, events: Path, answer: Callable[[JobHistory], Answer]) -> Answer:
+        """What `answer` makes of the history that the same part of an `events.jsonl` tells."""
+        return self._read(events, events, JobHistory, answer)

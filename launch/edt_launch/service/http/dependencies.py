@@ -1,7 +1,7 @@
 """What endpoints ask for: the service's parts, and the user of the request."""
 
 from collections.abc import Callable, Iterable
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import structlog
 from fastapi import BackgroundTasks, Depends, Path, Query, Request
@@ -9,6 +9,7 @@ from fastapi import BackgroundTasks, Depends, Path, Query, Request
 from edt_launch.cluster.allocation import HOST
 from edt_launch.service.accounts.records import TokenRecord, UserRecord
 from edt_launch.service.app.context import Context
+from edt_launch.service.db.paging import PageQuery
 from edt_launch.service.errors import ForbiddenError
 from edt_launch.service.experiments.searches.service import Deletion
 from edt_launch.service.names import ROOT
@@ -69,7 +70,8 @@ async def _token(request: Request) -> TokenRecord:
     return cast("TokenRecord", request.scope[TOKEN])
 
 
-async def _admin(request: Request) -> UserRecord:
+async def admin(request: Request) -> UserRecord:
+    """Who asks; others than administrators are refused."""
     user = await _user(request)
     if not user.is_admin:
         raise ForbiddenError(f"{user.name} is no administrator", "ask one")
@@ -85,8 +87,26 @@ CurrentUser = Annotated[UserRecord, Depends(_user)]
 CurrentToken = Annotated[TokenRecord, Depends(_token)]
 """The token that proves who asks, below `/api/v1`."""
 
-CurrentAdmin = Annotated[UserRecord, Depends(_admin)]
+CurrentAdmin = Annotated[UserRecord, Depends(admin)]
 """Who asks; others than administrators are refused."""
+
+MAX_PAGE_SIZE = 100
+"""Items of one page of a list."""
+
+
+def page_of(what: str) -> Any:
+    """Which part of a list a request asks for: `Annotated[PageQuery, page_of("Projects")]`."""
+
+    async def query(
+        limit: Annotated[
+            int, Query(ge=1, le=MAX_PAGE_SIZE, description=f"{what} of a page.")
+        ] = MAX_PAGE_SIZE,
+        after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before.")] = 0,
+        newest: Annotated[bool, Query(description="The newest first.")] = False,
+    ) -> PageQuery:
+        return PageQuery(limit, after, newest)
+
+    return Depends(query)
 
 
 HostName = Annotated[str, Path(max_length=255, pattern=f"^{HOST}$", description="Name of a host.")]

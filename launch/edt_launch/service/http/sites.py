@@ -1,6 +1,7 @@
 """Which names and which pages requests may come by: browsers send passwords along with those of any page."""
 
 import ipaddress
+import socket
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
@@ -10,13 +11,18 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import ForbiddenError, ServiceError
 from edt_launch.service.http import problems
-from edt_launch.service.http.certificate import names_of_this_machine
 
 ANY = "*"
 """Stands for all names."""
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
 """Names under which pages of other programs are served, too."""
+
+
+def names_of_this_machine(host: str) -> tuple[str, ...]:
+    """What this machine is called by those who talk to it; `host` is the address that is listened on."""
+    own = (host, socket.gethostname(), socket.getfqdn(), *LOCAL)
+    return tuple(name for name in dict.fromkeys(own) if name not in ("0.0.0.0", "::"))
 
 
 class Sites:

@@ -10,7 +10,7 @@ from edt_launch.allocator.model import Binding, Reason
 from edt_launch.service.cluster.records import HostRecord
 from edt_launch.service.files.series import number
 from edt_launch.service.jobs import mapping
-from edt_launch.service.jobs.records import SUSPENDED, UNREACHABLE, JobRecord
+from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.states import State, Wanted
 
 SHOWN_DEVICES = 4
@@ -59,8 +59,7 @@ def unreachable(job: JobRecord) -> list[str]:
     if job.state is not State.RUNNING:
         return []
     return [
-        f"It cannot reach {host} since {_clock(since)}: {reason}."
-        for host, since, reason in job.notes.get(UNREACHABLE, ())
+        f"It cannot reach {host} since {_clock(since)}: {reason}." for host, since, reason in job.unreachable
     ]
 
 
@@ -70,7 +69,7 @@ def _clock(at: float) -> str:
 
 def _lost_workers(job: JobRecord) -> str:
     """Which of its devices have no worker because the last one failed there; empty if there are none."""
-    devices = [f"{host}:{device}" for host, device, _ in job.notes.get(SUSPENDED, ())]
+    devices = [f"{host}:{device}" for host, device, _ in job.suspended]
     if not devices or job.state is not State.RUNNING:
         return ""
     more = f" and {len(devices) - SHOWN_DEVICES} more" if len(devices) > SHOWN_DEVICES else ""

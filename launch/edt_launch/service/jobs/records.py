@@ -1,4 +1,8 @@
-"""Jobs, their transitions and names: one frozen dataclass a table, its fields the table's columns."""
+"""Jobs, their transitions and names: one frozen dataclass a table, its fields the table's columns.
+
+A field of a job is written down here alone: `db.tables` makes a column of it, and `schemas.Job` shows it if
+that has a line of its name.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -6,27 +10,15 @@ from math import inf
 from typing import Any
 
 from edt_launch.service.db.types import Big, Held, Str16, Str64, Str128
-from edt_launch.service.jobs.states import ENDED, HAS_LAUNCHER, State, Wanted
-
-BOUNDS = "bounds"
-"""Which of a job's notes says the least and the most workers that its `edt-launch` was started with."""
-
-TROUBLE, SLOW = "trouble", "slow"
-"""Which of a job's notes say why the service cannot read its files, and why it does so rarely."""
-
-SUSPENDED = "suspended"
-"""Which of a job's notes has devices whose workers have failed, and when they are tried again."""
-
-UNREACHABLE = "unreachable"
-"""Which of a job's notes has hosts that it cannot reach, since when, and why."""
+from edt_launch.service.jobs.states import ENDED, State, Wanted
 
 RESIZE_COST = 5.0
 """Seconds that a resize, and a start, are taken to cost while nothing is known of a job's own."""
 
 
 @dataclass(frozen=True)
-class JobRecord:
-    """A job: first its desired state, then its observed state.
+class SubmittedFields:
+    """What a job's owner says of it: its desired state.
 
     Attributes:
         number: counts submissions; 0 before it is stored.
@@ -41,34 +33,12 @@ class JobRecord:
         preemptible: whether it may be suspended once it runs.
         time_limit: seconds that it may run; 0: any number.
         begin: when it may be started at the earliest; 0: at once.
-        after: jobs that have to succeed before it starts, and are not known to have succeeded.
         array_id, array_index, array_limit: its array, its number there, and how many jobs of that may run at
             a time; empty and None without an array, None also for any number.
         framework, data_dir: of a WMLA program; None for any other, and for the default.
-        may_lose: whether somebody has agreed that what its present workers have done is lost.
-        can_save: whether what it has done outlives its workers, as far as is known.
         code_digest: SHA-256 of its code's archive; empty if it was copied from a folder.
         fingerprint: of the specification, to tell a repeated submission from another one.
-        reason: why it is in its state, or has its size, for people.
-        why: the allocator's reason in full, as JSON: binding, share, target, path, text, change.
-        failure: the text of the first failure.
-        started: when it was started the first time.
-        waiting_since: since when it has wanted to run and has not; None while it runs.
-        running_since: since when it has run without a break.
-        ran: seconds that it ran before that.
-        resized: when its number of workers last changed by choice.
-        size: workers that its allocation file gives it now.
-        target: workers when all hand-overs are done.
-        share: its real share, in devices.
-        generation, held: of its allocation file, and what that says.
-        leaving: devices of workers that have been told to leave and are not known to be gone.
-        launcher_pid, launcher_started: process number and start time of its `edt-launch`.
-        throughput: optimizer steps a second, at its present size.
-        service, entitlement, usage_at: remembered usage.
-        attained: seconds of its minimum that it has had, by which it takes turns.
-        resize_cost, start_cost: seconds that a resize and a start cost, as learned.
-        speedup: points (workers, speed), as learned.
-        notes: what the loop remembers of it, for its own eyes.
+        state: where it stands; it changes by `Jobs.move` alone.
     """
 
     id: Str16
@@ -102,6 +72,82 @@ class JobRecord:
     code_digest: Str64 = ""
     fingerprint: Str64 = ""
     state: State = State.QUEUED
+
+
+@dataclass(frozen=True)
+class LauncherFields:
+    """What a job has while it has a launcher; without one, the defaults.
+
+    Attributes:
+        running_since: since when it has run without a break.
+        size: workers that its allocation file gives it now.
+        target: workers when all hand-overs are done.
+        held: what its allocation file says.
+        leaving: devices of workers that have been told to leave and are not known to be gone.
+        launcher_pid, launcher_started: process number and start time of its `edt-launch`.
+        bounds: least and most workers that its `edt-launch` was started with, and keeps to.
+        throughput: optimizer steps a second, at its present size.
+    """
+
+    running_since: float | None = None
+    size: int = 0
+    target: int = 0
+    held: Held = ()
+    leaving: Held = ()
+    launcher_pid: int | None = None
+    launcher_started: float | None = None
+    bounds: tuple[int, int] | None = None
+    throughput: float | None = None
+
+
+@dataclass(frozen=True)
+class ProgressFields:
+    """What changes all the time while a job runs, and is shown, as `throughput` is.
+
+    Attributes:
+        losses: workers that have failed.
+    """
+
+    restarts: int = 0
+    resizes: int = 0
+    losses: int = 0
+    step: Big | None = None
+    total_steps: Big | None = None
+    loss: float | None = None
+
+
+@dataclass(frozen=True)
+class JobRecord(ProgressFields, LauncherFields, SubmittedFields):
+    """A job: first its desired state, then its observed state, which the loop writes.
+
+    Attributes:
+        reason: why it is in its state, or has its size, for people.
+        after: jobs that have to succeed before it starts, and are not known to have succeeded.
+        may_lose: whether somebody has agreed that what its present workers have done is lost.
+        can_save: whether what it has done outlives its workers, as far as is known.
+        why: the allocator's reason in full, as JSON: binding, share, target, path, text, change.
+        failure: the text of the first failure.
+        started: when it was started the first time.
+        waiting_since: since when it has wanted to run and has not; None while it runs.
+        ran: seconds that it ran before `running_since`.
+        resized: when its number of workers last changed by choice.
+        share: its real share, in devices.
+        generation: of its allocation file.
+        service, entitlement, usage_at: remembered usage.
+        attained: seconds of its minimum that it has had, by which it takes turns.
+        resize_cost, start_cost: seconds that a resize and a start cost, as learned.
+        speedup: points (workers, speed), as learned.
+        suspended: hosts and devices whose workers have failed, and when they are tried again.
+        unreachable: hosts that it cannot reach, since when, and why.
+        trouble: why the service cannot read its files; empty if it can.
+        delay: why what is shown of it may be late; empty if it is not.
+        is_array_full: whether enough jobs of its array run.
+        granted_at: when its allocation file was last written.
+        asked, signalled: when it was first and last asked to go, by the present state.
+        launchers_lost: how often its launcher was killed.
+        starts_anew: how often it began again because it could not save its work.
+    """
+
     reason: str = "waits for the next decision"
     after: tuple[str, ...] = ()
     may_lose: bool = False
@@ -112,24 +158,10 @@ class JobRecord:
     started: float | None = None
     ended: float | None = None
     waiting_since: float | None = None
-    running_since: float | None = None
     ran: float = 0.0
     resized: float | None = None
-    size: int = 0
-    target: int = 0
     share: float | None = None
     generation: Big = 0
-    held: Held = ()
-    leaving: Held = ()
-    launcher_pid: int | None = None
-    launcher_started: float | None = None
-    restarts: int = 0
-    resizes: int = 0
-    losses: int = 0
-    step: Big | None = None
-    total_steps: Big | None = None
-    loss: float | None = None
-    throughput: float | None = None
     service: float = 0.0
     entitlement: float = 0.0
     usage_at: float = 0.0
@@ -137,15 +169,16 @@ class JobRecord:
     resize_cost: float = RESIZE_COST
     start_cost: float = RESIZE_COST
     speedup: tuple[tuple[int, float], ...] = ()
-    notes: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def bounds(self) -> tuple[int, int] | None:
-        """Least and most workers that its `edt-launch` was started with, and keeps to; None without one."""
-        if self.state not in HAS_LAUNCHER or BOUNDS not in self.notes:
-            return None
-        least, most = self.notes[BOUNDS]
-        return least, most
+    suspended: tuple[tuple[str, str, float], ...] = ()
+    unreachable: tuple[tuple[str, float, str], ...] = ()
+    trouble: str = ""
+    delay: str = ""
+    is_array_full: bool = False
+    granted_at: float | None = None
+    asked: float | None = None
+    signalled: float | None = None
+    launchers_lost: int = 0
+    starts_anew: int = 0
 
     @property
     def would_lose(self) -> bool:
@@ -165,14 +198,9 @@ class JobRecord:
         return (self.running_since or 0.0) + self.time_limit - self.ran
 
     @property
-    def trouble(self) -> str:
-        """Why the service cannot read its files; empty if it can."""
-        return str(self.notes.get(TROUBLE, ""))
-
-    @property
     def remark(self) -> str:
         """What is wrong with its files; empty if nothing is."""
-        return self.trouble or str(self.notes.get(SLOW, ""))
+        return self.trouble or self.delay
 
     @property
     def has_ended(self) -> bool:
@@ -204,18 +232,16 @@ class NamedJob:
     number: int
 
 
-DESIRED = frozenset({"name", "min", "max", "priority", "weight", "time_limit"})
-"""Fields of a job that its owner may change."""
-
-
-PROGRESS = ("step", "total_steps", "loss", "throughput", "losses", "resizes", "restarts")
+PROGRESS = (*(field.name for field in fields(ProgressFields)), "throughput")
 """Observed fields that change all the time while a job runs, and are shown."""
 
+WITHOUT_LAUNCHER: Mapping[str, Any] = {field.name: field.default for field in fields(LauncherFields)}
+"""Columns of a job without a launcher."""
 
-_NAMES = tuple(field.name for field in fields(JobRecord))
-
-OBSERVED = frozenset(_NAMES[_NAMES.index("state") + 1 :])
-"""Fields of a job that the loop may write: all after `state`, which changes by `Jobs.move` alone."""
+OBSERVED = frozenset(field.name for field in fields(JobRecord)) - {
+    field.name for field in fields(SubmittedFields)
+}
+"""Fields of a job that the loop may write."""
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from edt_launch.service.experiments.searches.records import SearchState, SearchWanted, TrialState
 from edt_launch.service.experiments.searches.spec import Algorithm, Objective
 from edt_launch.service.http.schemas import listing
-from edt_launch.service.jobs.specification import Framework
-from edt_launch.service.jobs.states import State, Wanted
+from edt_launch.service.jobs.specification import FrameworkName
+from edt_launch.service.jobs.states import ENDED, State, Wanted
 
 
 class Resized(BaseModel):
@@ -80,6 +80,16 @@ class JobForAll(BaseModel):
     hosts: list[HostDevices]
     urls: dict[str, str]
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing will happen to it any more."""
+        return self.state in ENDED
+
+    @property
+    def since(self) -> float:
+        """When it ended, or else started, or else was submitted."""
+        return self.ended or self.started or self.submitted
+
 
 class Job(JobForAll):
     """A job. What only its owner and administrators see is null for others: all under `directory` here."""
@@ -87,7 +97,7 @@ class Job(JobForAll):
     directory: str | None
     command: list[str] | None
     environment: dict[str, str] | None
-    framework: Framework | None = Field(description="How a WMLA program is run; null for any other.")
+    framework: FrameworkName | None = Field(description="How a WMLA program is run; null for any other.")
     data_dir: str | None
     code_digest: str | None = Field(
         description="SHA-256 of the archive of its code; empty if it was copied from a folder."

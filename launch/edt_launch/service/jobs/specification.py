@@ -45,12 +45,13 @@ def _known(framework: str) -> str:
     return str(framework)
 
 
-Framework = Annotated[
-    str,
-    AfterValidator(_known),
-    WithJsonSchema({"type": "string", "enum": list(kinds.frameworks()), "title": "Framework"}),
+FrameworkName = Annotated[
+    str, WithJsonSchema({"type": "string", "enum": list(kinds.frameworks()), "title": "Framework"})
 ]
-"""How a program is run that is no plain command."""
+"""How a program is run that is no plain command, as it was when its job was submitted."""
+
+Framework = Annotated[FrameworkName, AfterValidator(_known)]
+"""The same, known to this version."""
 
 
 class JobSpec(BaseModel):
@@ -80,7 +81,7 @@ class JobSpec(BaseModel):
     directory: Annotated[
         Line, Field(description="Where the command runs: a folder inside the submitted code.")
     ] = "."
-    min: Annotated[Count, Field(description="Workers that it needs at least.")] = 1
+    min: Annotated[Count, Field(description="Minimum number of workers.")] = 1
     max: Annotated[Count | None, Field(description="Workers that it can use at most; `min` by default.")] = (
         None
     )
@@ -108,7 +109,7 @@ class JobSpec(BaseModel):
         float, Field(ge=0, le=86400, description="Seconds from SIGTERM to SIGKILL when it is told to end.")
     ] = 30.0
     warm_start: Annotated[
-        bool, Field(description="Fork workers from a process that has imported what they need.")
+        bool, Field(description="Fork workers from a process that has already imported torch and Horovod.")
     ] = True
     restartable: Annotated[
         bool, Field(description="Whether it may be ended and begin again, though it cannot save its work.")

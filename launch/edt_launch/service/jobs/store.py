@@ -14,17 +14,15 @@ from edt_launch.service.experiments.searches.records import TRIAL_ENDS
 from edt_launch.service.experiments.stores.experiments import add_run
 from edt_launch.service.jobs.query import JobQuery
 from edt_launch.service.jobs.records import (
-    DESIRED,
     OBSERVED,
     PROGRESS,
-    SUSPENDED,
-    UNREACHABLE,
     HolderRecord,
     JobRecord,
     NamedJob,
     Page,
     TransitionRecord,
 )
+from edt_launch.service.jobs.specification import JobChange
 from edt_launch.service.jobs.states import (
     ENDED,
     HAS_LAUNCHER,
@@ -87,7 +85,7 @@ class Jobs:
     def submitted_as(self, owner: str, key: str) -> JobRecord | None:
         """The job that `owner` has submitted with an idempotency key."""
         rows = self._database.rows(select(jobs).where(jobs.c.owner == owner, jobs.c.idempotency_key == key))
-        return JobRecord(**rows[0]._mapping) if rows else None
+        return JobRecord(*rows[0]) if rows else None
 
     def get(self, job: str) -> JobRecord:
         """One job."""
@@ -106,18 +104,15 @@ class Jobs:
 
     def suspended(self) -> Mapping[tuple[str, str], float]:
         """Hosts and devices of running jobs whose workers have failed, and when they are tried again."""
-        query = select(jobs.c.notes).where(jobs.c.state.in_(sorted(HAS_LAUNCHER)))
-        return {
-            (host, device): until
-            for (notes,) in self._database.rows(query)
-            for host, device, until in notes.get(SUSPENDED, ())
-        }
+        query = select(jobs.c.suspended).where(jobs.c.state.in_(sorted(HAS_LAUNCHER)))
+        rows = self._database.rows(query)
+        return {(host, device): until for (devices,) in rows for host, device, until in devices}
 
     def unreachable(self) -> Mapping[str, str]:
         """Hosts that running jobs say they cannot reach, and why."""
-        query = select(jobs.c.notes).where(jobs.c.state.in_(sorted(HAS_LAUNCHER)))
+        query = select(jobs.c.unreachable).where(jobs.c.state.in_(sorted(HAS_LAUNCHER)))
         rows = self._database.rows(query)
-        return {host: reason for (notes,) in rows for host, _, reason in notes.get(UNREACHABLE, ())}
+        return {host: reason for (hosts,) in rows for host, _, reason in hosts}
 
     def progress(self) -> Mapping[str, Mapping[str, Any]]:
         """Of the jobs that run, by their ids, the fields that change all the time (`records.PROGRESS`)."""
@@ -127,7 +122,7 @@ class Jobs:
 
     def page(self, wanted: JobQuery = ALL) -> Page:
         """The jobs that are looked for, and where the next page begins."""
-        page = [JobRecord(**row._mapping) for row in self._database.rows(wanted.statement())]
+        page = [JobRecord(*row) for row in self._database.rows(wanted.statement())]
         limit = wanted.limit
         if limit is None or len(page) <= limit:
             return Page(page, None)
@@ -136,7 +131,7 @@ class Jobs:
     def some(self, wanted: Collection[str]) -> Mapping[str, JobRecord]:
         """Jobs by their ids; those that are not there are left out."""
         rows = self._database.rows(select(jobs).where(jobs.c.id.in_(sorted(wanted))))
-        return {row.id: JobRecord(**row._mapping) for row in rows}
+        return {row.id: JobRecord(*row) for row in rows}
 
     def named(self, wanted: Collection[str]) -> Mapping[str, NamedJob]:
         """Names and numbers of jobs by their ids; those that are not there are left out."""
@@ -165,8 +160,8 @@ class Jobs:
             return _get(connection, job)
 
     def change(self, job: str, **desired: Any) -> JobRecord:
-        """Change what the owner may change (`records.DESIRED`)."""
-        _only(desired, DESIRED)
+        """Change what the owner may change: fields of `JobChange`."""
+        _only(desired, JobChange.model_fields)
         with self._database.writing() as connection:
             if desired:
                 connection.execute(update(jobs).where(jobs.c.id == job).values(desired))
@@ -251,7 +246,7 @@ def _get(connection: Connection, job: str, lock: bool = False) -> JobRecord:
     row = connection.execute(query.with_for_update() if lock else query).one_or_none()
     if row is None:
         raise NoSuchJobError(job)
-    return JobRecord(**row._mapping)
+    return JobRecord(*row)
 
 
 def _transitions(connection: Connection, job: str) -> list[TransitionRecord]:

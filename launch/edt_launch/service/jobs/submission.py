@@ -24,7 +24,7 @@ from edt_launch.service.experiments.records import RunRecord
 from edt_launch.service.files.archives.archive import BLOCK, unpack
 from edt_launch.service.files.archives.copying import copy_folder
 from edt_launch.service.files.archives.deleting import delete_folder
-from edt_launch.service.files.archives.entry import Limits
+from edt_launch.service.files.archives.entry import ArchiveLimits
 from edt_launch.service.files.results import note_submitted, remove_made
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.specification import MAX_PRIORITY, JobSpec
@@ -108,17 +108,14 @@ def record_of(submission: Submission, job_id: str, now: float) -> JobRecord:
     )
 
 
-SETTINGS = (
-    *("allowed", "checkpoint_interval", "command", "data_dir", "directory", "environment", "framework"),
-    *("grace", "warm_start"),
-    *("max", "max_restarts", "min", "name", "preemptible", "priority", "restartable", "time_limit", "weight"),
-)
-"""Fields of a job that its user has given."""
+OF_ONE_SUBMISSION = frozenset({"after", "array_id", "array_index", "array_limit", "begin"})
+"""What another job like one does not get."""
 
 
 def like(job: JobRecord, **changes: Any) -> JobSpec:
     """A job with the submitted files and settings of another one, but for `changes`; as `JobSpec` raises."""
-    own = {field: getattr(job, field) for field in SETTINGS}
+    names = JobSpec.model_fields.keys() & vars(job).keys() - OF_ONE_SUBMISSION
+    own = {name: getattr(job, name) for name in names}
     return JobSpec.model_validate({**own, **changes, "code_of": job.id})
 
 
@@ -130,7 +127,12 @@ class Submitter:
     """
 
     def __init__(
-        self, home: Home, store: Store, limits: Limits, own_name: str, highest_priority: int = MAX_PRIORITY
+        self,
+        home: Home,
+        store: Store,
+        limits: ArchiveLimits,
+        own_name: str,
+        highest_priority: int = MAX_PRIORITY,
     ) -> None:
         self._home = home
         self._store = store

@@ -23,16 +23,16 @@ from edt_launch.service.jobs.states import Wanted
 
 Json = dict[str, Any]
 
-PRIVATE = tuple(name for name in schemas.Job.model_fields if name not in schemas.JobForAll.model_fields)
-"""Fields of a job that only its owner and administrators see."""
+_PRIVATE = dict.fromkeys(schemas.Job.model_fields.keys() - schemas.JobForAll.model_fields.keys())
+"""What others than its owner and administrators see of a job: nothing."""
 
 _LINKS = ("why", "logs", "events", "metrics", "results", "checkpoints")
 
 
-def job(record: JobRecord, viewer: UserRecord | None = None) -> Json:
-    """A job, as `viewer` may see it; None: all of it."""
+def job(record: JobRecord, viewer: UserRecord | None = None) -> schemas.Job:
+    """A job, as `viewer` may see it; None: all of it. Fields are those of its row, but for these."""
     url = f"/api/v1/jobs/{record.id}"
-    own = {
+    derived = {
         "name": record.name or script_name(record.command),
         "note": note(record),
         "share": None if record.has_ended else number(record.share),
@@ -42,14 +42,13 @@ def job(record: JobRecord, viewer: UserRecord | None = None) -> Json:
         "hosts": held(record.held),
         "urls": {"self": url, **{name: f"{url}/{name}" for name in _LINKS}},
     }
-    names = schemas.Job.model_fields
-    shown = {name: own[name] if name in own else getattr(record, name) for name in names}
+    shown = schemas.Job.model_validate(vars(record) | derived)
     return shown if viewer is None or may(viewer, record) else hidden(shown, record)
 
 
-def hidden(shown: Json, record: JobRecord) -> Json:
+def hidden(shown: schemas.Job, record: JobRecord) -> schemas.Job:
     """A job as others see it: without the name of its script, too."""
-    return shown | dict.fromkeys(PRIVATE) | {"name": record.name}
+    return shown.model_copy(update=_PRIVATE | {"name": record.name})
 
 
 def note(record: JobRecord) -> str:
@@ -155,6 +154,7 @@ def shares(
         {
             **vars(record),
             "limit": None if isinf(record.limit) else record.limit,
+            "budget": None if isinf(record.budget) else record.budget,
             "version": record.version,
             "size": sizes[record.name],
             "asks": asked[record.name],

@@ -29,16 +29,17 @@ from edt_launch.service.experiments.pages import (
     new_search,
     project_form,
     searches,
+    starting,
 )
 from edt_launch.service.http import problems
 from edt_launch.service.http.middleware import RequestMiddleware
-from edt_launch.service.jobs.pages import cloning, job, jobs, run_application, search, selection
+from edt_launch.service.jobs.pages import actions, job, jobs, run_application, search, selection
 from edt_launch.service.web import templating
 
 STATIC = Path(__file__).with_name("static")
 PAGES: tuple[Any, ...] = (
     account,
-    cloning,
+    actions,
     run_application,
     console,
     consumers,
@@ -46,6 +47,8 @@ PAGES: tuple[Any, ...] = (
     deletions,
     adding,
     experiment_form,
+    project_form,
+    starting,
     experiments,
     job,
     jobs,
@@ -53,7 +56,6 @@ PAGES: tuple[Any, ...] = (
     new_search,
     passwords,
     pool,
-    project_form,
     search,
     searches,
     selection,

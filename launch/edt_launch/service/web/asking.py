@@ -1,7 +1,7 @@
 """What pages show that ask before something is done."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -27,19 +27,19 @@ class Question:
     Attributes:
         verb: what is done, to what has the `name`.
         effect: what that does.
-        address: where it is done; `back` is where one comes from.
+        back: where one comes from.
         hidden: fields that are sent along.
         error: what was wrong with what the form was sent with; empty if nothing was.
         button: what is on the button; empty: the verb.
         can_foresee: whether there is a button that only says what would change.
         command: does the same in a terminal; empty if there is none.
         is_possible: whether it can be done now; else there is no button for it, and `effect` says why.
+        address: where it is done; empty: where it is asked.
     """
 
     verb: str
     name: str
     effect: Sequence[str]
-    address: str
     back: str
     fields: Sequence[Field] = ()
     hidden: Sequence[tuple[str, str]] = ()
@@ -48,10 +48,7 @@ class Question:
     can_foresee: bool = False
     command: str = ""
     is_possible: bool = True
-
-    def refused(self, error: str) -> "Question":
-        """The same after it could not be done."""
-        return replace(self, effect=(), error=error)
+    address: str = ""
 
 
 def overtaken(

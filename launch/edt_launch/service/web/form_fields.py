@@ -2,10 +2,10 @@
 
 import secrets
 import shlex
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO, TypeVar
 
 from fastapi import Form, UploadFile
-from pydantic import AfterValidator, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator
 
 from edt_launch.service.errors import (
     ConflictError,
@@ -26,6 +26,9 @@ def _lines(text: str) -> str:
 
 Line = AfterValidator(_lines)
 
+Text = Annotated[str, Field(max_length=MAX_FIELD_LENGTH), Line]
+"""What is written in a field of an action."""
+
 Value = Annotated[str, Form(max_length=MAX_FIELD_LENGTH), Line]
 """What is written in a field."""
 
@@ -35,8 +38,48 @@ Version = Annotated[str, Form(pattern="^[0-9]{0,9}$")]
 WRONG = (InvalidError, ConflictError, ForbiddenError, NotFoundError, TooLargeError)
 """What is told where a form was filled in."""
 
-FormKey = Annotated[str, Form(pattern="^[A-Za-z0-9_-]{0,64}$")]
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+KEY = "^[A-Za-z0-9_-]{0,64}$"
+
+FormKey = Annotated[str, Form(pattern=KEY)]
 """What a form has that starts something: sent twice, it starts that once. Empty: it is not sent twice."""
+
+
+class VersionField(BaseModel):
+    """Of a form about something that others may change meanwhile."""
+
+    version: str = Field("", pattern="^[0-9]{0,9}$")
+
+    @property
+    def seen(self) -> int | None:
+        """The version that the form is about; None: whichever."""
+        return int(self.version) if self.version else None
+
+
+class CodeField(BaseModel):
+    """Of a form that an archive of code may be sent with."""
+
+    code: Any = None
+
+    @field_validator("code")
+    @classmethod
+    def _chosen(cls, code: Any) -> Any:
+        """The file that was chosen; browsers send an empty one without a name if none was."""
+        if isinstance(code, str) and code:
+            raise ValueError("send the archive as a file")
+        return code if code and code.filename else None
+
+    @property
+    def archive(self) -> tuple[BinaryIO | None, str]:
+        """The archive and its name; None without one."""
+        return (None, "") if self.code is None else (self.code.file, self.code.filename)
+
+
+class KeyField(BaseModel):
+    """Of an action that starts something."""
+
+    key: str = Field("", pattern=KEY)
 
 
 def new_key() -> str:
@@ -52,7 +95,7 @@ def words(text: str) -> list[str]:
         raise InvalidError(f"command: {error}", "close its quotes") from None
 
 
-def parsed(model: Any, values: dict[str, Any]) -> Any:
+def parsed(model: type[ModelT], values: dict[str, Any]) -> ModelT:
     """What a form was sent with, as REST takes it; raises `InvalidError`."""
     try:
         return model.model_validate(values)

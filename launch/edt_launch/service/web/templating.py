@@ -15,6 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
+from edt_launch.core.durations import duration
 from edt_launch.service.http.compressed import send
 from edt_launch.service.http.dependencies import USER
 from edt_launch.service.http.shared_answers import compressed
@@ -59,9 +60,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.globals |= {"static": static, "places": PLACES}
+    environment.globals |= {"static": static, "places": PLACES, "wording": wording}
     environment.filters |= {
-        "duration": wording.duration,
+        "duration": duration,
         "iso": wording.iso,
         "moment": wording.moment,
         "relative": wording.relative,

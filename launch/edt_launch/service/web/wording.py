@@ -1,16 +1,17 @@
-"""Times, durations, numbers and lines of logs, as pages show them."""
+"""Times, numbers and lines of logs, as pages show them."""
 
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+
+from edt_launch.core.durations import duration
+from edt_launch.core.terminal_text import without_sequences
 
 NONE = "-"
 """Stands for what is not known, or not for whoever looks."""
 
 HUES = 8
 """Hues of jobs in pictures; two jobs of the same letter have different ones, until 104 jobs later."""
-
-_UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def moment(time: float) -> str:
@@ -28,21 +29,8 @@ def utc(time: float | None) -> str:
     return "" if time is None else datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def duration(seconds: float) -> str:
-    """A duration in its two largest units: ``2 h 5 min``."""
-    rest = max(0, round(seconds))
-    parts: list[str] = []
-    for size, unit in _UNITS:
-        count, rest = divmod(rest, size)
-        if count or parts:
-            parts.append(f"{count} {unit}" if count else "")
-        if len(parts) == 2:
-            break
-    return " ".join(filter(None, parts)) or "0 s"
-
-
 def relative(time: float, now: float) -> str:
-    """A time as seen from now: ``5 min ago``, ``in 2 h``."""
+    """A time as seen from now: ``5m ago``, ``in 2h``."""
     if abs(time - now) < 1:
         return "now"
     return f"{duration(now - time)} ago" if time < now else f"in {duration(time - now)}"
@@ -95,9 +83,7 @@ def progress(step: int | None, total: int | None) -> str:
     return f"{100 * step // total}%" if total else f"step {step}"
 
 
-_STEERING = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
-)
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 def plain(line: bytes) -> str:
@@ -107,4 +93,4 @@ def plain(line: bytes) -> str:
 
 def printable(text: str) -> str:
     """Text without what steers a terminal, but for carriage returns."""
-    return _STEERING.sub("", text)
+    return _CONTROL.sub("", without_sequences(text))

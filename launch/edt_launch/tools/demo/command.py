@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,8 @@ import typer
 from edt_launch.cluster.local import allocate_here
 from edt_launch.cluster.nvidia import gpus_here
 from edt_launch.core import events
-from edt_launch.core.event_log import EventReader
+from edt_launch.core.event_codec import events_of
+from edt_launch.core.growing_file import GrowingFile
 from edt_launch.core.run_dir import RunDir
 from edt_launch.tools.demo import plot
 
@@ -95,14 +97,14 @@ def is_complete(progress: Progress, plan: Sequence[Stage]) -> bool:
 
 def demo(
     script: Annotated[
-        Path | None, typer.Argument(metavar="[SCRIPT]", help="The training script, else examples/digits.py.")
+        Path | None, typer.Argument(metavar="[SCRIPT]", help="Training script. Default: examples/digits.py.")
     ] = None,
     arguments: Annotated[
         list[str] | None,
         typer.Argument(metavar="ARGS", help=f"The script's arguments, else {' '.join(SCRIPT_ARGUMENTS)}."),
     ] = None,
     output_dir: Annotated[
-        Path | None, typer.Option(help="Where logs, events and plot go, else a new folder in runs.")
+        Path | None, typer.Option(help="Folder for logs, events and plot. Default: a new one in runs.")
     ] = None,
 ) -> None:
     """Train SCRIPT with 2 workers, then 4, then 1, then 3, without stopping it.
@@ -144,7 +146,7 @@ def run(
     Returns:
         The job's exit code and how far the plan came.
     """
-    allocation, log = folder / "allocation", EventReader(RunDir(folder).events)
+    allocation, log = folder / "allocation", GrowingFile(RunDir(folder).events)
     largest = max(stage.size for stage in plan)
     gpus = gpus_here(os.environ)
     devices = gpus if len(gpus) >= largest else ()
@@ -158,7 +160,7 @@ def run(
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(POLL_INTERVAL)
             running = child.returncode is None
-            for event in log.read():
+            for event in events_of(log.lines()):
                 progress = observe(progress, event)
             following = advance(progress, plan)
             if following is not progress and running:
@@ -173,8 +175,8 @@ def conclude(name: str, folder: Path, progress: Progress) -> int:
     if progress.accuracy is not None:
         print(f"test accuracy  {progress.accuracy:.3f}")
     picture = folder / "plot.png"
-    path = RunDir(folder).events
-    points = plot.curve(EventReader(path).read(path.stat().st_size))
+    lines = chain.from_iterable(GrowingFile(RunDir(folder).events).looks())
+    points = plot.curve(events_of(lines))
     try:
         plot.draw(points, picture, title=f"{name}: one training, {len(DEMO)} sizes")
         print(f"plot           {picture}")

@@ -22,8 +22,8 @@ from edt_launch.tools.simulate.policies import FairShare, Fifo, StrictPriority, 
 from edt_launch.tools.simulate.replay import (
     ROUNDS,
     Live,
-    Outcome,
     Policy,
+    SimulatedJob,
     StuckError,
     Timing,
     machines,
@@ -46,12 +46,12 @@ class Choice(Enum):
 
 def simulate(
     trace: Annotated[
-        Path, typer.Argument(metavar="TRACE", help="A CSV file with a job a line.", show_default=False)
+        Path, typer.Argument(metavar="TRACE", help="CSV file with one job a line.", show_default=False)
     ],
     gpus: Annotated[int, typer.Option(min=1, help="GPUs of the cluster.")] = 64,
     gpus_per_host: Annotated[int, typer.Option(min=1, help="GPUs of a host.")] = 4,
     policy: Annotated[
-        list[Choice] | None, typer.Option(help="A policy to replay under; may be repeated. Without it: all.")
+        list[Choice] | None, typer.Option(help="Policy to replay. Repeatable. Default: all.")
     ] = None,
     resize_cost: Annotated[
         float | None,
@@ -74,16 +74,16 @@ def simulate(
     ] = None,
     rounds: Annotated[
         bool,
-        typer.Option("--rounds", help="Decide in rounds only, not at events: as published simulators do."),
+        typer.Option("--rounds", help="Decide in rounds only, as published simulators do, not at events."),
     ] = False,
     adaptive: Annotated[
-        bool, typer.Option("--adaptive", help="Jobs choose their batch size anew when they are resized.")
+        bool, typer.Option("--adaptive", help="Jobs adapt their batch size when they are resized.")
     ] = False,
     flat: Annotated[
         bool, typer.Option("--flat", help="Jobs share the cluster directly, not through their users.")
     ] = False,
     output: Annotated[
-        Path | None, typer.Option(help="The PNG of the allocation over time, else TRACE.png in this folder.")
+        Path | None, typer.Option(help="PNG of the allocation over time. Default: TRACE.png in this folder.")
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object; draws only with --output.")
@@ -214,7 +214,7 @@ ROWS = {
 """The lines of the table."""
 
 
-def _show(trace: Trace, outcome: Outcome, notes: Sequence[str], figures: Mapping[str, Figures]) -> None:
+def _show(trace: Trace, outcome: SimulatedJob, notes: Sequence[str], figures: Mapping[str, Figures]) -> None:
     from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
@@ -238,7 +238,7 @@ def _show(trace: Trace, outcome: Outcome, notes: Sequence[str], figures: Mapping
     console.print(table)
 
 
-def _draw(outcome: Outcome, path: Path, name: str) -> bool:
+def _draw(outcome: SimulatedJob, path: Path, name: str) -> bool:
     try:
         picture.draw(outcome, path, f"{name} under {outcome.policy}, {outcome.gpus} GPUs")
     except ImportError:

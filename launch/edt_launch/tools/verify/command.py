@@ -16,7 +16,7 @@ from edt_launch.core.errors import EdtLaunchError, ExitCode, RunError, UsageErro
 from edt_launch.launcher import job
 from edt_launch.tools.verify.causes import Verdict
 from edt_launch.tools.verify.causes import verdict as judge
-from edt_launch.tools.verify.records import LENGTH, Difference, Run, first_difference
+from edt_launch.tools.verify.records import LENGTH, Difference, RecordedRun, first_difference
 from edt_launch.tools.verify.report import as_data, describe, wrapped
 from edt_launch.tools.verify.runs import InterruptedRunError, Runner
 from edt_launch.tools.verify.schedules import LEAST_STEPS, Schedule, resizing
@@ -27,17 +27,17 @@ DIFFER = 1
 
 
 def verify(
-    script: Annotated[Path, typer.Argument(metavar="SCRIPT.PY", help="The training script.")],
+    script: Annotated[Path, typer.Argument(metavar="SCRIPT.PY", help="Training script.")],
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="ARGS", help="The script's own arguments.")
+        list[str] | None, typer.Argument(metavar="ARGS", help="Arguments of the script.")
     ] = None,
-    steps: Annotated[int, typer.Option(min=LEAST_STEPS, help="Steps (commits) that a run makes.")] = 6,
+    steps: Annotated[int, typer.Option(min=LEAST_STEPS, help="Steps (commits) of a run.")] = 6,
     sizes: Annotated[
         str, typer.Option("--np", metavar="N,N,...", help="Numbers of workers; the first one runs twice.")
     ] = "1,2,3",
-    schedules: Annotated[int, typer.Option(min=0, help="Runs that are resized on the way.")] = 2,
-    seed: Annotated[int, typer.Option(help="Of the choice of their sizes.")] = 0,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds that one run may take.")] = 300.0,
+    schedules: Annotated[int, typer.Option(min=0, help="Number of runs that are resized.")] = 2,
+    seed: Annotated[int, typer.Option(help="Seed for the choice of sizes.")] = 0,
+    timeout: Annotated[float, typer.Option(min=1, help="Time limit of a run, in seconds.")] = 300.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object as the result.")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the runs' logs and records.")] = False,
 ) -> None:
@@ -127,7 +127,9 @@ def _trace(runner: Runner, difference: Difference, progress: TextIO) -> Finding 
     return compare(reference.operators, run.operators, difference.rank)
 
 
-def _shown(runner: Runner, schedule: Schedule, progress: TextIO, traced: int = 0, suffix: str = "") -> Run:
+def _shown(
+    runner: Runner, schedule: Schedule, progress: TextIO, traced: int = 0, suffix: str = ""
+) -> RecordedRun:
     name = f"{schedule}{suffix}"
     began = time.monotonic()
     print(f"  {name:<34}", end="", flush=True, file=progress)

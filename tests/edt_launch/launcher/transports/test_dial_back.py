@@ -18,7 +18,7 @@ from edt_launch.agent.invitation import VARIABLE, Answer, Greeting, Invitation, 
 from edt_launch.agent.protocol import Hello, Output, Swept
 from edt_launch.launcher.agents import AllEnded, Lost
 from edt_launch.launcher.transports import dial_back as launchers_end
-from edt_launch.launcher.transports.dial_back import DialBack, judge
+from edt_launch.launcher.transports.dial_back import DialBack, refusal_of
 from hearing import Hearing
 from started import gone
 
@@ -166,7 +166,7 @@ def test_who_is_silent_makes_room(
     launcher: tuple[Hearing, DialBack], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, transport = launcher
-    monkeypatch.setattr(launchers_end, "MAX_STRANGERS", 2)
+    monkeypatch.setattr(launchers_end, "MAX_UNAUTHENTICATED", 2)
     where = ("127.0.0.1", transport.invitation.port)
     silent = [socket.create_connection(where) for _ in range(4)]
     agent = dialing(transport.invitation, "far")
@@ -198,8 +198,8 @@ async def plain_tls_1_2(port: int) -> None:
 
 def test_one_agent_a_host() -> None:
     one = Greeting("t", "far", protocol.VERSION, "x")
-    assert judge(one, None) == judge(one, "x") == ""
-    assert judge(one, "y").startswith("far has an agent already")
+    assert refusal_of(one, None) == refusal_of(one, "x") == ""
+    assert refusal_of(one, "y").startswith("far has an agent already")
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"addresses": [], "port": "1"}', "[" * 100_000])

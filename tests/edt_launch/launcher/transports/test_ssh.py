@@ -31,6 +31,9 @@ def test_a_host_with_another_environment_runs_the_agent_in_its_path(tmp_path: Pa
     own = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     said = subprocess.run(["/bin/sh", "-c", line], env=own, capture_output=True, text=True, check=True)
     assert said.stdout == "its own agent\n"
+    *_, line = Ssh().command("node1", (str(edt), "agent"))
+    said = subprocess.run(["/bin/sh", "-c", line], env={}, capture_output=True, text=True, check=True)
+    assert said.stdout == "its own agent\n"
 
 
 CHANGED = ["@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @", "Host key verification failed."]

@@ -1,13 +1,14 @@
 """What a user sees, in a terminal and elsewhere."""
 
 import io
+from collections import deque
 from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
+from edt_launch.core.job_history import JobHistory, Life, Mark, Resize
 from edt_launch.launcher.view.output import Line
-from edt_launch.launcher.view.status import Mark, Resize, Status
 from edt_launch.launcher.view.view import (
     LiveView,
     PlainView,
@@ -15,13 +16,13 @@ from edt_launch.launcher.view.view import (
 )
 
 VALUES = {"total_steps": 400, "effective_batch_size": 256, "loss": 0.123456, "note": "hello " * 20}
-STATUS = Status(
+JOB = JobHistory(
     size=4,
     generation=3,
     values=VALUES,
-    history=tuple(Mark(100 + i, 100 + 2 * i, 4, 3) for i in range(11)),
-    resizes=(Resize(2, 50, 2, 4, 0.234, "grown"), Resize(3, None, 4, 12, None, "a [bold]reason")),
-    starting=frozenset({7}),
+    marks=deque(Mark(100 + i, 100 + 2 * i, 4, 3) for i in range(11)),
+    resizes=[Resize(2, 50, 2, 4, 0.234, "grown"), Resize(3, None, 4, 12, None, "a [bold]reason")],
+    living={7: Life(7, 4, "h", None, 0.0)},
 )
 ESCAPE = "\x1b"
 
@@ -39,8 +40,8 @@ def test_plain_lines_go_where_they_came_from_and_have_no_escape_codes():
     view.line(Line(3, "stdout", "hello"), "0")
     view.line(Line(3, "stderr", "oh"), "0")
     view.message("one\ntwo")
-    view.refresh(110, STATUS)
-    view.close(STATUS)
+    view.refresh(110, JOB)
+    view.close(JOB)
     assert out.getvalue() == "[0] hello\n"
     assert err.getvalue().startswith("[0] oh\nedt-launch: one\nedt-launch: two\n")
     assert "grown" in err.getvalue()
@@ -50,11 +51,11 @@ def test_plain_lines_go_where_they_came_from_and_have_no_escape_codes():
 def test_lines_appear_above_the_live_view():
     console, file = terminal()
     view = LiveView(console)
-    view.refresh(110, STATUS)
+    view.refresh(110, JOB)
     view.line(Line(0, "stdout", "a [red]tag[/red] \x1b[31mred\x1b[0m :smile: " + "x" * 200), "0")
     view.line(Line(0, "stderr", "oh"), "0")
     view.message("a message")
-    view.close(STATUS)
+    view.close(JOB)
     shown = file.getvalue()
     assert "a [red]tag[/red]" in shown
     assert ":smile:" in shown
@@ -76,9 +77,9 @@ class Gone(io.StringIO):
 )
 def test_nothing_fails_when_nobody_is_there_to_see(view):
     for _ in range(2):
-        view.refresh(110, STATUS)
-        view.refresh(500, replace(STATUS, history=(*STATUS.history, Mark(111, 121, 4, 3))))
+        view.refresh(110, JOB)
+        view.refresh(500, replace(JOB, marks=deque([*JOB.marks, Mark(111, 121, 4, 3)])))
         view.line(Line(0, "stdout", "x"), "0")
         view.line(Line(0, "stderr", "x"), "0")
         view.message("x")
-    view.close(STATUS)
+    view.close(JOB)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from schemathesis.checks import CHECKS, not_a_server_error
 
 from databases import sqlite_at
+from edt_launch.service.db.paging import PageQuery
 from edt_launch.service.experiments.searches.records import TrialRecord
 from edt_launch.service.jobs.states import State
 from lab import Lab
@@ -88,6 +89,6 @@ def test_the_interface_does_what_its_description_says(described: World, examples
 def _ids(world: World) -> dict[str, str]:
     """Of what there is in an experiment, by the names of parameters of paths."""
     store = world.store.experiments
-    (experiment,) = store.page(None, None, None, 0, 9)
+    (experiment,) = store.page(None, None, None, PageQuery(9))
     (run,) = store.runs(experiment.id, None, 9)
     return {"experiment_id": experiment.id, "run_id": run.id, "definition_id": run.definition}

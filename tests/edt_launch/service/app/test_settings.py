@@ -31,6 +31,8 @@ def test_flag_before_environment_before_file(tmp_path: Path, monkeypatch: pytest
         ({"database": "mysql://ann:secret@host/x"}, "database: (hidden): database 'mysql' is"),
         ({"database": "postgresql://ann:secret@host:port/x"}, "database: (hidden): the database's URL"),
         ({"tls_key": "/key"}, "tls_certificate and tls_key"),
+        ({"port_range": "9:8"}, "--port-range '9:8': expected LOW:HIGH"),
+        ({"port_range": "2000:2009", "horovodrun": True}, "horovodrun and port_range: give one"),
     ],
 )
 def test_what_makes_no_sense_is_named(flags: dict[str, object], named: str) -> None:

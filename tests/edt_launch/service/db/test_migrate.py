@@ -1,3 +1,4 @@
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +13,9 @@ from edt_launch.service.db.migrate import NewerDatabaseError, OlderDatabaseError
 from edt_launch.service.db.store import Store
 from edt_launch.service.db.tables import metadata
 from edt_launch.service.experiments.searches.records import TrialState
+
+NOTES = {"bounds": [1, 4], "written": 5.0, "lost": 2, "suspended": [["node1", "3", 1000.0]]}
+"""What the first version remembered of a job."""
 
 
 def test_migrations_lead_to_the_tables(database_url: str) -> None:
@@ -28,9 +32,15 @@ def test_a_database_of_the_first_version_opens(tmp_path: Path) -> None:
     path = tmp_path / "edt.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(Path(__file__).with_name("version_0017.sql").read_text())
+        connection.execute("UPDATE jobs SET notes = ?", [json.dumps(NOTES)])
+        connection.commit()
     store = Store.opened(f"sqlite:///{path}")
     (job,) = store.jobs.ids()
     assert store.jobs.get(job).command[:2] == ("python", "train.py")
+    assert store.jobs.get(job).bounds == (1, 4)
+    assert (store.jobs.get(job).granted_at, store.jobs.get(job).launchers_lost) == (5.0, 2)
+    assert store.jobs.suspended() == {("node1", "3"): 1000.0}
+    assert len(store.jobs.transitions(job)) == 1
     (search,) = store.searches.live()
     assert store.searches.trials(search.id)[0].state is TrialState.SUCCEEDED
     with store._database.reading() as connection:

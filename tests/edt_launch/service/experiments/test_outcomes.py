@@ -1,23 +1,15 @@
 import pytest
 
-from edt_launch.core.events import Progress
 from edt_launch.service.cluster.records import AllocationRecord
 from edt_launch.service.db.types import Held
-from edt_launch.service.experiments.outcomes import Outcome, Values, usage_of
+from edt_launch.service.experiments.outcomes import RunOutcome, usage_of
 
 
-def report(**values: object) -> Progress:
-    return Progress(time=1.0, step=1, epoch=None, size=1, values=values)
-
-
-def test_values_are_folded() -> None:
-    values = Values()
-    for loss in (0.5, float("nan"), 0.25, 0.75):
-        values.observe(report(loss=loss, word="x", flag=True))
-    assert values.columns() == {"loss": {"lowest": 0.25, "highest": 0.75, "last": 0.75, "missing": 1}}
-    outcome = Outcome("succeeded", values=values.columns())
+def test_an_outcome_is_stored_as_json() -> None:
+    values = {"loss": {"lowest": 0.25, "highest": 0.75, "last": 0.75, "missing": 1}}
+    outcome = RunOutcome("succeeded", values=values)
     assert (outcome.last("loss"), outcome.last("other")) == (0.75, None)
-    assert Outcome.of(outcome.stored()) == outcome
+    assert RunOutcome.of(outcome.stored()) == outcome
 
 
 def test_hours_are_devices_times_hours() -> None:

@@ -41,16 +41,15 @@ def test_where_the_allocator_does_not_decide_its_last_reason_is_not_told(
 
 
 def test_new_bounds_of_a_job_that_would_lose_its_work_are_not_had_by_a_pause_unasked() -> None:
-    notes = {"bounds": [2, 2], "can_save": False}
-    found = explain(record(notes=notes))
+    found = explain(record(bounds=(2, 2)))
     assert "edt pause --force jann" in found["change"]
-    assert "--force" not in explain(record(notes=notes, restartable=True))["change"]
+    assert "--force" not in explain(record(bounds=(2, 2), restartable=True))["change"]
 
 
 def test_a_job_whose_files_cannot_be_read_says_so_whatever_is_wanted() -> None:
     trouble = "its files cannot be read: Input/output error"
     for wanted in Wanted:
-        found = explain(record(wanted=wanted, notes={"trouble": trouble}))
+        found = explain(record(wanted=wanted, trouble=trouble))
         assert found["text"] == f"jann is running and is left as it is until they can be read: {trouble}"
 
 
@@ -62,17 +61,17 @@ def test_a_job_that_could_have_more_says_what_the_pool_is_waiting_for() -> None:
 
 
 def test_devices_whose_workers_keep_failing_are_named() -> None:
-    notes = {"suspended": [["node1", "3", 1000.0]]}
-    found = explain(record(notes=notes))["lines"][-1]
+    suspended = (("node1", "3", 1000.0),)
+    found = explain(record(suspended=suspended))["lines"][-1]
     assert found.startswith("It has no worker on node1:3, where the last one failed;")
-    assert found != explain(record(notes=notes, state=State.STARTING))["lines"][-1]
+    assert found != explain(record(suspended=suspended, state=State.STARTING))["lines"][-1]
 
 
 def test_hosts_that_cannot_be_reached_are_told_of_a_running_job_alone() -> None:
-    notes = {"unreachable": [["h2", 0.0, "nothing has come from h2 for 3 s"]]}
-    (line,) = [line for line in explain(record(notes=notes))["lines"] if "h2" in line]
+    lost = (("h2", 0.0, "nothing has come from h2 for 3 s"),)
+    (line,) = [line for line in explain(record(unreachable=lost))["lines"] if "h2" in line]
     assert re.fullmatch(r"It cannot reach h2 since [0-9:]{8}: nothing has come from h2 for 3 s\.", line)
-    assert not any("h2" in line for line in explain(record(notes=notes, state=State.QUEUED))["lines"])
+    assert not any("h2" in line for line in explain(record(unreachable=lost, state=State.QUEUED))["lines"])
 
 
 def test_hosts_that_are_lost_are_told_of_jobs_that_could_use_more_devices() -> None:

@@ -1,26 +1,9 @@
-import pytest
-
 from edt_launch.service.web.wording import (
     bounds,
-    duration,
     number,
     precise,
     progress,
 )
-
-
-@pytest.mark.parametrize(
-    "seconds, text",
-    [
-        (0, "0 s"),
-        (-3, "0 s"),
-        (3660, "1 h 1 min"),
-        (90061, "1 d 1 h"),
-        (86400 * 400, "400 d"),
-    ],
-)
-def test_durations_have_two_units(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
 
 
 def test_bounds_and_numbers() -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from edt_launch.adapters.wmla.answers.views import Execution
@@ -12,8 +13,9 @@ from edt_launch.adapters.wmla.running.layout import executor_id
 from edt_launch.core import plain_files
 from edt_launch.core.event_codec import read_line
 from edt_launch.core.events import Launched, Released, Started
+from edt_launch.core.growing_file import recent_lines
+from edt_launch.core.job_history import JobHistory
 from edt_launch.core.walking import names
-from edt_launch.service.files.tailing import recent_lines
 
 COMING_AND_GOING = tuple(f'{{"event": "{cls.kind}"'.encode() for cls in (Launched, Started, Released))
 """How lines begin that tell of it: most of a long file are others, which need not be understood."""
@@ -44,11 +46,16 @@ def main_output(execution: Execution, stream: str) -> Path:
 
 
 def executor_output(execution: Execution, number: int, stream: str) -> Path:
-    """What an executor or worker prints, counted from 1."""
+    """What an executor or worker prints, counted from 1; of a plain job, see `rank_in_log`."""
     if Framework.of(execution.job.framework) is None:
-        return execution.result.rank_log(str(number - 1) if stream == STDOUT else stream)
+        return main_output(execution, stream)
     exec_id = execution.names.id if execution.names.number else _own(execution, "exec_id")
     return execution.result.printed(executor_id(exec_id, number), stream)
+
+
+def rank_in_log(execution: Execution, number: int) -> int | None:
+    """The rank whose lines in `executor_output` are those of an executor; None if all are."""
+    return number - 1 if Framework.of(execution.job.framework) is None else None
 
 
 def executors(execution: Execution) -> list[str]:
@@ -61,23 +68,12 @@ def executors(execution: Execution) -> list[str]:
 
 def released(execution: Execution) -> frozenset[int]:
     """Which of a job's executors are gone while it goes on, counted from 1."""
-    context: set[int] = set()
-    gone: set[int] = set()
-    try:
-        for line in recent_lines(execution.result.events):
-            match read_line(line) if line.startswith(COMING_AND_GOING) else None:
-                case Launched():  # whatever ran before has been ended
-                    gone |= context
-                    context.clear()
-                case Started(worker):
-                    context.add(worker + 1)
-                    gone.discard(worker + 1)
-                case Released(worker):
-                    context.discard(worker + 1)
-                    gone.add(worker + 1)
-    except OSError:  # it is not there yet, or the job has spoilt it
-        return frozenset()
-    return frozenset(gone)
+    history = JobHistory()
+    with suppress(OSError):  # it is not there yet, or the job has spoilt it
+        lines = (line for line in recent_lines(execution.result.events) if line.startswith(COMING_AND_GOING))
+        for event in filter(None, map(read_line, lines)):
+            history.observe(event)
+    return frozenset(worker + 1 for worker in history.gone)
 
 
 def driver(execution: Execution) -> str:

@@ -17,6 +17,8 @@ from edt_launch.service.errors import InvalidError, NotFoundError
 from edt_launch.service.http import problems
 from edt_launch.service.http.dependencies import SUBJECT, ContextDep, CurrentToken, CurrentUser
 from edt_launch.service.web import templating, theme
+from edt_launch.service.web.actions import Action, Asked, routes
+from edt_launch.service.web.asking import Question
 
 router = APIRouter()
 
@@ -79,25 +81,26 @@ def add_token(
     return _page(request, context, user, session, error=told, name=name, days=days, scope=scope)
 
 
-@router.get("/account/tokens/{token_id}/revoke")
-def ask(request: Request, context: ContextDep, user: CurrentUser, token_id: str) -> Response:
-    """What revoking a token, or ending a session, does, and the button for it."""
-    found = next((one for one in context.store.accounts.tokens(user.name) if one.id == token_id), None)
+def _ask_to_revoke(asked: Asked) -> Question:
+    tokens = asked.context.store.accounts.tokens(asked.user.name)
+    found = next((one for one in tokens if one.id == asked.id), None)
     if found is None:
-        raise NotFoundError(
-            f"you have no token {token_id[:16]!r}", "look at your account for those that you have"
-        )
-    return templating.page(request, "act.html", view=views.revocation(found))
+        raise _no_token(asked.id)
+    return views.revocation(found)
 
 
-@router.post("/account/tokens/{token_id}/revoke")
-def revoke(context: ContextDep, user: CurrentUser, token_id: str) -> Response:
+def _revoke(asked: Asked) -> str:
     """Let a token open nothing any more, nor what was made with it."""
-    if not context.store.accounts.revoke(token_id, user.name, context.clock()):
-        raise NotFoundError(
-            f"you have no token {token_id[:16]!r}", "look at your account for those that you have"
-        )
-    return RedirectResponse("/account", 303)
+    if not asked.context.store.accounts.revoke(asked.id, asked.user.name, asked.context.clock()):
+        raise _no_token(asked.id)
+    return "/account"
+
+
+def _no_token(id_: str) -> NotFoundError:
+    return NotFoundError(f"you have no token {id_[:16]!r}", "look at your account for those that you have")
+
+
+router.include_router(routes([Action("/account/tokens/{id}/revoke", _ask_to_revoke, _revoke)]))
 
 
 def _ends(days: str, now: float) -> float | None:
@@ -128,13 +131,16 @@ def _page(
     days: str = "",
     scope: str = "all",
 ) -> Response:
-    tokens, now = context.store.accounts.tokens(user.name), context.clock()
+    known, now = context.store.accounts.tokens(user.name), context.clock()
+    newest = sorted((one for one in known if one.opens(now)), key=lambda one: one.created, reverse=True)
     return templating.page(
         request,
         "account.html",
         status=InvalidError.status if error else 200,
-        sessions=views.browsers(tokens, session, now),
-        tokens=views.tokens(tokens, now),
+        session=session,
+        sessions=[one for one in newest if one.is_browser],
+        tokens=[one for one in newest if not one.is_browser],
+        names={one.id: one.name or one.id for one in known},
         themes=THEMES,
         fresh=fresh,
         error=error,

@@ -3,7 +3,6 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Query, Request, Response
-from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
@@ -11,12 +10,15 @@ from edt_launch.service.accounts import schemas as account_schemas
 from edt_launch.service.accounts import service
 from edt_launch.service.accounts.pages.new_token_cookie import clear, redirect_with, token_of
 from edt_launch.service.accounts.pages.views import account, users
+from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.cluster import pictures
 from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
 from edt_launch.service.http import problems
 from edt_launch.service.http.dependencies import ContextDep, CurrentAdmin, CurrentToken, SubjectDep
 from edt_launch.service.web import templating
+from edt_launch.service.web.actions import Action, Asked, routes
+from edt_launch.service.web.asking import Question
 
 router = APIRouter()
 
@@ -58,21 +60,26 @@ async def add(
     return await _page(request, context, error=told, name=name, is_admin=is_admin)
 
 
-@router.get("/users/{name}/remove")
-def ask(request: Request, context: ContextDep, user: CurrentAdmin, name: str) -> Response:
-    """What removing somebody does, and the button for it."""
-    if context.store.accounts.user(name) is None:
+def user_of(context: Context, name: str) -> UserRecord:
+    """The user of a name; raises `NotFoundError`."""
+    user = context.store.accounts.user(name)
+    if user is None:
         raise NotFoundError(
             f"there is no user {name[:64]!r}", "look at the page of users for those that there are"
         )
-    return templating.page(request, "act.html", view=users.removal(name))
+    return user
 
 
-@router.post("/users/{name}/remove")
-def remove(context: ContextDep, user: CurrentAdmin, name: str) -> Response:
-    """Let somebody no longer use the service."""
-    service.remove_user(context, user, name)
-    return RedirectResponse("/users", 303)
+def _ask_to_remove(asked: Asked) -> Question:
+    return users.removal(user_of(asked.context, asked.id).name)
+
+
+def _remove(asked: Asked) -> str:
+    service.remove_user(asked.context, asked.user, asked.id)
+    return "/users"
+
+
+router.include_router(routes([Action("/users/{id}/remove", _ask_to_remove, _remove, is_for_admins=True)]))
 
 
 @router.get("/users/changes")

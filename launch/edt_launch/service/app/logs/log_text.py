@@ -3,17 +3,14 @@
 from collections.abc import MutableMapping
 from typing import Any
 
+from edt_launch.core.terminal_text import visible
 
-def without_sequences(_logger: object, _method: str, event: MutableMapping[str, Any]) -> dict[str, Any]:
-    """A processor of structlog: texts without what would steer a terminal, in one line but for tracebacks."""
+
+def in_visible_characters(_logger: object, _method: str, event: MutableMapping[str, Any]) -> dict[str, Any]:
+    """A processor of structlog: texts in one line each, but for tracebacks, that do not steer a terminal."""
     return {
-        name: _printable(value, "\n" if name == "exception" else "") if isinstance(value, str) else value
+        name: "\n".join(map(visible, value.split("\n") if name == "exception" else [value]))
+        if isinstance(value, str)
+        else value
         for name, value in event.items()
     }
-
-
-def _printable(text: str, spared: str) -> str:
-    return "".join(
-        each if each.isprintable() or each in spared else each.encode("unicode_escape").decode()
-        for each in text
-    )

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
-from pydantic import ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
@@ -26,14 +26,16 @@ from edt_launch.service.http.dependencies import (
 )
 from edt_launch.service.names import ROOT, USER
 from edt_launch.service.web import templating
-from edt_launch.service.web.form_fields import Value
+from edt_launch.service.web.actions import Action, Asked, routes
+from edt_launch.service.web.asking import Question
+from edt_launch.service.web.form_fields import MAX_FIELD_LENGTH, Value
 
 router = APIRouter(prefix="/console")
 
 Json = dict[str, Any]
 
 
-class Given:
+class ConsumerForm:
     """What a form was sent with."""
 
     def __init__(
@@ -47,16 +49,18 @@ class Given:
         lends: Value = "yes",
         policy: Value = "fair",
         half_life: Value = "86400",
+        budget: Value = "",
     ) -> None:
         self.version = version
         self.name = name.strip()
-        sent = (parent, weight, guarantee, limit, lends, policy, half_life)
+        sent = (parent, weight, guarantee, limit, lends, policy, half_life, budget)
         settings = dict(zip(views.LABELS, sent, strict=True))
         self.settings = {field: value.strip() for field, value in settings.items()}
 
     def change(self, own: str) -> cluster_schemas.ShareChange:
         """The same as REST takes it, of the node of that name; raises `InvalidError`."""
-        sent: Json = {**self.settings, "limit": self.settings["limit"] or None, "version": self.version}
+        optional = {field: self.settings[field] or None for field in ("limit", "budget")}
+        sent: Json = {**self.settings, **optional, "version": self.version}
         if own == "":
             del sent["parent"]
         try:
@@ -65,7 +69,7 @@ class Given:
             raise InvalidError(problems.invalid(error.errors()).detail) from None
 
 
-GivenDep = Annotated[Given, Depends()]
+GivenDep = Annotated[ConsumerForm, Depends()]
 DryRun = Annotated[bool, Query()]
 
 
@@ -88,7 +92,7 @@ async def show(request: Request, context: ContextDep, user: CurrentUser) -> Resp
 def ask_new(request: Request, context: ContextDep, user: CurrentAdmin) -> Response:
     """The form for another node."""
     parents = [node["name"] for node in service.shares(context)]
-    view = views.form(None, service.NEW, Given().settings, parents)
+    view = views.form(None, service.NEW, ConsumerForm().settings, parents)
     return templating.page(request, "act.html", view=view)
 
 
@@ -134,37 +138,12 @@ def change(
     return _answer(request, context, user, "" if node == ROOT else node, given, dry_run=dry_run)
 
 
-@router.get("/consumers/{node}/remove")
-def ask_removal(request: Request, context: ContextDep, user: CurrentAdmin, node: NodeName) -> Response:
-    """What removing a node would change, and the button for it."""
-    found = _node(service.shares(context), "" if node == ROOT else node)
-    changes = service.remove_share(context, node, dry_run=True)
-    is_user = context.store.accounts.user(node) is not None
-    view = views.removal(found, changes, is_user=is_user)
-    return templating.page(request, "act.html", view=view)
-
-
-@router.post("/consumers/{node}/remove")
-def remove(
-    request: Request, context: ContextDep, user: CurrentAdmin, node: NodeName, version: Value = ""
-) -> Response:
-    """Remove a node, or show the question again with what was wrong."""
-    found = _node(service.shares(context), "" if node == ROOT else node)
-    try:
-        service.remove_share(context, node, version=version or None)
-    except ConflictError as error:
-        is_user = context.store.accounts.user(node) is not None
-        view = views.removal(found, (), is_user=is_user).refused(error.message)
-        return templating.page(request, "act.html", status=error.status, view=view)
-    return RedirectResponse(views.LIST, 303)
-
-
 def _answer(
     request: Request,
     context: Context,
     user: UserRecord,
     own: str,
-    given: Given,
+    given: ConsumerForm,
     *,
     dry_run: bool,
     is_new: bool = False,
@@ -205,3 +184,25 @@ def _absent(own: str) -> Json:
     """A node that is not there yet, as REST would show it."""
     node = fresh(own)
     return {**node.settings, "name": own, "version": node.version, "limit": None}
+
+
+class Seen(BaseModel):
+    """The version of a node that its removal is about; empty: whichever."""
+
+    version: str = Field("", max_length=MAX_FIELD_LENGTH)
+
+
+def _ask_removal(asked: Asked) -> Question:
+    node = _node(service.shares(asked.context), "" if asked.id == ROOT else asked.id)
+    changes = () if asked.error else service.remove_share(asked.context, asked.id, dry_run=True)
+    return views.removal(node, changes, is_user=asked.context.store.accounts.user(asked.id) is not None)
+
+
+def _remove(asked: Asked) -> str:
+    service.remove_share(asked.context, asked.id, version=asked.given.version or None)
+    return views.LIST
+
+
+router.include_router(
+    routes([Action("/consumers/{id}/remove", _ask_removal, _remove, Seen, is_for_admins=True)])
+)

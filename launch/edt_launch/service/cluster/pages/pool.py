@@ -2,26 +2,25 @@
 
 import csv
 import io
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
+from pydantic import BaseModel
 
 from edt_launch.cluster.allocation import HOST
-from edt_launch.service.accounts.records import UserRecord
-from edt_launch.service.app.context import Context
 from edt_launch.service.cluster import pictures, service
 from edt_launch.service.cluster.pages.views.pool import WINDOWS, PoolView, drain_question, pool_view
 from edt_launch.service.errors import InvalidError, NotFoundError
-from edt_launch.service.http.dependencies import ContextDep, CurrentAdmin, CurrentUser, HostName
+from edt_launch.service.http.dependencies import ContextDep, CurrentUser
 from edt_launch.service.jobs import views as answers
 from edt_launch.service.jobs.forecast.forecast import upcoming
 from edt_launch.service.web import templating
+from edt_launch.service.web.actions import Action, Asked, routes
+from edt_launch.service.web.asking import Question
 
 router = APIRouter()
-
-Back = Literal["/pool", "/console/hosts"]
-"""The pages from which hosts are drained."""
 
 
 @router.get("/")
@@ -66,38 +65,30 @@ async def usage(context: ContextDep, user: CurrentUser) -> Response:
     return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
 
 
-@router.get("/pool/hosts/{name}/{action}")
-def ask(
-    request: Request,
-    context: ContextDep,
-    user: CurrentAdmin,
-    name: HostName,
-    action: Literal["drain", "undrain"],
-    back: Back = "/pool",
-) -> Response:
-    """What draining a host, or ending that, would change, and the button for it."""
-    foreseen = _act(context, user, name, action, dry_run=True)
-    return templating.page(
-        request, "act.html", view=drain_question(name, action, foreseen.get("changes"), back)
-    )
+class WhereFrom(BaseModel):
+    """The page from which a host is drained."""
+
+    back: Literal["/pool", "/console/hosts"] = "/pool"
 
 
-@router.post("/pool/hosts/{name}/{action}")
-def act(
-    context: ContextDep,
-    user: CurrentAdmin,
-    name: HostName,
-    action: Literal["drain", "undrain"],
-    back: Annotated[Back, Form()] = "/pool",
-) -> Response:
-    """Drain a host, or end that."""
-    _act(context, user, name, action)
-    return RedirectResponse(back, 303)
+def _draining(verb: str, act: Callable[..., dict[str, Any]]) -> Action:
+    def ask(asked: Asked) -> Question:
+        changes = None if asked.error else act(asked, dry_run=True).get("changes")
+        return drain_question(asked.id, verb, changes, asked.given.back)
+
+    def do(asked: Asked) -> str:
+        act(asked)
+        return str(asked.given.back)
+
+    return Action(f"/pool/hosts/{{id}}/{verb}", ask, do, WhereFrom, is_for_admins=True)
 
 
-def _act(
-    context: Context, user: UserRecord, name: str, action: str, *, dry_run: bool = False
-) -> dict[str, Any]:
-    if action == "drain":
-        return service.drain(context, user, name, dry_run=dry_run)
-    return service.undrain(context, name, dry_run=dry_run)
+def _drain(asked: Asked, *, dry_run: bool = False) -> dict[str, Any]:
+    return service.drain(asked.context, asked.user, asked.id, dry_run=dry_run)
+
+
+def _undrain(asked: Asked, *, dry_run: bool = False) -> dict[str, Any]:
+    return service.undrain(asked.context, asked.id, dry_run=dry_run)
+
+
+router.include_router(routes([_draining("drain", _drain), _draining("undrain", _undrain)]))

@@ -3,26 +3,24 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Form, Query, Request, Response
-from fastapi.responses import RedirectResponse
+from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
+from edt_launch.service.db.paging import PageQuery
 from edt_launch.service.errors import ConflictError, ServiceError
 from edt_launch.service.experiments import experiments as made
-from edt_launch.service.experiments import projects, runs, service
-from edt_launch.service.experiments.definitions import create as create_definition
+from edt_launch.service.experiments import runs, service
 from edt_launch.service.experiments.pages.views import experiments as views
 from edt_launch.service.experiments.pages.views.compared import AXES, Compared, compared, too_many
 from edt_launch.service.experiments.projects import project_for
 from edt_launch.service.experiments.records import ExperimentRecord, Role, RunRecord
-from edt_launch.service.experiments.spec import RUN_ID, DefinitionSpec, ProjectSpec, RunSpec
-from edt_launch.service.http.dependencies import SUBJECT, ContextDep, CurrentUser
+from edt_launch.service.experiments.spec import RUN_ID
+from edt_launch.service.http.dependencies import ContextDep, CurrentUser
 from edt_launch.service.web import templating
 from edt_launch.service.web.asking import overtaken
 from edt_launch.service.web.crumbs import EXPERIMENTS
-from edt_launch.service.web.form_fields import WRONG, FormKey, Value, new_key, parsed
 
 router = APIRouter(prefix="/experiments")
 
@@ -41,8 +39,8 @@ def show_all(
     projects_after: Place = 0,
 ) -> Response:
     """A page of the projects, and one of the experiments in them, the newest first."""
-    found = service.experiments_page(context, user, None, None, PAGE, after, newest=True)
-    known = service.projects_page(context, user, PAGE, projects_after, newest=True)
+    found = service.experiments_page(context, user, None, None, PageQuery(PAGE, after, newest=True))
+    known = service.projects_page(context, user, PageQuery(PAGE, projects_after, newest=True))
     places = {"after": after, "projects_after": projects_after}
     nexts = {"after": found["next"], "projects_after": known["next"]}
     view = {
@@ -52,27 +50,6 @@ def show_all(
         "pages": views.Pages("/experiments", places, nexts),
     }
     return templating.page(request, "experiments/all.html", view=view)
-
-
-@router.get("/new-project")
-def ask_project(request: Request, user: CurrentUser) -> Response:
-    """The form of a new project."""
-    return templating.page(request, "act.html", view=views.project_question({}))
-
-
-@router.post("/new-project")
-def create_project(
-    request: Request, context: ContextDep, user: CurrentUser, name: Value = "", description: Value = ""
-) -> Response:
-    """Make it, or show the form again with what was wrong."""
-    given = {"name": name.strip(), "description": description.strip()}
-    try:
-        project = projects.create(context, user, parsed(ProjectSpec, given))
-    except WRONG as error:
-        view = views.project_question(given, error.message)
-        return templating.page(request, "act.html", status=error.status, view=view)
-    request.scope[SUBJECT] = project.name
-    return RedirectResponse(f"/experiments/projects/{project.id}", 303)
 
 
 @router.get("/projects/{project_id}")
@@ -87,8 +64,9 @@ def show_project(
     """A project: its members, experiments and training definitions."""
     project = project_of(context, user, project_id)
     id_ = project["id"]
-    found = service.experiments_page(context, user, id_, None, PAGE, after, newest=True)
-    known = service.definitions_page(context, user, id_, None, PAGE, definitions_after, newest=True)
+    found = service.experiments_page(context, user, id_, None, PageQuery(PAGE, after, newest=True))
+    definitions_asked = PageQuery(PAGE, definitions_after, newest=True)
+    known = service.definitions_page(context, user, id_, None, definitions_asked)
     places = {"after": after, "definitions_after": definitions_after}
     nexts = {"after": found["next"], "definitions_after": known["next"]}
     view = {
@@ -102,46 +80,6 @@ def show_project(
         "pages": views.Pages(f"/experiments/projects/{id_}", places, nexts),
     }
     return templating.page(request, "experiments/project.html", view=view)
-
-
-@router.get("/projects/{project_id}/members")
-def ask_member(request: Request, context: ContextDep, user: CurrentUser, project_id: str) -> Response:
-    """The form by which members are added, for managers."""
-    project_for(context, user, project_id, Role.MANAGER)
-    project = project_of(context, user, project_id)
-    return templating.page(request, "act.html", view=views.member_question(project, _names(context)))
-
-
-@router.get("/projects/{project_id}/leave")
-def ask_to_leave(request: Request, context: ContextDep, user: CurrentUser, project_id: str) -> Response:
-    """Whether to leave a project."""
-    view = views.leave_question(project_of(context, user, project_id), user.name)
-    return templating.page(request, "act.html", view=view)
-
-
-@router.post("/projects/{project_id}/members")
-def set_member(
-    request: Request,
-    context: ContextDep,
-    user: CurrentUser,
-    project_id: str,
-    member: Annotated[str, Form(alias="user", max_length=64)] = "",
-    role: Annotated[str, Form(pattern=f"^({'|'.join(Role)})?$")] = "",
-) -> Response:
-    """Add a member, give them another role, or remove them."""
-    if role or member != user.name:
-        project_for(context, user, project_id, Role.MANAGER)
-    try:
-        if role:
-            projects.set_member(context, user, project_id, member, Role(role))
-        else:
-            projects.remove_member(context, user, project_id, member)
-    except WRONG as error:
-        view = views.member_question(project_of(context, user, project_id), _names(context), error.message)
-        return templating.page(request, "act.html", status=error.status, view=view)
-    request.scope[SUBJECT] = f"{member} {role}".strip()
-    has_left = not role and member == user.name and not user.is_admin
-    return RedirectResponse("/experiments" if has_left else f"/experiments/projects/{project_id}", 303)
 
 
 @router.get("/{experiment_id}")
@@ -165,96 +103,6 @@ async def show(
     return await run_in_threadpool(
         templating.page, request, f"experiments/{tab}.html", status=status, view=view
     )
-
-
-@router.get("/{experiment_id}/run")
-def ask_run(request: Request, context: ContextDep, user: CurrentUser, experiment_id: str) -> Response:
-    """What starting an experiment would change."""
-    planned = made.planned_runs(context, user, experiment_id, RunSpec())
-    lines = service.preview(context, user, planned)["lines"]
-    back = f"/experiments/{experiment_id}"
-    view = views.start_question("Run", planned[0].experiment.name, lines, f"{back}/run", back, new_key())
-    return templating.page(request, "act.html", view=view)
-
-
-@router.post("/{experiment_id}/run")
-async def run(
-    request: Request, context: ContextDep, user: CurrentUser, experiment_id: str, key: FormKey = ""
-) -> Response:
-    """Start it, or show the question again with what was wrong."""
-    experiment = await run_in_threadpool(made.experiment_for, context, user, experiment_id)
-    back = f"/experiments/{experiment.id}"
-
-    def start() -> None:
-        made.start(context, user, made.planned_runs(context, user, experiment.id, RunSpec()), key or None)
-
-    try:
-        await context.uploads.run(user.name, start)
-    except WRONG as error:
-        view = views.start_question("Run", experiment.name, (), f"{back}/run", back, new_key(), error.message)
-        return templating.page(request, "act.html", status=error.status, view=view)
-    return RedirectResponse(back, 303)
-
-
-@router.get("/runs/{run_id}/again")
-def ask_again(request: Request, context: ContextDep, user: CurrentUser, run_id: str) -> Response:
-    """What starting a run once more would change."""
-    planned = made.planned_again(context, user, run_id)
-    lines = service.preview(context, user, planned)["lines"]
-    address, back = f"/experiments/runs/{run_id}/again", f"/experiments/{planned[0].experiment.id}"
-    view = views.start_question("Run again", planned[0].name, lines, address, back, new_key())
-    return templating.page(request, "act.html", view=view)
-
-
-@router.post("/runs/{run_id}/again")
-async def run_again(
-    request: Request, context: ContextDep, user: CurrentUser, run_id: str, key: FormKey = ""
-) -> Response:
-    """Start it, or show the question again with what was wrong."""
-    run = await run_in_threadpool(made.run_for, context, user, run_id)
-    address, back = f"/experiments/runs/{run.id}/again", f"/experiments/{run.experiment}"
-
-    def start() -> None:
-        made.start(context, user, made.planned_again(context, user, run.id), key or None)
-
-    try:
-        await context.uploads.run(user.name, start)
-    except WRONG as error:
-        view = views.start_question("Run again", run.name, (), address, back, new_key(), error.message)
-        return templating.page(request, "act.html", status=error.status, view=view)
-    return RedirectResponse(back, 303)
-
-
-@router.get("/runs/{run_id}/save")
-def ask_save(request: Request, context: ContextDep, user: CurrentUser, run_id: str) -> Response:
-    """The form by which a run becomes a training definition."""
-    run = made.run_for(context, user, run_id, Role.EDITOR)
-    view = views.save_question(vars(run), "", f"/experiments/{run.experiment}")
-    return templating.page(request, "act.html", view=view)
-
-
-@router.post("/runs/{run_id}/save")
-async def save(
-    request: Request, context: ContextDep, user: CurrentUser, run_id: str, name: Value = ""
-) -> Response:
-    """Make it, or show the form again with what was wrong."""
-    run = await run_in_threadpool(made.run_for, context, user, run_id, Role.EDITOR)
-    back = f"/experiments/{run.experiment}"
-
-    def make() -> str:
-        project = made.experiment_for(context, user, run.experiment).project
-        given = {"project": project, "name": name.strip(), "command": run.spec["command"], "code_of": run.job}
-        framework = run.spec.get("framework")
-        spec = parsed(DefinitionSpec, given | ({"framework": framework} if framework else {}))
-        create_definition(context, user, spec, None, "")
-        return project
-
-    try:
-        project = await context.uploads.run(user.name, make)
-    except WRONG as error:
-        view = views.save_question(vars(run), name, back, error.message)
-        return templating.page(request, "act.html", status=error.status, view=view)
-    return RedirectResponse(f"/experiments/projects/{project}", 303)
 
 
 def after_refusal(
@@ -318,7 +166,3 @@ def _compared(
     else:
         comparison = service.beside(context, experiment, page)
     return compared(comparison, names, asked.metric, asked.x, asked.chosen, error)
-
-
-def _names(context: Context) -> list[str]:
-    return [one.name for one in context.store.accounts.users()]

@@ -1,25 +1,27 @@
 """Searches for hyperparameters: all of them, and one."""
 
+from collections.abc import Callable
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, BackgroundTasks, Depends, Query, Request, Response
-from fastapi.responses import RedirectResponse
+from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import StringConstraints
 
-from edt_launch.service.errors import ConflictError, ForbiddenError
+from edt_launch.service.db.paging import PageQuery
+from edt_launch.service.errors import ConflictError
 from edt_launch.service.experiments.pages.views import searches as views
 from edt_launch.service.experiments.searches import service
-from edt_launch.service.http.dependencies import ContextDep, CurrentUser, carry_out
+from edt_launch.service.http.dependencies import ContextDep, CurrentUser
 from edt_launch.service.names import MAX_NAME, OWNER, PLAIN
 from edt_launch.service.web import templating
-from edt_launch.service.web.form_fields import FormKey, new_key
+from edt_launch.service.web.actions import Action, Asked, routes
+from edt_launch.service.web.asking import Question
+from edt_launch.service.web.form_fields import KeyField, new_key
 
 router = APIRouter(prefix="/searches")
 
 PAGE = 100
 """Searches of a page, and trials."""
 
-Action = Literal["stop", "restart", "run-best", "delete"]
 Key = Annotated[str, StringConstraints(max_length=MAX_NAME + 2, pattern=f"^{PLAIN}$")]
 Keys = Annotated[list[Key] | None, Query(max_length=2 * views.MAX_AXES)]
 
@@ -53,7 +55,7 @@ async def show_all(
     """A page of searches, the newest first."""
 
     def view() -> views.SearchesView:
-        answer = service.page(context, user, owner or None, PAGE, after, newest=True)
+        answer = service.page(context, user, owner or None, PageQuery(PAGE, after, newest=True))
         return views.searches_view(owner, answer["searches"], answer["next"], context.clock(), after)
 
     who = None if user.is_admin else user.name  # others see the best of their own alone
@@ -84,41 +86,41 @@ def show(
     return templating.page(request, "search.html", view=view)
 
 
-@router.get("/{search_id}/{action}")
-def ask(request: Request, context: ContextDep, user: CurrentUser, search_id: str, action: Action) -> Response:
-    """What an action would do, and the button for it."""
-    search = service.shown(context, user, search_id)
-    if search["trials"] is None:
-        raise ForbiddenError(
-            f"{search['name']} is a search of {search['owner']}", "ask them, or an administrator"
-        )
-    if action not in views.actions(search):
-        raise ConflictError(f"{search['name']} is {search['state']}", "look at its page for what can be done")
-    return templating.page(request, "act.html", view=views.question(search, action, new_key()))
+def _action(name: str, do: Callable[[Asked], str]) -> Action:
+    def ask(asked: Asked) -> Question:
+        service.own_search(asked.context, asked.user, asked.id)
+        search = service.shown(asked.context, asked.user, asked.id)
+        if name not in views.actions(search):
+            said = f"{search['name']} is {search['state']}"
+            raise ConflictError(said, "look at its page for what can be done")
+        return views.question(search, name, new_key())
+
+    return Action(f"/{{id}}/{name}", ask, do, KeyField)
 
 
-@router.post("/{search_id}/{action}")
-def act(
-    context: ContextDep,
-    user: CurrentUser,
-    search_id: str,
-    action: Action,
-    afterwards: BackgroundTasks,
-    key: FormKey = "",
-) -> Response:
-    """Do it, and show what has come of it."""
-    goal = f"/searches/{search_id}"
-    match action:
-        case "stop":
-            service.stop(context, service.own_search(context, user, search_id))
-        case "restart":
-            search = service.own_search(context, user, search_id)
-            carry_out(service.restart(context, search), afterwards)
-        case "run-best":
-            search = service.own_search(context, user, search_id)
-            best = service.best_of(context, [search]).get(search.id)
-            goal = f"/jobs/{service.run_best(context, user, search, best, key or None).id}"
-        case "delete":
-            goal = "/searches"
-            carry_out(service.delete(context, service.own_search(context, user, search_id)), afterwards)
-    return RedirectResponse(goal, 303, background=afterwards)
+def _stop(asked: Asked) -> str:
+    service.stop(asked.context, service.own_search(asked.context, asked.user, asked.id))
+    return f"/searches/{asked.id}"
+
+
+def _restart(asked: Asked) -> str:
+    search = service.own_search(asked.context, asked.user, asked.id)
+    asked.carry_out(service.restart(asked.context, search))
+    return f"/searches/{asked.id}"
+
+
+def _run_best(asked: Asked) -> str:
+    context, key = asked.context, asked.given.key or None
+    search = service.own_search(context, asked.user, asked.id)
+    best = service.best_of(context, [search]).get(search.id)
+    return f"/jobs/{service.run_best(context, asked.user, search, best, key).id}"
+
+
+def _delete(asked: Asked) -> str:
+    asked.carry_out(service.delete(asked.context, service.own_search(asked.context, asked.user, asked.id)))
+    return "/searches"
+
+
+ACTIONS = {"stop": _stop, "restart": _restart, "run-best": _run_best, "delete": _delete}
+
+router.include_router(routes(_action(name, do) for name, do in ACTIONS.items()))

@@ -7,18 +7,16 @@ from fastapi import APIRouter, BackgroundTasks, File, Form, Query, Response, Upl
 from pydantic import Json
 
 from edt_launch.service.app.context import Context
+from edt_launch.service.db.paging import PageQuery
 from edt_launch.service.experiments import definitions, service
 from edt_launch.service.experiments.records import DefinitionRecord
 from edt_launch.service.experiments.rest import schemas
 from edt_launch.service.experiments.spec import DefinitionChange, DefinitionSpec
-from edt_launch.service.http.dependencies import ContextDep, CurrentUser, SubjectDep, carry_out
+from edt_launch.service.http.dependencies import ContextDep, CurrentUser, SubjectDep, carry_out, page_of
 from edt_launch.service.http.versions import Seen, tag
 from edt_launch.service.names import MAX_NAME, PLAIN
 
 router = APIRouter(tags=["definitions"])
-
-MAX_PAGE_SIZE = 100
-"""Definitions, or experiments, of one page."""
 
 ProjectName = Annotated[
     str | None, Query(max_length=MAX_NAME, description="Only of this project, by its id or name.")
@@ -50,16 +48,12 @@ async def create(
 def list_definitions(
     context: ContextDep,
     user: CurrentUser,
+    page: Annotated[PageQuery, page_of("Definitions")],
     project: ProjectName = None,
     name: OwnName = None,
-    limit: Annotated[
-        int, Query(ge=1, le=MAX_PAGE_SIZE, description="Definitions of a page.")
-    ] = MAX_PAGE_SIZE,
-    after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before.")] = 0,
-    newest: Annotated[bool, Query(description="The newest first.")] = False,
 ) -> Any:
     """The training definitions of projects that the user is a member of."""
-    return service.definitions_page(context, user, project, name, limit, after, newest=newest)
+    return service.definitions_page(context, user, project, name, page)
 
 
 @router.get("/definitions/{definition_id}", response_model=schemas.DefinitionWithCodes)

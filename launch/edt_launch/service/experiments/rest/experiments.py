@@ -5,12 +5,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 
 from edt_launch.service.app.context import Context
+from edt_launch.service.db.paging import PageQuery
 from edt_launch.service.experiments import data_folder, experiments, service
 from edt_launch.service.experiments.records import ExperimentRecord
 from edt_launch.service.experiments.rest import schemas
-from edt_launch.service.experiments.rest.definitions import MAX_PAGE_SIZE, OwnName, ProjectName
+from edt_launch.service.experiments.rest.definitions import OwnName, ProjectName
 from edt_launch.service.experiments.spec import ExperimentChange, ExperimentSpec
-from edt_launch.service.http.dependencies import ContextDep, CurrentUser, SubjectDep
+from edt_launch.service.http.dependencies import ContextDep, CurrentUser, SubjectDep, page_of
 from edt_launch.service.http.versions import Seen, tag
 from edt_launch.service.names import PLAIN
 
@@ -31,16 +32,12 @@ def create(
 def list_experiments(
     context: ContextDep,
     user: CurrentUser,
+    page: Annotated[PageQuery, page_of("Experiments")],
     project: ProjectName = None,
     name: OwnName = None,
-    limit: Annotated[
-        int, Query(ge=1, le=MAX_PAGE_SIZE, description="Experiments of a page.")
-    ] = MAX_PAGE_SIZE,
-    after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before.")] = 0,
-    newest: Annotated[bool, Query(description="The newest first.")] = False,
 ) -> Any:
     """The experiments of projects that the user is a member of."""
-    return service.experiments_page(context, user, project, name, limit, after, newest=newest)
+    return service.experiments_page(context, user, project, name, page)
 
 
 @router.get("/experiments/{experiment_id}", response_model=schemas.ExperimentWithTrainings)

@@ -2,22 +2,20 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Path, Response
 
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
+from edt_launch.service.db.paging import PageQuery
 from edt_launch.service.experiments import projects, service
 from edt_launch.service.experiments.records import ProjectRecord
 from edt_launch.service.experiments.rest import schemas
 from edt_launch.service.experiments.spec import Membership, ProjectChange, ProjectSpec
-from edt_launch.service.http.dependencies import ContextDep, CurrentUser, SubjectDep
+from edt_launch.service.http.dependencies import ContextDep, CurrentUser, SubjectDep, page_of
 from edt_launch.service.http.versions import Seen, tag
 from edt_launch.service.names import USER
 
 router = APIRouter(tags=["projects"])
-
-MAX_PAGE_SIZE = 100
-"""Projects of one page."""
 
 UserName = Annotated[str, Path(pattern=f"^{USER}$")]
 
@@ -34,14 +32,10 @@ def create(
 
 @router.get("/projects", response_model=schemas.Projects)
 def list_projects(
-    context: ContextDep,
-    user: CurrentUser,
-    limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE, description="Projects of a page.")] = MAX_PAGE_SIZE,
-    after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before.")] = 0,
-    newest: Annotated[bool, Query(description="The newest first.")] = False,
+    context: ContextDep, user: CurrentUser, page: Annotated[PageQuery, page_of("Projects")]
 ) -> Any:
     """The projects that the user is a member of; for administrators, all."""
-    return service.projects_page(context, user, limit, after, newest=newest)
+    return service.projects_page(context, user, page)
 
 
 @router.get("/projects/{project_id}", response_model=schemas.ProjectWithMembers)

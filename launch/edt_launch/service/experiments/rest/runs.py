@@ -17,13 +17,11 @@ from edt_launch.service.experiments.service import compared, curves, page_of, pr
 from edt_launch.service.experiments.spec import RUN_ID, RunSpec
 from edt_launch.service.files.series import MAX_POINTS as POINTS
 from edt_launch.service.files.service import ValueName
-from edt_launch.service.http.dependencies import PREVIEWED, ContextDep, CurrentUser
+from edt_launch.service.http.dependencies import MAX_PAGE_SIZE, PREVIEWED, ContextDep, CurrentUser
 from edt_launch.service.jobs.rest.jobs import DryRun, Key
 
 router = APIRouter(tags=["experiments"])
 
-MAX_PAGE_SIZE = 100
-"""Runs of one page, or of one comparison."""
 MAX_CURVES = 20
 
 STARTING: dict[int | str, dict[str, Any]] = {

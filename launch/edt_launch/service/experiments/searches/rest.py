@@ -6,17 +6,15 @@ from typing import Annotated, Any
 from fastapi import APIRouter, BackgroundTasks, File, Form, Query, Response, UploadFile
 from pydantic import Json
 
+from edt_launch.service.db.paging import PageQuery
 from edt_launch.service.experiments.searches import service as searches
 from edt_launch.service.experiments.searches.trial_job import SubmittedSearch
-from edt_launch.service.http.dependencies import ContextDep, CurrentUser, SubjectDep, carry_out
+from edt_launch.service.http.dependencies import ContextDep, CurrentUser, SubjectDep, carry_out, page_of
 from edt_launch.service.jobs import schemas, views
 from edt_launch.service.jobs.rest.jobs import Key
 from edt_launch.service.names import OWNER
 
 router = APIRouter(tags=["searches"])
-
-MAX_PAGE_SIZE = 100
-"""Searches of one page."""
 
 
 @router.post("/searches", status_code=201, response_model=schemas.SearchWithTrials)
@@ -39,13 +37,11 @@ async def create(
 def list_searches(
     context: ContextDep,
     user: CurrentUser,
+    page: Annotated[PageQuery, page_of("Searches")],
     owner: Annotated[str | None, Query(pattern=f"^{OWNER}$", description="Only this user's.")] = None,
-    limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE, description="Searches of a page.")] = MAX_PAGE_SIZE,
-    after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before.")] = 0,
-    newest: Annotated[bool, Query(description="The newest first.")] = False,
 ) -> Any:
     """All searches, in the order of their creation."""
-    return searches.page(context, user, owner, limit, after, newest=newest)
+    return searches.page(context, user, owner, page)
 
 
 @router.get("/searches/{search_id}", response_model=schemas.SearchWithTrials)

@@ -12,6 +12,7 @@ from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context, may
 from edt_launch.service.app.home import SEARCH_ID
 from edt_launch.service.bus import Topic
+from edt_launch.service.db.paging import PageQuery
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from edt_launch.service.experiments.searches.records import (
     SEARCH_LIVE,
@@ -248,15 +249,12 @@ def shown(context: Context, user: UserRecord, name: str) -> dict[str, Any]:
     return views.search_with_trials(search, context.store.searches.trials(search.id), best, user)
 
 
-def page(
-    context: Context, user: UserRecord, owner: str | None, limit: int, after: int, *, newest: bool
-) -> dict[str, Any]:
+def page(context: Context, user: UserRecord, owner: str | None, wanted: PageQuery) -> dict[str, Any]:
     """A page of all searches, or of those of an owner."""
-    found = context.store.searches.page(owner, after, limit + 1, newest=newest)
-    page = found[:limit]
+    page, following = wanted.cut(context.store.searches.page(owner, wanted))
     counts = context.store.searches.counts([one.id for one in page])
     best = best_of(context, [one for one in page if may(user, one)])
     return {
         "searches": [views.search(one, counts[one.id], best.get(one.id), user) for one in page],
-        "next": page[-1].number if len(found) > limit else None,
+        "next": following,
     }

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, or
 from sqlalchemy.exc import IntegrityError
 
 from edt_launch.service.db.engine import Database
-from edt_launch.service.db.paging import page
+from edt_launch.service.db.paging import PageQuery
 from edt_launch.service.db.tables import jobs, searches, trials
 from edt_launch.service.experiments.searches.records import (
     SEARCH_ENDS,
@@ -66,10 +66,8 @@ class Searches:
             query = query.where(searches.c.kind == kind)
         return list(map(_search, self._database.rows(query)))
 
-    def page(self, owner: str | None, after: int, limit: int, *, newest: bool = False) -> list[SearchRecord]:
-        """Searches of a user, or of all, whose number is higher than `after`; oldest first.
-
-        With `newest`, the newest first, whose number is lower than `after`, unless that is 0.
+    def page(self, owner: str | None, wanted: PageQuery) -> list[SearchRecord]:
+        """A page of the searches of a user, or of all, and one more, in the order of their creation.
 
         Of their definitions, which may be long, they have `algorithm`, `metric`, `objective` and, if it is
         given, `max_trials` alone, and no template.
@@ -81,7 +79,7 @@ class Searches:
         if owner is not None:
             query = query.where(searches.c.owner == owner)
         records = []
-        for row in self._database.rows(page(query, searches.c.number, after, limit, newest)):
+        for row in self._database.rows(wanted.of(query, searches.c.number)):
             values = dict(row._mapping)
             definition = {name: values.pop(f"_{name}") for name in SHOWN}
             if (most := values.pop(f"_{MAX_TRIALS}")) is not None:

@@ -1,19 +1,17 @@
 """How trials become jobs, by the template of a job, and which metric they have come to."""
 
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from typing import Protocol
 
-from edt_launch.core.event_codec import read_line
-from edt_launch.core.events import Progress
+from edt_launch.core.job_history import MAX_NUMBER, JobHistory
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
-from edt_launch.service.experiments.searches.decide import Outcome
+from edt_launch.service.experiments.searches.decide import TrialOutcome
 from edt_launch.service.experiments.searches.records import SearchRecord, TrialRecord
 from edt_launch.service.experiments.searches.service import key_of
 from edt_launch.service.experiments.searches.spec import SearchSpec
 from edt_launch.service.experiments.searches.trial_job import job_of
-from edt_launch.service.files import tailing
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.submission import Submission
 
@@ -36,7 +34,7 @@ class Trials(Protocol):
     def found(self, trial: TrialRecord, job: JobRecord) -> TrialRecord:
         """A trial with the job that a service submitted for it just before it was killed."""
 
-    def outcome(self, spec: SearchSpec, job: JobRecord) -> Outcome:
+    def outcome(self, spec: SearchSpec, job: JobRecord) -> TrialOutcome:
         """What a job that has succeeded has come to."""
 
 
@@ -61,22 +59,20 @@ class JobTrials:
     def found(self, trial: TrialRecord, job: JobRecord) -> TrialRecord:  # noqa: D102
         return replace(trial, job=job.id)
 
-    def outcome(self, spec: SearchSpec, job: JobRecord) -> Outcome:  # noqa: D102
-        return reported(self._parts.home.job(job.id).output.events, spec.metric)
+    def outcome(self, spec: SearchSpec, job: JobRecord) -> TrialOutcome:  # noqa: D102
+        events = self._parts.home.job(job.id).output.events
+        try:
+            return self._parts.history_cache.read(events, partial(reported, spec.metric))
+        except OSError as error:
+            return TrialOutcome(reason=f"{events.name} cannot be read: {error.strerror}")
 
 
-def reported(events: Path, name: str) -> Outcome:
-    """The last value of a metric that a script has reported in the last 64 MiB of its `events.jsonl`."""
-    last: Progress | None = None
-    try:
-        for line in tailing.recent_lines(events):
-            if b"progress" in line and isinstance(event := read_line(line), Progress):
-                last = event if name in event.values else last
-    except OSError as error:
-        return Outcome(reason=f"{events.name} cannot be read: {error.strerror}")
-    if last is not None and (value := last.number(name)) is not None:
-        return Outcome(float(value))
-    was = (
-        "never reported" if last is None else f"last {last.values[name]!r:.80}, no number of less than 1e300"
+def reported(name: str, history: JobHistory) -> TrialOutcome:
+    """The last value of a metric that a script has reported."""
+    value = history.values.get(name)
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_NUMBER:
+        return TrialOutcome(float(value))
+    was = "never reported" if value is None else f"last {value!r:.80}, no number of less than 1e300"
+    return TrialOutcome(
+        reason=f"the metric {name!r} was {was}: call edt_hvd.report({name}=...) while training"
     )
-    return Outcome(reason=f"the metric {name!r} was {was}: call edt_hvd.report({name}=...) while training")

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 from sqlalchemy import Table, select
 
 from edt_launch.service.db.engine import Database
-from edt_launch.service.db.paging import page
+from edt_launch.service.db.paging import PageQuery
 from edt_launch.service.experiments.records import DefinitionRecord, ExperimentRecord
 from edt_launch.service.experiments.stores.projects import of_user
 
@@ -31,16 +31,9 @@ class InProjects(Generic[RecordT]):
         return {row.id: self._record(**row._mapping) for row in rows}
 
     def page(
-        self,
-        user: str | None,
-        project: str | None,
-        name: str | None,
-        after: int,
-        limit: int,
-        *,
-        newest: bool = False,
+        self, user: str | None, project: str | None, name: str | None, wanted: PageQuery
     ) -> list[RecordT]:
-        """Those that follow the number `after`, in the order of their creation, or the newest first.
+        """A page of them, and one more, in the order of their creation.
 
         Those of projects of a user, of one project, of a name; None: of all.
         """
@@ -52,5 +45,5 @@ class InProjects(Generic[RecordT]):
             query = query.where(columns.project == project)
         if name is not None:
             query = query.where(columns.name == name)
-        rows = self._database.rows(page(query, columns.number, after, limit, newest))
+        rows = self._database.rows(wanted.of(query, columns.number))
         return [self._record(**row._mapping) for row in rows]

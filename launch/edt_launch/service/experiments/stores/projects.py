@@ -7,7 +7,7 @@ from sqlalchemy import delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from edt_launch.service.db.engine import Database
-from edt_launch.service.db.paging import page
+from edt_launch.service.db.paging import PageQuery
 from edt_launch.service.db.tables import definitions, experiments, members, projects
 from edt_launch.service.experiments.records import MemberRecord, ProjectRecord, Role
 
@@ -41,15 +41,15 @@ class Projects:
         found = [ProjectRecord(**row._mapping) for row in self._database.rows(query)]
         return max(found, key=lambda project: project.id == name, default=None)
 
-    def page(self, user: str | None, after: int, limit: int, *, newest: bool = False) -> list[ProjectRecord]:
-        """Projects that follow the number `after`, in the order of their creation, or the newest first.
+    def page(self, user: str | None, wanted: PageQuery) -> list[ProjectRecord]:
+        """A page of projects, and one more, in the order of their creation.
 
         `user`: those that they own or are a member of; None: all.
         """
         query = select(projects)
         if user is not None:
             query = query.where(projects.c.id.in_(of_user(user)))
-        rows = self._database.rows(page(query, projects.c.number, after, limit, newest))
+        rows = self._database.rows(wanted.of(query, projects.c.number))
         return [ProjectRecord(**row._mapping) for row in rows]
 
     def names(self, wanted: Collection[str]) -> dict[str, str]:

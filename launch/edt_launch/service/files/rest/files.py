@@ -11,7 +11,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic_core import to_json
 
-from edt_launch.core.lines import LineSplitter
+from edt_launch.core.growing_file import BLOCK, Line
 from edt_launch.core.plain_files import open_file
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
@@ -61,9 +61,9 @@ def events(
     if sse.wanted(request):
         start = max(after, int(last_event_id or 0))
         is_over = until_it_ends(context, job.id) if follow else None
-        found = _events(context, user, tailing.read(path, lambda _: start, is_over), start)
+        found = _events(context, user, tailing.lines(path, start, is_over))
         return StreamingResponse(_as_events(found), media_type=sse.MEDIA_TYPE)
-    found = _events(context, user, tailing.read(path, lambda _: after), after)
+    found = _events(context, user, tailing.lines(path, after))
     return StreamingResponse(_as_list(found), media_type="application/json")
 
 
@@ -142,7 +142,7 @@ def _metrics(
     context: Context, user: UserRecord, job_id: str, names: Sequence[str], points: int
 ) -> dict[str, Any]:
     job = context.job_of(job_id, user)
-    course = context.courses.columns(context.home.job(job.id).output.events, names, points)
+    course = context.series_cache.columns(context.home.job(job.id).output.events, names, points)
     return course | {"pauses": explained(course["pauses"], context.store.history.newest(job.id))}
 
 
@@ -169,7 +169,7 @@ def _file(context: Context, user: UserRecord, job_id: str, name: str) -> Streami
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:
     with file:
-        while block := file.read(tailing.BLOCK):
+        while block := file.read(BLOCK):
             yield block
 
 
@@ -193,15 +193,14 @@ def _checkpoint_archive(context: Context, user: UserRecord, job_id: str, name: s
 
 
 async def _events(
-    context: Context, user: UserRecord, blocks: AsyncIterator[bytes], start: int
+    context: Context, user: UserRecord, looks: AsyncIterator[list[Line]]
 ) -> AsyncIterator[list[tuple[int, str]]]:
-    """The whole events in each block, and the offset of what follows each; none in pauses."""
-    lines = LineSplitter(start)
-    async for block in blocks:
-        if not block:
+    """The events in each look, and the offset of what follows each; none in pauses."""
+    async for lines in looks:
+        if not lines:
             yield []
             continue
-        async for found in context.reads.each(user.name, map(partial(_parsed, lines), [block])):
+        async for found in context.reads.each(user.name, map(_parsed, [lines])):
             yield found
 
 
@@ -225,8 +224,8 @@ async def _as_events(events: AsyncIterator[list[tuple[int, str]]]) -> AsyncItera
             yield sse.KEEP_ALIVE
 
 
-def _parsed(lines: LineSplitter, block: bytes) -> list[tuple[int, str]]:
-    return [(lines.offset, text) for line in lines.feed(block) if (text := _clean(line)) is not None]
+def _parsed(lines: list[Line]) -> list[tuple[int, str]]:
+    return [(line.end, text) for line in lines if (text := _clean(line.text)) is not None]
 
 
 def _clean(line: bytes) -> str | None:

@@ -39,8 +39,9 @@ def forecast(store: Store, settings: Settings, submission: Submission, now: floa
     """The job as it would be, and all jobs whose number of workers would be another one because of it."""
     (new,), changes, reasons = _with(store, settings, [submission], now)
     (target,) = (change["to"] for change in changes if change["job"] is None)
-    job = views.job(new) | {"id": "", "urls": {}, "target": target}
-    return {"job": job | {"reason": reasons[new.id].text, "share": reasons[new.id].share}, "changes": changes}
+    reason = reasons[new.id]
+    own = {"id": "", "urls": {}, "target": target, "reason": reason.text, "share": reason.share}
+    return {"job": views.job(new).model_copy(update=own), "changes": changes}
 
 
 def changes_by(

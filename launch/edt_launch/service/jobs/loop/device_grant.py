@@ -12,8 +12,9 @@ worker of the job is there any more. So file and events alone say, after any cra
 """
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from edt_launch.allocator.model import HostDevices
 from edt_launch.cluster.allocation import Allocation, HostSlots, parse, render
@@ -32,11 +33,13 @@ class DeviceGrant:
         generation: 0 if there has been no file.
         held: what it gives the job, the coordinator's host first.
         leaving: what earlier generations gave the job, and was not known to be left when it was written.
+        at_once: whether workers are ended, not waited for, on devices that it gives the job no more.
     """
 
     generation: int = 0
     held: Held = ()
     leaving: Held = ()
+    at_once: bool = False
 
     @property
     def size(self) -> int:
@@ -54,16 +57,21 @@ def read(text: str) -> DeviceGrant:
     held = tuple(HostDevices(host.host, host.devices or ()) for host in allocation.hosts if host.slots)
     marks = (_LEAVING.fullmatch(line) for line in text.splitlines())
     leaving = (HostDevices(mark["host"], tuple(mark["devices"].split(","))) for mark in marks if mark)
-    return DeviceGrant(allocation.generation, held, tuple(leaving))
+    return DeviceGrant(allocation.generation, held, tuple(leaving), allocation.at_once)
 
 
-def write(grant: DeviceGrant) -> str:
+def write(grant: DeviceGrant, listed: Mapping[str, HostSlots] = MappingProxyType({})) -> str:
     """The text of a file; `read` gives the grant back.
+
+    `listed` are hosts as their source shows them, by name: with the transports and agents that they name.
 
     Raises:
         AllocationError: it could not be read back: it gives nothing, or names have odd characters.
     """
-    hosts = tuple(HostSlots(host.host, len(host.devices), host.devices) for host in grant.held)
+    hosts = tuple(
+        replace(listed.get(at.host, HostSlots(at.host, 0)), slots=len(at.devices), devices=at.devices)
+        for at in grant.held
+    )
     first, rest = render(Allocation(grant.generation, hosts)).split("\n", 1)
     left = [f"# leaving {at.host}:{len(at.devices)} devices={','.join(at.devices)}" for at in grant.leaving]
     return "\n".join([first, *left, rest])

@@ -5,16 +5,17 @@ started, and only the launcher's end makes it anything that has none; in between
 acknowledges that. Which launcher runs is never remembered: it holds a lock for as long as it lives.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 from edt_launch.core.control_protocol import Pause, Request, Stop
 from edt_launch.core.errors import ExitCode
+from edt_launch.core.events import exit_text
 from edt_launch.service.cluster.records import AllocationRecord
 from edt_launch.service.jobs.loop.observed import Action, Kill, Move, Note, ObservedJob, Remember, Send, Sweep
-from edt_launch.service.jobs.records import SUSPENDED, UNREACHABLE, JobRecord
+from edt_launch.service.jobs.records import PROGRESS, WITHOUT_LAUNCHER, JobRecord
 from edt_launch.service.jobs.states import ENDED, HAS_LAUNCHER, State, Wanted
 
 AGAIN = 2.0
@@ -26,25 +27,15 @@ PAUSE_PATIENCE = 900.0
 STOP_PATIENCE = (20.0, 30.0)
 """Seconds after its grace after which the workers of a job that is to stop are killed, and its launcher."""
 
+LOST = ("suspended", "unreachable")
+"""Columns that say what the job's workers have lost, as its events do."""
+
 MAX_LOST = 3
 """How often a job is started again whose launcher was killed, unless the user says otherwise."""
-
-AGAIN_FROM_START = "again"
-"""Which of a job's notes counts how often it began again because it could not save its work."""
-
-_RESTARTS = ("lost", AGAIN_FROM_START)
-"""Notes that count restarts of which no launcher knows."""
 
 _SIGNALLED = frozenset({ExitCode.HUNG_UP, ExitCode.INTERRUPTED, ExitCode.TERMINATED})
 
 _EXIT_CODES = frozenset(map(int, ExitCode))
-
-_GONE: dict[str, Any] = {
-    **dict.fromkeys(("size", "target"), 0),
-    **dict.fromkeys(("held", "leaving"), ()),
-    **dict.fromkeys(("launcher_pid", "launcher_started", "running_since", "throughput")),
-}
-"""Columns of a job without a launcher."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +51,11 @@ class Transition:
         return Transition(replace(self.job, record=record), self.actions).do(
             Move(record.id, to, reason, fields)
         )
+
+    def note(self, **fields: Any) -> "Transition":
+        """Write columns of its row."""
+        record = replace(self.job.record, **fields)
+        return replace(self, job=replace(self.job, record=record)).do(Note(record.id, fields))
 
     def do(self, action: Action) -> "Transition":
         """Add an action."""
@@ -77,14 +73,8 @@ def advance(now: float, job: ObservedJob) -> Transition:
 
 def _note_remarks(transition: Transition) -> Transition:
     """Record what is wrong with its files, or that nothing is any more."""
-    job = transition.job
-    known = job.record.notes
-    new = {name: remark for name, remark in job.remarks.items() if known.get(name, "") != remark}
-    if not new:
-        return transition
-    notes = {**known, **new}
-    noted = replace(transition, job=replace(job, record=replace(job.record, notes=notes)))
-    return noted.do(Note(job.record.id, {"notes": notes}))
+    new = changed(transition.job.record, transition.job.remarks)
+    return transition.note(**new) if new else transition
 
 
 def _advance(now: float, transition: Transition) -> Transition:
@@ -165,9 +155,8 @@ def _started(job: ObservedJob) -> float | None:
 
 def _ask(now: float, transition: Transition, to: State, reason: str) -> Transition:
     record = transition.job.record
-    notes = {**record.notes, "asked": now, "signalled_at": now}
     request = _request(to, now, 0.0, record.grace)
-    return transition.move(to, reason, notes=notes).do(Send(record.id, request))
+    return transition.move(to, reason, asked=now, signalled=now).do(Send(record.id, request))
 
 
 def _request(state: State, asked: float, waited: float, grace: float) -> Request:
@@ -186,9 +175,9 @@ def suspend(now: float, job: ObservedJob, reason: str) -> Transition:
 def _ask_again(now: float, transition: Transition) -> Transition:
     """A launcher that has just been started may not listen yet; one that does not end needs more."""
     record = transition.job.record
-    if now - record.notes.get("signalled_at", 0.0) < AGAIN:
+    if now - (record.signalled or 0.0) < AGAIN:
         return transition
-    asked = record.notes.get("asked", now)
+    asked = now if record.asked is None else record.asked
     request = _request(record.state, asked, now - asked, record.grace)
     patience = record.grace + STOP_PATIENCE[1]
     if record.state is not State.STOPPING:
@@ -196,9 +185,7 @@ def _ask_again(now: float, transition: Transition) -> Transition:
     is_to_be_killed = now - asked >= patience
     if transition.job.launcher.accepted == request.id and not is_to_be_killed:
         return transition
-    notes = {**record.notes, "asked": asked, "signalled_at": now}
-    job = replace(transition.job, record=replace(record, notes=notes))
-    after = Transition(job, transition.actions).do(Note(record.id, {"notes": notes}))
+    after = transition.note(asked=asked, signalled=now)
     return after.do(Kill(record.id) if is_to_be_killed else Send(record.id, request))
 
 
@@ -215,6 +202,10 @@ def _gone(now: float, transition: Transition) -> Transition:
     if launcher.identity is None:
         if launcher.exit_code is None:  # nobody knows that it was started at all
             return _back(now, transition, "its launcher was not started")
+        if launcher.exit_code < 0:
+            return _lost(now, transition, "its launcher was killed")
+        if launcher.exit_code == ExitCode.NOT_STARTED:  # its disk is full, say
+            return _back(now, transition, f"its launcher could not start: {launcher.said}")
         text = f"edt-launch has ended with exit code {launcher.exit_code}: {launcher.said or 'no output'}"
         return _end(now, transition, State.FAILED, "it could not be started", launcher.exit_code, text)
     code, message = _ending(job)
@@ -227,8 +218,10 @@ def _gone(now: float, transition: Transition) -> Transition:
     if code in _SIGNALLED:
         return _lost(now, transition, f"its launcher was ended by a signal (exit code {code})")
     own = job.run.worker_exit_code if job.run is not None else None
-    code = own if own is not None else code
-    return _end(now, transition, State.FAILED, "the training has failed", code, message)
+    reason = "it could not start" if code == ExitCode.NOT_STARTED else "it ended with an error"
+    if own is not None:
+        code, reason = own, f"a worker ended with {exit_text(own)}"
+    return _end(now, transition, State.FAILED, reason, code, message)
 
 
 def _ending(job: ObservedJob) -> tuple[int | None, str]:
@@ -247,15 +240,15 @@ def _back(now: float, transition: Transition, reason: str, **fields: Any) -> Tra
     """Where it can be started from again, or where it was to go."""
     transition = _freed(now, transition, reason)
     record = transition.job.record
-    fields["ran"] = _ran(now, transition.job)
+    fields |= {**WITHOUT_LAUNCHER, "ran": _ran(now, transition.job)}
     match record.state:
         case State.STOPPING:
             is_owners = record.wanted is Wanted.STOP
             reason = "its owner has stopped it" if is_owners else _out_of_time(record)
-            return transition.move(State.STOPPED, reason, **_GONE, **fields)
+            return transition.move(State.STOPPED, reason, **fields)
         case State.PAUSING:
-            return transition.move(State.PAUSED, "its owner has paused it", **_GONE, **fields)
-    return transition.move(State.QUEUED, reason, waiting_since=now, **_GONE, **fields)
+            return transition.move(State.PAUSED, "its owner has paused it", **fields)
+    return transition.move(State.QUEUED, reason, waiting_since=now, **fields)
 
 
 def _left(now: float, transition: Transition) -> Transition:
@@ -263,9 +256,9 @@ def _left(now: float, transition: Transition) -> Transition:
     job, record = transition.job, transition.job.record
     if job.can_save:
         return _back(now, transition, "its workers have left, their state is saved")
-    notes = {**record.notes, AGAIN_FROM_START: int(record.notes.get(AGAIN_FROM_START, 0)) + 1}
     reason = "its workers have left; it cannot save its work, and begins again"
-    return _back(now, transition, reason, notes=notes, restarts=record.restarts + 1)
+    counts = {"starts_anew": record.starts_anew + 1, "restarts": record.restarts + 1}
+    return _back(now, transition, reason, **counts)
 
 
 def _lost(now: float, transition: Transition, reason: str) -> Transition:
@@ -273,22 +266,22 @@ def _lost(now: float, transition: Transition, reason: str) -> Transition:
     record = transition.job.record
     if record.state not in (State.STARTING, State.RUNNING):
         return _back(now, transition, reason)
-    lost = int(record.notes.get("lost", 0)) + 1
+    lost = record.launchers_lost + 1
     most = MAX_LOST if record.max_restarts is None else record.max_restarts
     if lost > most:
         text = f"{reason}, {lost} times; it is started again {most} times at most"
         return _end(now, transition, State.FAILED, f"its launcher was lost {lost} times", None, text)
-    fields = {"notes": {**record.notes, "lost": lost}, "restarts": record.restarts + 1}
+    counts = {"launchers_lost": lost, "restarts": record.restarts + 1}
     then = "it goes on from its newest checkpoint" if transition.job.can_save else "it begins again"
-    return _back(now, transition, f"{reason}; {then}", **fields)
+    return _back(now, transition, f"{reason}; {then}", **counts)
 
 
 def _end(
     now: float, transition: Transition, to: State, reason: str, exit_code: int | None, failure: str | None
 ) -> Transition:
     transition = _freed(now, transition, reason)
-    fields = {**_GONE, **progress(transition.job), **_GONE, "started": _started(transition.job)}
-    fields["ran"] = _ran(now, transition.job)
+    fields = {**progress(transition.job), **WITHOUT_LAUNCHER}
+    fields |= {"started": _started(transition.job), "ran": _ran(now, transition.job)}
     if failure is not None:  # a job may have written it: PostgreSQL does not take every character
         failure = failure.encode(errors="replace").decode().replace("\0", "?")
     return transition.move(
@@ -309,15 +302,13 @@ def _freed(now: float, transition: Transition, reason: str) -> Transition:
 
 def progress(job: ObservedJob) -> dict[str, Any]:
     """Columns that follow from its events."""
-    progress, run = job.progress, job.run
+    record, progress, run = job.record, job.progress, job.run
     return {
-        **{
-            name: getattr(progress, name)
-            for name in ("step", "total_steps", "loss", "losses", "resizes", "speedup")
-        },
+        **{name: getattr(progress, name) for name in (*PROGRESS, "speedup")},
         "throughput": _rounded(progress.throughput),
         "can_save": job.can_save,
-        "restarts": progress.restarts + sum(int(job.record.notes.get(note, 0)) for note in _RESTARTS),
+        # Of these, no launcher knows.
+        "restarts": progress.restarts + record.launchers_lost + record.starts_anew,
         "resize_cost": _rounded(progress.resize_cost),
         "start_cost": _rounded(progress.start_cost),
         "launcher_pid": run.pid if run is not None else None,
@@ -335,18 +326,9 @@ def record_progress(job: ObservedJob) -> Iterator[Note]:
     is_open = job.record.state not in ENDED and not job.is_hidden
     if not is_open:
         return
-    notes = without(without(job.record.notes, SUSPENDED), UNREACHABLE)
-    if suspended := [list(one) for one in job.progress.suspended]:
-        notes[SUSPENDED] = suspended
-    if unreachable := [list(one) for one in job.progress.unreachable]:
-        notes[UNREACHABLE] = unreachable
-    if fields := changed(job.record, progress(job) | {"notes": notes}):
+    lost = {name: getattr(job.progress, name) for name in LOST}
+    if fields := changed(job.record, progress(job) | lost):
         yield Note(job.record.id, fields)
-
-
-def without(notes: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Notes without one of them."""
-    return {other: value for other, value in notes.items() if other != name}
 
 
 def _rounded(value: float | None) -> float | None:

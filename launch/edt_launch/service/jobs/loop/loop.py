@@ -6,7 +6,7 @@ It remembers nothing that is not in the database or the jobs' files, but what is
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -17,14 +17,16 @@ from edt_launch.cluster.hosts import usable
 from edt_launch.cluster.sources import transport_of
 from edt_launch.core.accounts import Accounts
 from edt_launch.core.command_line import of
+from edt_launch.core.run_options import PortOptions
 from edt_launch.launcher.transports.choice import TRANSPORTS
 from edt_launch.service.app.home import Home
 from edt_launch.service.bus import Bus, Topic
+from edt_launch.service.cluster.machines import Machines
 from edt_launch.service.cluster.records import HostRecord
 from edt_launch.service.db.engine import AWAY
 from edt_launch.service.db.store import Store
 from edt_launch.service.jobs import mapping
-from edt_launch.service.jobs.loop import lifecycle
+from edt_launch.service.jobs.loop import idling, lifecycle
 from edt_launch.service.jobs.loop.change_logger import ChangeLogger
 from edt_launch.service.jobs.loop.granted import granted, most_workers, stored_grant
 from edt_launch.service.jobs.loop.journal import Journal
@@ -33,8 +35,8 @@ from edt_launch.service.jobs.loop.observed import (
     Action,
     AllocationRound,
     Launch,
-    Launcher,
     ObservedJob,
+    ObservedLauncher,
     ObservedState,
     Prepare,
 )
@@ -55,14 +57,20 @@ SLOW = 0.01
 RECORD = 1.0
 """Seconds between two times that progress is written down."""
 
+MEASURE = 10.0
+"""Seconds between two times that the use of GPUs is measured."""
+
 KEEP = 30.0
 """Seconds between two times that remembered usage is written down."""
+
+LAUNCHERS_OPTIONS = (*dict.fromkeys(kind.options for kind in TRANSPORTS), PortOptions)
+"""The settings of the service that are options of its jobs' launchers."""
 
 TROUBLE = 5.0
 """Seconds after which a database that cannot be reached is tried again."""
 
 
-class Settings(mapping.Constants, Protocol):
+class LoopSettings(mapping.Constants, Protocol):
     """The settings that the loop looks at; `service.app.settings.Settings` has them."""
 
     coalesce: float
@@ -70,6 +78,7 @@ class Settings(mapping.Constants, Protocol):
     protected: float
     horovodrun: bool
     max_log_size: int
+    idle_timeout: float
     job_users: str | None
 
     @property
@@ -80,12 +89,13 @@ class Settings(mapping.Constants, Protocol):
 
 
 def run(
-    settings: Settings,
+    settings: LoopSettings,
     store: Store,
     bus: Bus,
     stop: threading.Event,
     options: Options | None = None,
     told: Callable[[int], None] = lambda demand: None,
+    listed: Callable[[], Mapping[str, HostSlots]] = dict,
 ) -> None:
     """Run the jobs until `stop` is set. Jobs go on without it; the next one finds them.
 
@@ -95,8 +105,9 @@ def run(
         stop: ends it.
         options: the allocator's constants; from the settings by default.
         told: of how many devices jobs could use besides those there are, after each decision.
+        listed: the hosts as their source shows them now, by name.
     """
-    pool = Pool(settings, store, bus, options=options, told=told)
+    pool = Pool(settings, store, bus, options=options, told=told, listed=listed)
     clock = Clock(settings.coalesce, settings.interval)
     seen = bus.version(Topic.DESIRED_STATE, Topic.HOSTS)
     clock.changed(time.time())
@@ -159,12 +170,13 @@ class Pool:
         between: see `reconcile.Reconciler`.
         options: of the allocator; from the settings by default.
         processor_time: of the calling thread.
-        told: see `run`.
+        told, listed: see `run`.
+        machines: know how the GPUs of this machine are used.
     """
 
     def __init__(
         self,
-        settings: Settings,
+        settings: LoopSettings,
         store: Store,
         bus: Bus,
         launchers: Launchers | None = None,
@@ -172,7 +184,13 @@ class Pool:
         options: Options | None = None,
         processor_time: Callable[[], float] = time.thread_time,
         told: Callable[[int], None] = lambda demand: None,
+        listed: Callable[[], Mapping[str, HostSlots]] = dict,
+        machines: Machines | None = None,
     ) -> None:
+        self._idle_timeout = settings.idle_timeout
+        self._machines = machines or Machines()
+        self._computed: dict[str, float] = {}
+        """When jobs' GPUs were seen computing last, by their ids."""
         self._home = settings.paths
         self._interval = settings.interval
         self._options = options or mapping.options(settings)
@@ -183,9 +201,9 @@ class Pool:
             horovodrun=settings.horovodrun,
             max_log_size=settings.max_log_size,
             accounts=None if settings.job_users is None else Accounts(settings.job_users),
-            groups=tuple(of(settings.groups, kind.options) for kind in TRANSPORTS),
+            groups=tuple(of(settings.groups, kind) for kind in LAUNCHERS_OPTIONS),
         )
-        self._reconciler = Reconciler(self._home, store, self._launchers, between)
+        self._reconciler = Reconciler(self._home, store, self._launchers, between, listed)
         self._processor_time = processor_time
         self._told = told
         self._jobs: dict[str, ObservedJob] = {}
@@ -197,7 +215,7 @@ class Pool:
         self._journals: dict[str, Journal] = {}
         self._read_files: set[str] = set()
         self._read_at: float | None = None
-        self._recorded_at = self._kept_at = 0.0
+        self._recorded_at = self._kept_at = self._measured_at = 0.0
         self._last: AllocationRound | None = None
         self._memory = Memory()
         self._problems = ChangeLogger()
@@ -230,7 +248,7 @@ class Pool:
             notes = [note for job in self._jobs.values() for note in lifecycle.record_progress(job)]
             if notes:
                 self._apply(0.0, notes)
-                is_seen = any("notes" in note.fields for note in notes)
+                is_seen = any(not note.fields.keys().isdisjoint(lifecycle.LOST) for note in notes)
                 self._bus.notify(Topic.PROGRESS, *([Topic.JOBS] if is_seen else []))
         return has_happened
 
@@ -306,9 +324,20 @@ class Pool:
 
     def act(self, now: float) -> float | None:
         """Decide, and carry it out; when to do so again at the latest, None for no such time."""
-        jobs, memory = tuple(self._jobs.values()), self._memory
+        self._measure(now)
+        computed = self._computed.get
+        jobs = tuple(replace(job, computed=computed(id_)) for id_, job in self._jobs.items())
+        memory = self._memory
         observed = ObservedState(
-            jobs, self._hosts, self._shares, memory, self._last, self._options, self._protected, self._ended
+            jobs,
+            self._hosts,
+            self._shares,
+            memory,
+            self._last,
+            self._options,
+            self._protected,
+            self._idle_timeout,
+            self._ended,
         )
         decided = step(now, observed)
         self._apply(now, decided.actions)
@@ -324,6 +353,18 @@ class Pool:
             self._kept_at = now
             self._keep_usage()
         return decided.again_at
+
+    def _measure(self, now: float) -> None:
+        """See which jobs' GPUs compute, if that matters."""
+        if not self._idle_timeout or 0 <= now - self._measured_at < MEASURE:
+            return
+        self._measured_at = now
+        hosts = [host for host in self._hosts if host.source not in mapping.SHARING]
+        found = self._machines.loads(hosts, lambda: now)
+        loads = {
+            (host, name): gpu.utilization for host, load in found.items() for name, gpu in load.gpus.items()
+        }
+        self._computed = idling.computed(now, self._jobs.values(), loads, self._computed)
 
     def close(self) -> None:
         """Write down what would otherwise have to be found out again."""
@@ -364,8 +405,7 @@ class Pool:
         """Write down remembered usage; what is lost by a crash is that of half a minute."""
         if self._last is None:
             return
-        owners = {owner.name: owner.usage for owner in self._last.cluster.owners}
-        self._store.shares.remember({name: (u.service, u.entitlement, u.at) for name, u in owners.items()})
+        self._store.shares.remember({owner.name: mapping.usage(owner) for owner in self._last.cluster.owners})
         self._store.jobs.record(
             {
                 job.id: {
@@ -385,7 +425,7 @@ def _is_open(job: ObservedJob) -> bool:
     return job.record.state in HAS_LAUNCHER or job.is_hidden or job.is_behind or is_left
 
 
-def _news(job: ObservedJob) -> tuple[Launcher, LauncherRun | None, str, bool]:
+def _news(job: ObservedJob) -> tuple[ObservedLauncher, LauncherRun | None, str, bool]:
     """What of a job is a reason to act at once, when it changes."""
     return job.launcher, job.run, job.trouble, job.is_behind
 

@@ -9,7 +9,7 @@ from edt_launch.core.control_protocol import Request
 from edt_launch.service.cluster.records import AllocationRecord, HostRecord, ShareRecord
 from edt_launch.service.jobs.loop.device_grant import DeviceGrant
 from edt_launch.service.jobs.loop.progress import JobProgress, LauncherRun
-from edt_launch.service.jobs.records import SLOW, TROUBLE, JobRecord
+from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.states import State
 
 SLOW_REMARK = (
@@ -20,7 +20,7 @@ BEHIND_REMARK = "not all of its events have been read yet, so what is shown of i
 
 
 @dataclass(frozen=True)
-class Launcher:
+class ObservedLauncher:
     """What is known of a job's `edt-launch`.
 
     Attributes:
@@ -53,21 +53,23 @@ class ObservedJob:
             uses.
         is_behind: whether not all of its events have been read yet; how it ended is not known then.
         is_slow: whether the last look at it took long, so that it takes turns with other such jobs.
+        computed: when a GPU of it was seen computing last; None if its GPUs cannot be seen.
     """
 
     record: JobRecord
     grant: DeviceGrant = field(default_factory=DeviceGrant)
     progress: JobProgress = field(default_factory=JobProgress)
-    launcher: Launcher = field(default_factory=Launcher)
+    launcher: ObservedLauncher = field(default_factory=ObservedLauncher)
     trouble: str = ""
     is_behind: bool = False
     is_slow: bool = False
+    computed: float | None = None
 
     @property
     def remarks(self) -> dict[str, str]:
-        """The notes in its row that say what is wrong with its files."""
+        """The columns of its row that say what is wrong with its files."""
         behind = BEHIND_REMARK if self.is_behind else ""
-        return {TROUBLE: self.trouble, SLOW: SLOW_REMARK if self.is_slow else behind}
+        return {"trouble": self.trouble, "delay": SLOW_REMARK if self.is_slow else behind}
 
     @property
     def is_hidden(self) -> bool:
@@ -105,6 +107,7 @@ class ObservedState:
         memory: of the allocator's last plan.
         last: round of the last step; None for the first.
         protected: seconds for which a started job keeps its minimum.
+        idle_timeout: seconds after which a job that does nothing keeps its minimum only; 0: never.
         ended: states of jobs that have ended and that others wait for; None for one that was deleted.
     """
 
@@ -115,6 +118,7 @@ class ObservedState:
     last: AllocationRound | None = None
     options: Options = field(default_factory=Options)
     protected: float = 300.0
+    idle_timeout: float = 0.0
     ended: Mapping[str, State | None] = field(default_factory=dict)
 
 

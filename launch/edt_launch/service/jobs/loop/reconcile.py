@@ -1,18 +1,19 @@
 """Carries out the actions of a step: files, rows, processes."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from edt_launch.cluster.allocation import HostSlots
 from edt_launch.core.accounts import acting_as_owner_of
 from edt_launch.core.atomic import write_atomically
-from edt_launch.core.errors import AllocationError
+from edt_launch.core.errors import AllocationError, is_passing
 from edt_launch.service.app.home import Home
 from edt_launch.service.cluster.records import AllocationRecord
 from edt_launch.service.db.store import Store
 from edt_launch.service.jobs.loop import device_grant
-from edt_launch.service.jobs.loop.change_logger import ChangeLogger, is_passing
+from edt_launch.service.jobs.loop.change_logger import ChangeLogger
 from edt_launch.service.jobs.loop.device_grant import DeviceGrant
 from edt_launch.service.jobs.loop.launchers import Launchers
 from edt_launch.service.jobs.loop.observed import (
@@ -27,7 +28,7 @@ from edt_launch.service.jobs.loop.observed import (
     Sweep,
     WriteFile,
 )
-from edt_launch.service.jobs.records import JobRecord
+from edt_launch.service.jobs.records import WITHOUT_LAUNCHER, JobRecord
 from edt_launch.service.jobs.states import State
 from edt_launch.service.jobs.store import NoSuchJobError
 
@@ -52,15 +53,24 @@ class Applied:
 
 
 class Reconciler:
-    """Does actions in their order. `between` is called before each single change; tests stop it there."""
+    """Does actions in their order. `between` is called before each single change; tests stop it there.
+
+    `listed` are the hosts as their source shows them now, by name.
+    """
 
     def __init__(
-        self, home: Home, store: Store, launchers: Launchers, between: Callable[[], None] = lambda: None
+        self,
+        home: Home,
+        store: Store,
+        launchers: Launchers,
+        between: Callable[[], None] = lambda: None,
+        listed: Callable[[], Mapping[str, HostSlots]] = dict,
     ) -> None:
         self._home = home
         self._store = store
         self._launchers = launchers
         self._between = between
+        self._listed = listed
         self._problems = ChangeLogger()
 
     def apply(self, now: float, actions: Iterable[Action]) -> Applied:
@@ -108,7 +118,7 @@ class Reconciler:
             case WriteFile(job, content):
                 folder = self._home.job(job)
                 with acting_as_owner_of(folder.root):
-                    write_atomically(folder.allocation, device_grant.write(content))
+                    write_atomically(folder.allocation, device_grant.write(content, self._listed()))
                 done.grants[job] = content
             case Move(job, to, reason, fields):
                 fields = {**done.notes.pop(job, {}), **fields}
@@ -129,6 +139,6 @@ class Reconciler:
             if is_passing(error):
                 raise  # the job has not been started, and goes back to the queue
             log.warning("%s cannot be started: %s", record.id, error)
-            fields = {"size": 0, "target": 0, "held": (), "running_since": None, "failure": str(error)}
+            fields = {**WITHOUT_LAUNCHER, "failure": str(error)}
             reason = "it could not be started"
             done.records[record.id] = self._store.jobs.move(record.id, State.FAILED, reason, now, **fields)

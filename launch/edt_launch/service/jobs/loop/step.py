@@ -4,7 +4,7 @@ The observed state is true, though parts of it may be older than others. Actions
 perhaps not to the end: the next step sees how far they came, and goes on from there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from math import inf
 from typing import Any
@@ -16,7 +16,7 @@ from edt_launch.service.cluster.records import AllocationRecord
 from edt_launch.service.db.types import Held as StoredHeld
 from edt_launch.service.jobs import mapping
 from edt_launch.service.jobs.arrays import over_limit
-from edt_launch.service.jobs.loop import lifecycle
+from edt_launch.service.jobs.loop import idling, lifecycle
 from edt_launch.service.jobs.loop.device_grant import (
     DeviceGrant,
     Held,
@@ -27,6 +27,7 @@ from edt_launch.service.jobs.loop.device_grant import (
     size_of,
 )
 from edt_launch.service.jobs.loop.holding import hold
+from edt_launch.service.jobs.loop.idling import is_idle
 from edt_launch.service.jobs.loop.lifecycle import Transition
 from edt_launch.service.jobs.loop.observed import (
     Action,
@@ -42,11 +43,7 @@ from edt_launch.service.jobs.loop.observed import (
     WriteFile,
 )
 from edt_launch.service.jobs.loop.progress import Device, LauncherRun
-from edt_launch.service.jobs.records import BOUNDS
 from edt_launch.service.jobs.states import ENDED, HAS_LAUNCHER, State, Wanted
-
-ARRAY = "array"
-"""Which of a job's notes says that enough jobs of its array run."""
 
 REPEAT = 60.0
 """Seconds after which a file that its launcher does not follow is written again, with a newer generation."""
@@ -71,7 +68,8 @@ def step(now: float, observed: ObservedState) -> Decided:
     held_back = {job.record.id for job in jobs if job.record.is_held(now) and not has_processes(job)}
     jobs, noted = _limited(now, jobs, held_back)
     actions += noted
-    cluster, candidates = inputs(now, observed, [job for job in jobs if job.record.id not in held_back])
+    idle = {job.record.id for job in jobs if is_idle(now, job, observed.idle_timeout)}
+    cluster, candidates = inputs(now, observed, [job for job in jobs if job.record.id not in held_back], idle)
     plan, reasons = decide(now, cluster, candidates)
     users = _users(jobs)
     given: dict[str, Held] = {}
@@ -83,7 +81,9 @@ def step(now: float, observed: ObservedState) -> Decided:
             pass
         elif is_wanted(job) and not job.is_hidden and not _clashes(id_, held, users):
             reason = explained(job.run, job.record.max, reasons.get(id_))
-            actions += _carry_out(now, job, held, reason, plan.targets.get(id_, 0))
+            if id_ in idle:
+                reason = idling.explained(reason, observed.idle_timeout)
+            actions += _carry_out(now, job, held, reason, plan.targets.get(id_, 0), at_once=id_ in idle)
             given[id_] = held
             users |= dict.fromkeys(devices_of(held), id_)
         else:
@@ -111,8 +111,7 @@ def _held_back(now: float, transition: Transition, states: Mapping[str, State | 
         return transition
     if job.record.state is State.QUEUED:  # it has not waited for devices before
         new["waiting_since"] = max(now, job.record.begin)
-    noted = replace(transition, job=replace(job, record=replace(job.record, **new)))
-    return noted.do(Note(job.record.id, new))
+    return transition.note(**new)
 
 
 def _limited(
@@ -126,9 +125,9 @@ def _limited(
         record, fields = job.record, dict[str, Any]()
         if record.id in over and not has_processes(job):
             held_back.add(record.id)
-            fields = {"reason": over[record.id], "why": None, "notes": {**record.notes, ARRAY: True}}
-        elif record.notes.get(ARRAY) and record.id not in over:
-            fields = {"waiting_since": now, "notes": lifecycle.without(record.notes, ARRAY)}
+            fields = {"reason": over[record.id], "why": None, "is_array_full": True}
+        elif record.is_array_full and record.id not in over:
+            fields = {"waiting_since": now, "is_array_full": False}
         if new := lifecycle.changed(record, fields):
             actions.append(Note(record.id, new))
         after.append(replace(job, record=replace(record, **new)))
@@ -175,7 +174,7 @@ def explained(run: LauncherRun | None, most: int, reason: Reason | None) -> Reas
 
 
 def _carry_out(
-    now: float, job: ObservedJob, held: Held, reason: Reason | None, target: int
+    now: float, job: ObservedJob, held: Held, reason: Reason | None, target: int, *, at_once: bool
 ) -> Sequence[Action]:
     fields = _reasons(reason, target)
     if job.record.state is State.QUEUED:
@@ -186,16 +185,15 @@ def _carry_out(
         left = leaving(job.grant, job.run)
         fields |= _columns(job.grant, left)
         return [*_note(job, fields), *_missed(now, job, held, left, _text(reason))]
-    return _resize(now, job, held, fields)
+    return _resize(now, job, held, fields, at_once=at_once)
 
 
 def _start(now: float, job: ObservedJob, held: Held, fields: dict[str, Any]) -> Sequence[Action]:
     record = job.record
     grant = _next(job, held, ())
     reason = fields.pop("reason", record.reason)
-    notes = {**record.notes, "written": now, BOUNDS: (record.min, record.max)}
-    fields |= {"running_since": now, "waiting_since": None, "notes": notes, "may_lose": False}
-    fields |= _columns(grant, ())
+    fields |= {"running_since": now, "waiting_since": None, "granted_at": now, "may_lose": False}
+    fields |= _columns(grant, ()) | {"bounds": (record.min, record.max)}
     return [
         Prepare(record.id),
         WriteFile(record.id, grant),
@@ -205,12 +203,17 @@ def _start(now: float, job: ObservedJob, held: Held, fields: dict[str, Any]) -> 
     ]
 
 
-def _resize(now: float, job: ObservedJob, held: Held, fields: dict[str, Any]) -> Sequence[Action]:
-    """Give a job that runs other devices. Those it loses are in use until its workers have left them."""
+def _resize(
+    now: float, job: ObservedJob, held: Held, fields: dict[str, Any], *, at_once: bool
+) -> Sequence[Action]:
+    """Give a job that runs other devices. Those it loses are in use until its workers have left them.
+
+    If `at_once`, its launcher ends these workers: a job that is idle does not come to the end of a step.
+    """
     record = job.record
     left = as_held(devices_of(in_use(job.grant, job.run)) - devices_of(held))
-    grant = _next(job, held, left)
-    fields |= _columns(grant, left) | {"notes": {**record.notes, "written": now}}
+    grant = replace(_next(job, held, left), at_once=at_once)
+    fields |= _columns(grant, left) | {"granted_at": now}
     if held == job.grant.held:
         return [WriteFile(record.id, grant), Note(record.id, fields)]
     fields["resized"] = now
@@ -228,7 +231,8 @@ def _is_ignored(now: float, job: ObservedJob) -> bool:
     """Whether its launcher has long followed something else than the file: it may not take it for newer."""
     run = job.run
     is_elsewhere = run is not None and run.following != job.grant.generation
-    return is_elsewhere and now - job.record.notes.get("written", now) >= REPEAT
+    written = now if job.record.granted_at is None else job.record.granted_at
+    return is_elsewhere and now - written >= REPEAT
 
 
 def _missed(now: float, job: ObservedJob, held: Held, left: Held, reason: str) -> Sequence[Action]:
@@ -299,16 +303,20 @@ def stored(held: Held) -> StoredHeld:
 
 
 def inputs(
-    now: float, observed: ObservedState, jobs: Sequence[ObservedJob]
+    now: float, observed: ObservedState, jobs: Sequence[ObservedJob], idle: Collection[str] = ()
 ) -> tuple[Cluster, tuple[Job, ...]]:
-    """The input, with remembered usage brought up to `now`; `jobs` are those that have not ended."""
+    """The input, with remembered usage brought up to `now`.
+
+    `jobs` are those that have not ended, and `idle` the ids of those of them that are to have their minimum.
+    """
     cluster = Cluster(
         tuple(map(mapping.host, observed.hosts)),
         tuple(mapping.owners(observed.shares, {job.record.owner for job in jobs})),
         mapping.options_on(observed.hosts, observed.options),
         observed.memory if observed.last is None else observed.last.plan.memory,
     )
-    wanted = tuple(as_job(job, observed.protected) for job in jobs if has_processes(job) or is_wanted(job))
+    asking = (as_job(job, observed.protected) for job in jobs if has_processes(job) or is_wanted(job))
+    wanted = tuple(idling.at_minimum(job) if job.id in idle else job for job in asking)
     was = observed.last or AllocationRound(cluster, wanted, Plan({}, {}, observed.memory))
     known_owners, known_jobs = remember(now, was.cluster, was.jobs, was.plan)
     of_owners = {owner.name: owner.usage for owner in known_owners}

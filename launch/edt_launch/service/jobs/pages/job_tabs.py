@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Query
 
 from edt_launch.core.event_codec import read_line
+from edt_launch.core.growing_file import last_lines
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import InvalidError
@@ -18,11 +20,11 @@ from edt_launch.service.files import log_search, service
 from edt_launch.service.files.log_query import ABSENT, Level, LogQuery, find_lines
 from edt_launch.service.files.results import submitted_files
 from edt_launch.service.files.series import LOSS
-from edt_launch.service.files.tailing import last_lines
 from edt_launch.service.jobs.pages.views.job_tabs import definition, events, logs, monitor, results, size
 from edt_launch.service.jobs.pages.views.lives import lives
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.resize_reasons import explained as explained_pauses
+from edt_launch.service.jobs.schemas import Job
 from edt_launch.service.jobs.service import explained
 from edt_launch.service.names import PLAIN
 
@@ -82,7 +84,7 @@ TabQueryDep = Annotated[TabQuery, Depends()]
 
 
 async def body(
-    context: Context, user: UserRecord, job: JobRecord, shown: Json, tab: str, asked: TabQuery
+    context: Context, user: UserRecord, job: JobRecord, shown: Job, tab: str, asked: TabQuery
 ) -> object:
     """The view of a tab; `shown` is the job as REST shows it."""
     if tab == "size":
@@ -105,12 +107,12 @@ def names_of(course: Json, asked: Sequence[str]) -> list[str]:
 def course_of(context: Context, job_id: str, asked: Sequence[str]) -> tuple[Json, list[str]]:
     """A job's course, and the values of it that are plotted."""
     path = context.home.job(job_id).output.events
-    course = context.courses.columns(path, asked, monitor.POINTS)
+    course = context.series_cache.columns(path, asked, monitor.POINTS)
     names = names_of(course, asked)
     return (
         course
         if set(names) <= course["values"].keys()
-        else context.courses.columns(path, names, monitor.POINTS)
+        else context.series_cache.columns(path, names, monitor.POINTS)
     ), names
 
 
@@ -132,49 +134,57 @@ def _harmless(name: str) -> str:
     return f"'{name}" if name.startswith(("=", "+", "-", "@")) else name
 
 
-def _monitor(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> monitor.Monitor:
-    course, names = course_of(context, job["id"], asked.names)
-    return monitor.monitor(job["id"], course, names, asked.x, is_log=asked.is_log, smooth=asked.smooth)
+def _monitor(context: Context, user: UserRecord, job: Job, asked: TabQuery) -> monitor.Monitor:
+    course, names = course_of(context, job.id, asked.names)
+    return monitor.monitor(job.id, course, names, asked.x, is_log=asked.is_log, smooth=asked.smooth)
 
 
-def _logs(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> logs.Logs:
-    path = context.home.job(job["id"]).log_of(asked.log_query.rank)
+def _logs(context: Context, user: UserRecord, job: Job, asked: TabQuery) -> logs.Logs:
+    path, rank = context.home.job(job.id).launcher_log, asked.log_query.rank
     error, found = "", None
     try:
         if not asked.log_query.is_empty:
-            found = find_lines(context, user, job["id"], asked.log_query)
+            found = find_lines(context, user, job.id, asked.log_query)
     except InvalidError as refused:
         error = refused.message
-    excerpt = logs.Excerpt(*_last(path, logs.TAIL)) if asked.at is None else _around(path, asked.at)
-    ranks = context.home.job(job["id"]).ranks
-    return logs.logs(job, asked.log_query, excerpt, found, ranks=ranks, wraps=asked.wraps, error=error)
+    excerpt = _end(path, rank) if asked.at is None else _around(path, rank, asked.at)
+    return logs.logs(job, asked.log_query, excerpt, found, wraps=asked.wraps, error=error)
 
 
-def _around(path: Path, at: int) -> logs.Excerpt:
+def _end(path: Path, rank: int | None) -> logs.Excerpt:
+    if rank is None:
+        return logs.Excerpt.of(*_last(path, logs.TAIL))
+    return logs.Excerpt.of(*_last(path, REACH), rank=rank).end(logs.TAIL)
+
+
+def _around(path: Path, rank: int | None, at: int) -> logs.Excerpt:
+    reach = AROUND if rank is None else REACH
     try:
-        start, lines = log_search.lines_at(path, at, AROUND, AROUND)
+        start, lines = log_search.lines_at(path, at, reach, reach)
     except ABSENT:
         start, lines = 0, []
-    return logs.Excerpt(start, lines, at, max(0, at - 2 * AROUND), at + 2 * AROUND)
+    around = logs.Excerpt.of(start, lines, rank=rank)
+    return replace(around, at=at, earlier=max(0, at - 2 * reach), later=at + 2 * reach)
 
 
-def _events(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> events.Events:
-    path = context.home.job(job["id"]).output.events
+def _events(context: Context, user: UserRecord, job: Job, asked: TabQuery) -> events.Events:
+    path = context.home.job(job.id).output.events
     found = list(filter(None, map(read_line, _last(path, REACH)[1])))
-    lived = lives(found, None if job["ended"] else context.clock())
-    pauses = context.courses.columns(path, (), monitor.POINTS)["pauses"]
-    pauses = explained_pauses(pauses, context.store.history.newest(job["id"]))
+    now = None if job.ended else context.clock()
+    lived = context.history_cache.read(path, lambda history: lives(history, now))
+    pauses = context.series_cache.columns(path, (), monitor.POINTS)["pauses"]
+    pauses = explained_pauses(pauses, context.store.history.newest(job.id))
     return events.events(job, pauses, lived, events.happened(found, MAX_EVENTS))
 
 
-def _results(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> results.Results:
-    checkpoints = service.list_checkpoints(context, user, job["id"])["checkpoints"]
-    checked = {asked.check: service.checked(context, user, job["id"], asked.check)} if asked.check else {}
-    return results.results(job["id"], service.list_files(context, user, job["id"]), checkpoints, checked)
+def _results(context: Context, user: UserRecord, job: Job, asked: TabQuery) -> results.Results:
+    checkpoints = service.list_checkpoints(context, user, job.id)["checkpoints"]
+    checked = {asked.check: service.checked(context, user, job.id, asked.check)} if asked.check else {}
+    return results.results(job.id, service.list_files(context, user, job.id), checkpoints, checked)
 
 
-def _definition(context: Context, user: UserRecord, job: Json, asked: TabQuery) -> definition.Definition:
-    noted = submitted_files(context.home.job(job["id"]))
+def _definition(context: Context, user: UserRecord, job: Job, asked: TabQuery) -> definition.Definition:
+    noted = submitted_files(context.home.job(job.id))
     return definition.definition(job, {name: size for name, (size, _) in noted.items()})
 
 

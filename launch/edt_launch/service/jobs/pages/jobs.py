@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
+from edt_launch.service.db.paging import PageQuery
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.experiments import runs
 from edt_launch.service.http import problems
@@ -80,9 +81,9 @@ def _query(wanted: Filter, now: float) -> service.JobListQuery:
 def _view(context: Context, user: UserRecord, wanted: Filter) -> JobsView:
     now = context.clock()
     page = service.jobs_page(context, user, _query(wanted, now))
-    found = runs.experiments_of(context, user, [job["id"] for job in page["jobs"]])
+    found = runs.experiments_of(context, user, [job.id for job in page["jobs"]])
     experiments = {job: (one.id, one.name) for job, one in found.items()}
-    owners = [(f"owner:{owner}", "") for owner in sorted({job["owner"] for job in page["jobs"]})]
+    owners = [(f"owner:{owner}", "") for owner in sorted({job.owner for job in page["jobs"]})]
     suggested = owners + _suggested(context, user)
     return jobs_view(wanted, page["jobs"], page["next"], now, experiments, suggested)
 
@@ -91,8 +92,9 @@ def _suggested(context: Context, user: UserRecord) -> list[tuple[str, str]]:
     """Hosts, and the newest experiments and searches that the user may see."""
     who = None if user.is_admin else user.name
     hosts = [(f"host:{one.name}", "") for one in context.store.hosts.all()]
-    experiments = context.store.experiments.page(who, None, None, 0, SUGGESTED, newest=True)
-    searches = context.store.searches.page(who, 0, SUGGESTED, newest=True)
+    newest = PageQuery(SUGGESTED, newest=True)
+    experiments, _ = newest.cut(context.store.experiments.page(who, None, None, newest))
+    searches, _ = newest.cut(context.store.searches.page(who, newest))
     return [
         *hosts,
         *((f"experiment:{one.id}", one.name) for one in experiments),

@@ -4,73 +4,50 @@ import secrets
 from datetime import UTC
 from typing import Annotated, Any, BinaryIO
 
-from fastapi import APIRouter, File, Form, Request, Response, UploadFile
-from fastapi.responses import RedirectResponse
+from fastapi import Form, Request, Response
+from pydantic import create_model
 
 from edt_launch.core.written import WrittenError, indices, start_time, time_limit
-from edt_launch.service.accounts.records import UserRecord
-from edt_launch.service.app.context import Context
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.http.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.jobs.pages import preview as starting
-from edt_launch.service.jobs.pages.views.run_application import run_view
+from edt_launch.service.jobs.pages.views.run_application import FIRST, TEXTS, RunView, run_view
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.specification import JobSpec
 from edt_launch.service.jobs.submission import Submission
 from edt_launch.service.web import templating
-from edt_launch.service.web.form_fields import WRONG, FormKey, Value, chosen, new_key, parsed, words
-
-router = APIRouter(prefix="/console/run")
-
-Code = Annotated[UploadFile | None, File()]
+from edt_launch.service.web.actions import Action, Asked, routes
+from edt_launch.service.web.form_fields import CodeField, KeyField, Text, Value, new_key, parsed, words
 
 
-@router.get("")
-def ask(request: Request, user: CurrentUser) -> Response:
-    """The form."""
-    return templating.page(request, "console/run.html", view=run_view(new_key(), is_admin=user.is_admin))
+class _Base(KeyField, CodeField):
+    @property
+    def values(self) -> dict[str, str]:
+        """What is written."""
+        return {name: getattr(self, name).strip() for name in TEXTS}
 
 
-@router.post("")
-async def run(
-    request: Request,
-    context: ContextDep,
-    user: CurrentUser,
-    code: Code = None,
-    name: Value = "",
-    command: Value = "",
-    path: Value = "",
-    code_of: Value = "",
-    least: Annotated[str, Form(alias="min", max_length=256)] = "",
-    most: Annotated[str, Form(alias="max", max_length=256)] = "",
-    priority: Value = "",
-    time: Value = "",
-    begin: Value = "",
-    after: Value = "",
-    array: Value = "",
-    grace: Value = "",
-    restartable: Value = "",
-    no_preempt: Value = "",
-    key: FormKey = "",
-) -> Response:
-    """Submit it, or show the form again with what was wrong."""
-    given = {
-        "name": name, "command": command, "path": path, "code_of": code_of, "min": least, "max": most,
-        "priority": priority, "time": time, "begin": begin, "after": after, "array": array, "grace": grace,
-        "restartable": restartable, "no_preempt": no_preempt,
-    }  # fmt: skip
-    given = {field: value.strip() for field, value in given.items()}
-    try:
-        jobs = await context.uploads.run(user.name, lambda: _submit(context, user, given, code, key))
-    except WRONG as error:
-        wrong = error.message
-        view = run_view(new_key(), given, wrong, is_admin=user.is_admin)
-        return templating.page(request, "console/run.html", status=error.status, view=view)
-    request.scope[SUBJECT] = " ".join(job.id for job in jobs)
-    return RedirectResponse(f"/jobs/{jobs[0].id}" if len(jobs) == 1 else "/jobs", 303)
+_fields: dict[str, Any] = dict.fromkeys(TEXTS, (Text, ""))
+RunFields = create_model("RunFields", __base__=_Base, **_fields)
 
 
-@router.post("/preview")
+def _ask(asked: Asked) -> RunView:
+    given = FIRST if asked.error is None else asked.given.values
+    return run_view(new_key(), given, is_admin=asked.user.is_admin)
+
+
+def _run(asked: Asked) -> str:
+    jobs = _submit(asked)
+    asked.note(" ".join(job.id for job in jobs))
+    return f"/jobs/{jobs[0].id}" if len(jobs) == 1 else "/jobs"
+
+
+router = routes(
+    [Action("/console/run", _ask, _run, RunFields, starts_jobs=True, template="console/run.html")]
+)
+
+
+@router.post("/console/run/preview")
 def preview(
     request: Request,
     context: ContextDep,
@@ -87,12 +64,10 @@ def preview(
     return templating.page(request, "preview.html", lines=starting.lines(context, user, **stripped))
 
 
-def _submit(
-    context: Context, user: UserRecord, given: dict[str, str], code: UploadFile | None, key: str
-) -> list[JobRecord]:
+def _submit(asked: Asked) -> list[JobRecord]:
     """Submit the job, or those of its array; the first one brings the code that the others copy."""
-    values: dict[str, Any] = {field: value for field, value in given.items() if value}
-    now = context.clock()
+    values: dict[str, Any] = {field: value for field, value in asked.given.values.items() if value}
+    now = asked.context.clock()
     try:
         wanted = indices("Array", array) if (array := values.pop("array", "")) else None
         if limit := values.pop("time", ""):
@@ -104,21 +79,18 @@ def _submit(
     values["after"] = values.get("after", "").replace(",", " ").split()
     values["preemptible"] = not values.pop("no_preempt", "")
     values["command"] = words(values.get("command", ""))
-    sent = chosen(code)
-    file = None if sent is None else sent.file
+    file, _ = asked.given.archive
     if wanted is None:
-        return [_one(context, user, values, file, key)]
+        return [_one(asked, values, file, asked.given.key)]
     values |= {"array_id": secrets.token_hex(8), "array_limit": wanted.limit}
     first, *others = wanted.numbers
-    jobs = [_one(context, user, values | {"array_index": first}, file, key)]
+    jobs = [_one(asked, values | {"array_index": first}, file, asked.given.key)]
     copied = {"path": None, "code_of": jobs[0].id}
-    return jobs + [_one(context, user, values | copied | {"array_index": one}, None, "") for one in others]
+    return jobs + [_one(asked, values | copied | {"array_index": one}, None, "") for one in others]
 
 
-def _one(
-    context: Context, user: UserRecord, values: dict[str, Any], file: BinaryIO | None, key: str
-) -> JobRecord:
-    spec = parsed(JobSpec, values)
-    job, _ = context.submitter.submit(Submission(user, spec, file, key or None), context.clock())
-    context.changed()
+def _one(asked: Asked, values: dict[str, Any], file: BinaryIO | None, key: str) -> JobRecord:
+    submission = Submission(asked.user, parsed(JobSpec, values), file, key or None)
+    job, _ = asked.context.submitter.submit(submission, asked.context.clock())
+    asked.context.changed()
     return job

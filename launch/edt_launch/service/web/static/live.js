@@ -10,7 +10,7 @@
   let isKnown = false;
 
   const duration = (seconds) => {
-    const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+    const units = [[86400, "d"], [3600, "h"], [60, "m"], [1, "s"]];
     let rest = Math.max(0, Math.round(seconds));
     const parts = units.map(([size, unit]) => {
       const count = Math.floor(rest / size);
@@ -18,9 +18,9 @@
       return [count, unit];
     });
     const first = parts.findIndex(([count]) => count);
-    if (first < 0) return "0 s";
+    if (first < 0) return "0s";
     const shown = parts.slice(first, first + 2).filter(([count]) => count);
-    return shown.map((part) => part.join(" ")).join(" ");
+    return shown.map((part) => part.join("")).join(" ");
   };
   const FIELDS = {
     size: (job) => (job.size === job.target ? `${job.size}` : `${job.size}→${job.target}`),

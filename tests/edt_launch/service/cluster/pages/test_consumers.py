@@ -51,7 +51,7 @@ def test_of_two_who_change_one_node_the_second_is_told_who_came_first(
     for query in ("?dry_run=1", ""):
         answer = admin.post(f"/console/consumers/ann{query}", data=data)
         assert answer.status_code == 409
-        assert "ann was changed by admin, 7 s ago: that came first." in answer.text
+        assert "ann was changed by admin, 7s ago: that came first." in answer.text
         assert "weight 2 (yours: 3), limit 3 (yours: none)" in answer.text
         assert 'name="weight" value="3"' in answer.text
     assert version(world, "ann") in answer.text

@@ -138,7 +138,7 @@ def test_the_second_of_two_editors_is_told_who_came_first(lab: Lab) -> None:
     shown_again(wrong, 422, 'name="version" value="1"')
     answer = ann.post(edit, data=given)
     shown_again(
-        answer, 409, "bob changed &#39;first&#39; 0 s ago", "description b (yours: a)",
+        answer, 409, "bob changed &#39;first&#39; 0s ago", "description b (yours: a)",
         "global execution command python &#39;b c&#39; (yours: empty)", 'name="version" value="2"',
         'name="description" value="a"',
     )  # fmt: skip

@@ -47,7 +47,7 @@ def test_searches_are_listed_with_their_best(world: World) -> None:
     page = browser(world, "ann").get("/searches").text
     assert "&lt;b&gt;find" in page
     assert "<td>3 of 3</td><td>1</td><td>0.25</td>" in page
-    assert "<td>1 min 30 s</td>" in page
+    assert "<td>1m 30s</td>" in page
     assert "data-goes-on" in page
     others = browser(world, "bob").get("/searches").text
     assert "<td>3 of 3</td><td>1</td><td>-</td>" in others

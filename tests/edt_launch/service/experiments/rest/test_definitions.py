@@ -58,7 +58,7 @@ def test_other_code_is_a_new_version_and_the_same_is_not(lab: Lab, monkeypatch: 
     refused(upload(lab, definition, tar({"train.py": b""})), 409, "has 2 versions of its code")
     assert len(list(lab.world.settings.paths.definition(definition).iterdir())) == 2
     stale = {"If-Match": '"1"'}
-    refused(upload(lab, definition, OTHER, **stale), 409, "ann changed 'net' 0 s ago")
+    refused(upload(lab, definition, OTHER, **stale), 409, "ann changed 'net' 0s ago")
 
 
 def test_code_that_two_send_at_once_is_kept(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ def test_it_is_changed_by_whoever_came_first(lab: Lab) -> None:
     trainings = [{"definition": second}, {"definition": first, "max": 2}]
     shown = lab.bob.patch(path, json={"trainings": trainings}, headers=seen).json()
     assert [(one["name"], one["max"]) for one in shown["trainings"]] == [("two", 1), ("net", 2)]
-    refused(lab.ann.patch(path, json={"command": ["x"]}, headers=seen), 409, "bob changed 'first' 0 s ago")
+    refused(lab.ann.patch(path, json={"command": ["x"]}, headers=seen), 409, "bob changed 'first' 0s ago")
     refused(lab.ann.patch(path, json={"name": "other"}), 409, "an experiment 'other' already")
     kept = lab.ann.patch(path, json={"command": ["true"], "objective": "maximize"}).json()
     assert (kept["command"], kept["objective"], kept["version"]) == (["true"], "maximize", 3)

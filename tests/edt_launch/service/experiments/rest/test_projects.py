@@ -73,7 +73,7 @@ def test_the_second_of_two_changes_is_told_who_came_first(lab: Lab) -> None:
     assert (first.status_code, first.headers["etag"]) == (200, '"2"')
     lab.world.clock.now += 7
     second = lab.ann.patch("/projects/digits", json={"description": "a"}, headers={"If-Match": seen})
-    refused(second, 409, "bob changed 'digits' 7 s ago; it has version 2 now")
+    refused(second, 409, "bob changed 'digits' 7s ago; it has version 2 now")
     assert lab.ann.get("/projects/digits").json()["description"] == "b"
     again = lab.ann.patch("/projects/digits", json={"description": "a"})
     assert (again.json()["version"], again.json()["changed_by"]) == (3, "ann")

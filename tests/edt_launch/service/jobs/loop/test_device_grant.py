@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edt_launch.allocator.model import HostDevices
-from edt_launch.cluster.allocation import parse
+from edt_launch.cluster.allocation import HostSlots, parse
 from edt_launch.service.jobs.loop.device_grant import DeviceGrant, in_use, leaving, read, write
 from edt_launch.service.jobs.loop.progress import LauncherRun
 
@@ -15,13 +15,22 @@ HELD = st.dictionaries(
 ).map(lambda hosts: tuple(HostDevices(host, tuple(devices)) for host, devices in hosts.items()))
 
 
-@given(st.integers(1, 2**40), HELD.filter(len), HELD)
+@given(st.integers(1, 2**40), HELD.filter(len), HELD, st.booleans())
 def test_what_is_written_is_read(
-    generation: int, held: tuple[HostDevices, ...], left: tuple[HostDevices, ...]
+    generation: int, held: tuple[HostDevices, ...], left: tuple[HostDevices, ...], at_once: bool
 ) -> None:
-    grant = DeviceGrant(generation, held, left)
+    grant = DeviceGrant(generation, held, left, at_once)
     assert read(write(grant)) == grant
     assert parse(write(grant)).slots == grant.size
+
+
+def test_a_launcher_sees_how_the_source_says_that_a_host_is_reached() -> None:
+    listed = {"a": HostSlots("a", 4, ("0", "1", "2", "3"), "ssh", "/opt/edt/bin/edt")}
+    grant = DeviceGrant(7, (HostDevices("a", ("2",)), HostDevices("b", ("0",))))
+    assert write(grant, listed).endswith(
+        "\na:1 devices=2 transport=ssh agent=/opt/edt/bin/edt\nb:1 devices=0\n"
+    )
+    assert read(write(grant, listed)) == grant
 
 
 def test_a_launcher_sees_nothing_of_what_is_leaving() -> None:

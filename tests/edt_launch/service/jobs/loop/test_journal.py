@@ -74,6 +74,16 @@ def test_what_was_kept_and_makes_no_sense_is_read_again(events: Path, tmp_path: 
     assert one.progress.step == 1
 
 
+def test_a_launcher_cuts_off_half_a_line_of_the_one_before(events: Path, tmp_path: Path) -> None:
+    append(events, progress(1) + progress(2)[:9])
+    one = Journal(events, tmp_path / "kept")
+    one.read_on()
+    os.truncate(events, len(progress(1)))
+    append(events, progress(3))
+    one.read_on()
+    assert one.progress.step == 3
+
+
 def test_another_file_is_read_from_its_beginning(events: Path, tmp_path: Path) -> None:
     one = Journal(events, tmp_path / "kept")
     append(events, progress(1) + progress(2))
@@ -113,7 +123,7 @@ def test_one_look_reads_so_much_at_most(events: Path, tmp_path: Path) -> None:
     one = Journal(events, tmp_path / "kept")
     one.read_on()
     assert (one.progress.step, one.is_behind) == (1, True)
-    assert read_to_the_end(one) == 4
+    assert read_to_the_end(one) in (4, 5)  # a look ends with a whole line
     assert one.progress.step == 2
 
 
@@ -155,7 +165,7 @@ def test_the_end_of_a_launcher_is_read_to_where_the_file_ended_with_it(events: P
 
 
 def test_many_workers_take_linear_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "LOOK", 2**11)
+    monkeypatch.setattr(journal, "LOOK", 2**12)
     monkeypatch.setattr(journal, "KEEP_AFTER", 2**11)
     begun = {"event": "begun", "pid": 7, "started": 0.5, "min_np": 1, "max_np": 9}
     started = {"event": "started", "host": "h", "slot": 0, "device": "0", "rank": 0}

@@ -26,7 +26,8 @@ GOING_ON = {"parts": st.lists(st.sets(PARTS), min_size=2, max_size=6), "most": C
 def stuck(world: World) -> list[JobRecord]:
     """Jobs that were asked to go a while ago and are still there; in a full pool some take turns."""
     asked = {State.STOPPING, State.PAUSING, State.SUSPENDING}
-    return [row for row in world.rows.values() if row.state in asked and world.now - row.notes["asked"] > 60]
+    rows = (row for row in world.rows.values() if row.state in asked)
+    return [row for row in rows if row.asked is not None and world.now - row.asked > 60]
 
 
 class Pool(RuleBasedStateMachine):

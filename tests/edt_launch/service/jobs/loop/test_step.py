@@ -10,10 +10,10 @@ from edt_launch.service.cluster.records import AllocationRecord, HostRecord, Sha
 from edt_launch.service.jobs.loop.device_grant import DeviceGrant
 from edt_launch.service.jobs.loop.observed import (
     Launch,
-    Launcher,
     Move,
     Note,
     ObservedJob,
+    ObservedLauncher,
     ObservedState,
     Prepare,
     Remember,
@@ -174,7 +174,7 @@ def test_a_file_that_its_launcher_does_not_take_for_newer_is_written_again(
     assert run is not None
     world.progress["j1"] = replace(world.progress["j1"], run=replace(run, following=following))
     before = world.files["j1"]
-    world.rows["j1"] = replace(world.rows["j1"], notes={"written": world.now - REPEAT + 1.0})
+    world.rows["j1"] = replace(world.rows["j1"], granted_at=world.now - REPEAT + 1.0)
     assert world.step().actions == ()
     world.now += 1.0
     assert [type(action) for action in world.step().actions] == [WriteFile, Note]
@@ -188,7 +188,7 @@ def test_a_job_that_cannot_be_looked_at_keeps_its_devices_and_is_left_alone(worl
     submit(world, "j2", "bob")
     decided = step(world.now, ObservedState((hidden, world.job("j2")), tuple(world.hosts.values())))
     note_trouble, note_reason = decided.actions
-    assert note_trouble == Note("j1", {"notes": {**hidden.record.notes, "trouble": hidden.trouble}})
+    assert note_trouble == Note("j1", {"trouble": hidden.trouble})
     assert isinstance(note_reason, Note)
     assert note_reason.job == "j2"
 
@@ -208,6 +208,23 @@ def test_a_job_whose_min_does_not_fit_waits_with_a_reason(world: World) -> None:
     assert row.why is not None
     assert row.reason == row.why["text"] != ""
     assert [move for move in world.step().actions if isinstance(move, Move)] == []
+
+
+def test_jobs_of_an_owner_without_budget_save_their_state_and_wait() -> None:
+    world = World([FOUR], [ShareRecord("", None), ShareRecord("ann", budget=1.0, used=0.5, usage_at=1000.0)])
+    submit(world, "j1", "ann", high=2)
+    submit(world, "j2", "bob", high=2)
+    world.step()
+    world.now += 890.0
+    world.settle(1)
+    assert world.sizes() == {"j1": 2, "j2": 2}
+    world.settle()
+    assert world.sizes() == {"j1": 0, "j2": 2}
+    assert world.rows["j1"].state is State.QUEUED
+    assert world.rows["j1"].reason == "waits: ann has used its budget of 1 GPU hours"
+    world.shares = (ShareRecord("", None), ShareRecord("ann", budget=2.0))
+    world.settle()
+    assert world.sizes() == {"j1": 2, "j2": 2}
 
 
 def test_why_a_job_has_no_more_than_its_program_can_use() -> None:
@@ -233,7 +250,7 @@ RECORD = JobRecord("j1", "ann", ("x",), 2, 4, 100.0, priority=3, weight=2.0, run
 
 def job(state: State, **fields: Any) -> ObservedJob:
     run = LauncherRun(*ME, min_np=1, max_np=4, following=1)
-    launcher = Launcher(is_alive=state is not State.QUEUED, identity=ME)
+    launcher = ObservedLauncher(is_alive=state is not State.QUEUED, identity=ME)
     record = replace(RECORD, state=state, **fields)
     return ObservedJob(record, DeviceGrant(2, HELD, LEFT), JobProgress(run), launcher)
 
@@ -291,8 +308,8 @@ def test_who_is_wanted() -> None:
     assert is_wanted(job(State.RUNNING))
     assert is_wanted(job(State.QUEUED))
     assert not is_wanted(job(State.QUEUED, wanted=Wanted.PAUSE))
-    assert not is_wanted(replace(job(State.QUEUED), launcher=Launcher(has_leftovers=True)))
-    assert not is_wanted(replace(job(State.RUNNING), launcher=Launcher()))
+    assert not is_wanted(replace(job(State.QUEUED), launcher=ObservedLauncher(has_leftovers=True)))
+    assert not is_wanted(replace(job(State.RUNNING), launcher=ObservedLauncher()))
 
 
 def test_users_without_a_place_hang_below_the_root() -> None:

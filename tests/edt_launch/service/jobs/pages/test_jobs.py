@@ -5,7 +5,7 @@ import pytest
 from browser import browser, shown_again
 from edt_launch.service.jobs.states import State
 from lab import Lab
-from world import World
+from world import NOW, World
 
 
 def names(page: str) -> list[str]:
@@ -17,6 +17,16 @@ def test_markup_stays_text(world: World) -> None:
     page = browser(world, "bob").get('/jobs?text="><script>').text + browser(world, "bob").get("/jobs").text
     assert "<img" not in page
     assert "<script>" not in page
+
+
+def test_a_row_tells_what_a_job_does(world: World) -> None:
+    job = world.submit(world.ann, name="digits", max=4, priority=3)["id"]
+    world.go(job, State.STARTING, State.RUNNING)
+    fields = {"size": 2, "target": 4, "step": 30, "total_steps": 120, "throughput": 0.5, "started": NOW}
+    world.store.jobs.record({job: fields})
+    page = browser(world, "ann").get("/jobs").text
+    row = re.sub("<[^>]*>", " ", page[page.index(f'id="{job}"') : page.index('id="bulk"')])
+    assert "running 2→4 of 1-4 25% 3m ann 3 - now" in re.sub(r"\s+", " ", row)
 
 
 def test_jobs_of_a_host_of_a_time_and_in_another_order(world: World) -> None:

@@ -42,7 +42,7 @@ def test_advanced_fields_reach_the_job_and_an_array_is_many_jobs(world: World) -
     }
     assert {(job.grace, job.restartable, job.preemptible) for job in jobs} == {(5.0, True, False)}
     page = client.get(f"/jobs/{jobs[0].id}").text
-    for label, value in {"Time limit": "1 d 2 h", "After": first, "Preemption": "keeps its minimum"}.items():
+    for label, value in {"Time limit": "1d 2h", "After": first, "Preemption": "keeps its minimum"}.items():
         assert f">{label}</dt><dd>{value}</dd>" in page
     for field, told in {
         "time": "is no time limit",

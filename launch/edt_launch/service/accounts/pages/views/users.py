@@ -53,7 +53,7 @@ def rows(
     for token in tokens:
         if token.idle_until is not None:
             seen[token.user] = max(seen.get(token.user, 0.0), token.idle_until - IDLE)
-        elif not token.is_once and (token.expires is None or token.expires > now):
+        elif token.opens(now):
             counts[token.user] += 1
     return [
         User(
@@ -78,4 +78,4 @@ def removal(name: str) -> Question:
         f" {name}~1, or with the next free number, so that nobody who is added as {name} later gets them."
     )
     command = f"edt users remove {name}"
-    return Question("Remove", name, [effect], f"/users/{name}/remove", "/users", command=command)
+    return Question("Remove", name, [effect], "/users", command=command)

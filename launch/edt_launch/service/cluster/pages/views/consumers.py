@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edt_launch.core.durations import duration
 from edt_launch.service.cluster.pages.views.console import EVERYBODY, PLACES
 from edt_launch.service.cluster.store import fresh
 from edt_launch.service.jobs.forecast.foreseen import sentences
@@ -23,12 +24,13 @@ LABELS: Mapping[str, str] = {
     "lends": "Lends what it owns and does not use",
     "policy": "Policy among those below it",
     "half_life": "Half-life of remembered use, in seconds",
+    "budget": "Budget (GPU hours in all; empty: any number)",
 }
 """Fields of the form, in their order."""
 
 SHORT: Mapping[str, str] = {
     "parent": "below", "weight": "weight", "guarantee": "guarantee", "limit": "limit", "lends": "lends",
-    "policy": "policy", "half_life": "half-life",
+    "policy": "policy", "half_life": "half-life", "budget": "budget",
 }  # fmt: skip
 
 POLICIES: Mapping[str, str] = {
@@ -62,6 +64,8 @@ class Consumer:
     lends: str
     policy: str
     half_life: str
+    budget: str
+    used: str
     entitled: Amount
     has: Amount
     asks: Amount
@@ -122,7 +126,9 @@ def _row(node: Json, depth: int, devices: int, removal: str) -> Consumer:
         wording.number(node["limit"], 2),
         _yes(node["lends"]) if node["guarantee"] else wording.NONE,
         node["policy"],
-        wording.duration(node["half_life"]),
+        duration(node["half_life"]),
+        wording.number(node["budget"], 2),
+        wording.number(node["used"], 2),
         amount(node["entitled"]),
         amount(node["size"]),
         amount(node["asks"]),
@@ -151,6 +157,7 @@ def values(node: Json) -> dict[str, str]:
         "lends": _yes(node["lends"]),
         "policy": node["policy"],
         "half_life": _exact(node["half_life"]),
+        "budget": "" if node["budget"] is None else _exact(node["budget"]),
     }
 
 
@@ -197,12 +204,12 @@ def form(
         "Add" if name is None else "Edit",
         "a consumer" if name is None else f"consumer {name or EVERYBODY}",
         [],
-        f"{'/console/new-consumer' if name is None else address(name)}?dry_run=1",
         LIST,
         fields,
         [("version", version)],
         error,
         "Preview",
+        address=f"{'/console/new-consumer' if name is None else address(name)}?dry_run=1",
     )
 
 
@@ -225,19 +232,19 @@ def preview(
         *([] if changes else sentences([])),
     ]
     hidden = [("version", version), *given.items()]
-    return Question("Save", f"consumer {name or EVERYBODY}", effect, address(name), LIST, hidden=hidden)
+    return Question(
+        "Save", f"consumer {name or EVERYBODY}", effect, LIST, hidden=hidden, address=address(name)
+    )
 
 
 def removal(node: Json, changes: Sequence[Json], *, is_user: bool) -> Question:
     """The question whether a node is to be removed, or a user's one reset; `changes` come of it."""
-    own = address(node["name"])
     defaults = f"It has the defaults from then on: weight 1, no guarantee, below {EVERYBODY}."
     effect = [*([defaults] if is_user else ["It is gone from the tree."]), *sentences(changes)]
     return Question(
         "Reset" if is_user else "Remove",
         f"consumer {node['name']}",
         effect,
-        f"{own}/remove",
         LIST,
         hidden=[("version", node["version"])],
         command=f"edt shares {node['name']} --remove",
@@ -246,8 +253,8 @@ def removal(node: Json, changes: Sequence[Json], *, is_user: bool) -> Question:
 
 def _told(field: str, value: str) -> str:
     if field == "half_life" and value:
-        return wording.duration(float(value))
-    return value or {"parent": EVERYBODY, "limit": "none"}.get(field, wording.NONE)
+        return duration(float(value))
+    return value or {"parent": EVERYBODY, "limit": "none", "budget": "none"}.get(field, wording.NONE)
 
 
 def quicker(told: str, given: Mapping[str, str], present: Mapping[str, str]) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edt_launch.core.durations import duration
 from edt_launch.service.jobs.forecast.foreseen import sentences
 from edt_launch.service.jobs.forecast.upcoming import Upcoming, clock, starting
 from edt_launch.service.jobs.records import HolderRecord
@@ -265,7 +266,7 @@ def _tiles(cluster: Json, live: Sequence[HolderRecord], today: float, now: float
         Tile(f"{title}s in use", f"{cluster['used']} of {usable}"),
         Tile("Running", str(running)),
         Tile("Queued", str(len(waits))),
-        Tile("Longest wait", wording.duration(max(waits)) if waits else wording.NONE),
+        Tile("Longest wait", duration(max(waits)) if waits else wording.NONE),
         Tile(f"{title}-hours today", wording.number(today, 2)),
     ]
 
@@ -296,7 +297,6 @@ def drain_question(host: str, action: str, changes: Sequence[Json] | None, back:
         action.capitalize(),
         host,
         effect,
-        f"/pool/hosts/{host}/{action}",
         back,
         hidden=[("back", back)],
         command=f"edt drain {host}" if action == "drain" else f"edt drain --undo {host}",

@@ -15,9 +15,8 @@ def definition_question(definition: DefinitionRecord, users: Sequence[str]) -> Q
     if users:
         verb = "uses" if len(users) == 1 else "use"
         line = f"It cannot be deleted yet, since {_named('experiment', users)} {verb} it. Take it out first."
-    address = f"/experiments/definitions/{definition.id}/delete"
     back = f"/experiments/projects/{definition.project}"
-    return Question("Delete", definition.name, [line], address, back, is_possible=not users)
+    return Question("Delete", definition.name, [line], back, is_possible=not users)
 
 
 def experiment_question(experiment: ExperimentRecord, runs: int, live: Sequence[str]) -> Question:
@@ -33,8 +32,7 @@ def experiment_question(experiment: ExperimentRecord, runs: int, live: Sequence[
             f"It cannot be deleted yet, since {named} {'has' if one else 'have'} not ended."
             f" Stop {'it' if one else 'them'}, or wait."
         )
-    back = f"/experiments/{experiment.id}"
-    return Question("Delete", experiment.name, [line], f"{back}/delete", back, is_possible=not live)
+    return Question("Delete", experiment.name, [line], f"/experiments/{experiment.id}", is_possible=not live)
 
 
 def project_question(
@@ -53,7 +51,7 @@ def project_question(
             f"It cannot be deleted yet, since {' and '.join(found)} {verb} in it. Delete what is in it first."
         )
     back = f"/experiments/projects/{project.id}"
-    return Question("Delete", project.name, [line], f"{back}/delete", back, is_possible=not found)
+    return Question("Delete", project.name, [line], back, is_possible=not found)
 
 
 def _named(kind: str, names: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from edt_launch.core.durations import duration
 from edt_launch.core.failure_text import cause
 from edt_launch.service.cluster.pages.views.pool import Tile
 from edt_launch.service.experiments.pages.views.compared import Compared
@@ -35,7 +36,7 @@ class Tab:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunRow:
     """A run, in words; `values` are of the metrics, each with whether it is the best, `why` why it failed.
 
     `has_results` says whether whoever looks may fetch its files.
@@ -129,9 +130,9 @@ class ExperimentView:
     without_column: int
     best_over: str
     elsewhere: Sequence[tuple[str, str, str, bool]]
-    queued: Sequence[Run]
-    running: Sequence[Run]
-    completed: Sequence[Run]
+    queued: Sequence[RunRow]
+    running: Sequence[RunRow]
+    completed: Sequence[RunRow]
     compared: Compared | None
     address: str
     before: int | None
@@ -204,7 +205,7 @@ def _tiles(experiment: Json, summary: Summary) -> list[Tile]:
     partly = _partly(experiment, summary)
     return [
         Tile("Runs in total", str(experiment["runs"])),
-        Tile(f"Total running time{partly}", wording.duration(summary.seconds)),
+        Tile(f"Total running time{partly}", duration(summary.seconds)),
         Tile(f"GPU-hours{partly}", f"{summary.hours:.2f}"),
     ]
 
@@ -237,21 +238,21 @@ def _reasons(summary: Summary, viewer: str | None) -> dict[str, str]:
     }
 
 
-def _run(run: Json, best: Mapping[str, str | None], why: str, viewer: str | None) -> Run:
+def _run(run: Json, best: Mapping[str, str | None], why: str, viewer: str | None) -> RunRow:
     is_deleted = run["state"] == "deleted"
     lasts = {name: about["last"] for name, about in run["values"].items()}
     bounds = wording.bounds(run["min"], run["max"], None)
     size = f"{run['size'] or 0} of {bounds}"
     if run["ended_as"] and run["seconds"]:
         size = f"{run['hours'] * 3600 / run['seconds']:.1f} of {bounds} on average"
-    return Run(
+    return RunRow(
         run["id"],
         run["job_name"] or run["name"],
         run["job"],
         run["owner"],
         str(run["state"]),
         run["created"],
-        wording.duration(run["seconds"]),
+        duration(run["seconds"]),
         f"{run['hours']:.2f}",
         size,
         precise(lasts.get("loss")),
@@ -267,22 +268,7 @@ def precise(value: float | None) -> str:
     return wording.NONE if value is None else f"{value:.5g}"
 
 
-def project_question(given: Mapping[str, str], error: str = "") -> Question:
-    """The form of a new project."""
-    fields = [Field(name, name.capitalize(), given.get(name, ""), False) for name in ("name", "description")]
-    return Question(
-        "New project",
-        "",
-        (),
-        "/experiments/new-project",
-        "/experiments",
-        fields,
-        error=error,
-        button="Create",
-    )
-
-
-def member_question(project: Json, users: Iterable[str], error: str = "") -> Question:
+def member_question(project: Json, users: Iterable[str]) -> Question:
     """The form by which somebody becomes a member, or gets another role."""
     address = f"/experiments/projects/{project['id']}"
     roles = [(str(role), str(role)) for role in Role] + [("", "Remove from project")]
@@ -291,30 +277,13 @@ def member_question(project: Json, users: Iterable[str], error: str = "") -> Que
         Field("user", "User", "", False, others),
         Field("role", "Role", str(Role.EDITOR), False, roles),
     ]
-    return Question(
-        "Members of", project["name"], (), f"{address}/members", address, fields, error=error, button="Save"
-    )
+    return Question("Members of", project["name"], (), address, fields, button="Save")
 
 
-def start_question(
-    verb: str, name: str, lines: Sequence[str], address: str, back: str, key: str, error: str = ""
-) -> Question:
-    """The question before runs are started; `lines` say what that does to whom."""
-    return Question(verb, name, lines, address, back, hidden=[("key", key)], error=error)
-
-
-def leave_question(project: Json, user: str) -> Question:
+def leave_question(project: Json) -> Question:
     """The question before somebody leaves a project that they are a member of."""
     address = f"/experiments/projects/{project['id']}"
     effect = [
         f"You see what is in it no more, until {project['owner']} adds you again. Your jobs stay yours."
     ]
-    hidden = [("user", user), ("role", "")]
-    return Question("Leave", project["name"], effect, f"{address}/members", address, hidden=hidden)
-
-
-def save_question(run: Json, given: str, back: str, error: str = "") -> Question:
-    """The form by which a run becomes a training definition."""
-    fields = [Field("name", "Name of the training definition", given, False)]
-    address = f"/experiments/runs/{run['id']}/save"
-    return Question("Save definition of", run["name"], (), address, back, fields, error=error, button="Save")
+    return Question("Leave", project["name"], effect, address)

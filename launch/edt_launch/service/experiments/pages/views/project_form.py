@@ -16,14 +16,14 @@ def values(project: Json) -> dict[str, str]:
     return {name: project[name] for name in LABELS}
 
 
-def question(project: Json, given: Mapping[str, str], seen: int | None, error: str = "") -> Question:
-    """The form with what it was sent with, of a version that was seen."""
-    address = f"/experiments/projects/{project['id']}"
+def question(given: Mapping[str, str], project: Json | None = None, seen: int | None = None) -> Question:
+    """The form with what it was sent with: of a new project, or of one in a version that was seen."""
     fields = [
         Field("name", "Name", given["name"], False, is_required=True),
         Field("description", "Description", given["description"], False),
     ]
+    if project is None:
+        return Question("New project", "", (), "/experiments", fields, button="Create")
     hidden = [("version", "" if seen is None else str(seen))]
-    return Question(
-        "Edit", project["name"], (), f"{address}/edit", address, fields, hidden, error, button="Save"
-    )
+    back = f"/experiments/projects/{project['id']}"
+    return Question("Edit", project["name"], (), back, fields, hidden, button="Save")

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from edt_launch.core.durations import duration
 from edt_launch.core.failure_text import cause
 from edt_launch.service.experiments.searches.records import SEARCH_ENDS, SearchState, SearchWanted, TrialState
 from edt_launch.service.web import wording
@@ -66,7 +67,7 @@ class SearchRow:
             wording.precise(best.metric if best else None),
             str(search["algorithm"]),
             search["created"],
-            wording.duration((search["ended"] or now) - (search["started"] or search["created"])),
+            duration((search["ended"] or now) - (search["started"] or search["created"])),
         )
 
 
@@ -155,7 +156,7 @@ class Tab:
 
 
 @dataclass(frozen=True)
-class Parameter:
+class ParameterRow:
     """What a parameter is chosen from."""
 
     name: str
@@ -177,7 +178,7 @@ class SearchView:
     tab: str
     counts: Mapping[str, int]
     percent: float
-    parameters: Sequence[Parameter]
+    parameters: Sequence[ParameterRow]
     settings: Sequence[tuple[str, str]]
     command: str
     names: Sequence[str]
@@ -294,9 +295,7 @@ def question(search: Json, action: str, key: str) -> Question:
     verb = "Run the best trial of" if action == "run-best" else VERBS[action]
     button = "Run again" if action == "run-best" else VERBS[action]
     hidden = [("key", key)] if action == "run-best" else []
-    return Question(
-        verb, search["name"], [EFFECTS[action]], f"{back}/{action}", back, hidden=hidden, button=button
-    )
+    return Question(verb, search["name"], [EFFECTS[action]], back, hidden=hidden, button=button)
 
 
 def parameter_names(spec: Json, trials: Iterable[Any]) -> list[str]:
@@ -334,9 +333,9 @@ def axes(spec: Json, trials: Sequence[Any], names: Sequence[str], metric: str, d
     ]
 
 
-def parameters(spec: Json) -> list[Parameter]:
+def parameters(spec: Json) -> list[ParameterRow]:
     """What each parameter is chosen from, in words."""
-    return [Parameter(name, *_range(one)) for name, one in spec.get("parameters", {}).items()]
+    return [ParameterRow(name, *_range(one)) for name, one in spec.get("parameters", {}).items()]
 
 
 def _range(one: Json) -> tuple[str, str]:

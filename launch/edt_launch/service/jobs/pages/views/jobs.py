@@ -7,10 +7,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from edt_launch.core.failure_text import cause
-from edt_launch.service.jobs.states import ENDED, State
-from edt_launch.service.web import wording
-
-Json = Mapping[str, Any]
+from edt_launch.service.jobs.schemas import Job
+from edt_launch.service.jobs.states import State
 
 CHIPS: Mapping[str, str] = {
     "Now": "",
@@ -130,52 +128,11 @@ class Chip:
     is_chosen: bool
 
 
-@dataclass(frozen=True)
-class JobRow:
-    """A job in a list.
-
-    `why` says why it waits or has failed, as far as the viewer may know that, and is empty for others.
-    """
-
-    id: str
-    name: str
-    owner: str
-    state: str
-    has_ended: bool
-    size: str
-    bounds: str
-    share: str
-    progress: str
-    eta: str
-    priority: int
-    since: float
-    why: str
-
-    @classmethod
-    def of(cls, job: Json) -> "JobRow":
-        """That of a job as REST shows it."""
-        eta = job["eta"]
-        return cls(
-            id=job["id"],
-            name=job["name"],
-            owner=job["owner"],
-            state=str(job["state"]),
-            has_ended=job["state"] in ENDED,
-            size=wording.size(job["size"], job["target"]),
-            bounds=wording.bounds(job["min"], job["max"], job["allowed"]),
-            share=wording.number(job["share"], 1),
-            progress=wording.progress(job["step"], job["total_steps"]),
-            eta=wording.NONE if eta is None else wording.duration(eta),
-            priority=job["priority"],
-            since=job["ended"] or job["started"] or job["submitted"],
-            why=_why(job),
-        )
-
-
-def _why(job: Json) -> str:
-    if job["state"] == State.FAILED:
-        return cause(job["failure"])[:MAX_WHY] or str(job["reason"])
-    return str(job["reason"]) if job["state"] == State.QUEUED else ""
+def why(job: Job) -> str:
+    """Why a job waits or has failed, as far as the viewer may know that; empty for others."""
+    if job.state is State.FAILED:
+        return cause(job.failure or "")[:MAX_WHY] or job.reason
+    return job.reason if job.state is State.QUEUED else ""
 
 
 @dataclass(frozen=True)
@@ -185,6 +142,7 @@ class JobsView:
     Attributes:
         chips: links to jobs in some states.
         suggested: what can be written in the box, with a name where it is an id.
+        whys: why jobs wait or have failed, by their ids.
         experiments: addresses and names, by the ids of the jobs that are runs of them.
         next: the address of the next page; None at the end.
         error: what is wrong with the filter; empty if nothing is.
@@ -193,7 +151,8 @@ class JobsView:
     filter: Filter
     times: Sequence[str]
     columns: Sequence[Column]
-    rows: Sequence[JobRow]
+    jobs: Sequence[Job]
+    whys: Mapping[str, str]
     chips: Sequence[Chip]
     suggested: Sequence[tuple[str, str]]
     experiments: Mapping[str, tuple[str, str]]
@@ -211,7 +170,7 @@ def refused(wanted: Filter, error: str) -> JobsView:
 
 def jobs_view(
     wanted: Filter,
-    jobs: Sequence[Json],
+    jobs: Sequence[Job],
     after: int | None,
     now: float,
     experiments: Mapping[str, tuple[str, str]],
@@ -233,7 +192,8 @@ def jobs_view(
             column(name, field, wanted.sort, lambda sort: replace(first, sort=sort).address())
             for name, field in COLUMNS.items()
         ],
-        [JobRow.of(job) for job in jobs],
+        jobs,
+        {job.id: said for job in jobs if (said := why(job))},
         chips,
         suggested,
         {job: (f"/experiments/{id_}", name) for job, (id_, name) in experiments.items()},

@@ -29,6 +29,9 @@ SWITCHES: Mapping[str, str] = {
     "no_preempt": "Never preempted below its minimum once it runs",
 }
 
+TEXTS = (*LABELS, *ADVANCED, *SWITCHES)
+"""Names of all fields of the form, but for the file."""
+
 NUMBERS = frozenset({"min", "max", "priority", "grace"})
 
 FIRST: Mapping[str, str] = MappingProxyType({"min": "1", "max": "1", "priority": "0"})
@@ -47,10 +50,10 @@ class RunView:
     advanced: Sequence[Field]
     switches: Sequence[tuple[str, str, bool]]
     key: str
-    error: str
+    error: str = ""
 
 
-def run_view(key: str, given: Mapping[str, str] = FIRST, error: str = "", *, is_admin: bool) -> RunView:
+def run_view(key: str, given: Mapping[str, str], *, is_admin: bool) -> RunView:
     """The form with what it was sent with; only administrators name folders."""
     fields = [
         Field(name, label, given.get(name, ""), name in NUMBERS, is_required=name == "command")
@@ -59,4 +62,4 @@ def run_view(key: str, given: Mapping[str, str] = FIRST, error: str = "", *, is_
     ]
     advanced = [Field(name, label, given.get(name, ""), name in NUMBERS) for name, label in ADVANCED.items()]
     switches = [(name, label, bool(given.get(name))) for name, label in SWITCHES.items()]
-    return RunView(fields[:2], fields[2:], advanced, switches, key, error)
+    return RunView(fields[:2], fields[2:], advanced, switches, key)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edt_launch.service.jobs.forecast.foreseen import sentences
+from edt_launch.service.jobs.schemas import Job
 from edt_launch.service.web.asking import Field, Question
 
 Json = Mapping[str, Any]
@@ -31,7 +32,7 @@ MAX_NAMES = 5
 
 def question(
     action: str,
-    jobs: Sequence[Json],
+    jobs: Sequence[Job],
     others: int,
     changes: Sequence[Json] | None,
     back: str,
@@ -44,9 +45,9 @@ def question(
     """
     is_priority = action == "priority"
     if priority is None:
-        present = {job["priority"] for job in jobs}
+        present = {job.priority for job in jobs}
         priority = str(present.pop()) if len(present) == 1 else ""
-    names = [job["name"] or job["id"] for job in jobs[:MAX_NAMES]]
+    names = [job.name or job.id for job in jobs[:MAX_NAMES]]
     more = len(jobs) - len(names)
     left_out = f"{others} more that were chosen cannot be {DONE[action]}, and are left as they are."
     return Question(
@@ -59,14 +60,13 @@ def question(
             *sentences(changes),
             *([left_out] if others else []),
         ],
-        "/selected",
         back,
         [Field("priority", "Priority", priority, is_required=True)] if is_priority else (),
         [
             ("action", action),
             ("back", back),
             *([("force", "1")] if lost else []),
-            *(("job", job["id"]) for job in jobs),
+            *(("job", job.id) for job in jobs),
         ],
         button="Set the priority" if is_priority else "",
         can_foresee=is_priority,
@@ -90,7 +90,7 @@ class DriverLogs:
     back: str
 
 
-def driver_logs(jobs: Sequence[Json], back: str) -> DriverLogs:
+def driver_logs(jobs: Sequence[Job], back: str) -> DriverLogs:
     """The logs of jobs that REST has shown."""
-    logs = [Log(job["name"] or job["id"], job["urls"]["logs"], f"{job['id']}.log") for job in jobs]
+    logs = [Log(job.name or job.id, job.urls["logs"], f"{job.id}.log") for job in jobs]
     return DriverLogs(logs, back)

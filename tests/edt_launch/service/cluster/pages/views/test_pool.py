@@ -39,7 +39,7 @@ def test_devices_show_whose_they_are() -> None:
         Tile("GPUs in use", "2 of 4"),
         Tile("Running", "1"),
         Tile("Queued", "1"),
-        Tile("Longest wait", "1 min"),
+        Tile("Longest wait", "1m"),
         Tile("GPU-hours today", "2.3"),
     ]
 

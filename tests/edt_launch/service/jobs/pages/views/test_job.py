@@ -5,6 +5,7 @@ import pytest
 from edt_launch.service.jobs import views
 from edt_launch.service.jobs.pages.views.job import actions
 from edt_launch.service.jobs.records import JobRecord
+from edt_launch.service.jobs.schemas import Job
 from edt_launch.service.jobs.states import State, Wanted
 
 
@@ -12,7 +13,7 @@ def record(**fields: Any) -> JobRecord:
     return JobRecord("jaaaaaaaa", "ann", ("python", "train me.py"), 1, 4, 5.0, **fields)
 
 
-def job(**fields: Any) -> dict[str, Any]:
+def job(**fields: Any) -> Job:
     return views.job(record(**fields))
 
 

@@ -1,24 +1,13 @@
 from typing import Any
 
 from edt_launch.service.jobs import views
-from edt_launch.service.jobs.pages.views.jobs import Filter, JobRow, jobs_view
+from edt_launch.service.jobs.pages.views.jobs import Filter, jobs_view
 from edt_launch.service.jobs.records import JobRecord
-from edt_launch.service.jobs.states import State
+from edt_launch.service.jobs.schemas import Job
 
 
-def job(**fields: Any) -> dict[str, Any]:
+def job(**fields: Any) -> Job:
     return views.job(JobRecord("jaaaaaaaa", "ann", ("python", "train.py"), 1, 4, 5.0, **fields))
-
-
-def test_a_row_tells_what_a_job_does() -> None:
-    row = JobRow.of(
-        job(
-            name="digits", state=State.RUNNING, size=2, target=4, share=2.25, step=30, total_steps=120,
-            throughput=0.5, started=7.0, priority=3,
-        )
-    )  # fmt: skip
-    assert (row.size, row.bounds, row.share, row.progress, row.eta) == ("2→4", "1-4", "2.2", "25%", "3 min")
-    assert (row.since, row.why, row.priority) == (7.0, "", 3)
 
 
 def test_links_keep_the_rest_of_the_filter() -> None:

@@ -1,6 +1,7 @@
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from edt_launch.core import events
+from edt_launch.core.job_history import JobHistory
 from edt_launch.service.jobs.pages.views.lives import Lives, lives
 
 
@@ -24,6 +25,13 @@ def told(found: Lives) -> list[tuple[int, int, float, float, str]]:
     ]
 
 
+def folded(happened: Iterable[events.Event], now: float | None) -> Lives:
+    history = JobHistory()
+    for event in happened:
+        history.observe(event)
+    return lives(history, now)
+
+
 def test_a_life_has_a_part_for_each_rank_and_an_end() -> None:
     happened = [
         started(0.0, 1, 0),
@@ -34,7 +42,7 @@ def test_a_life_has_a_part_for_each_rank_and_an_end() -> None:
         events.Left(worker=2, time=20.0),
         events.Released(worker=2, host="a", slot=1, device="1", time=21.0),
     ]
-    found = lives(happened, None)
+    found = folded(happened, None)
     assert told(found) == [
         (0, 1, 0.0, 5.0, "starting"),
         (0, 1, 5.0, 9.0, "failed"),
@@ -49,4 +57,4 @@ def test_a_life_has_a_part_for_each_rank_and_an_end() -> None:
 
 def test_a_new_launcher_has_new_workers() -> None:
     again = [started(0.0, 1, 0), events.Launched(time=7.0), started(8.0, 1, 0)]
-    assert told(lives(again, 9.0)) == [(0, 1, 0.0, 7.0, "left"), (0, 1, 8.0, 9.0, "starting")]
+    assert told(folded(again, 9.0)) == [(0, 1, 0.0, 7.0, "left"), (0, 1, 8.0, 9.0, "starting")]

@@ -1,39 +1,28 @@
-"""What a job runs, and where."""
+"""What a job runs, and where, besides what its answer says."""
 
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from edt_launch.core.masking import masked
-from edt_launch.service.web import wording
-
-Json = Mapping[str, Any]
+from edt_launch.service.jobs.schemas import Job
 
 
 @dataclass(frozen=True)
 class Definition:
-    """What a job runs; `slots` are hosts with their devices, `digest` tells its code from other code."""
+    """The command as it is written, variables without secrets, and sizes of submitted files."""
 
     command: str
-    directory: str
-    framework: str
-    digest: str
     environment: Sequence[tuple[str, str]]
-    files: Sequence[tuple[str, str]]
+    files: Sequence[tuple[str, int]]
     files_left_out: int
-    slots: Sequence[tuple[str, str]]
 
 
-def definition(job: Json, submitted: Mapping[str, int], most: int = 200) -> Definition:
-    """The tab; `submitted` are sizes of the submitted files. Values that look like secrets are left out."""
+def definition(job: Job, submitted: Mapping[str, int], most: int = 200) -> Definition:
+    """The tab; `submitted` are sizes of the submitted files."""
     return Definition(
-        shlex.join(job["command"]),
-        job["directory"],
-        job["framework"] or "",
-        job["code_digest"] or "",
-        [(name, masked(name, value)) for name, value in sorted(job["environment"].items())],
-        [(name, wording.amount(size)) for name, size in sorted(submitted.items())[:most]],
+        shlex.join(job.command or ()),
+        [(name, masked(name, value)) for name, value in sorted((job.environment or {}).items())],
+        sorted(submitted.items())[:most],
         max(0, len(submitted) - most),
-        [(one["host"], ", ".join(one["devices"])) for one in job["hosts"]],
     )

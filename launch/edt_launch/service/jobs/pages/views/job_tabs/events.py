@@ -8,6 +8,7 @@ from edt_launch.core.events import Event
 from edt_launch.launcher.view.phases import PHASES
 from edt_launch.launcher.view.wording import describe
 from edt_launch.service.jobs.pages.views.lives import Lives
+from edt_launch.service.jobs.schemas import Job
 from edt_launch.service.web import wording
 
 Json = Mapping[str, Any]
@@ -25,7 +26,7 @@ class Happened:
 
 
 @dataclass(frozen=True)
-class Phase:
+class ResizePhase:
     """A part of a resize; `left` and `width` are percents of the longest one."""
 
     name: str
@@ -43,7 +44,7 @@ class Resize:
     size: str
     pause: str
     reason: str
-    phases: Sequence[Phase]
+    phases: Sequence[ResizePhase]
 
 
 @dataclass(frozen=True)
@@ -57,12 +58,12 @@ class Events:
     events: Sequence[Happened]
 
 
-def events(job: Json, pauses: Sequence[Json], lives: Lives, happened: Sequence[Happened]) -> Events:
+def events(job: Job, pauses: Sequence[Json], lives: Lives, happened: Sequence[Happened]) -> Events:
     """The tab."""
     shown = [one for one in pauses if one["from"] is not None][-MAX_RESIZES:]
     longest = max((sum(one["phases"].values()) for one in shown), default=0.0)
     return Events(
-        failure=job["failure"] or "",
+        failure=job.failure or "",
         resizes=[
             Resize(
                 one["end"],
@@ -79,13 +80,15 @@ def events(job: Json, pauses: Sequence[Json], lives: Lives, happened: Sequence[H
     )
 
 
-def _phases(seconds: Mapping[str, float], longest: float) -> list[Phase]:
+def _phases(seconds: Mapping[str, float], longest: float) -> list[ResizePhase]:
     found, left = [], 0.0
     for number, name in enumerate(PHASES):
         width = 100 * seconds.get(name, 0.0) / longest if longest else 0.0
         if width:
             shown = name.replace("_", " ")
-            found.append(Phase(shown, f"{seconds[name]:.2f} s", number, round(left, 2), round(width, 2)))
+            found.append(
+                ResizePhase(shown, f"{seconds[name]:.2f} s", number, round(left, 2), round(width, 2))
+            )
         left += width
     return found
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from edt_launch.core.durations import duration
 from edt_launch.service.experiments.comparison import objective_of
 from edt_launch.service.experiments.searches.spec import Objective
 from edt_launch.service.web import wording
@@ -79,7 +80,7 @@ def monitor(
         rows=[
             (
                 str(course["step"][at]),
-                wording.duration(course["training"][at]),
+                duration(course["training"][at]),
                 wording.moment(course["time"][at]),
                 str(course["size"][at]),
                 wording.precise(course["throughput"][at]),

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from edt_launch.service.http.certificate import EARLY, LASTS, ensure_certificate
+from edt_launch.core.certificates import EARLY, LASTS, ensure_certificate
 
 NOW = 1_800_000_000.0
 NAMES = ("node1", "localhost", "127.0.0.1", "::1")

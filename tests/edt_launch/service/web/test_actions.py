@@ -1,0 +1,43 @@
+"""What all pages have in common that ask before something is done."""
+
+import pytest
+
+from browser import browser, shown_again
+from edt_launch.service.experiments.pages import adding
+from lab import Lab
+from world import World
+
+
+def test_what_is_only_previewed_changes_nothing_and_is_not_audited(world: World) -> None:
+    job = world.submit(world.ann, max=2)["id"]
+    before = (world.store.jobs.get(job), world.store.audit.newest(1))
+    client = browser(world, "ann")
+    form = {"min": "1", "max": "3", "command": "python train.py", "foresee": "1"}
+    for action, told in {"set": "goes from 2 to 3", "clone": "It starts at once with"}.items():
+        assert told in client.post(f"/jobs/{job}/{action}", data=form).text
+    assert (world.store.jobs.get(job), world.store.audit.newest(1)) == before
+
+
+@pytest.mark.parametrize("path", ["/users/a%00b/remove", "/console/consumers/%00/remove", "/jobs/%0a/stop"])
+def test_what_cannot_be_a_name_is_not_there(world: World, path: str) -> None:
+    client = browser(world, "admin")
+    assert (client.get(path).status_code, client.post(path).status_code) == (404, 404)
+
+
+def test_an_archive_is_sent_as_a_file(world: World) -> None:
+    client = browser(world, "ann")
+    assert client.post("/console/run", data={"command": "true", "code": "PK"}).status_code == 422
+    assert world.store.jobs.page().jobs == []
+
+
+def test_what_a_refused_form_offers_is_all_that_there_is_or_says_so(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = Lab(world)
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    monkeypatch.setattr(adding, "MAX_DEFINITIONS", 1)
+    client, address = browser(world, "ann"), f"/experiments/{experiment}/add?tab=existing"
+    assert "(the newest" not in client.get(address).text
+    lab.definition(name="other")
+    assert "(the newest 1)" in client.get(address).text
+    shown_again(client.post(address, data={"definition": "daaaaaaaa", "max": "2"}), 422, "(the newest 1)")
