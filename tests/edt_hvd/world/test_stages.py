@@ -73,7 +73,6 @@ def test_users_have_the_heartbeat_of_the_present_stage(monkeypatch: pytest.Monke
 
 
 def test_a_small_collective_is_known_by_its_name_as_long_as_it_lasts() -> None:
-    with pytest.raises(RuntimeError), stages.calling("edt_hvd.average()"):
+    with stages.calling("edt_hvd.average()"):
         assert stages.current().call == "edt_hvd.average()"
-        raise RuntimeError
     assert stages.current().call == ""
