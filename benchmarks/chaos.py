@@ -1,9 +1,10 @@
 """A job in exact reduction under a long random script of allocation changes and faults, and what came of it.
 
-Faults happen to ranks at points of the training (``--faults``), and to processes at any moment, from outside
-(``--strikes``): a worker, the agent, the warm server, the launcher or the service is killed or stopped for a
-while. A launcher or a service that is gone is started again, as a supervisor does. With ``--service`` the job
-runs in the pool of a service, which makes the changes of its allocation; else ``edt-launch`` runs it alone.
+Faults happen to ranks at points of the training (``--faults``), and to processes, files and the disk at any
+moment, from outside (``--strikes``, see `strikes.py`). A launcher or a service that is gone is started again,
+as a supervisor does. With ``--service`` the job runs in the pool of a service, which makes the changes of its
+allocation, and short jobs are submitted beside it; with ``--hosts N`` over N hosts in network namespaces
+(`host_bed.py`), which fail, too; else ``edt-launch`` runs it alone.
 
 The same training is then run undisturbed, in one process. The script follows from the seed; whom it hits at
 what moment does not, because that depends on how fast the machine is. The exit code is 1 if a promise is
@@ -19,28 +20,31 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import psutil
-import requests
-from attacked.service import TIMEOUT, Service, tar
+import host_bed
+import strikes
+from attacked import journals
+from chaos_jobs import SLOTS, TRAIN, Alone, ChaosJob, OnFirstHost, OverHosts, Pooled
 from disturbed import history
-from elastic_jobs import MARK, POLL, EdtJob, NotResizedError, Place, end, environment, exit_text, wait_for
+from elastic_jobs import MARK, POLL, NotResizedError, Place, end
+from host_bed import HostBed
+from strikes import ROLES, SmallDisk
 
-TRAIN = Path(history.__file__).with_name("train.py")
 SAMPLES = 100
 """In the dataset of train.py."""
 
-SLOTS = (1, 2, 3, 4)
 BURST = (0.05, 0.4)
 """Seconds between two changes of a burst; the longest pauses between bursts are fifty times as long."""
+
+CHANGES_PER_SHORT_JOB = 10
 
 LEAST_WORLDS = 1 / 50
 """Worlds that have to be formed for each change, so that a run shows anything."""
@@ -51,7 +55,7 @@ LEAST_FAULTS = 1 / 3
 STEPS_PER_SECOND = 4
 """What is expected of the job at least, to place the faults."""
 
-END_LIMIT = 10.0
+END_LIMIT = 30.0
 """Seconds after the job's end in which every process of it has to be gone."""
 
 IN_STEP = ("before-reduction", "micro-batch", "after-reduction", "after-commit")
@@ -98,36 +102,6 @@ KINDS: dict[str, Draw] = {
     },
     "corrupt": lambda _, __, step: {"step": step, "action": "corrupt-checkpoint"},
 }
-
-
-ROLES: dict[str, Callable[[str, bool], bool]] = {
-    "worker": lambda line, is_worker: is_worker,
-    "agent": lambda line, is_worker: "edt_launch.agent" in line and not is_worker,
-    "warm server": lambda line, is_worker: "warm server" in line and not is_worker,
-    "launcher": lambda line, is_worker: "edt_launch.launcher.command" in line and not is_worker,
-    "service": lambda line, is_worker: "edt_launch.cli serve" in line,
-}
-"""What processes of a job are, by their command line and whether they have reported as workers."""
-
-STOPPED = 2.0
-"""Seconds after which a stopped process goes on, unless it was killed meanwhile."""
-
-
-@dataclass(frozen=True)
-class Strike:
-    """After so many changes, a random process of that role gets a signal."""
-
-    after: int
-    role: str
-    signal: signal.Signals
-
-
-def draw_strikes(chance: random.Random, count: int, changes: int, in_service: bool) -> list[Strike]:
-    """Strikes in the order of their moments."""
-    kinds = (signal.SIGKILL, signal.SIGSTOP)
-    roles = [role for role in ROLES if in_service or role != "service"]
-    moments = sorted(chance.randint(1, changes) for _ in range(count))
-    return [Strike(moment, chance.choice(roles), chance.choice(kinds)) for moment in moments]
 
 
 @dataclass(frozen=True)
@@ -180,114 +154,6 @@ class Report:
     broken: list[str] = field(default_factory=list)
 
 
-class Alone(EdtJob):
-    """`edt-launch`, started again whenever it was killed."""
-
-    def __init__(self, place: Place, script: Path, options: list[object]) -> None:
-        super().__init__(place, script, options)
-        self._slots = 0
-
-    def resize(self, size: int) -> None:
-        """Replace the allocation."""
-        self._slots = size
-        super().resize(size)
-
-    def ended(self) -> str | None:
-        """How it ended by itself."""
-        found = super().ended()
-        return None if found == signal.SIGKILL.name else found
-
-    def revive(self) -> None:
-        """Start it again, if it was killed."""
-        if super().ended() == signal.SIGKILL.name:
-            self.start(self._slots)
-
-    def close(self) -> None:
-        """Nothing is left to be ended."""
-
-
-class Pooled:
-    """A job in the pool of a service, which is started again whenever it was killed."""
-
-    def __init__(self, place: Place, restarts: int, settings: dict[str, str]) -> None:
-        self._place = place
-        self._service = Service(place.folder / "service", slots=SLOTS[-1])
-        self._service.environment = place.environment
-        self._spec: dict[str, Any] = {"max_restarts": restarts, "environment": settings}
-        self._spec["checkpoint_interval"] = 0.5
-        self._id = ""
-
-    def start(self, size: int) -> None:
-        """Start the service, and submit the job."""
-        self._service.start()
-        self._service.ready()
-        files = {path.name: path.read_bytes() for path in TRAIN.parent.glob("*.py")}
-        command = ["python", TRAIN.name, *self._place.script_options]
-        answer = self._service.post_archive(tar(files), command=command, min=1, max=size, **self._spec)
-        if not answer.ok:
-            raise NotResizedError(f"was refused: {answer.text}")
-        self._id = answer.json()["id"]
-
-    def resize(self, size: int) -> None:
-        """Change what the job can use at most, as soon as the service answers."""
-        deadline = time.monotonic() + TIMEOUT
-        while time.monotonic() < deadline:
-            answer = self._ask(lambda: self._service.ask("PATCH", f"/jobs/{self._id}", json={"max": size}))
-            if answer is not None and (answer.ok or answer.status_code == requests.codes.conflict):
-                return
-            self.revive()
-            time.sleep(POLL)
-        raise NotResizedError(f"could not be resized for {TIMEOUT:g} s")
-
-    def ended(self) -> str | None:
-        """How it ended; None while it runs, or the service does not answer."""
-        answer = self._ask(lambda: self._service.ask("GET", f"/jobs/{self._id}"))
-        job = answer.json() if answer is not None and answer.ok else {"state": "unknown"}
-        ends = {"succeeded": "exit 0", "failed": f"failure: {job.get('failure')}", "stopped": "a stop"}
-        return ends.get(job["state"])
-
-    def events(self, *kinds: str) -> list[dict[str, Any]]:
-        """What the job has told of these kinds so far."""
-        return [event for event in self._service.events(self._id) if event["event"] in kinds]
-
-    def leavers(self) -> list[str]:
-        """Nobody asks here."""
-        return []
-
-    def revive(self) -> None:
-        """Start the service again, if it was killed.
-
-        Raises:
-            NotResizedError: it has ended by itself.
-        """
-        assert self._service.process is not None
-        ended = exit_text(self._service.process.poll())
-        if ended not in (None, signal.SIGKILL.name):
-            raise NotResizedError(f"has lost its service by {ended}: {self._service.report()}")
-        if ended is not None:
-            self._service.start()
-
-    def close(self) -> None:
-        """End the service.
-
-        Raises:
-            NotResizedError: it does not end well.
-        """
-        self.revive()
-        self._service.ready()
-        code = self._service.end()
-        if code != 0:
-            raise NotResizedError(f"has left a service that ended with exit {code}: {self._service.report()}")
-
-    @staticmethod
-    def _ask(ask: Callable[[], requests.Response]) -> requests.Response | None:
-        """The answer; None from a service that is gone, or was stopped meanwhile."""
-        try:
-            return ask()
-        except (requests.RequestException, FileNotFoundError):
-            return None
-
-
 class Run:
     """One job, in a folder of its own."""
 
@@ -296,13 +162,13 @@ class Run:
         folder: Path,
         changes: list[Change],
         faults: list[str],
-        strikes: list[Strike],
         args: argparse.Namespace,
+        disk: SmallDisk | None = None,
+        bed: HostBed | None = None,
     ) -> None:
         self.folder = folder
         self.changes = changes
         self.faults = faults
-        self.strikes = list(strikes)
         self.struck: list[str] = []
         self.args = args
         self.mark = uuid.uuid4().hex
@@ -310,16 +176,33 @@ class Run:
         script.write_text("\n".join(["faults = [", *(f"    {row}," for row in faults), "]\n"]))
         settings = {MARK: self.mark, "OMP_NUM_THREADS": "1", "EDT_FAULTS": str(script)}
         options = [str(folder), "--delay", str(args.delay)]
-        place = Place(folder, options, os.environ | settings)
+        variables = os.environ if bed is None else bed.variables()
+        variables = {**variables, **settings}
         launching: list[object] = []
         if args.restarts:
             launching += ["--max-restarts", args.restarts, "--checkpoint-interval", 0.5]
         if {"stop", "hang"} & set(args.kinds):
             launching += ["--hang-timeout", 3]
-        self.job: Alone | Pooled = (
-            Pooled(place, args.restarts, settings) if args.service else Alone(place, TRAIN, launching)
-        )
+        self.job: ChaosJob
+        if args.service:
+            self.job = Pooled(Place(folder, options, variables), args.restarts, settings, disk)
+        elif bed is not None:
+            self.job = OverHosts(OnFirstHost(folder, options, variables, bed), launching)
+        else:
+            self.job = Alone(Place(folder, options, variables), launching, disk)
+        roles = [role for role in ROLES if args.service or role != "service"]
+        self.strikes = {**strikes.strikes_at(self.job, disk, roles), **self.job.strikes()}
         self.changed_at: list[float] = []
+        self.hit_at = 0.0
+        """When the last change or strike was."""
+        self.hangs = 0
+        self.longest_wait = 0.0
+
+    def draw_strikes(self, chance: random.Random) -> None:
+        """Draw the moments of all strikes, as numbers of changes, and what they are."""
+        names = [*self.strikes]
+        moments = sorted(chance.randint(1, len(self.changes)) for _ in range(self.args.strikes))
+        self.planned = [(moment, chance.choice(names)) for moment in moments]
 
     def disturb(self, report: Report) -> None:
         """Start the job, change its allocation as planned, and wait for its end.
@@ -339,13 +222,15 @@ class Run:
                 raise NotResizedError(f"ended with {ended} after {len(self.changed_at)} changes")
             self.job.resize(change.slots)
             self.changed_at.append(time.time())
+            if isinstance(self.job, Pooled) and len(self.changed_at) % CHANGES_PER_SHORT_JOB == 0:
+                self.job.submit_short()
             self._strike()
-        wanted = self.changes[-1].slots
-        self._wait_for(lambda: self.size() == wanted, f"reach {wanted} workers at last")
-        formed = self.job.events("world")[-1]["time"]
-        report.figures["from the last change to its world"] = (
-            f"{max(0.0, formed - self.changed_at[-1]):.2f} s"
-        )
+            self.hit_at = time.time()
+        self._let_it_train()
+        wanted, found = self.changes[-1].slots, self.size()
+        report.figures["workers after the last change"] = f"{found} of {wanted}"
+        if not self._has_trained():
+            raise NotResizedError(f"has not trained for {self.args.limit:g} s after the last change")
         for name in ("end", "hurry"):
             (self.folder / name).touch()
         deadline = time.monotonic() + self.args.limit
@@ -356,52 +241,41 @@ class Run:
             time.sleep(POLL)
         if ended != "exit 0":
             raise NotResizedError(f"ended with {ended}")
-        self.job.close()
-
-    def _wait_for(self, condition: Callable[[], bool], what: str) -> None:
-        def is_met() -> bool:
-            self.job.revive()
-            return condition()
-
-        wait_for(is_met, self.args.limit, self.job, what)
+        report.broken += self.job.close()
 
     def _strike(self) -> None:
-        """Do what is due after the present number of changes."""
-        while self.strikes and self.strikes[0].after <= len(self.changed_at):
-            strike = self.strikes.pop(0)
-            workers = {line["pid"] for line in self.job.events("ready") if "pid" in line}
-            victims = [each for each in self._members() if _is(strike.role, each, workers)]
-            if not victims:
-                continue
-            victim = random.choice(victims)
-            self.struck.append(f"{strike.role} {strike.signal.name}")
-            with contextlib.suppress(psutil.NoSuchProcess):
-                victim.send_signal(strike.signal)
-            if strike.signal is signal.SIGSTOP:
-                threading.Timer(STOPPED, _go_on, [victim]).start()
-
-    def _members(self) -> list[psutil.Process]:
-        """The job's processes. A warm server's title takes the place of its environment: events name it."""
-        marked = [p for p in psutil.process_iter() if environment(p).get(MARK) == self.mark]
-        servers = [_process(event["pid"], event["time"]) for event in self.job.events("warm_server")]
-        return marked + [server for server in servers if server is not None and server not in marked]
+        """Do what is due after the present number of changes, each a moment after the other."""
+        while self.planned and self.planned[0][0] <= len(self.changed_at):
+            _, name = self.planned.pop(0)
+            if (happened := strikes.strike(self.strikes, name)) is not None:
+                self.struck.append(happened)
+                print(f"{time.strftime('%H:%M:%S')} {len(self.struck)}: {happened}", flush=True)
+            time.sleep(random.uniform(0, 2 * BURST[1]))
 
     def _let_it_train(self) -> float:
-        """Wait until the job has trained since the last change, or `limit` seconds; how long that was.
+        """Wait until the job has trained since it was last changed or struck; for how long, in seconds.
 
         On a busy machine all changes would be over before the job had noticed the first.
         """
-        began, since = time.monotonic(), self.changed_at[-1] if self.changed_at else 0.0
+        began = time.monotonic()
         while time.monotonic() - began < self.args.limit and not self.job.ended():
             self.job.revive()
-            if any(event["time"] > since for event in self.job.events("progress", "resumed")):
+            if self._has_trained():
                 break
             time.sleep(POLL)
-        return time.monotonic() - began
+        else:
+            self.hangs += 1
+        waited = time.monotonic() - began
+        self.longest_wait = max(self.longest_wait, waited)
+        return waited
+
+    def _has_trained(self) -> bool:
+        """Whether it has since the last change or strike."""
+        return any(event["time"] > self.hit_at for event in self.job.told("progress", "resumed"))
 
     def size(self) -> int | None:
         """Workers in the newest world."""
-        worlds = self.job.events("world")
+        worlds = self.job.told("world")
         return worlds[-1]["size"] if worlds else None
 
     def left_behind(self) -> list[str]:
@@ -409,38 +283,18 @@ class Run:
         deadline = time.monotonic() + END_LIMIT
         while (left := self._processes()) and time.monotonic() < deadline:
             time.sleep(POLL)
-        pids = {str(line["pid"]) for line in self.job.events("ready") if "pid" in line}
+        pids = {str(line["pid"]) for line in self.job.told("ready") if "pid" in line}
         memory = [path.name for path in Path("/dev/shm").iterdir() if pids & set(path.name.split("_"))]
         return left + [f"/dev/shm/{name}" for name in memory]
 
     def _processes(self) -> list[str]:
-        return [f"process {p.pid} ({p.name()})" for p in self._members() if p.is_running()]
-
-
-def _is(role: str, process: psutil.Process, workers: set[int]) -> bool:
-    with contextlib.suppress(psutil.Error):
-        return ROLES[role](" ".join(process.cmdline()), process.pid in workers)
-    return False
-
-
-def _process(pid: int, told_at: float) -> psutil.Process | None:
-    """The process that had this number then, if it is alive."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        found = psutil.Process(pid)
-        if found.create_time() <= told_at and found.status() != psutil.STATUS_ZOMBIE:
-            return found
-    return None
-
-
-def _go_on(process: psutil.Process) -> None:
-    with contextlib.suppress(psutil.NoSuchProcess):
-        process.resume()
+        return [f"process {p.pid} ({p.name()})" for p in self.job.members() if p.is_running()]
 
 
 def count(run: Run, report: Report) -> None:
     """Fill in what the job has told."""
-    worlds, resumed = run.job.events("world"), run.job.events("resumed")
-    failed = run.job.events("failed")
+    worlds, resumed = run.job.told("world"), run.job.told("resumed")
+    failed = run.job.told("failed")
     executions = history.read(run.folder)
     happened = len(list(run.folder.glob("faults.*.done")))
     report.figures |= {
@@ -449,11 +303,13 @@ def count(run: Run, report: Report) -> None:
         "worlds formed": str(len(worlds)),
         "faults": f"{happened} of {len(run.faults)} found their victim",
         "strikes": f"{len(run.struck)} of {run.args.strikes}: "
-        + ", ".join(f"{run.struck.count(each)} {each}" for each in sorted(set(run.struck))),
+        + ", ".join(f"{number} {name}" for name, number in sorted(Counter(run.struck).items())),
+        "longest wait for training after a change or strike": f"{run.longest_wait:.1f} s",
         "deaths survived": str(len(failed)),
-        "restarts": str(len(run.job.events("restarting"))),
+        "restarts": str(len(run.job.told("restarting"))),
         "steps": f"{len(executions)}, {history.redone(executions)} of them begun again",
     }
+    report.broken += [f"{run.hangs} times it has not trained for {run.args.limit:g} s"] * bool(run.hangs)
     report.broken += proves_little(len(run.changed_at), len(worlds), len(run.faults), happened)
     for kind, pauses in pauses_by_kind(worlds, resumed, failed).items():
         longest = f"{median(pauses):.2f} s, at most {max(pauses):.2f} s ({len(pauses)})"
@@ -516,6 +372,9 @@ def compare(run: Run, report: Report) -> None:
     if not equal:
         report.broken.append("the weights are not those of the undisturbed job")
     report.broken += mistakes
+    shared = journals.overlaps(run.folder, run.folder / "service" / "out")
+    report.figures["devices"] = "no two workers at a time" if not shared else f"{shared[0]}"
+    report.broken += [f"two workers had a device: {one} and {other}" for one, other in shared[:3]]
 
 
 def survey(run: Run) -> Report:
@@ -541,8 +400,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=None, help="of the script; default: a new one")
     parser.add_argument("--changes", type=int, default=1000, help="of the allocation")
     parser.add_argument("--faults", type=int, default=40)
-    parser.add_argument("--strikes", type=int, default=0, help="random signals to processes of the job")
+    parser.add_argument("--strikes", type=int, default=0, help="at the job's processes, files and disk")
     parser.add_argument("--service", action="store_true", help="run the job in a service's pool")
+    parser.add_argument("--hosts", type=int, default=0, help="run the job over so many hosts")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="of faults")
     parser.add_argument(
         "--duration", type=float, default=240.0, help="seconds from the first change to the last"
@@ -554,6 +414,12 @@ def arguments() -> argparse.Namespace:
     args = parser.parse_args()
     if args.changes < 1 or args.faults < 0 or args.strikes < 0:
         parser.error("--changes must be at least 1, and --faults and --strikes at least 0")
+    if args.service:  # whose jobs have the usual limits for workers that hang, of half an hour at most
+        args.kinds = [kind for kind in args.kinds if kind != "hang"]
+    if args.hosts and (args.service or args.hosts < 2):
+        parser.error("--hosts must be at least 2, and goes without --service")
+    if args.hosts and (reason := host_bed.missing()):
+        parser.error(reason)
     if args.logs is not None and args.logs.exists():
         parser.error(f"--logs: {args.logs} is there already; name a new folder")
     return args
@@ -566,15 +432,23 @@ def main() -> None:
     chance = random.Random(seed)
     changes = draw_changes(chance, args.changes, args.duration)
     faults = draw_faults(chance, args)
-    strikes = draw_strikes(chance, args.strikes, len(changes), args.service)
     print(f"seed {seed}: {len(changes)} changes in {args.duration:g} s, and these faults:", flush=True)
     print("".join(f"    {line}\n" for line in faults), flush=True)
-    with tempfile.TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        if args.logs:
-            folder = args.logs.absolute()
-            folder.mkdir(parents=True)
-        report = survey(Run(folder, changes, faults, strikes, args))
+    with contextlib.ExitStack() as stack:
+        name = stack.enter_context(tempfile.TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True))
+        folder = args.logs.absolute() if args.logs else Path(name) / "job"
+        folder.mkdir(parents=True)
+        disk = bed = None
+        if args.hosts:
+            bed = stack.enter_context(host_bed.hosts(Path(name), args.hosts + 1))
+        elif reason := strikes.cannot_mount():
+            print(reason, flush=True)
+        else:
+            filled = folder / ("service/home" if args.service else "out")
+            disk = stack.enter_context(strikes.small_disk(filled, args.logs is not None))
+        run = Run(folder, changes, faults, args, disk, bed)
+        run.draw_strikes(chance)
+        report = survey(run)
     width = max(map(len, report.figures))
     for what, figure in report.figures.items():
         print(f"{what:{width}}  {figure}")

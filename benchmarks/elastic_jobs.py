@@ -104,6 +104,8 @@ class EdtJob:
         options: further options of edt-launch.
     """
 
+    network: tuple[str, ...] = ("--network-interface", "lo")
+
     def __init__(
         self, place: Place, script: Path = SCRIPTS / "train_edt.py", options: Sequence[object] = ()
     ) -> None:
@@ -119,7 +121,7 @@ class EdtJob:
         self._process = self._place.spawn(
             "job",
             *(sys.executable, "-m", "edt_launch.launcher.command", "--min-np", 1, "--max-np", 4),
-            *("--network-interface", "lo", "--allocation", folder / "allocation"),
+            *(*self.network, "--allocation", folder / "allocation"),
             *("--output-dir", folder / "out", *self._options),
             *(self._script, *self._place.script_options),
         )

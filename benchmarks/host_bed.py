@@ -20,6 +20,12 @@ NEEDED = ("ip", "sshd", "ssh-keygen", "unshare")
 
 SUBNET = "10.77.0"
 
+SMALL = 16 * 2**20
+"""Bytes of a small disk."""
+
+PORTS = "1024-65535"
+"""Ports that programs choose."""
+
 CONFIGURATION = """
 HostKey {folder}/host_key
 AuthorizedKeysFile {folder}/user_key.pub
@@ -60,16 +66,26 @@ class HostBed:
         count: of hosts.
         card: the name of their network cards; None for another one on each host.
         disk: a folder of which each host has its own, with what agents keep; None if all disks are shared.
+        small: the host whose own disk is small enough to be filled.
     """
 
-    def __init__(self, folder: Path, count: int, card: str | None = None, disk: Path | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        count: int,
+        card: str | None = None,
+        disk: Path | None = None,
+        small: str | None = None,
+    ) -> None:
         self.folder = folder
         self._disk = disk
+        self._small = small
         self._card = card
         self.names = [f"h{number}" for number in range(count)]
         self._mark = uuid.uuid4().hex[:6]
         self._servers: list[subprocess.Popen[bytes]] = []
         self._etc: list[Path] = []
+        self._blackholes: set[tuple[str, str]] = set()
 
     def _namespace(self, host: str) -> str:
         return f"edt{self._mark}{host}"
@@ -88,6 +104,8 @@ class HostBed:
             self._disk.mkdir()
             for host in self.names:
                 self.disk_of(host).mkdir()
+            if self._small is not None:
+                _run("mount", "-t", "tmpfs", "-o", f"size={SMALL}", "edt", self.disk_of(self._small))
         for key in ("host_key", "user_key"):
             _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / key)
         own = f"SetEnv XDG_CACHE_HOME={self._disk}/cache\n" if self._disk is not None else ""
@@ -150,10 +168,48 @@ class HostBed:
         """Put the cable back."""
         _run("ip", "-n", self._namespace("sw"), "link", "set", host, "master", "br0")
 
-    def part(self, one: str, other: str) -> None:
-        """Let two hosts reach all others, but not each other."""
-        for here, there in ((one, other), (other, one)):
-            _run("ip", "-n", self._namespace(here), "route", "add", "blackhole", f"{self.address(there)}/32")
+    def part(self, one: str, other: str, is_one_way: bool = False) -> bool:
+        """Let two hosts reach all others, but not each other; whether they have reached each other before.
+
+        `is_one_way`: only what the first sends is lost.
+        """
+        if not self._blackholes.isdisjoint({(one, other), (other, one)}):
+            return False
+        ways = {(one, other)} if is_one_way else {(one, other), (other, one)}
+        for here, there in ways:
+            self._blackhole("add", here, there)
+        self._blackholes |= ways
+        return True
+
+    def join(self, one: str, other: str) -> None:
+        """Let two hosts reach each other again."""
+        for here, there in self._blackholes & {(one, other), (other, one)}:
+            self._blackhole("del", here, there)
+        self._blackholes -= {(one, other), (other, one)}
+
+    def _blackhole(self, change: str, here: str, there: str) -> None:
+        _run("ip", "-n", self._namespace(here), "route", change, "blackhole", f"{self.address(there)}/32")
+
+    def block_ports(self, host: str) -> None:
+        """Let no new connection in at the ports that programs choose; nothing is refused or answered."""
+        inside = ("ip", "netns", "exec", self._namespace(host), "nft")
+        _run(*inside, "add table ip edt")
+        _run(*inside, "add chain ip edt in { type filter hook input priority 0; }")
+        _run(*inside, f"add rule ip edt in tcp dport {PORTS} tcp flags & (syn|ack) == syn drop")
+
+    def add_card(self, host: str, name: str, address: str) -> None:
+        """Give a host one more network card, which leads nowhere."""
+        inside = ("ip", "-n", self._namespace(host))
+        _run(*inside, "link", "add", name, "type", "bridge")
+        _run(*inside, "link", "set", name, "up")
+        _run(*inside, "address", "add", f"{address}/16", "dev", name)
+
+    def forge_key(self, host: str) -> None:
+        """Have ssh know another key of a host than it has."""
+        forged = self.folder / "forged_key"
+        _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", forged)
+        key = forged.with_suffix(".pub").read_text()
+        (self.folder / "known_hosts").write_text(f"{host} {key}")
 
     def open_ports(self, ports: str) -> None:
         """Have every host drop connections to others of its ports than these ("20000-20999") and ssh's."""
@@ -205,12 +261,20 @@ class HostBed:
             _run("ip", "netns", "del", name)
         for etc in self._etc:
             shutil.rmtree(etc)
+        if self._small is not None:
+            _run("umount", "--lazy", self.disk_of(self._small))
 
 
 @contextlib.contextmanager
-def hosts(folder: Path, count: int, card: str | None = None, disk: Path | None = None) -> Iterator[HostBed]:
+def hosts(
+    folder: Path,
+    count: int,
+    card: str | None = None,
+    disk: Path | None = None,
+    small: str | None = None,
+) -> Iterator[HostBed]:
     """So many hosts, gone at the end with everything on them."""
-    bed = HostBed(folder, count, card, disk)
+    bed = HostBed(folder, count, card, disk, small)
     try:
         bed.open()
         yield bed

@@ -45,7 +45,8 @@ def begin(call: str, root: int = 0, nbytes: int = 0) -> NDArray[np.void]:
             call different collectives.
     """
     world.check_collective(call)
-    rows = header.gather(np.array([(_CALLS.index(call), root, nbytes)], dtype=_ROW), "edt.collective")
+    with stages.calling(call):
+        rows = header.gather(np.array([(_CALLS.index(call), root, nbytes)], dtype=_ROW), "edt.collective")
     if (rows["call"] != rows["call"][0]).any():
         calls = ", ".join(f"{_CALLS[number]} on rank {rank}" for rank, number in enumerate(rows["call"]))
         raise RuntimeError(

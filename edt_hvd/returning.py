@@ -49,6 +49,7 @@ def _check_end(name: str, commits: int, has_returned: bool) -> None:
         return
     stages.enter(Stage.OUTSIDE)  # the coordinator may evaluate and save for as long as it likes
     hvd.join(device=world.device().index if world.device().type == "cuda" else -1)
-    rows = gather(np.array([(has_returned, commits)], dtype=_ROW), "edt.returned")
+    with stages.calling("the end of the elastic function"):
+        rows = gather(np.array([(has_returned, commits)], dtype=_ROW), "edt.returned")
     if (rows != rows[0]).any():
         raise EarlyReturnError(name, rows["returned"].astype(bool).tolist(), rows["commits"].tolist())

@@ -10,6 +10,9 @@ from edt_messages.records import Number, Seconds, Serial, Value
 MAX_LINE = 2**20
 """Bytes of a line, with its newline."""
 
+MAX_TEXT = 2**17
+"""Characters of a `ProgramMessage`: it fits into a line, also where it is passed on, escaped once more."""
+
 _Elapsed = Annotated[float, (-(2**53), 2**53)]
 """Seconds between readings of a clock in two threads, which may be less than 0 by a little."""
 
@@ -90,6 +93,7 @@ class Heartbeat(Message):
         seconds: of the stage so far.
         idle: seconds of the stage since the worker last used a processor or a disk.
         stages: how often each stage has been completed, and the seconds that it has taken at most.
+        call: the collective in which it waits for all others, as the script knows it; else empty.
     """
 
     step: Serial | None
@@ -97,6 +101,7 @@ class Heartbeat(Message):
     seconds: _Elapsed
     idle: _Elapsed
     stages: Mapping[str, tuple[Serial, _Elapsed]]
+    call: str = ""
 
 
 @_codec.message("progress")
@@ -212,6 +217,14 @@ class WorldFormed(Message):
 
     generation: Serial
     size: Number
+
+
+@_codec.message("program_message")
+@dataclass(frozen=True)
+class ProgramMessage(Message):
+    """Text for the process that had the workers started; the launcher passes it on unread."""
+
+    text: Annotated[str, (0, MAX_TEXT + 1)]
 
 
 # From the launcher to a worker.

@@ -62,6 +62,15 @@ class Cancel(Message):
 # From the launcher to the driver.
 
 
+@_codec.message("executor_message")
+@dataclass(frozen=True)
+class ExecutorMessage(Message):
+    """Text that an executor of training `number` has sent; all of them come before its `Ended`."""
+
+    number: Count
+    text: str
+
+
 @_codec.message("ended")
 @dataclass(frozen=True)
 class Ended(Message):

@@ -26,19 +26,19 @@ class Use:
     pid: str
 
 
-def uses(out: Path) -> list[Use]:
-    """Those of all workers that have begun."""
+def uses(*out: Path) -> list[Use]:
+    """Those of all workers that have begun, by their files in these folders."""
     found = []
-    for file in out.glob("*.jsonl"):
+    for file in (file for folder in out for file in folder.glob("*.jsonl")):
         if journal := rows([file]):
             job, pid, _ = file.name.split(".")
             found.append(Use(journal[0]["device"], journal[0]["time"], journal[-1]["time"], job, pid))
     return found
 
 
-def overlaps(out: Path) -> list[tuple[Use, Use]]:
+def overlaps(*out: Path) -> list[tuple[Use, Use]]:
     """Workers that had a device at the same time."""
-    ordered = sorted(uses(out), key=lambda use: (use.device, use.begin))
+    ordered = sorted(uses(*out), key=lambda use: (use.device, use.begin))
     return [(a, b) for a, b in pairwise(ordered) if a.device == b.device and b.begin < a.end]
 
 

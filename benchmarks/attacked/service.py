@@ -54,7 +54,7 @@ class Service:
         self, folder: Path, *arguments: str, slots: int | None = 4, files: int | None = None
     ) -> None:
         self.out = folder / "out"
-        self.out.mkdir(parents=True)
+        self.out.mkdir(parents=True, exist_ok=True)
         self.home = Home(folder / "home")
         self.log = folder / "serve.log"
         self._words = (

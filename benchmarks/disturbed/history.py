@@ -13,7 +13,7 @@ class Execution:
     """One world's go at a step.
 
     Attributes:
-        begun: when its first micro-batch was, unix time in s.
+        begun: when its first micro-batch was, in s of the machine's monotonic clock.
         world: a name for the world.
         samples: those that were used, and how often.
     """

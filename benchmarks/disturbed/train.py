@@ -4,8 +4,8 @@ train.py OUT [--epochs N] [--delay S] [--loader-workers K]
 
 Every step lasts S seconds more, until a file OUT/hurry is there. Training ends after N epochs, or after the
 first one at whose end a file OUT/end is there. Each worker appends to OUT/samples.<pid>.jsonl one line a
-micro-batch, before it is computed. At the end the coordinator writes a digest of weights, buffers, optimizer
-state and losses, and the number of epochs, to OUT/final.json.
+micro-batch, before it is computed, with the device that it has. At the end the coordinator writes a digest of
+weights, buffers, optimizer state and losses, and the number of epochs, to OUT/final.json.
 """
 
 import argparse
@@ -72,7 +72,8 @@ def main() -> None:
             for step in loader:
                 for inputs, targets, indices in step:
                     line = {
-                        "time": time.time(),
+                        "time": time.monotonic(),
+                        "device": os.environ.get("EDT_DEVICE", ""),
                         "world": f"{launch}.{membership()}",
                         "epoch": step.epoch,
                         "step": step.index,

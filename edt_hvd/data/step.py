@@ -308,6 +308,41 @@ class Step:
             participant.after_backward()
         self._losses[-1] = self._losses[-1] + loss.detach().double() * factor
 
+    def collect(self, body: Callable[[], torch.Tensor]) -> None:
+        """Add a micro-batch's gradients to the step's, computed by code that calls ``loss.backward()``.
+
+        Use it instead of `backward` for code that you do not write, such as a trainer's. While `body` runs,
+        ``.grad`` has the gradients of this micro-batch alone, which it may clip or change.
+
+        Args:
+            body: computes the gradients, and returns the mean loss over the micro-batch's samples, a tensor
+                with one element.
+
+        Raises:
+            RuntimeError: outside the loop over the step, or without a `DistributedOptimizer`.
+            GradientError: an optimizer steps in `body`.
+        """
+        micro_batch = self.micro_batch
+        assert self._current is not None
+        if not any(isinstance(participant, reducer.BucketReducer) for participant in self._participants):
+            raise RuntimeError(
+                f"collect() in the loop over {self} without a DistributedOptimizer; pass the optimizer to "
+                "edt_hvd.DistributedOptimizer"
+            )
+        self._note_weight(0.0, Weighting(False))
+        for observer in observing.observers():
+            observer.before_backward()
+        for participant in self._participants:
+            participant.begin_collecting()
+        with usage_checks.collecting():
+            loss = body()
+        with ordinary_tensors():
+            for participant in self._participants:
+                participant.before_backward(micro_batch.weight, self._current[1], scaled=False)
+                participant.collect()
+                participant.after_backward()
+        self._losses[-1] = self._losses[-1] + loss.detach().double().reshape(()) * micro_batch.weight
+
     def _note_weight(self, weight: float, weighting: Weighting) -> None:
         before, here = self._weights[-1], (weight, weighting)
         if before[1] is not None and before != here:

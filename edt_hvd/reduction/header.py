@@ -108,7 +108,8 @@ def exchange(
             row["kinds"][0, each.weighting] = 1
     if reports:
         row["reports"][0, : sum(lengths)] = np.concatenate(reports)
-    rows = gather(row, "edt.header")
+    with stages.calling("the end of a step"):
+        rows = gather(row, "edt.header")
     parts = np.split(rows["reports"][:, : sum(lengths)], np.cumsum(lengths)[:-1], axis=1) if reports else []
     loss, weight = mean_loss(
         rows["losses"].ravel().tolist(),

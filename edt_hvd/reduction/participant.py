@@ -31,6 +31,12 @@ class StepParticipant(ABC):
     def after_backward(self) -> None:  # noqa: B027 - optional
         """The backward pass is done."""
 
+    def begin_collecting(self) -> None:  # noqa: B027 - optional
+        """Backward passes of the script's own are about to run."""
+
+    def collect(self) -> None:  # noqa: B027 - optional
+        """They have run; between `before_backward` and `after_backward`."""
+
     def after_micro_batch(self, weight: float) -> None:  # noqa: B027 - optional
         """The loop's body has run for a micro-batch of that share of the batch's samples."""
 

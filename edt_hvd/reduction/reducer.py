@@ -171,7 +171,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         self._current: Layout[BucketT] = Layout([], [])
         self._spare: Layout[BucketT] = Layout([], [])
         self._hooks: dict[torch.nn.Parameter, Any] = {}
-        self._in_pass = False
+        self._in_pass = self._is_collecting = False
         self.must_be_stepped = False
         self.steps = 0
         self._was_left = False
@@ -200,7 +200,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
     def reset(self) -> None:
         for bucket in self._buckets:
             bucket.handles.clear()
-        self._in_pass = self.must_be_stepped = self._was_left = False
+        self._in_pass = self._is_collecting = self.must_be_stepped = self._was_left = False
         self._reduced = self._unreduced = self._last = self._launching = False
         self._weight = None
         self._fresh = self._added_to_expired = self._base_unreduced = False
@@ -278,8 +278,20 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
         self._last = self._launching = False
 
     @override
+    def begin_collecting(self) -> None:
+        self._is_collecting = True
+
+    @override
+    def collect(self) -> None:
+        self._is_collecting = False
+        for bucket in self._buckets:
+            for parameter in bucket.parameters:
+                if parameter.grad is not None:
+                    self._accumulated(parameter)
+
+    @override
     def abandon_pass(self) -> None:
-        self._in_pass, self._was_left = False, True
+        self._in_pass, self._is_collecting, self._was_left = False, False, True
         self._fresh = self._unreduced = self._base_unreduced = False
         self._present, self._base = {}, {}
 
@@ -446,7 +458,7 @@ class BucketReducer(StepParticipant, Generic[BucketT]):
                 bucket, index = self._bucket_of[parameter]
                 self._note_addition(bucket, gradient is bucket.views[index])
             return
-        if gradient is None or parameter not in self._bucket_of:
+        if self._is_collecting or gradient is None or parameter not in self._bucket_of:
             return
         if self._weight is None:
             raise GradientError(

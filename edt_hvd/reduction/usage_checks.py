@@ -71,6 +71,17 @@ def in_loop() -> Iterator[None]:
         _loops -= 1
 
 
+@contextmanager
+def collecting() -> Iterator[None]:
+    """In the loop, code runs that has its gradients in ``.grad``."""
+    global _loops
+    before, _loops = _loops, 0
+    try:
+        yield
+    finally:
+        _loops = before
+
+
 def check_loss(loss: torch.Tensor, micro_batches: int, stacklevel: int = 3) -> None:
     """Look at what a loss is computed from; `micro_batches` are those of the whole batch.
 

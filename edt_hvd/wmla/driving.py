@@ -23,15 +23,14 @@ from edt_hvd.wmla.logs.result_log import ResultLog
 from edt_hvd.wmla.patches import warn_of_patches
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.random_states import RandomStates
-from edt_hvd.wmla.result_file import ResultReader
-from edt_hvd.wmla.results import Begun, Failed, Message
+from edt_hvd.wmla.results import Begun, Failed, Message, decode
 from edt_hvd.wmla.train_config import ScaleUp, TrainConfig, executors_wanted
 from edt_hvd.wmla.training import outcome
 from edt_hvd.wmla.training.engine import Engine, ResultSink, move
-from edt_messages.wmla import Ended
+from edt_messages.wmla import Ended, ExecutorMessage
 
 LOOK_INTERVAL = 0.2
-"""Seconds from one look for new results to the next."""
+"""Seconds from one look at signals, or for the outcome, to the next."""
 
 UNSEEN = 60.0
 """Seconds after which what other hosts have written is seen here: NFS caches directories for so long."""
@@ -117,56 +116,49 @@ class Follower:
         TrainingFailedError: from `take`; executors have failed twice in the same way.
     """
 
-    def __init__(self, folder: TrainingDir, result_log: ResultLog, limit: Limit) -> None:
-        self._results = ResultReader(folder.results)
+    def __init__(self, result_log: ResultLog, limit: Limit) -> None:
         self._result_log = result_log
         self._limit = limit
         self._failures: set[str] = set()
 
-    def take(self) -> None:
-        """Take what is new."""
-        for message in self._results.new():
-            if isinstance(message, Failed):
-                if message.error in self._failures:
-                    raise TrainingFailedError(f"executors failed twice in the same way: {message.error}")
-                self._failures.add(message.error)
-                continue
-            if isinstance(message, Begun):
-                self._limit.useful = min(self._limit.useful, message.batches)
-                self._limit.tell()
-            self._result_log.take(message)
+    def take(self, text: str) -> None:
+        """Take a message of an executor."""
+        message = decode(text)
+        if isinstance(message, Failed):
+            if message.error in self._failures:
+                raise TrainingFailedError(f"executors failed twice in the same way: {message.error}")
+            self._failures.add(message.error)
+            return
+        if isinstance(message, Begun):
+            self._limit.useful = min(self._limit.useful, message.batches)
+            self._limit.tell()
+        self._result_log.take(message)
 
 
 def _follow(launcher: Launcher, folder: TrainingDir, result_log: ResultLog, limit: Limit) -> None:
     """Take the executors' results until they have ended; raises `TrainingFailedError` without success."""
-    follower = Follower(folder, result_log, limit)
+    follower = Follower(result_log, limit)
     ended: Ended | None = None
-    is_last = False
     with _termination() as is_terminated:
-        while ended is None and not is_last:
-            if wait([launcher.fileno()], LOOK_INTERVAL):
-                ended = launcher.receive(folder.number)
+        while ended is None:
             is_last = is_terminated()
-            follower.take()
+            if wait([launcher.fileno()], LOOK_INTERVAL):
+                for message in launcher.receive(folder.number):
+                    if isinstance(message, ExecutorMessage):
+                        follower.take(message.text)
+                    else:
+                        ended = message
+            elif is_last:
+                break
     assert ended is not None, "SIGTERM has ended this process"
     if ended.exit_code != 0:
         raise TrainingFailedError(
             f"the training ended with exit code {ended.exit_code}: "
             f"{ended.message or 'see the logs of the executors'}"
         )
-    _complete(folder, follower, result_log)
-
-
-def _complete(folder: TrainingDir, follower: Follower, result_log: ResultLog) -> None:
-    """Wait for what is in the file system, but not seen here yet.
-
-    Raises:
-        TrainingFailedError: there is no outcome.
-    """
     until = time.monotonic() + UNSEEN
-    while not (result_log.is_complete and folder.outcome.exists()) and time.monotonic() < until:
+    while not folder.outcome.exists() and time.monotonic() < until:
         time.sleep(LOOK_INTERVAL)
-        follower.take()
     if not folder.outcome.exists():
         raise TrainingFailedError(
             f"the executors ended with exit code 0, but {UNSEEN:g} s later there is no {folder.outcome}: "
@@ -174,8 +166,8 @@ def _complete(folder: TrainingDir, follower: Follower, result_log: ResultLog) ->
         )
     if not result_log.is_complete:
         warnings.warn(
-            f"the last results of the training are not in {folder.results} {UNSEEN:g} s after its end; the "
-            "model has them, the logger does not",
+            "the last results of the training were lost with an executor; the model has them, the logger "
+            "does not",
             stacklevel=2,
         )
 

@@ -8,15 +8,22 @@ import os
 import sys
 import traceback
 import types
+from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 
+from typing_extensions import override
+
 import edt_hvd
+from edt_hvd import program_messages
 from edt_hvd.wmla import handing, process
 from edt_hvd.wmla.errors import WmlaError
 from edt_hvd.wmla.job_dir import TrainingDir
-from edt_hvd.wmla.result_file import ResultWriter, append
-from edt_hvd.wmla.results import Failed
-from edt_hvd.wmla.training.engine import Engine
+from edt_hvd.wmla.results import Begun, Deduplicator, Failed, Message, Result, encode
+from edt_hvd.wmla.training.engine import Engine, ResultSink
+
+REPEATED = 64
+"""Results that a new coordinator sends once more: the one before may have been lost with its host."""
 
 
 def main() -> None:
@@ -31,12 +38,38 @@ def main() -> None:
     try:
         edt_hvd.init()
         program, config = handing.read(folder, digest)
-        Engine(program, config, ResultWriter(folder.results), _print, folder.outcome).run()
+        Engine(program, config, Sender(program_messages.send), _print, folder.outcome).run()
     except Exception as error:
-        append(folder.results, Failed(_text_of(error)))
+        program_messages.send(encode(Failed(_text_of(error))))
         if isinstance(error, WmlaError):
             sys.exit(f"{type(error).__name__}: {error}")
         raise
+
+
+class Sender(ResultSink):
+    """Sends results to the driver while this executor is the coordinator.
+
+    The driver drops what it knows (`results.Deduplicator`).
+    """
+
+    def __init__(self, send: Callable[[str], None]) -> None:
+        self._send = send
+        self._recent: deque[Result] = deque(maxlen=REPEATED)
+        self._deduplicator = Deduplicator()
+
+    @override
+    def emit(self, message: Message) -> None:
+        """Send the message, or have it sent by the next coordinator."""
+        if isinstance(message, Begun):
+            new: tuple[Message, ...] = (message, *self._recent)
+        elif self._deduplicator.admits(message):
+            self._recent.append(message)
+            new = (message,)
+        else:
+            return
+        if edt_hvd.is_coordinator():
+            for each in new:
+                self._send(encode(each))
 
 
 def _text_of(error: Exception) -> str:

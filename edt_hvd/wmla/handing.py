@@ -1,7 +1,6 @@
-"""Hands a training from the driver to the executors: two files, one to be read before the other."""
+"""Hands a training from the driver to the executors, in a file."""
 
 import hashlib
-import json
 import os
 import sys
 from collections.abc import Mapping
@@ -26,7 +25,7 @@ _environment = dict(os.environ)
 
 @dataclass(frozen=True)
 class Settings:
-    """Of the process that calls `train`, for executors. They take them over before they import anything.
+    """Of the process that calls `train`. Executors have them as soon as they are unpickled.
 
     Attributes:
         arguments: `sys.argv`.
@@ -63,6 +62,9 @@ class Settings:
             precision=torch.get_float32_matmul_precision(),
         )
 
+    def __reduce__(self) -> Any:
+        return _applied, (asdict(self),)
+
     def apply(self) -> None:
         """Give them to this process."""
         sys.argv[:] = self.arguments
@@ -80,6 +82,12 @@ class Settings:
         torch.set_float32_matmul_precision(self.precision)
 
 
+def _applied(values: dict[str, Any]) -> Settings:
+    settings = Settings(**values)
+    settings.apply()
+    return settings
+
+
 def write(folder: TrainingDir, program: Program, config: TrainConfig, settings: Settings) -> str:
     """Write a training; returns the digest of the program.
 
@@ -87,9 +95,8 @@ def write(folder: TrainingDir, program: Program, config: TrainConfig, settings: 
         UnpicklableError: a part of it cannot be pickled.
     """
     given = {field.name: getattr(program, field.name) for field in fields(program)}
-    content = {**given, "config": config, "random_states": RandomStates.now()}
-    with replacing(folder.settings) as file:
-        file.write(json.dumps(asdict(settings)).encode())
+    # The settings come first: they say from where the rest is imported.
+    content = {"settings": settings, **given, "config": config, "random_states": RandomStates.now()}
     with replacing(folder.program) as file:
         torch_file.save(content, file, pickle_module=by_value, pickle_protocol=5)
     return _digest(folder.program)
@@ -99,10 +106,14 @@ def read(folder: TrainingDir, digest: str) -> tuple[Program, TrainConfig]:
     """The training that `write` has written; this process has its settings and random states then.
 
     Raises:
-        WmlaError: the program is another one.
+        WmlaError: the program is another one, or this host does not see it.
         UnpicklableError: a part of it cannot be unpickled.
     """
-    Settings(**json.loads(folder.settings.read_bytes())).apply()
+    if not folder.program.exists():
+        raise WmlaError(
+            f"{os.uname().nodename} does not see {folder.program}: all hosts of a WMLA program must see its "
+            "result folder; give a shared one with --result-dir"
+        )
     found = _digest(folder.program)
     if found != digest:
         raise WmlaError(
@@ -117,7 +128,7 @@ def read(folder: TrainingDir, digest: str) -> tuple[Program, TrainConfig]:
         )
     except Exception as error:  # objects raise what they like when they are unpickled
         raise by_value.cannot_be_unpickled(error) from error
-    config, states = content.pop("config"), content.pop("random_states")
+    _, config, states = map(content.pop, ("settings", "config", "random_states"))
     program = Program(**content)
     states.restore()
     torch.cuda.manual_seed_all(torch.initial_seed())  # the driver has none; takes effect once CUDA is used

@@ -3,8 +3,6 @@
 ==========================  ================  =========================================================
 start                       by the driver     how the script was started first
 training-N/program          by the driver     what the script's N-th call of `train` trains
-training-N/settings.json    by the driver     of the script's process, for those of the executors
-training-N/results.jsonl    by coordinators   what came of every mini-batch
 training-N/outcome.pt       by a coordinator  what the training leaves behind for the script
 ==========================  ================  =========================================================
 """
@@ -92,16 +90,6 @@ class TrainingDir:
     def program(self) -> Path:
         """The file of what is trained."""
         return self.path / "program"
-
-    @property
-    def settings(self) -> Path:
-        """The file of the settings of the script's process."""
-        return self.path / "settings.json"
-
-    @property
-    def results(self) -> Path:
-        """The file of the results."""
-        return self.path / "results.jsonl"
 
     @property
     def outcome(self) -> Path:

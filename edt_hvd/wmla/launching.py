@@ -59,8 +59,8 @@ class Launcher:
         """Have the executors of training `number` ended."""
         self._send(wmla.Cancel(number))
 
-    def receive(self, number: int) -> wmla.Ended | None:
-        """Read what has come; the end of training `number` once it is told, else None.
+    def receive(self, number: int) -> list[wmla.ExecutorMessage | wmla.Ended]:
+        """Read what has come of training `number`.
 
         Raises:
             TrainingFailedError: the launcher is gone.
@@ -73,8 +73,7 @@ class Launcher:
         if not part:
             raise TrainingFailedError(GONE)
         *lines, self._received = (self._received + part).split(b"\n")
-        ended = [one for one in map(_ended, lines) if one.number == number]  # others were cancelled
-        return ended[0] if ended else None
+        return [one for one in map(_report, lines) if one.number == number]  # others were cancelled
 
     def close(self) -> None:
         """Close this copy of the socket."""
@@ -87,11 +86,11 @@ class Launcher:
             raise TrainingFailedError(GONE) from error
 
 
-def _ended(line: bytes) -> wmla.Ended:
+def _report(line: bytes) -> wmla.ExecutorMessage | wmla.Ended:
     try:
         message = wmla.decode(line)
     except MessageError as error:
         raise WmlaError(f"edt-launch sent what this version does not understand: {error}") from error
-    if not isinstance(message, wmla.Ended):
-        raise WmlaError(f"edt-launch sent {message}, expected an `Ended`")
+    if not isinstance(message, wmla.ExecutorMessage | wmla.Ended):
+        raise WmlaError(f"edt-launch sent {message}, expected an `ExecutorMessage` or an `Ended`")
     return message

@@ -7,8 +7,8 @@ training, not from who has computed what, but for the number of workers, which i
 import dataclasses
 import json
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 
@@ -45,12 +45,17 @@ class Begun:
 
 @dataclass(frozen=True)
 class StepDone:
-    """One optimizer step; its mini-batches are in the order of the batch."""
+    """Mini-batches of an optimizer step, in the order of the batch.
+
+    Attributes:
+        first: the place in the batch of the first of them.
+    """
 
     epoch: int
     step: int
     workers: int
     batches: tuple[MiniBatch, ...]
+    first: int = 0
 
 
 @dataclass(frozen=True)
@@ -88,16 +93,23 @@ _KINDS: Mapping[str, type[Record]] = {
 }
 
 
-END = b', "end": true}'
-"""The end of a whole line."""
+MAX_NUMBERS = 2000
+"""Numbers in a `StepDone`, about: a message has a limited size."""
 
 
-def encode(message: Record) -> bytes:
-    """One line of JSON."""
-    return json.dumps({"is": type(message).__name__, **_fields(message), "end": True}).encode() + b"\n"
+def cut(done: StepDone) -> Iterator[StepDone]:
+    """A step's mini-batches in messages of limited size."""
+    count = max(1, MAX_NUMBERS // (3 + len(done.batches[0].metrics))) if done.batches else 1
+    for first in range(0, len(done.batches), count):
+        yield replace(done, batches=done.batches[first : first + count], first=first)
 
 
-def decode(line: bytes) -> Record:
+def encode(message: Record) -> str:
+    """A line of JSON, without its end."""
+    return json.dumps({"is": type(message).__name__, **_fields(message)})
+
+
+def decode(line: str | bytes) -> Record:
     """The message of a line.
 
     Raises:
@@ -105,7 +117,7 @@ def decode(line: bytes) -> Record:
     """
     try:
         fields = json.loads(line)
-        kind, _ = _KINDS[fields.pop("is")], fields.pop("end")
+        kind = _KINDS[fields.pop("is")]
         if kind is StepDone:
             return StepDone(**{**fields, "batches": tuple(map(_mini_batch, fields["batches"]))})
         if kind is Validated:
@@ -123,7 +135,7 @@ class Deduplicator:
     """
 
     def __init__(self) -> None:
-        self._last = (-1, 0, 0)
+        self._last = (-1, 0, 0, 0)
 
     def admits(self, result: Result) -> bool:
         """Whether the result is new; it is not from then on."""
@@ -134,16 +146,16 @@ class Deduplicator:
         return True
 
 
-def _position(result: Result) -> tuple[int, int, int]:
+def _position(result: Result) -> tuple[int, int, int, int]:
     match result:
         case StepDone():
-            return result.epoch, 0, result.step
+            return result.epoch, 0, result.step, result.first
         case Validated():
-            return result.epoch, 1, 0
+            return result.epoch, 1, 0, 0
         case EpochDone():
-            return result.epoch, 2, 0
+            return result.epoch, 2, 0, 0
         case TrainingDone():
-            return sys.maxsize, 0, 0
+            return sys.maxsize, 0, 0, 0
 
 
 class Means:

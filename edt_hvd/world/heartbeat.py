@@ -48,4 +48,4 @@ def heartbeat(now: float, found: stages.Stages) -> Heartbeat:
     """The heartbeat at `now`, by the clock of the stages."""
     stage, seconds = found.lasting(now)
     completed = {str(stage): times for stage, times in found.times.items() if times[0]}
-    return Heartbeat(found.step, stage, seconds, found.idle(now), completed)
+    return Heartbeat(found.step, stage, seconds, found.idle(now), completed, found.call)

@@ -63,6 +63,8 @@ class Stages:
         """The seconds that this process had been running when it was last seen to work."""
         self.present: tuple[Stage, float] = (Stage.OUTSIDE, 0.0)
         """The stage, and the seconds that this process had been running when it began."""
+        self.call = ""
+        """The small collective in which it waits for all others, by the script's name for it; else empty."""
         self.step: int | None = None
         """Optimizer steps done, as the last step has said."""
         self.times: dict[Stage, tuple[int, float]] = dict.fromkeys(Stage, (0, 0.0))
@@ -153,3 +155,13 @@ def during(stage: Stage) -> Iterator[None]:
 def waiting_for_others() -> AbstractContextManager[None]:
     """Around a collective."""
     return during(Stage.REDUCING)
+
+
+@contextmanager
+def calling(call: str) -> Iterator[None]:
+    """Around a small collective, by the name that the script knows it by."""
+    _stages.call = call
+    try:
+        yield
+    finally:
+        _stages.call = ""

@@ -32,6 +32,7 @@ parser.add_argument("-a", "--arch", help="a model of torchvision, else a small n
 parser.add_argument("-j", "--workers", type=int, default=0, help="processes that load data")
 parser.add_argument("--epochs", type=int, default=10)
 parser.add_argument("-b", "--batch-size", type=int, default=32, help="of one worker")
+parser.add_argument("--total-batch-size", type=int, help="of all workers, in place of -b")
 parser.add_argument("--lr", type=float, default=0.05, help="initial learning rate")
 parser.add_argument("--momentum", type=float, default=0.9)
 parser.add_argument("--wd", dest="weight_decay", type=float, default=1e-4)
@@ -47,7 +48,7 @@ def main() -> None:
     device = choose_device()
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     train_set, val_set, classes = load_data(args)
-    sampler = ElasticBatchSampler(train_set, args.batch_size)
+    sampler = ElasticBatchSampler(train_set, batch_size(args))
     train_loader = DataLoader(train_set, batch_sampler=sampler, num_workers=args.workers)
     share = Subset(val_set, range(dist.get_rank(), len(val_set), dist.get_world_size()))
     val_loader = DataLoader(share, args.batch_size, num_workers=args.workers)
@@ -79,6 +80,16 @@ def main() -> None:
         save_checkpoint(args.checkpoint_file, model, optimizer, sampler, best, is_best)
     say(f"=> trained {sampler.epoch} epochs, best Acc@1 {best:.3f}")
     dist.destroy_process_group()
+
+
+def batch_size(args: argparse.Namespace) -> int:
+    """Samples of a step on one worker; with --total-batch-size, a step has the same samples on any number."""
+    if args.total_batch_size is None:
+        return args.batch_size
+    total, workers = args.total_batch_size, dist.get_world_size()
+    if total % workers:
+        raise SystemExit(f"--total-batch-size {total}: {workers} workers cannot have equal shares")
+    return total // workers
 
 
 def say(text: str) -> None:

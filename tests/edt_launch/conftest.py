@@ -5,7 +5,7 @@ import pytest
 from edt_launch.cli import main
 from edt_launch.core.errors import ExitCode
 from edt_launch.launcher import job
-from edt_launch.launcher.plan import Outcome, Plan
+from edt_launch.launcher.plan import JobOutcome, Plan
 from edt_launch.launcher.program import Program
 from ended import Edt, Ended
 
@@ -31,9 +31,9 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Program, Plan]]:
     """The programs and plans of the jobs that `edt-launch` was told to run; they all succeed."""
     plans: list[tuple[Program, Plan]] = []
 
-    def run(program: Program, plan: Plan, *_: object) -> Outcome:
+    def run(program: Program, plan: Plan, *_: object) -> JobOutcome:
         plans.append((program, plan))
-        return Outcome(ExitCode.SUCCESS)
+        return JobOutcome(ExitCode.SUCCESS)
 
     monkeypatch.setattr(job, "run", run)
     return plans

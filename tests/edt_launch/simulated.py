@@ -1,7 +1,7 @@
 """A simulated job for tests of the membership protocol: the protocol with a clock that the test holds."""
 
-from edt_launch.membership.members import Limits, Membership
-from edt_launch.membership.protocol import Action, Desired, Event, Phase, Ready, Resize, Slot
+from edt_launch.membership.members import Membership, WorldLimits
+from edt_launch.membership.protocol import Action, Desired, Event, MemberPhase, Ready, Resize, Slot
 from edt_launch.membership.step import GROWTH_INTERVAL, step
 
 
@@ -21,7 +21,7 @@ class Job:
         has_to_train: bool = False,
     ) -> None:
         self.now = 100.0
-        limits = Limits(min_size, max_size, ready_timeout, has_to_train=has_to_train, resize=resize)
+        limits = WorldLimits(min_size, max_size, ready_timeout, has_to_train=has_to_train, resize=resize)
         self.state = Membership(limits)
 
     def __call__(self, event: Event) -> list[Action]:
@@ -32,11 +32,11 @@ class Job:
         """Desired, started, at the rendezvous and assigned."""
         self(Desired(slots(count)))
         for worker in list(self.state.workers.values()):
-            if worker.phase is Phase.STARTING:
+            if worker.phase is MemberPhase.STARTING:
                 self(Ready(worker.id, 0))
         for worker in self.state.world:
             self(Ready(worker.id, 5)) if self.state.stop_sent else None
-        assert [w.phase for w in self.state.world] == [Phase.ACTIVE] * count
+        assert [w.phase for w in self.state.world] == [MemberPhase.ACTIVE] * count
         self.now += GROWTH_INTERVAL
         return self
 

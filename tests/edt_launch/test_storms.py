@@ -12,10 +12,10 @@ from edt_launch.membership.protocol import (
     Exited,
     Hung,
     Leaving,
-    Phase,
+    MemberPhase,
     Ready,
     Start,
-    Stop,
+    StopWorkers,
     Synced,
     Terminate,
     Tick,
@@ -44,7 +44,7 @@ class Storm(RuleBasedStateMachine):
             match action:
                 case Start(worker):
                     self.alive[worker.id] = "booting"
-                case Stop(workers):
+                case StopWorkers(workers):
                     assert all(self.alive[w] in ("training", "ready") for w in workers)
                     self.told.update(workers)
                 case Assign(generation, assignments):
@@ -155,7 +155,7 @@ class Storm(RuleBasedStateMachine):
             self.obey_stop()
         state = self.job.state
         if not state.finished and len(state.desired) >= state.limits.min_size:
-            assert [w.phase for w in state.world] == [Phase.ACTIVE] * len(state.world)
+            assert [w.phase for w in state.world] == [MemberPhase.ACTIVE] * len(state.world)
             reachable = {slot.key for slot in state.wanted(self.job.now)}
             if len(reachable) >= state.limits.min_size:
                 assert {w.slot.key for w in state.world} == reachable

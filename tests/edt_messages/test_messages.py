@@ -36,11 +36,12 @@ LINES: list[tuple[Message, dict[str, Any]]] = [
     ),
     (messages.Synced(), {"type": "synced"}),
     (messages.CheckpointWanted("a b"), {"type": "checkpoint_wanted", "folder": "a b"}),
+    (messages.ProgramMessage("{}"), {"type": "program_message", "text": "{}"}),
     (messages.CheckpointBrought(), {"type": "checkpoint_brought"}),
     (messages.Done(), {"type": "done"}),
     (messages.Leaving("spot"), {"type": "leaving", "reason": "spot"}),
     (
-        messages.Heartbeat(3, "loading", 0.5, 0.25, {"loading": (4, 1.5)}),
+        messages.Heartbeat(3, "loading", 0.5, 0.25, {"loading": (4, 1.5)}, "a call"),
         {
             "type": "heartbeat",
             "step": 3,
@@ -48,6 +49,7 @@ LINES: list[tuple[Message, dict[str, Any]]] = [
             "seconds": 0.5,
             "idle": 0.25,
             "stages": {"loading": [4, 1.5]},
+            "call": "a call",
         },
     ),
     (

@@ -16,6 +16,7 @@ LINES: list[tuple[Message, dict[str, Any]]] = [
     ),
     (wmla.Limit(3), {"type": "limit", "max_workers": 3}),
     (wmla.Cancel(2), {"type": "cancel", "number": 2}),
+    (wmla.ExecutorMessage(2, "{}"), {"type": "executor_message", "number": 2, "text": "{}"}),
     (wmla.Ended(2, 1, "two\nlines"), {"type": "ended", "number": 2, "exit_code": 1, "message": "two\nlines"}),
 ]
 NAMES = [content["type"] for _, content in LINES]

@@ -29,3 +29,25 @@ def test_a_job_that_is_told_to_end_may_end_as_its_program_wants(job: ElasticJob,
     told = job.stdout + job.stderr
     assert all(text in told for text in ("saved", "exit functions ran", "child ended too"))
     assert [event["signal"] for event in job.events("ending")] == ["SIGTERM"]
+
+
+def test_a_job_that_never_stops_printing_is_stopped_and_its_one_log_has_a_limit(
+    job: ElasticJob, tmp_path: Path
+) -> None:
+    job.allocate(1)
+    script = tmp_path / "noisy.py"
+    script.write_text(
+        "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit('last words'))\n"
+        "while True: print('words ' * 10)\n"
+    )
+    job.start(script, options=("--no-warm-start", "--single-log", "--max-log-size", "300000"))
+    log = job.out / "log" / "launcher.log"
+    job.until(lambda: log.exists() and "is reached" in log.read_text())
+    assert job.process is not None
+    os.kill(job.process.pid, signal.SIGTERM)
+    assert job.end() == 143
+    text = log.read_text()
+    assert text.endswith("[0] last words\n")
+    assert "bytes are left out here\n[0] words" in text
+    assert len(text) < 301_000
+    assert sorted(path.name for path in log.parent.iterdir()) == ["edt-launch.log", "launcher.log"]

@@ -1,13 +1,15 @@
 """A program for torchrun grows, shrinks and loses a worker, with nothing of it changed."""
 
+import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from harness import PROGRAMS, ElasticJob
+from harness import POLL, PROGRAMS, ElasticJob
 from pool_harness import Pool
 
 
@@ -91,3 +93,43 @@ def test_the_same_command_on_each_node_is_one_job(tmp_path: Path) -> None:
     assert said[1].count("sum 4") == 4
     assert "uses the hosts of 2 ranks: node0, node1" in said[1]
     assert not list(tmp_path.glob(".edt-invitation*"))
+
+
+@pytest.mark.full
+def test_nodes_come_and_go_where_the_same_command_is_started_again(tmp_path: Path) -> None:
+    results, out = tmp_path / "results", tmp_path / "out"
+    results.mkdir()
+    launch = [sys.executable, "-m", "edt_launch.launcher.command", "--program", "torchrun"]
+    options = ["--nnodes", "1:3", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:29477"]
+    script = [str(PROGRAMS / "distributed.py"), str(results)]
+    nodes = []
+
+    def sizes() -> list[int]:
+        path = out / "events.jsonl"
+        rows = map(json.loads, path.read_text().splitlines()) if path.exists() else ()
+        return [row["size"] for row in rows if row["event"] == "world"]
+
+    def until(size: int) -> None:
+        while sizes()[-1:] != [size]:
+            assert [node.poll() for node in nodes if node.poll()] == [], sizes()
+            time.sleep(POLL)
+
+    def start() -> None:
+        nodes.append(subprocess.Popen([*launch, *options, "--output-dir", str(out), *script]))
+
+    try:
+        start()
+        start()
+        until(2)
+        start()
+        until(3)
+        assert sizes() == [2, 3]
+        nodes[2].terminate()
+        until(2)
+        (results / "hurry").touch()
+        assert [node.wait() for node in nodes] == [0, 0, 0]
+    finally:
+        for node in nodes:
+            node.kill()
+            node.wait()
+    assert not list(out.glob(".edt-invitation*"))

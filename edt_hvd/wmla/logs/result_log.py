@@ -129,7 +129,7 @@ class ResultLog:
 
     def _take_step(self, done: StepDone, listeners: Sequence[Listener]) -> None:
         assert self._plan is not None
-        begin = done.epoch * self._plan.batches + done.step * self._plan.batches_per_step
+        begin = done.epoch * self._plan.batches + done.step * self._plan.batches_per_step + done.first
         if self._known and begin != self._iteration:
             warnings.warn(
                 f"the results of mini-batches {self._iteration + 1} to {begin} were lost with all executors; "

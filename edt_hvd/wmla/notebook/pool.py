@@ -1,14 +1,15 @@
 """Trains for a notebook's kernel in the pool: ``python -m edt_hvd.wmla.notebook.pool FOLDER NAME``.
 
 To the kernel this process is edt-launch: it takes the same messages from a socket. It submits a job for a
-training, writes the results that the job's log has to where the kernel looks for them, and fetches what the
-training leaves behind. When the kernel interrupts the training, or is gone, it stops the job. What goes wrong
-then is in its exit code and what it prints, as nobody reads its messages any more.
+training, sends the kernel the results that the job's log has, and fetches what the training leaves behind.
+When the kernel interrupts the training, or is gone, it stops the job. What goes wrong then is in its exit
+code and what it prints, as nobody reads its messages any more.
 """
 
 import json
 import os
 import select
+import shutil
 import socket
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from edt_hvd.wmla import launching
 from edt_hvd.wmla.job_dir import JobDir, TrainingDir
 from edt_hvd.wmla.notebook import relay
 from edt_hvd.wmla.notebook.folders import LOG
-from edt_hvd.wmla.notebook.remote import MARK, OUTCOME, SCRIPT, Training, copy
+from edt_hvd.wmla.notebook.remote import MARK, OUTCOME, SCRIPT, Training
 from edt_messages import wmla
 
 EDT = (sys.executable, "-P", "-m", "edt_launch.cli")
@@ -54,9 +55,7 @@ def main() -> None:
         while (request := requests.next()) is not None:
             if isinstance(request, wmla.Train):
                 exit_code, message = _run(Job(folder, name, request, requests))
-                try:
-                    kernel.sendall(wmla.encode(wmla.Ended(request.number, exit_code, message)))
-                except BrokenPipeError:  # the kernel has interrupted the training, or is gone
+                if not requests.send(wmla.Ended(request.number, exit_code, message)):
                     sys.exit(message or 0)
 
 
@@ -82,6 +81,14 @@ class Requests:
     def has_one(self) -> bool:
         """Whether `next` has one without waiting."""
         return b"\n" in self._received
+
+    def send(self, message: wmla.Message) -> bool:
+        """Whether the kernel is still there: it has not interrupted the training."""
+        try:
+            self._kernel.sendall(wmla.encode(message))
+        except BrokenPipeError:
+            return False
+        return True
 
     def next(self) -> wmla.Message | None:
         """Wait for one; None when the kernel is gone."""
@@ -129,7 +136,7 @@ class Job:
 
     def _submit(self) -> str:
         code, training = self.folder / "notebook", self._training
-        copy(training, code)
+        shutil.copyfile(training.program, code / training.program.name)
         digest = self.request.program[-1]
         Training(self.request.number, self.request.max_workers, digest).write(code)
         data = ["--data-dir", os.environ["DATA_DIR"]] if "DATA_DIR" in os.environ else []
@@ -139,19 +146,19 @@ class Job:
         return job
 
     def _follow(self, job: str) -> bool:
-        """Write the results of the job until it has ended; whether the kernel still wants it."""
-        with (
-            subprocess.Popen([*EDT, "logs", "--follow", job], stdout=subprocess.PIPE) as logs,
-            self._training.results.open("ab") as results,
-        ):
+        """Send the kernel the results of the job until it has ended; whether it still wants the job."""
+        with subprocess.Popen([*EDT, "logs", "--follow", job], stdout=subprocess.PIPE) as logs:
             assert logs.stdout is not None
             try:
                 for line in lines_until(logs.stdout.fileno(), self.requests):
                     if line is None and not self._is_to_go_on(job):
                         return False
                     if line is not None and MARK.encode() in line:
-                        results.write(line.partition(MARK.encode())[2] + b"\n")
-                        results.flush()
+                        self.requests.send(
+                            wmla.ExecutorMessage(
+                                self.request.number, line.partition(MARK.encode())[2].decode()
+                            )
+                        )
                 logs.wait()
             finally:
                 logs.kill()  # else it would be waited for until the job ends

@@ -26,6 +26,7 @@ from edt_hvd.wmla.results import (
     StepDone,
     TrainingDone,
     Validated,
+    cut,
 )
 from edt_hvd.wmla.train_config import TrainConfig
 from edt_hvd.wmla.training import outcome, saving
@@ -119,7 +120,6 @@ class Engine:
                 self._check_options("on_epoch_begin", state.epoch)
                 state.begun = state.epoch + 1
             self._program.model.to(self._device).train()
-            self._train_step.refresh()
             for step in state.loader:
                 self._step(step)
                 state.optimizer.step()
@@ -150,7 +150,8 @@ class Engine:
         own = {index: outcome.read(samples) for index, (samples, outcome) in found.items()}
         batches = gathered(own)
         edt_hvd.report(**self._values(mean(batches)))
-        self._sink.emit(StepDone(step.epoch, step.index, edt_hvd.size(), batches))
+        for part in cut(StepDone(step.epoch, step.index, edt_hvd.size(), batches)):
+            self._sink.emit(part)
         for batch in batches:
             self._means.add(step.epoch, batch)
         for _, batch in sorted(own.items()):

@@ -7,7 +7,6 @@ import pickle
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path, PurePath
 from typing import IO, Any, NamedTuple
 
@@ -16,7 +15,7 @@ import torch
 from typing_extensions import override
 
 import edt_hvd
-from edt_hvd.refilling import is_shareable
+from edt_hvd.refilling import is_shareable, refilled
 from edt_hvd.wmla.training.variables import Dump, Variable, Variables
 
 ITSELF = ""
@@ -69,7 +68,7 @@ class Hooks:
 
     def train_begin(self) -> None:
         """Before the state is brought to this executor, so that it counts more than what the hooks change."""
-        self._call_all("on_train_begin")
+        self._call("on_train_begin")
         # Executors that join have these, since they call that hook, too; any others are given them whole.
         self._made = [
             frozenset(name for name, value in vars(callback).items() if _is_stateful(value))
@@ -80,36 +79,25 @@ class Hooks:
     def train_end(self) -> None:
         """After the last epoch."""
         self._call("on_train_end")
+        self._state = self._pickled()
 
     def epoch_begin(self, epoch: int) -> None:
         """Before epoch `epoch`, from 0."""
         self._call("on_epoch_begin", epoch)
+        self._state = self._pickled()
 
     def epoch_end(self, epoch: int, save_model: bool) -> None:
         """After epoch `epoch`; those that take it are told whether to save the model."""
-        with self._watched("on_epoch_end"):
-            for callback in self._callbacks:
-                hook = getattr(callback, "on_epoch_end", None)
-                if hook is not None:
-                    arguments = {"save_model": save_model} if _takes_save_model(hook) else {}
-                    hook(epoch, **arguments)
+        self._call("on_epoch_end", epoch, save_model=save_model)
         self._state = self._pickled()
 
-    def _call(self, name: str, *arguments: Any) -> None:
-        self._call_all(name, *arguments)
-        self._state = self._pickled()
-
-    def _call_all(self, name: str, *arguments: Any) -> None:
-        with self._watched(name):
-            for callback in self._callbacks:
-                hook = getattr(callback, name, None)
-                if hook is not None:
-                    hook(*arguments)
-
-    def _watched(self, hook: str) -> AbstractContextManager[None]:
-        if not any(hasattr(callback, hook) for callback in self._callbacks):
-            return nullcontext()
-        return self._trained.variables.watched(is_first=hook == "on_train_begin")
+    def _call(self, name: str, *arguments: Any, **named: Any) -> None:
+        found = (getattr(callback, name, None) for callback in self._callbacks)
+        hooks = [hook for hook in found if hook is not None]
+        if hooks:
+            with self._trained.variables.watched(is_first=name == "on_train_begin"):
+                for hook in hooks:
+                    hook(*arguments, **(named if _takes(hook, named) else {}))
 
     def state_dict(self) -> dict[str, Any]:
         """The state of all callbacks, pickled once after each hook: it is asked for after every step."""
@@ -271,25 +259,15 @@ def _load(callback: Any, name: str, saved: Saved) -> None:
             present.load_state_dict(saved.content)
     elif _is_stateful(saved.content) and type(present) is type(saved.content):
         present.load_state_dict(saved.content.state_dict())
-    elif not _written(present, saved.content):
+    elif isinstance(saved.content, torch.Tensor | np.ndarray):
+        setattr(callback, name, refilled(present, saved.content))
+    else:
         setattr(callback, name, saved.content)
 
 
-def _written(present: Any, value: Any) -> bool:
-    """Write a tensor or array into the present one, which others may use, too; False if it is another."""
-    if type(present) is not type(value) or not isinstance(value, torch.Tensor | np.ndarray):
-        return False
-    fits = (present.shape, present.dtype) == (value.shape, value.dtype)
-    writable = present.is_contiguous() if isinstance(present, torch.Tensor) else present.flags.writeable
-    if fits and writable:
-        with torch.no_grad():
-            present[...] = value
-    return bool(fits and writable)
-
-
-def _takes_save_model(hook: Any) -> bool:
-    parameters = inspect.signature(hook).parameters
-    return "save_model" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+def _takes(hook: Any, named: Mapping[str, Any]) -> bool:
+    parameters = inspect.signature(hook).parameters if named else {}
+    return named.keys() <= parameters.keys() or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
 def _is_stateful(value: Any) -> bool:

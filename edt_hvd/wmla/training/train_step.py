@@ -15,7 +15,7 @@ from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.results import MiniBatch
 from edt_hvd.wmla.training.data import inputs_and_target, moved
 from edt_hvd.wmla.training.metrics import Number, accuracy, as_float, measured
-from edt_hvd.wmla.training.shadow_module import ShadowModule, ShadowOptimizer
+from edt_hvd.wmla.training.step_optimizer import StepOptimizer
 
 
 class Outcome(NamedTuple):
@@ -36,9 +36,6 @@ class Outcome(NamedTuple):
 class TrainStep(Protocol):
     """Trains on mini-batches."""
 
-    def refresh(self) -> None:
-        """An epoch begins; hooks may have changed the model."""
-
     def train(self, step: edt_hvd.Step, data: Any) -> Outcome:
         """Give the step its gradients."""
 
@@ -48,10 +45,6 @@ class DefaultTrainStep(TrainStep):
 
     def __init__(self, program: Program) -> None:
         self._program = program
-
-    @override
-    def refresh(self) -> None:
-        pass
 
     @override
     def train(self, step: edt_hvd.Step, data: Any) -> Outcome:
@@ -88,20 +81,12 @@ class ModelView:
         module: is called, and has the attributes.
         optimizer: as the steps see it.
         loss_function: the program's.
-        set_attribute: sets an attribute of the module; default is to do just that.
     """
 
     outputs: Any
     """Of the last forward pass."""
 
-    def __init__(
-        self,
-        module: torch.nn.Module,
-        optimizer: Any,
-        loss_function: Callable[..., Any],
-        set_attribute: Callable[[str, Any], None] | None = None,
-    ) -> None:
-        vars(self)["_set_attribute"] = set_attribute or functools.partial(setattr, module)
+    def __init__(self, module: torch.nn.Module, optimizer: Any, loss_function: Callable[..., Any]) -> None:
         self._module = module
         self._optimizer = optimizer
         self._loss_function = loss_function
@@ -141,7 +126,7 @@ class ModelView:
         if name in ("_module", "_optimizer", "_loss_function", "outputs"):
             super().__setattr__(name, value)
         else:
-            self._set_attribute(name, value)
+            setattr(self._module, name, value)
 
     def __getitem__(self, key: Any) -> Any:
         return self._module[key]  # type: ignore[index]
@@ -159,6 +144,18 @@ class ModelView:
         return copy.deepcopy(self._module, memo)
 
 
+class _StepView(ModelView):
+    """The model of a `fn_step_train`."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name[0] != "_" and isinstance(value, torch.nn.Module | torch.nn.Parameter):
+            raise TypeError(
+                f"fn_step_train sets model.{name} to a {type(value).__name__}, which nothing would train; "
+                "make layers and parameters before the optimizer"
+            )
+        super().__setattr__(name, value)
+
+
 class ProgramTrainStep(TrainStep):
     """The program's ``fn_step_train(model, data, eva, train_loader, fn_args) -> (acc, loss)``."""
 
@@ -167,38 +164,36 @@ class ProgramTrainStep(TrainStep):
         self._function = program.fn_step_train
         self._metrics = program.metrics
         self._loader = loader
-        self._shadow = ShadowModule(program.model)
-        optimizer = ShadowOptimizer(self._shadow, program.optimizer)
-        self._view = ModelView(
-            self._shadow.module, optimizer, program.loss_function, self._shadow.set_attribute
-        )
-
-    @override
-    def refresh(self) -> None:
-        self._shadow.refresh()
-        self._shadow.module.train()
+        self._model = program.model
+        self._view = _StepView(program.model, StepOptimizer(program.optimizer), program.loss_function)
 
     @override
     def train(self, step: edt_hvd.Step, data: Any) -> Outcome:
-        self._shadow.share_buffers()
+        found: list[Outcome] = []
+
+        def body() -> torch.Tensor:
+            found.append(self._call(data))
+            return torch.as_tensor(found[0].loss)
+
+        step.collect(body)
+        for parameter in self._model.parameters():  # those that the optimizer does not have
+            parameter.grad = None
+        return found[0]
+
+    def _call(self, data: Any) -> Outcome:
         with forgetting(self._view):
-            answer = self._call(as_pair(data))
+            try:
+                answer = self._function(self._view, as_pair(data), accuracy, self._loader, None)
+            except edt_hvd.GradientError as error:
+                raise edt_hvd.GradientError(
+                    "fn_step_train steps an optimizer of the script, but an optimizer steps once for the "
+                    "mini-batches of all executors; use model.get_optimizer(), whose step() has no effect"
+                ) from error
             if not isinstance(answer, tuple | list) or len(answer) != 2:
                 raise TypeError(f"fn_step_train returned {answer!r}; return (acc, loss)")
             metrics = measured_of(self._view.outputs, data, self._metrics)
         found, loss = answer
-        loss = torch.as_tensor(loss).detach().reshape(())
-        self._shadow.export_gradients(loss, step)
-        return Outcome(loss, found, metrics)
-
-    def _call(self, data: Any) -> Any:
-        try:
-            return self._function(self._view, data, accuracy, self._loader, None)
-        except edt_hvd.GradientError as error:
-            raise edt_hvd.GradientError(
-                "fn_step_train calls backward() for the model itself, of a global of the script for "
-                "instance; use the `model` that it is given, and model.get_optimizer()"
-            ) from error
+        return Outcome(torch.as_tensor(loss).detach().reshape(()), found, metrics)
 
 
 @contextmanager

@@ -415,7 +415,7 @@ class Agent:
         answers = worker.request.answers()
         if answers is None:
             self._close_request(worker)
-            if self._state.processes[number].phase is workers.Phase.ASKED:
+            if self._state.processes[number].phase is workers.ProcessPhase.ASKED:
                 self._fork(number, worker)  # from another server
             return
         for answer in answers:
@@ -431,16 +431,16 @@ class Agent:
         """Raises OSError or ValueError: there is no such answer, or not now."""
         process = self._state.processes.get(number)
         match answer, process.phase if process is not None else None:
-            case forking.Ready(), workers.Phase.ASKED:
+            case forking.Ready(), workers.ProcessPhase.ASKED:
                 worker.give()
-            case forking.Forked(pid), workers.Phase.ASKED:
+            case forking.Forked(pid), workers.ProcessPhase.ASKED:
                 worker.close_its_ends()
                 self._children[pid] = number
                 self._watch_lifeline(number, worker)
                 self._take(workers.Running(number, pid, is_forked=True))
-            case forking.Exited(status), workers.Phase.RUNNING:
+            case forking.Exited(status), workers.ProcessPhase.RUNNING:
                 self._take(workers.Gone(number, os.waitstatus_to_exitcode(status)))
-            case _, None | workers.Phase.ENDED:
+            case _, None | workers.ProcessPhase.ENDED:
                 pass  # too late
             case _, phase:
                 raise ValueError(f"the worker is {phase}")

@@ -84,8 +84,8 @@ class Session:
         """Wait until an agent is wanted; its first orders, or nothing if the launcher wants none any more."""
         return await _read(self._reader)
 
-    async def serve(self, first: bytes, environment: dict[str, str]) -> None:
-        """Connect an agent that gets these orders first, until it ends."""
+    async def serve(self, first: bytes, environment: dict[str, str], leaving: asyncio.Event) -> None:
+        """Connect an agent that gets these orders first, until it ends, or this host is `leaving`."""
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
             *AGENT, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True
@@ -97,8 +97,10 @@ class Session:
         process.stdin.write(first)
         orders = asyncio.create_task(self._pass_on(self._reader, process.stdin))
         said = asyncio.create_task(_keep(process.stderr, last_words))
+        leave = asyncio.create_task(_close_when(leaving, process.stdin))
         await self._pass_on(process.stdout, self._writer)
         exit_code = await process.wait()
+        leave.cancel()
         orders.cancel()
         await asyncio.wait([said], timeout=1.0)
         said.cancel()
@@ -129,6 +131,12 @@ async def _read(reader: asyncio.StreamReader) -> bytes:
         return await reader.read(CHUNK)
     except OSError:  # a broken connection has no more to say
         return b""
+
+
+async def _close_when(leaving: asyncio.Event, orders: asyncio.StreamWriter) -> None:
+    """Let an agent end its workers: without orders any more, its launcher is gone."""
+    await leaving.wait()
+    orders.close()
 
 
 async def _keep(stream: asyncio.StreamReader, last_words: deque[str]) -> None:
@@ -188,19 +196,21 @@ async def run(
     environment: dict[str, str],
     *,
     stays: bool,
+    leaves: bool = False,
     slots: int = 0,
     devices: Sequence[str] = (),
 ) -> None:
     """Connect an agent of this host; with `stays` again and again, until the launcher has ended.
 
     `slots` and `devices` are what the host has, if the launcher does not know that. A signal ends it while it
-    has no agent; an agent ends with its launcher.
+    has no agent; an agent ends with its launcher, and with `leaves` at a signal, too.
 
     Raises:
         RefusedError: the launcher does not take this host.
         UnreachableError: it cannot be reached.
     """
     stopped = asyncio.Event()
+    leaving = stopped if leaves else asyncio.Event()
     for number in SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     has_served, instance = False, secrets.token_hex(8)
@@ -220,7 +230,7 @@ async def run(
         try:
             orders = await _first_of(session.wanted(), stopped.wait())
             if isinstance(orders, bytes) and orders:
-                await session.serve(orders, environment)
+                await session.serve(orders, environment, leaving)
         finally:
             await session.close()
         if not stays or not orders:

@@ -52,7 +52,7 @@ NOT_FOUND = 127
 """Exit code of a worker whose command cannot be run, as a shell has it."""
 
 
-class Phase(Enum):
+class ProcessPhase(Enum):
     """Where a worker stands; the table above says what each means."""
 
     ASKED = "asked"
@@ -65,7 +65,7 @@ class Phase(Enum):
 class Process:
     """One worker, which came into its phase at a time `since`."""
 
-    phase: Phase
+    phase: ProcessPhase
     since: float
     pid: int | None = None
     is_killed: bool = False
@@ -230,29 +230,29 @@ def _step(now: float, state: State, event: Event) -> _Step:
 
 def _of_worker(now: float, state: State, process: Process, event: _WorkerEvent) -> _Step:
     match event, process.phase:
-        case Kill(worker), Phase.ASKED | Phase.RUNNING | Phase.LINGERING:
+        case Kill(worker), ProcessPhase.ASKED | ProcessPhase.RUNNING | ProcessPhase.LINGERING:
             return _kill(now, state, worker)
-        case Terminate(worker), Phase.ASKED:  # it has not begun
+        case Terminate(worker), ProcessPhase.ASKED:  # it has not begun
             return _kill(now, state, worker)
-        case Terminate(worker, others), Phase.RUNNING:
+        case Terminate(worker, others), ProcessPhase.RUNNING:
             verb = Verb.TERMINATE_OTHERS if others else Verb.TERMINATE
             return _with(state, worker, replace(process, is_asked=True)), [Do(verb, worker)]
-        case Running(worker, pid, is_forked), Phase.ASKED if not process.is_killed:
-            running = replace(process, phase=Phase.RUNNING, since=now, pid=pid)
+        case Running(worker, pid, is_forked), ProcessPhase.ASKED if not process.is_killed:
+            running = replace(process, phase=ProcessPhase.RUNNING, since=now, pid=pid)
             release = [Do(Verb.RELEASE, worker)] if is_forked else []
             return _with(state, worker, running), [Started(worker, pid), *release]
-        case Refused(worker), Phase.ASKED if not process.is_killed:
+        case Refused(worker), ProcessPhase.ASKED if not process.is_killed:
             return state, [Do(Verb.EXECUTE, worker)]
-        case LifelineEnded(worker, exit_code), Phase.RUNNING:
+        case LifelineEnded(worker, exit_code), ProcessPhase.RUNNING:
             return _with(state, worker, replace(process, is_silent=True, since=now, exit_code=exit_code)), []
-        case Gone(worker, exit_code), Phase.RUNNING if process.is_asked and not process.is_killed:
-            lingering = replace(process, phase=Phase.LINGERING, since=now, exit_code=exit_code)
+        case Gone(worker, exit_code), ProcessPhase.RUNNING if process.is_asked and not process.is_killed:
+            lingering = replace(process, phase=ProcessPhase.LINGERING, since=now, exit_code=exit_code)
             return _with(state, worker, lingering), [Do(Verb.TERMINATE_OTHERS, worker)]
-        case Gone(worker, exit_code), Phase.ASKED | Phase.RUNNING:
+        case Gone(worker, exit_code), ProcessPhase.ASKED | ProcessPhase.RUNNING:
             return _end(now, state, worker, exit_code)
         case OutputEnded(worker), phase:
             state = _with(state, worker, replace(process, has_output=False))
-            return _forget(state, worker) if phase is Phase.ENDED else (state, [])
+            return _forget(state, worker) if phase is ProcessPhase.ENDED else (state, [])
     return state, []
 
 
@@ -264,16 +264,16 @@ def _start(now: float, state: State, worker: int) -> _Step:
     if state.is_closing or worker in state.processes:
         return state, []
     verb = Verb.FORK if state.can_fork else Verb.EXECUTE
-    return _with(state, worker, Process(Phase.ASKED, now)), [Do(verb, worker)]
+    return _with(state, worker, Process(ProcessPhase.ASKED, now)), [Do(verb, worker)]
 
 
 def _kill(now: float, state: State, worker: int) -> _Step:
     """Kill a worker. One that is still to be forked never begins, because its lifeline has ended."""
     process = replace(state.processes[worker], is_killed=True)
     state = _with(state, worker, process)
-    if process.phase is Phase.ASKED:
+    if process.phase is ProcessPhase.ASKED:
         return _end(now, state, worker, -signal.SIGKILL)
-    if process.phase is Phase.LINGERING:
+    if process.phase is ProcessPhase.LINGERING:
         assert process.exit_code is not None
         return _end(now, state, worker, process.exit_code)
     return state, [Do(Verb.KILL, worker)]
@@ -281,7 +281,7 @@ def _kill(now: float, state: State, worker: int) -> _Step:
 
 def _end(now: float, state: State, worker: int, exit_code: int) -> _Step:
     process = state.processes[worker]
-    state = _with(state, worker, replace(process, phase=Phase.ENDED, since=now, exit_code=exit_code))
+    state = _with(state, worker, replace(process, phase=ProcessPhase.ENDED, since=now, exit_code=exit_code))
     actions: list[Action] = [Do(Verb.CLOSE_LIFELINE, worker)]
     if process.is_killed:  # what it was just starting when the others were killed is left
         actions.insert(0, Do(Verb.KILL, worker))
@@ -302,7 +302,7 @@ def _close(now: float, state: State) -> _Step:
     """Kill every worker; the agent ends with the last one."""
     killed = {worker: replace(process, is_killed=True) for worker, process in state.processes.items()}
     for worker, process in killed.items():
-        if process.phase is Phase.RUNNING:
+        if process.phase is ProcessPhase.RUNNING:
             killed[worker] = replace(process, is_silent=True, since=now)
     verbs = (Verb.KILL, Verb.CLOSE_LIFELINE)
     return replace(state, processes=killed), [Do(verb, worker) for worker in killed for verb in verbs]
@@ -318,20 +318,20 @@ def _tick(now: float, state: State, living: frozenset[int]) -> _Step:
             continue
         more: list[Action] = []
         match process.phase:
-            case Phase.ASKED if state.is_closing:  # its lifeline is closed: it never begins
+            case ProcessPhase.ASKED if state.is_closing:  # its lifeline is closed: it never begins
                 state, more = _end(now, state, worker, -signal.SIGKILL)
-            case Phase.ASKED:
+            case ProcessPhase.ASKED:
                 state = _with(state, worker, replace(process, since=now))
                 reason = f"the warm server has not answered for {REQUEST_TIMEOUT:g} s"
                 more = [Do(Verb.EXECUTE, worker, reason)]
-            case Phase.RUNNING | Phase.LINGERING if worker in living and not state.is_closing:
+            case ProcessPhase.RUNNING | ProcessPhase.LINGERING if worker in living and not state.is_closing:
                 state = _with(state, worker, replace(process, since=now))
-            case Phase.RUNNING if worker in living:
+            case ProcessPhase.RUNNING if worker in living:
                 state = _with(state, worker, replace(process, since=now))
-            case Phase.RUNNING | Phase.LINGERING:
+            case ProcessPhase.RUNNING | ProcessPhase.LINGERING:
                 exit_code = process.exit_code if process.exit_code is not None else -signal.SIGKILL
                 state, more = _end(now, state, worker, exit_code)
-            case Phase.ENDED:
+            case ProcessPhase.ENDED:
                 state, more = _forget(state, worker)
         actions += more
     return state, actions
@@ -340,13 +340,15 @@ def _tick(now: float, state: State, living: frozenset[int]) -> _Step:
 def silent(state: State) -> dict[int, int]:
     """The workers whose lifeline has ended, with their processes: somebody has to look whether they run."""
     return {
-        w: p.pid for w, p in state.processes.items() if p.is_silent and p.pid and p.phase is Phase.RUNNING
+        w: p.pid
+        for w, p in state.processes.items()
+        if p.is_silent and p.pid and p.phase is ProcessPhase.RUNNING
     }
 
 
 def lingering(state: State) -> dict[int, int | None]:
     """The workers whose processes have ended, with the numbers of these: what they have started may run."""
-    return {w: p.pid for w, p in state.processes.items() if p.phase is Phase.LINGERING}
+    return {w: p.pid for w, p in state.processes.items() if p.phase is ProcessPhase.LINGERING}
 
 
 def deadline(state: State) -> float | None:
@@ -360,12 +362,12 @@ def deadline(state: State) -> float | None:
 
 def _deadline(state: State, process: Process) -> float:
     match process.phase:
-        case Phase.ASKED:
+        case ProcessPhase.ASKED:
             return process.since + (0.0 if state.is_closing else REQUEST_TIMEOUT)
-        case Phase.ENDED:
+        case ProcessPhase.ENDED:
             return process.since + LEFTOVER_GRACE
-        case Phase.LINGERING:
+        case ProcessPhase.LINGERING:
             return process.since + CLOSING_LOOK_INTERVAL
-        case Phase.RUNNING:
+        case ProcessPhase.RUNNING:
             timeout = CLOSING_LOOK_INTERVAL if state.is_closing else STATUS_TIMEOUT
             return process.since + timeout if process.is_silent else inf

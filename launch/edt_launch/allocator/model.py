@@ -52,8 +52,8 @@ class Usage:
     Attributes:
         service, entitlement: GPU-seconds served, and that would have been due, decayed up to `at`.
         at: up to when.
-        attained: seconds for which a job has had its minimum, by which jobs take turns; the more it weighs,
-            the more slowly they pass (see `usage.remember`).
+        attained: of a job, seconds for which it has had its minimum, by which jobs take turns; the more it
+            weighs, the more slowly they pass (see `usage.remember`). Of an owner, GPU-seconds served.
     """
 
     service: float = 0.0
@@ -72,6 +72,7 @@ class Owner:
         weight: share of the surplus, relative to its siblings, above 0.
         guarantee: GPUs that it owns and gets back when it asks for them.
         limit: GPUs that it may have at most.
+        budget: GPU-seconds that it may use in all; once it has, it may have no GPU.
         lends: whether others may use the guarantee while it does not.
         policy: among its children.
         half_life: seconds after which remembered use counts half.
@@ -87,6 +88,12 @@ class Owner:
     policy: Policy = Policy.FAIR
     half_life: float = 86400.0
     usage: Usage = field(default_factory=Usage)
+    budget: float = inf
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether it has used its budget."""
+        return self.usage.attained >= self.budget
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ from edt_launch.allocator.tree import Node
 from edt_launch.allocator.useful import UNCERTAINTY, Point, peak
 from edt_launch.allocator.work import Room, Work, bounds, next_usable
 
+HOUR = 3600.0
+
 SHOWN_JOBS = 3
 """Jobs that a sentence names."""
 
@@ -119,6 +121,9 @@ def _why_not_admitted(work: Work, index: int) -> tuple[Binding, str, str]:
             f"cannot run: no number from {job.min} to {job.max} is one that it can run with",
             "Change its min, max or allowed numbers.",
         )
+    for node in work.homes[index].path:
+        if node.budget is not None:
+            return _spent(node)
     root = work.nodes[0]
     if need > root.limit:
         return (
@@ -149,6 +154,15 @@ def _why_not_admitted(work: Work, index: int) -> tuple[Binding, str, str]:
             "It starts when enough is free beside that, or with a lower minimum.",
         )
     return _waits_its_turn(work, index, need)
+
+
+def _spent(node: Node) -> tuple[Binding, str, str]:
+    whose = node.name or "the pool"
+    return (
+        Binding.LIMIT,
+        f"waits: {whose} has used its budget of {(node.budget or 0.0) / HOUR:g} GPU hours",
+        f"An administrator can raise it: edt shares {node.name or '-'} --budget HOURS.",
+    )
 
 
 def _limit_of(node: Node) -> str:

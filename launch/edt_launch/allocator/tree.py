@@ -20,6 +20,7 @@ class Node:
     """An owner, with the sums over everything below it that one pass computes.
 
     Attributes:
+        budget: GPU-seconds that it might use, if it has; else None.
         position: of the node among all of them.
         path: the node itself and all above it, the root last.
         jobs: indices of the jobs right below it that take part in the pass.
@@ -42,6 +43,7 @@ class Node:
     lends: bool
     policy: Policy
     usage: Usage
+    budget: float | None = None
     children: list["Node"] = field(default_factory=list)
     position: int = 0
     path: tuple["Node", ...] = ()
@@ -127,8 +129,11 @@ def grow(owners: Sequence[Owner], strangers: Iterable[str], capacity: int) -> li
 
 def _node(owner: Owner) -> Node:
     limit = floor(owner.limit) if owner.limit < inf else inf
+    guarantee, budget = floor(owner.guarantee), None
+    if owner.is_spent:
+        limit, guarantee, budget = 0, 0, owner.budget
     return Node(
-        owner.name, None, owner.weight, floor(owner.guarantee), limit, owner.lends, owner.policy, owner.usage
+        owner.name, None, owner.weight, guarantee, limit, owner.lends, owner.policy, owner.usage, budget
     )
 
 
@@ -139,12 +144,16 @@ def _check(owner: Owner) -> None:
         name, value, least = "guarantee", owner.guarantee, "0 or more, and finite"
     elif not owner.limit >= 0:
         name, value, least = "limit", owner.limit, "0 or more"
+    elif not owner.budget >= 0:
+        name, value, least = "budget", owner.budget, "0 or more"
     elif not owner.half_life > 0:
         name, value, least = "half-life", owner.half_life, "above 0"
     elif not 0 <= owner.usage.service < inf:
         name, value, least = "remembered service", owner.usage.service, "0 or more, and finite"
     elif not 0 <= owner.usage.entitlement < inf:
         name, value, least = "remembered entitlement", owner.usage.entitlement, "0 or more, and finite"
+    elif not 0 <= owner.usage.attained < inf:
+        name, value, least = "use so far", owner.usage.attained, "0 or more, and finite"
     elif not isfinite(owner.usage.at):
         name, value, least = "usage remembered up to", owner.usage.at, "finite"
     else:

@@ -106,7 +106,7 @@ def remember(
     for owner in cluster.owners:
         before = owner.usage if owner.usage.at else replace(owner.usage, at=now)
         node = nodes[owner.name]
-        usage = advance(before, now, used[node.position], node.share, owner.half_life)
+        usage = advance(before, now, used[node.position], node.share, owner.half_life, pace=1.0)
         owners.append(replace(owner, usage=usage))
     known = []
     for job, held, share, pace in zip(jobs, work.held, work.share, paces, strict=True):

@@ -11,7 +11,7 @@ VERSIONS = "client and service may differ in version"
 
 
 @dataclass(frozen=True)
-class Job:
+class ListedJob:
     """A job. Fields that the asking user may not see, or that are not known yet, are None.
 
     Times are unix times, `eta` is in seconds, `throughput` in steps a second, `share` in devices.
@@ -96,14 +96,16 @@ class Share:
     lends: bool = True
     policy: str = "fair"
     half_life: float | None = None
+    budget: float | None = None
+    used: float | None = None
     size: int | None = None
 
 
-def job(data: Any) -> Job:
+def job(data: Any) -> ListedJob:
     """A job from the service's JSON; raises `NonsenseError` if it is none."""
-    fields = _fields(Job, data)
+    fields = _fields(ListedJob, data)
     defaults = {"name": "", "size": 0, "hosts": ()}
-    return Job(**fields | {name: fields.get(name) or value for name, value in defaults.items()})
+    return ListedJob(**fields | {name: fields.get(name) or value for name, value in defaults.items()})
 
 
 def host(data: Any) -> Host:

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from edt_launch.cli.model import Host, Job, Share
+from edt_launch.cli.model import Host, ListedJob, Share
 from edt_launch.cli.screen import WIDEST, bar, columns, cut, moment, number, paint, plural
 from edt_launch.cli.tables import in_order, jobs_table
 from edt_launch.core.terminal_text import visible
@@ -27,7 +27,7 @@ class Seen:
     url: str
     now: float
     hosts: Sequence[Host]
-    jobs: Sequence[Job]
+    jobs: Sequence[ListedJob]
     shares: Sequence[Share]
 
 
@@ -46,11 +46,11 @@ def picture(seen: Seen, limit: int, colours: bool) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-def _order(job: Job) -> tuple[bool, bool, float, str]:
+def _order(job: ListedJob) -> tuple[bool, bool, float, str]:
     return job.has_ended, job.size == 0, job.submitted or 0, job.id
 
 
-def _head(seen: Seen, live: Sequence[Job], limit: int, colours: bool) -> str:
+def _head(seen: Seen, live: Sequence[ListedJob], limit: int, colours: bool) -> str:
     running = sum(job.size > 0 for job in live)
     left = f"edt  {seen.url}"
     right = f"{running} running, {len(live) - running} waiting  {moment(seen.now, seen.now)}"
@@ -90,7 +90,7 @@ def _mark(index: int, colours: bool) -> str:
     return paint(LETTERS[index % len(LETTERS)], JOB_STYLES[index % len(JOB_STYLES)], colours)
 
 
-def _owners(seen: Seen, live: Sequence[Job], limit: int, colours: bool) -> list[str]:
+def _owners(seen: Seen, live: Sequence[ListedJob], limit: int, colours: bool) -> list[str]:
     has: Counter[str] = Counter()
     due: dict[str, float] = defaultdict(float)
     waits: Counter[str] = Counter()

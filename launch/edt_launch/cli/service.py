@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from edt_launch.cli import model
 from edt_launch.cli.errors import MistakenError, NonsenseError, NoSuchJobError, RefusedError
-from edt_launch.cli.model import Host, Job
+from edt_launch.cli.model import Host, ListedJob
 from edt_launch.cli.transport import Answer, Body, Http
 
 Json = dict[str, Any]
@@ -124,7 +124,7 @@ class Service:
                 ) from None
             return jobs[0].id
 
-    def _meant(self, text: str, *, everything: bool = False) -> list[Job]:
+    def _meant(self, text: str, *, everything: bool = False) -> list[ListedJob]:
         """The jobs that a name or the beginning of an id may stand for; a live one before others."""
         jobs = list(map(model.job, self.jobs(everything=everything)))
         named = [job for job in jobs if job.name == text]

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from edt_launch.cli import model
-from edt_launch.cli.model import Host, Job, Share
+from edt_launch.cli.model import Host, ListedJob, Share
 from edt_launch.cli.screen import (
     STATE_STYLES,
     Cell,
@@ -31,12 +31,12 @@ BAR, WIDE = 10, 100
 """Columns of a bar in a table, and of a terminal that has room for bars."""
 
 
-def jobs_table(jobs: Sequence[Job], now: float, limit: int, colours: bool) -> list[str]:
+def jobs_table(jobs: Sequence[ListedJob], now: float, limit: int, colours: bool) -> list[str]:
     """The jobs, one a line, and below it what is worth knowing of those that failed or wait."""
     if not jobs:
         return ["no jobs; queue one with: edt submit --min 1 --max 4 -- python train.py"]
     length = BAR if limit >= WIDE else 0
-    columns: Columns[Job] = {
+    columns: Columns[ListedJob] = {
         Column("ID"): lambda job: job.id,
         Column("NAME", least=8): lambda job: visible(job.name) or "-",
         Column("OWNER", least=5, optional=True): lambda job: visible(job.owner),
@@ -85,45 +85,45 @@ def noted(lines: Sequence[str], notes: Iterable[str], limit: int, colours: bool)
     return found
 
 
-def _size(job: Job) -> str:
+def _size(job: ListedJob) -> str:
     """Its workers, and how many they are going to be where that is something else."""
     if job.has_ended:
         return "-"
     return f"{job.size}" if job.target is None or job.target == job.size else f"{job.size}→{job.target}"
 
 
-def _range(job: Job) -> str:
+def _range(job: ListedJob) -> str:
     if job.min is None or job.max is None:
         return "-"
     return f"{job.min}" if job.min == job.max else f"{job.min}-{job.max}"
 
 
-def _progress(job: Job, length: int) -> str:
+def _progress(job: ListedJob, length: int) -> str:
     """A bar of that length and a percentage, or the number of steps."""
     if job.progress is not None:
         return f"{bar(job.progress, length)} {job.progress:4.0%}".strip()
     return f"step {job.step}" if job.step is not None else "-"
 
 
-def _left(job: Job) -> str:
+def _left(job: ListedJob) -> str:
     return duration(job.eta) if job.state == "running" else "-"
 
 
-def _since(job: Job) -> float:
+def _since(job: ListedJob) -> float:
     """When its present part of life began."""
     if job.has_ended and job.ended is not None:
         return job.ended
     return (job.started if job.size else None) or job.submitted or 0.0
 
 
-def _note(job: Job) -> str:
+def _note(job: ListedJob) -> str:
     """What a user may want to know of it: why it failed, or waits."""
     if job.state == "failed":
         return visible(cause(job.failure) or ("" if job.exit_code is None else f"exit code {job.exit_code}"))
     return visible(job.reason or "") if job.state == "queued" else ""
 
 
-def job_lines(job: Job, now: float, limit: int, colours: bool) -> list[str]:
+def job_lines(job: ListedJob, now: float, limit: int, colours: bool) -> list[str]:
     """Everything about a job."""
     named = f"{job.id}  {visible(job.name)}".rstrip()
     state = paint(job.state, STATE_STYLES.get(job.state, ""), colours)
@@ -154,7 +154,7 @@ def job_lines(job: Job, now: float, limit: int, colours: bool) -> list[str]:
     return [line for name, text in facts for line in _fact(name, text, limit, colours)]
 
 
-def _sizes(job: Job) -> str:
+def _sizes(job: ListedJob) -> str:
     parts = [plural(job.size, "worker")]
     if job.min is not None and job.max is not None:
         parts[0] += f" of {job.min} to {job.max}"
@@ -167,7 +167,7 @@ def _sizes(job: Job) -> str:
     return ", ".join(parts)
 
 
-def _progress_facts(job: Job, limit: int) -> list[tuple[str, str]]:
+def _progress_facts(job: ListedJob, limit: int) -> list[tuple[str, str]]:
     if job.step is None:
         return []
     length = max(10, min(40, limit - 50))
@@ -203,7 +203,7 @@ HOST_COLUMNS = (
 
 
 def hosts_table(
-    hosts: Sequence[Host], jobs: Mapping[str, Job], now: float, limit: int, colours: bool
+    hosts: Sequence[Host], jobs: Mapping[str, ListedJob], now: float, limit: int, colours: bool
 ) -> list[str]:
     """The machines, a line for each device."""
     if not hosts:
@@ -220,7 +220,7 @@ def _host_note(host: Host, now: float) -> str:
     return f"since {moment(host.changed, now)}: {visible(host.reason)}" if host.reason else ""
 
 
-def _host_rows(host: Host, jobs: Mapping[str, Job]) -> Iterator[Sequence[Cell | str]]:
+def _host_rows(host: Host, jobs: Mapping[str, ListedJob]) -> Iterator[Sequence[Cell | str]]:
     style = {"up": "green", "down": "red", "draining": "yellow"}.get(host.state, "")
     used = f"{host.used} of {len(host.devices)}"
     head: Sequence[Cell | str] = (visible(host.name), Cell(host.state, style), used)
@@ -270,8 +270,14 @@ def shares_table(shares: Sequence[Share], limit: int, colours: bool) -> list[str
         ),
         Column("INSIDE", least=4, optional=True): lambda share: share.policy,
         Column("HALF-LIFE", right=True, optional=True): lambda share: duration(share.half_life),
+        Column("USED", right=True): lambda share: _hours(share.used),
+        Column("BUDGET", right=True): lambda share: _hours(share.budget),
     }
     return listing(columns, [share for share, _ in in_order(shares)], limit, colours)
+
+
+def _hours(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g} h"
 
 
 def in_order(shares: Sequence[Share]) -> list[tuple[Share, int]]:

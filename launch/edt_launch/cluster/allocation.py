@@ -7,7 +7,8 @@
     node2:1 devices=5 transport=ssh agent=/opt/edt/bin/edt
 
 The first line names the format and a generation that only grows. Then one host a line; other comments and
-blank lines are allowed. The text ends with a newline: one that does not is only half written. Names are
+blank lines are allowed. A comment `# leave at once` ends workers that lose their slots, which would otherwise
+leave after their step. The text ends with a newline: one that does not is only half written. Names are
 limited to characters that mean nothing to a shell, because they end up in command lines.
 """
 
@@ -41,6 +42,8 @@ MAX_BYTES = 2**24
 MAX_SLOTS = 2**20
 """Slots that one host may have; more is a slip of the pen."""
 
+_AT_ONCE = "# leave at once"
+
 _HEADER = re.compile(r"# edt allocation v1 generation=(?P<generation>.*)")
 _HEADER_FORM = "'# edt allocation v1 generation=N' as the first line"
 _LINE = re.compile(
@@ -71,10 +74,17 @@ class HostSlots:
 
 @dataclass(frozen=True)
 class Allocation:
-    """What a job has from `generation` on; a higher generation replaces it."""
+    """What a job has from `generation` on; a higher generation replaces it.
+
+    Attributes:
+        generation: serial number.
+        hosts: with their slots.
+        at_once: whether workers that lose their slots are ended, not waited for.
+    """
 
     generation: int
     hosts: tuple[HostSlots, ...]
+    at_once: bool = False
 
     @property
     def slots(self) -> int:
@@ -121,7 +131,7 @@ def parse(text: str) -> Allocation:
         if host.host in hosts:
             raise AllocationError(number, host.host, "each host once")
         hosts[host.host] = host
-    allocation = Allocation(generation, tuple(hosts.values()))
+    allocation = Allocation(generation, tuple(hosts.values()), _AT_ONCE in rest)
     if not hosts:
         raise AllocationError(None, first, "at least one line 'host:slots' below it")
     if allocation.slots == 0:
@@ -135,7 +145,7 @@ def render(allocation: Allocation) -> str:
     Raises:
         AllocationError: the allocation could not be read back.
     """
-    lines = [f"# edt allocation v1 generation={allocation.generation}"]
+    lines = [f"# edt allocation v1 generation={allocation.generation}", *[_AT_ONCE] * allocation.at_once]
     for host in allocation.hosts:
         devices = "" if host.devices is None else f" devices={','.join(host.devices)}"
         transport = f" transport={host.transport}" if host.transport else ""

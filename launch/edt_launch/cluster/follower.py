@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Limits:
+class SizeLimits:
     """Workers that a job may have: `min_np`, which is 1 or more, to `max_np`."""
 
     min_np: int
@@ -58,7 +58,7 @@ Verdict = Accepted | Rejected | None
 """None: the job has it already."""
 
 
-def accept(previous: Allocation | None, text: str, limits: Limits, check_host: CheckHost) -> Verdict:
+def accept(previous: Allocation | None, text: str, limits: SizeLimits, check_host: CheckHost) -> Verdict:
     """Judge the text of an allocation file; `previous` is what the job has, None before the first."""
     try:
         allocation = parse(text)
@@ -123,10 +123,10 @@ class AllocationSource:
         return True
 
 
-class Follower(AllocationSource):
+class AllocationFollower(AllocationSource):
     """Looks at a file whenever it is asked."""
 
-    def __init__(self, path: Path, limits: Limits, check_host: CheckHost) -> None:
+    def __init__(self, path: Path, limits: SizeLimits, check_host: CheckHost) -> None:
         super().__init__()
         self._path = path
         self._limits = limits
@@ -193,7 +193,7 @@ class SourceFollower(AllocationSource):
     """
 
     def __init__(
-        self, source: HostSource, limits: Limits, check_host: CheckHost, interval: float = INTERVAL
+        self, source: HostSource, limits: SizeLimits, check_host: CheckHost, interval: float = INTERVAL
     ) -> None:
         super().__init__()
         self._source = source

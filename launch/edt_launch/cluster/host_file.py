@@ -65,7 +65,7 @@ class HostFileOptions:
 
 @dataclass
 class HostFile(HostSource):
-    """A host file, read again whenever it has changed."""
+    """A host file, read again whenever it has changed; a half-written one changes nothing."""
 
     name: ClassVar[str] = "host file"
     options: ClassVar[type] = HostFileOptions
@@ -95,7 +95,11 @@ class HostFile(HostSource):
                 if len(data) > MAX_BYTES:
                     what = f"more than {MAX_BYTES} bytes"
                     raise SourceError(f"{self}: {what}: name a file with one host a line")
-                self._read = (seen, parse(decoded(data, "replace"), str(self)))
+                text = decoded(data, "replace")
+                if self._read is not None and not text.endswith("\n"):
+                    what = "has changed, and its last line does not end (is it half written?)"
+                    raise SourceError(f"{self}: it {what}: end it with a newline")
+                self._read = (seen, parse(text, str(self)))
         except OSError as error:
             raise SourceError(f"{self}: {error.strerror}") from None
         return self._read[1]

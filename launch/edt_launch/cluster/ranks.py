@@ -22,15 +22,30 @@ _OF_STARTERS = re.compile(r"(OMPI|PMIX|PRTE|PMI)_.*")
 
 
 @dataclass(frozen=True)
+class LateRanks:
+    """Ranks that may come and go while the job runs.
+
+    Attributes:
+        most: how many there may be, rank 0 included.
+        last_call: seconds that rank 0 waits for more than it needs, before it starts the job.
+    """
+
+    most: int
+    last_call: float
+
+
+@dataclass(frozen=True)
 class Rank:
     """One of the processes that mpirun, srun or a user has started with the same command.
 
     Attributes:
         number: 0 for the one that runs the job.
-        count: of ranks.
+        count: of ranks; those that are needed at first, if there are late ones.
         start: the same for all ranks of one start, and for no others; fit for the name of a file.
         host: by which this host is known.
         slots: that its host has; None for as many as it has GPUs, else cores.
+        late: how others may come and go; None if all ranks are there from the start to the end.
+        is_elected: whether several of this machine may have number 0: the first one keeps it.
     """
 
     number: int
@@ -38,6 +53,8 @@ class Rank:
     start: str
     host: str
     slots: int | None = None
+    late: LateRanks | None = None
+    is_elected: bool = False
 
 
 def rank_of(environment: Mapping[str, str], hostname: str | None = None) -> Rank:

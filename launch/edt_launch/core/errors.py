@@ -14,6 +14,7 @@
     └── RunError                a run of the script that `edt verify` compares did not work out
 """
 
+import errno
 from enum import IntEnum
 from pathlib import Path
 from typing import ClassVar
@@ -47,6 +48,16 @@ class ExitCode(IntEnum):
     """Ended by Ctrl-C (SIGINT)."""
     TERMINATED = 143
     """Ended by SIGTERM."""
+
+
+_OUT_OF = "EAGAIN", "EMFILE", "ENFILE", "ENOMEM", "EDQUOT", "EIO", "ENOSPC", "ESTALE"
+PASSING = frozenset(getattr(errno, name) for name in _OUT_OF)
+"""What the machine runs out of, and has again later."""
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether it is the machine's trouble, and no job's."""
+    return isinstance(error, OSError) and error.errno in PASSING
 
 
 class EdtLaunchError(Exception):

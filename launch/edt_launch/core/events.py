@@ -398,6 +398,14 @@ class Finished(Event):
         return self.exit_code == 0
 
 
+def exit_text(exit_code: int) -> str:
+    """How a process ended: "killed by SIGTERM", "exit code 1", "exit code 143 (SIGTERM)"."""
+    signal = signal_name(exit_code)
+    if exit_code < 0 and signal is not None:
+        return f"killed by {signal}"
+    return f"exit code {exit_code}" + (f" ({signal})" if signal is not None else "")
+
+
 def signal_name(exit_code: int) -> str | None:
     """The signal behind an exit code: a shell's 128 + number, or a process's -number."""
     try:

@@ -9,7 +9,7 @@ QUOTE = "  | "
 """How the lines begin that a worker or the driver printed."""
 
 _ORIGIN = re.compile(r"(.*) \(([^()]+, line \d+)\)", re.DOTALL)
-_LOG = re.compile(r"rank\.(\d+)\.log$")
+_OF_RANK = re.compile(r"rank (\d+) ")
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Failure:
         origin: file and line of the exception; empty if unknown.
         where: the worker that failed first and how it ended, or how the driver did.
         lines: what was printed last, the exception included.
-        rank: whose log holds the rest; None if it is not a rank's.
+        rank: of the worker that failed first; None if it had none.
     """
 
     what: str
@@ -40,13 +40,13 @@ class Failure:
         found = _ORIGIN.fullmatch(cause)
         what, origin = found.groups() if found else (cause, "")
         last = next((line.strip() for line in reversed(printed) if line.strip()), "")
-        log = _LOG.search(_after("log: ", lines))
+        rank = _OF_RANK.match(_after(FIRST, lines))
         return cls(
             what=what or (f"{where}: {last}" if last else where),
             origin=origin,
             where=where,
             lines=(*printed, what) if what and what not in printed else printed,
-            rank=int(log[1]) if log else None,
+            rank=int(rank[1]) if rank else None,
         )
 
 

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import NamedTuple
 
 from edt_launch.core import events
 from edt_messages.records import Value
@@ -30,12 +31,14 @@ MAX_NAMES = 200
 MAX_VALUES = 1000
 """Names whose latest values are kept."""
 
+MAX_NUMBER = 1e300
+"""Numbers that every database can hold are smaller."""
+
 MAX_TEXT = 200
 """Characters of a value that is a text."""
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """One report of progress: so many optimizer steps done by a world of that size; `time` is in seconds."""
 
     time: float
@@ -82,9 +85,11 @@ class Summary:
         if value is None:
             self.missing += 1
             return
-        self.lowest = value if self.lowest is None else min(self.lowest, value)
-        self.highest = value if self.highest is None else max(self.highest, value)
         self.last = value
+        if self.lowest is None or value < self.lowest:
+            self.lowest = value
+        if self.highest is None or value > self.highest:
+            self.highest = value
 
     @property
     def is_empty(self) -> bool:
@@ -233,10 +238,13 @@ class JobHistory:
         for name, value in report.values.items():
             if name in self.values or len(self.values) < MAX_VALUES:
                 self.values[name] = value[:MAX_TEXT] if isinstance(value, str) else value
-            if isinstance(value, bool) or not isinstance(value, int | float):
+            if isinstance(value, str | bool):
                 continue
-            if name in self.numbers or len(self.numbers) < MAX_NAMES:
-                self.numbers.setdefault(name, Summary()).observe(report.number(name))
+            summary = self.numbers.get(name)
+            if summary is None and len(self.numbers) < MAX_NAMES:
+                summary = self.numbers[name] = Summary()
+            if summary is not None:
+                summary.observe(value if abs(value) < MAX_NUMBER else None)
 
     def _form(self, world: events.World) -> None:
         if self.size is not None:
@@ -275,7 +283,7 @@ class JobHistory:
         self._end_all()
         self.size, self.generation, self.exit_code, self.reason = None, 0, None, ""
         self.is_training, self._why_anew = False, reason
-        last = [replace(mark, generation=-1) for mark in islice(reversed(self.marks), 1)]
+        last = [mark._replace(generation=-1) for mark in islice(reversed(self.marks), 1)]
         self.marks.clear()
         self.marks.extend(last)
 

@@ -30,6 +30,8 @@ class RunDir:
     """The folder of the logs."""
     own_log = _Below("log/edt-launch.log")
     """What `edt-launch` itself decides, and what agents and ssh say."""
+    job_log = _Below("log/launcher.log")
+    """With `--single-log`: all workers' output. In a service's jobs, also what `edt-launch` prints."""
     horovodrun_log = _Below("log/horovodrun.log")
     """What Horovod's own horovodrun says itself, where that runs the job."""
     checkpoint = _Below("checkpoint")

@@ -123,9 +123,18 @@ class RunOptions:
         Option(
             min=1,
             metavar="BYTES",
-            help="Maximum size of each worker's log; output beyond it is dropped. Default: unlimited.",
+            help="Maximum size of each log. It keeps the beginning of the output and, at the end of the job, "
+            "its end. Default: unlimited.",
         ),
     ] = None
+    single_log: Annotated[
+        bool,
+        Option(
+            "--single-log",
+            help="Write all workers' output to log/launcher.log, each line with its rank, instead of showing "
+            "it and keeping a log for each worker.",
+        ),
+    ] = False
     view: Annotated[
         ViewKind,
         Option(help="live: a view that is updated in place; plain: lines; auto: live on a terminal."),

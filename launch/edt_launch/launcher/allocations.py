@@ -6,9 +6,9 @@ from dataclasses import replace
 from edt_launch.cluster.allocation import Allocation, render
 from edt_launch.cluster.follower import (
     Accepted,
+    AllocationFollower,
     AllocationSource,
     CheckHost,
-    Follower,
     Rejected,
     SourceFollower,
 )
@@ -32,7 +32,7 @@ class Allocations:
         if plan.source is not None:
             self._follower = SourceFollower(plan.source, plan.limits, checker)
         elif plan.follow is not None:
-            self._follower = Follower(plan.follow, plan.limits, checker)
+            self._follower = AllocationFollower(plan.follow, plan.limits, checker)
         self._latest = None if plan.allocation is None else Accepted(plan.allocation)
         self._most = plan.limits.max_np
         self._failed_to_apply: int | None = None

@@ -14,8 +14,7 @@ import typer
 
 from edt_launch.cluster import ranks
 from edt_launch.cluster.hosts import HostOptions, HostSource
-from edt_launch.cluster.ranks import Rank, RankHosts
-from edt_launch.cluster.ray.source import Ray as RayCluster
+from edt_launch.cluster.ranks import Rank
 from edt_launch.cluster.slurm_job import PREEMPTION, SlurmJob
 from edt_launch.core import current_directory, environments
 from edt_launch.core.command_line import with_options
@@ -24,11 +23,10 @@ from edt_launch.core.masking import without_secrets
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher import job
-from edt_launch.launcher.plan import Outcome, Plan, allocation_of, announcement, limits_of, source_of
+from edt_launch.launcher.plan import JobOutcome, Plan, allocation_of, announcement, limits_of, source_of
 from edt_launch.launcher.program import Program
 from edt_launch.launcher.programs import kinds
-from edt_launch.launcher.transports.choice import option_groups
-from edt_launch.launcher.transports.ray import Ray
+from edt_launch.launcher.transports.choice import offered_by, option_groups
 from edt_launch.launcher.transports.transport import Transport
 from edt_launch.launcher.view.view import make_view
 
@@ -78,7 +76,6 @@ def _run(read: Callable[[], tuple[Program, list[str], RunOptions]]) -> None:
     try:
         chosen, program, options = read()
         options = chosen.options(options)
-        ports = options.ports
         slurm = SlurmJob.detect(os.environ) if options.allocation is None else None
         with contextlib.ExitStack() as stack:
             signals = stack.enter_context(job.received_signals(PREEMPTION if slurm is not None else ()))
@@ -89,13 +86,13 @@ def _run(read: Callable[[], tuple[Program, list[str], RunOptions]]) -> None:
                 where = HostOptions(os.environ, options.groups)
                 source = source_of(where, options.allocation, options.transport)
                 said = announcement(source, where)
-                transports = (Ray(source.connection, ports),) if isinstance(source, RayCluster) else ()
-                outcome = _run_job(chosen, program, options, source, signals, said, transports)
+                offered = offered_by(source, options)
+                outcome = _run_job(chosen, program, options, source, signals, said, offered)
         if slurm is not None and outcome.exit_code == ExitCode.LEFT and signals.preempted_by is not None:
             typer.echo(outcome.message, err=True)
             outcome = replace(outcome, message=f"edt-launch: {slurm.go_on(signals.preempted_by)}")
     except EdtLaunchError as error:
-        outcome = Outcome(error.exit_code, f"edt-launch: {error}")
+        outcome = JobOutcome(error.exit_code, f"edt-launch: {error}")
     if outcome.message:
         typer.echo(outcome.message, err=True)
     raise typer.Exit(outcome.exit_code)
@@ -109,7 +106,7 @@ def _run_job(
     signals: list[int],
     said: str,
     transports: tuple[Transport, ...] = (),
-) -> Outcome:
+) -> JobOutcome:
     limits = limits_of(
         options.min_np, options.max_np, source, options.allocation, HostOptions(os.environ, options.groups)
     )
@@ -136,22 +133,23 @@ def _run_rank(
     options: RunOptions,
     signals: list[int],
     stack: contextlib.ExitStack,
-) -> Outcome:
+) -> JobOutcome:
     """Be one of the ranks that mpirun, srun or a user has started."""
     from edt_launch.launcher import under_mpi
 
     environment = ranks.without_starter(os.environ)
     os.environ.clear()
     os.environ.update(environment)
+    rank = stack.enter_context(under_mpi.elected(rank, options))
     own = under_mpi.own_slots(rank, environment, options)
     if rank.number:
         under_mpi.serve(rank, options, own, environment, signals)
-        return Outcome(ExitCode.SUCCESS)
-    transport, hosts = stack.enter_context(under_mpi.gathered(rank, options, own, signals))
+        return JobOutcome(ExitCode.SUCCESS)
+    transport, source, hosts = stack.enter_context(under_mpi.gathered(rank, options, own, signals))
     options = replace(options, transport=transport.name)
-    source = RankHosts(hosts) if options.allocation is None else None
+    followed = source if options.allocation is None else None
     said = f"edt-launch: uses the hosts of {len(hosts)} ranks: {', '.join(host.host for host in hosts)}"
-    return _run_job(chosen, program, options, source, signals, said, (transport,))
+    return _run_job(chosen, program, options, followed, signals, said, (transport,))
 
 
 def main() -> None:

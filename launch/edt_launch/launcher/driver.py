@@ -7,7 +7,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import psutil
 
@@ -25,7 +25,7 @@ from edt_launch.launcher.control import ControlServers
 from edt_launch.launcher.program import Workers
 from edt_launch.membership import protocol
 from edt_launch.membership.intake import KILLED
-from edt_launch.membership.members import Limits
+from edt_launch.membership.members import WorldLimits
 from edt_launch.membership.policy import POLICIES
 from edt_launch.membership.protocol import Resize, Worker
 from edt_launch.membership.step import FORMED_ANEW
@@ -52,14 +52,14 @@ PAUSED = "the job was told to pause"
 
 
 @dataclass(frozen=True)
-class Settings:
+class DriverSettings:
     """What a driver goes by. Workers without a device of their own have `visible_devices`; None for none.
 
     `given_up` are workers of earlier runs whose processes may be there still. `address_of` knows the address
     of another host, `address_towards` that of this machine for workers on given hosts.
     """
 
-    limits: Limits
+    limits: WorldLimits
     workers: Workers
     world: World
     address_towards: Callable[[Iterable[str]], str]
@@ -89,7 +89,7 @@ class Driver:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: DriverSettings,
         agents: Agents,
         sink: Callable[[events.Event], None],
         print_line: Callable[[int, str], None],
@@ -167,6 +167,9 @@ class Driver:
                 self._take(now, event)
         for worker, reason in watchdog.overdue(now, self._watch, self._state.workers.values()):
             self._take(now, protocol.Hung(worker, reason))
+        wrong = watchdog.mismatch(now, self._watch, self._state.workers.values())
+        if wrong is not None and self._state.outcome is None:
+            self._take(now, protocol.Deadlock(wrong))
         self._probe(now)
 
     def _probe(self, now: float) -> None:
@@ -189,7 +192,7 @@ class Driver:
             case protocol.Desired(slots) if slots != self._state.desired:
                 self._report(events.Desired(len(slots)))
         if isinstance(event, protocol.Desired):
-            event = protocol.Desired(self._settings.workers.slots(event.slots), event.generation)
+            event = replace(event, slots=self._settings.workers.slots(event.slots))
         self._state, actions = self._step(now, self._state, event)
         for action in actions:
             self._carry_out(action)
@@ -216,7 +219,7 @@ class Driver:
                 self._report(events.WarmServer(event.host, **asdict(warm)))
             case Started(worker, pid):
                 self._pids[worker] = pid
-            case ProcessEnded(worker, 0) if self._server.has_unread(worker):  # `Done` may be among it
+            case ProcessEnded(worker) if self._server.has_unread(worker):  # `Done` may be among it
                 self._timers.enter(READ_INTERVAL, 0, self._events.put, (event,))
             case ProcessEnded(worker, 0) if self._fetching[worker]:  # its last checkpoint is still there
                 self._timers.enter(READ_INTERVAL, 0, self._events.put, (event,))
@@ -263,6 +266,7 @@ class Driver:
             said = "\n".join(f"  | {text}" for text in lost.explanation)
             raise StartError(f"the agent of this machine does not start:\n{said}")
         workers = [worker for worker, at in self._hosts.items() if at == host]
+        loss = protocol.HostLoss.LOST if lost.has_connected else protocol.HostLoss.UNREACHED
         is_here = self._agents.is_here(host)
         if not is_here and host not in self._unreachable:
             self._unreachable.add(host)
@@ -276,7 +280,7 @@ class Driver:
             exit_code = KILLED if is_here else HOST_LOST
             is_gone = is_here and not any(map(processes.is_alive, left[worker]))
             is_gone = is_gone or not lost.has_connected
-            self._take_end(now, protocol.Exited(worker, exit_code, is_gone, True, lost.has_connected))
+            self._take_end(now, protocol.Exited(worker, exit_code, is_gone, loss))
         given_up = frozenset(worker for worker in workers if worker in self.given_up)
         if lost.gone_after is not None and given_up:
             self._timers.enter(lost.gone_after, 0, self._release, (given_up,))
@@ -329,7 +333,9 @@ class Driver:
 
     def _take_message(self, worker: int, message: Message) -> None:
         host = self._hosts.get(worker, "")
-        if isinstance(message, messages.CheckpointWanted):
+        if isinstance(message, messages.ProgramMessage):
+            self._settings.workers.receive(message.text)
+        elif isinstance(message, messages.CheckpointWanted):
             self._agents.put_checkpoint(host, worker, message.folder)
         elif isinstance(message, messages.Checkpointed) and self._agents.has_own_disk(host):
             self._fetching[worker] += 1
@@ -350,7 +356,7 @@ class Driver:
         match action:
             case protocol.Start(worker):
                 self._start(worker)
-            case protocol.Stop(workers, generation):
+            case protocol.StopWorkers(workers, generation):
                 self._report(events.Stopping(generation))
                 for worker_id in workers:
                     self._server.send(worker_id, messages.Stop(generation))

@@ -22,15 +22,15 @@ from edt_launch.core.run_dir import RunDir
 from edt_launch.launcher import checkpoints, restarts
 from edt_launch.launcher.allocations import Allocations
 from edt_launch.launcher.cause import cause_of
-from edt_launch.launcher.driver import Settings
+from edt_launch.launcher.driver import DriverSettings
 from edt_launch.launcher.environment import environment
 from edt_launch.launcher.horovodrun.command import DISCOVER
 from edt_launch.launcher.host_files import HostFiles
 from edt_launch.launcher.job_monitor import JobMonitor
 from edt_launch.launcher.job_runs import JobRuns
-from edt_launch.launcher.plan import Outcome, Plan
-from edt_launch.launcher.program import Job, Workers
-from edt_launch.launcher.run import TICK, LeftBehind, Run, Tick
+from edt_launch.launcher.plan import JobOutcome, Plan
+from edt_launch.launcher.program import LaunchedJob, Workers
+from edt_launch.launcher.run import TICK, DriverRun, LeftBehind, Tick
 from edt_launch.launcher.run_summary import describe, describe_exits, how_it_ended
 from edt_launch.launcher.termination import GRACE, Ending, Listen, Step, signal_name
 from edt_launch.launcher.transports.choice import Transports
@@ -61,7 +61,7 @@ class Supervision:
 
 
 @contextlib.contextmanager
-def supervised(job: Job) -> Iterator[Supervision]:
+def supervised(job: LaunchedJob) -> Iterator[Supervision]:
     """Look after a job; in the end its view shows the last of it, and its logs are complete."""
     plan = job.plan
     hosts = HostChecker(interface=plan.options.network_interface)
@@ -80,7 +80,7 @@ def supervised(job: Job) -> Iterator[Supervision]:
         yield Supervision(monitor, allocations, hosts, transports, job.listen, runs)
 
 
-def run(job: Job, workers: Workers) -> Outcome:
+def run(job: LaunchedJob, workers: Workers) -> JobOutcome:
     """Run a job that is one training; what it raises is what `job.run` raises."""
     with supervised(job) as supervision:
         return Elastic(job.plan, workers, supervision).run()
@@ -119,7 +119,7 @@ class Elastic:
         self.ending = Ending()
         """How far the end is that somebody has asked for."""
 
-    def run(self) -> Outcome:
+    def run(self) -> JobOutcome:
         """Run the job; what it raises is what `job.run` raises."""
         if self._has_slots():
             write_discovery_script(self._plan.paths)
@@ -164,8 +164,8 @@ class Elastic:
             self._run_once()
             self._listen(time.monotonic())
             verdict = self._decide()
-            if isinstance(verdict, restarts.Stop):
-                self._has_left = verdict is restarts.Stop.LEAVE
+            if isinstance(verdict, restarts.NoRestart):
+                self._has_left = verdict is restarts.NoRestart.LEAVE
                 return
             self._restarts += 1
             has_checkpoint = checkpoints.newest(self._plan.checkpoints) is not None
@@ -176,7 +176,7 @@ class Elastic:
                 self._has_left = self.ending.is_pausing
                 return
 
-    def _decide(self) -> restarts.Restart | restarts.Stop:
+    def _decide(self) -> restarts.Restart | restarts.NoRestart:
         run = self._monitor.run
         first = run.failures.first(self._monitor.logs.last_lines) if run.is_fatal else None
         is_lost = first is not None and restarts.is_loss(first, self._transports.is_remote(first.host))
@@ -191,7 +191,7 @@ class Elastic:
         monitor.begin_run()
         with (
             watching(plan.follow) as watch,
-            Run(*self._how(), plan.paths.log, self._transports, watch, self._files()) as run,
+            DriverRun(*self._how(), plan.paths.log, self._transports, watch, self._files()) as run,
         ):
             monitor.note(stamped(events.Launched(tuple(self._workers.command), os.getpid(), interface)))
             self._applied = self._allocations.current
@@ -212,13 +212,13 @@ class Elastic:
             self._given_up.clear()
             self._given_up.update(run.given_up)
 
-    def _how(self) -> tuple[Setup, Settings]:
+    def _how(self) -> tuple[Setup, DriverSettings]:
         """What the workers have in common, and what the driver goes by."""
         plan, options, workers = self._plan, self._plan.options, self._workers
         variables = workers.environment(environment(os.environ, plan))
         # What each worker has a value of its own for must not be among those of all.
         visible_devices = variables.pop("CUDA_VISIBLE_DEVICES", None)
-        limits = members.Limits(
+        limits = members.WorldLimits(
             1 if workers.resize is Resize.FIXED else plan.limits.min_np,
             plan.limits.max_np,
             options.ready_timeout,
@@ -231,7 +231,7 @@ class Elastic:
         directory = variables["PWD"] = str(workers.directory or os.getcwd())
         is_warm = options.warm_start and POLICIES[workers.resize].forks
         setup = Setup(tuple(workers.command), variables, directory, is_warm, sweeps=run.number > 1)
-        settings = Settings(
+        settings = DriverSettings(
             workers.limits(limits),
             workers,
             workers.world(self._hosts.address_towards),
@@ -259,7 +259,7 @@ class Elastic:
             )
             return None
 
-    def _tick(self, run: Run) -> None:
+    def _tick(self, run: DriverRun) -> None:
         now = time.monotonic()
         self._listen(now)
         self._allocations.follow(now)
@@ -278,7 +278,7 @@ class Elastic:
             self.ending = self.ending.signalled(now, received)
         self._monitor.is_quiet = self.ending.is_wanted
 
-    def _act(self, run: Run, now: float) -> None:
+    def _act(self, run: DriverRun, now: float) -> None:
         program = max(self._plan.options.grace, self._workers.end_grace)
         grace = GRACE + (program if self.ending.is_wanted else 0.0)
         if run.is_collecting and not self.ending.is_wanted:
@@ -300,26 +300,28 @@ class Elastic:
             case Step.KILL:
                 self._monitor.message(f"{number(run.kill())} had to be killed")
 
-    def _conclude(self) -> Outcome:
+    def _conclude(self) -> JobOutcome:
         if self.ending.exit_code is not None:
-            return Outcome(self.ending.exit_code, f"edt-launch: ended by {signal_name(self.ending.first)}")
+            return JobOutcome(self.ending.exit_code, f"edt-launch: ended by {signal_name(self.ending.first)}")
         if self._has_left:
             output = f"{self._workers.output_option} {self._plan.paths.root}"
             how = self._workers.how_to_go_on(self._plan.checkpoints, output)
-            return Outcome(ExitCode.LEFT, f"edt-launch: all workers have left; {how}")
+            return JobOutcome(ExitCode.LEFT, f"edt-launch: all workers have left; {how}")
         logs, run, history = self._monitor.logs, self._monitor.run, self._monitor.history
         if history.exit_code == 0:
             early = run.early_exits
             exited = f"edt-launch: {describe_exits(early, self._log_of(early[0]))}" if early else ""
-            return Outcome(ExitCode.SUCCESS, "\n".join(filter(None, [self._failing_slots(), exited])))
+            return JobOutcome(ExitCode.SUCCESS, "\n".join(filter(None, [self._failing_slots(), exited])))
         log = self._plan.paths.own_log
         if not run.has_started and not self._restarts:
             reason = history.reason or "it was not wanted any more"
-            return Outcome(ExitCode.NOT_STARTED, f"edt-launch: the job could not start: {reason}\nlog: {log}")
+            return JobOutcome(
+                ExitCode.NOT_STARTED, f"edt-launch: the job could not start: {reason}\nlog: {log}"
+            )
         head = f"edt-launch: the job failed{_after(self._restarts)}: {history.reason}"
         first = run.failures.first(logs.last_lines)
         if first is None:
-            return Outcome(ExitCode.JOB_FAILED, f"{head}\nlog: {log}")
+            return JobOutcome(ExitCode.JOB_FAILED, f"{head}\nlog: {log}")
         lines = logs.last_lines(first.worker, KEPT_LINES)
         text = self._workers.explain(run.failures.open) or describe(
             first, logs.last_lines(first.worker), self._log_of(first), cause_of(lines)
@@ -327,7 +329,7 @@ class Elastic:
         advice = "" if run.has_been_ready else self._workers.advice(lines)
         message = "\n".join(filter(None, [head, advice, text]))
         own = first.exit_code if first.exit_code >= 0 else 128 - first.exit_code
-        return Outcome(ExitCode.JOB_FAILED, message, own)
+        return JobOutcome(ExitCode.JOB_FAILED, message, own)
 
     def _failing_slots(self) -> str:
         """What is to be said of slots in which no worker came to train; empty if there are none."""
@@ -342,7 +344,7 @@ class Elastic:
         )
 
     def _log_of(self, failure: events.Failed) -> Path:
-        return self._plan.paths.rank_log(self._monitor.ranks.label(failure.worker))
+        return self._monitor.logs.path_of(self._monitor.ranks.label(failure.worker))
 
 
 def _after(restarts: int) -> str:

@@ -11,11 +11,11 @@ from typing import Any
 from edt_launch.agent import processes
 from edt_launch.core import event_log, events
 from edt_launch.core.atomic import write_atomically
-from edt_launch.core.errors import EdtLaunchError, ExitCode, UsageError
+from edt_launch.core.errors import EdtLaunchError, ExitCode, StartError, UsageError, is_passing
 from edt_launch.core.result_file import LauncherResult, ResultFile
 from edt_launch.launcher.control_socket import ControlSocket, as_signals
-from edt_launch.launcher.plan import Outcome, Plan
-from edt_launch.launcher.program import Job, Program
+from edt_launch.launcher.plan import JobOutcome, Plan
+from edt_launch.launcher.program import LaunchedJob, Program
 from edt_launch.launcher.termination import CODES, PAUSE_SIGNAL
 from edt_launch.launcher.view.view import View
 
@@ -49,7 +49,7 @@ def received_signals(preemption: Collection[int] = ()) -> Iterator[ReceivedSigna
             signal.signal(number, handler)
 
 
-def run(program: Program, plan: Plan, view: View, signals: list[int]) -> Outcome:
+def run(program: Program, plan: Plan, view: View, signals: list[int]) -> JobOutcome:
     """Run a job to its end. No process of it is left on this machine, whatever happens.
 
     `signals` grows by the signals that this process receives; see `received_signals`.
@@ -70,13 +70,14 @@ def run(program: Program, plan: Plan, view: View, signals: list[int]) -> Outcome
             write_atomically(plan.paths.launcher, json.dumps(me) + "\n")
         except OSError as error:
             what = f"{program.output_option} {plan.paths.root}: {error.filename or 'a file in it'}"
-            raise UsageError(f"{what}: {error.strerror}; make room, or name another folder") from error
-        outcome = Outcome(ExitCode.INTERNAL)
+            kind = StartError if is_passing(error) else UsageError
+            raise kind(f"{what}: {error.strerror}; make room, or name another folder") from error
+        outcome = JobOutcome(ExitCode.INTERNAL)
         try:
             log.write(event_log.stamped(events.Begun(**me)))
-            outcome = program.run(Job(plan, view, log, lambda: _received(signals, control)))
+            outcome = program.run(LaunchedJob(plan, view, log, lambda: _received(signals, control)))
         except EdtLaunchError as error:
-            outcome = Outcome(error.exit_code, str(error))
+            outcome = JobOutcome(error.exit_code, str(error))
             raise
         finally:
             last = events.Ended(int(outcome.exit_code), outcome.message, outcome.worker_exit_code)

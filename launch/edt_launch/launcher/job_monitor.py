@@ -24,7 +24,8 @@ class JobMonitor:
         self._view = view
         self._log = log
         self._phases = Phases()
-        self.logs = Logs(plan.paths, view.message, plan.options.max_log_size)
+        options = plan.options
+        self.logs = Logs(plan.paths, view.message, options.max_log_size, is_single=options.single_log)
         self._log_times = LogTimes(plan.paths, view.message, time.time())
         self.ranks = Ranks()
         self.history = JobHistory()
@@ -56,21 +57,24 @@ class JobMonitor:
         self.run = self.run.observe(event)
         message = describe(event)
         if message is not None and not self.is_quiet:
-            self._view.message(message)
+            self.message(message)
 
     def show(self, line: Line) -> None:
         """Somebody has printed a line."""
         label = None if line.worker is None else self.ranks.label(line.worker)
-        is_kept = self.logs.write(line, label)
-        if not (is_kept and line.is_shown) or (is_for_the_log(line) and not self._is_verbose):
+        is_hidden = not line.is_shown or (is_for_the_log(line) and not self._is_verbose)
+        self.logs.write(line, label, is_hidden=is_hidden)
+        if is_hidden:
             return
-        if label is not None:
+        if label is None:
+            if self._is_verbose:
+                self._view.line(line, "edt-launch")
+        elif not self.logs.is_single:
             self._view.line(line, label)
-        elif self._is_verbose:
-            self._view.line(line, "edt-launch")
 
     def message(self, text: str) -> None:
         """Tell the user something."""
+        self.logs.flush()  # which may be in the same file, where lines keep their order
         self._view.message(text)
 
     def refresh(self) -> None:
@@ -88,6 +92,6 @@ class JobMonitor:
             problem = self._trainjob.close(time.time(), self.history)
             if problem is not None:
                 self._view.message(problem)
-        self._view.close(self.history)
         self.logs.close()
+        self._view.close(self.history)
         self._log_times.close(time.time())

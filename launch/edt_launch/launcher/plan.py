@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from edt_launch.cluster.allocation import Allocation, HostSlots, parse, read
-from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.follower import SizeLimits
 from edt_launch.cluster.hosts import HostOptions, HostSource, cap, spread, unbound
 from edt_launch.cluster.local import Slots
 from edt_launch.cluster.sources import SOURCES, THIS_MACHINE, choose, groups
@@ -19,7 +19,7 @@ from edt_launch.launcher.transports.transport import Transport
 class Plan:
     """Where and how to run a program."""
 
-    limits: Limits
+    limits: SizeLimits
     paths: RunDir
     allocation: Allocation | None = None
     """The hosts at first; None to have them from a file or a source, too."""
@@ -41,7 +41,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """How a job ended: the exit code, and the last thing to tell the user (may be empty).
 
     `worker_exit_code` is that of the worker whose failure ended the job, as a shell has it.
@@ -92,7 +92,7 @@ def limits_of(
     source: HostSource | None,
     allocation: Path | None,
     options: HostOptions,
-) -> Limits:
+) -> SizeLimits:
     """The job's bounds; it may have one worker a slot at most, unless `max_np` says otherwise.
 
     Raises:
@@ -110,10 +110,10 @@ def limits_of(
         default = f"--max-np, by default {max_np} here"
     if min_np > max_np:
         raise UsageError(f"--min-np {min_np} is more than {default}: lower it or raise the other")
-    return Limits(min_np, max_np)
+    return SizeLimits(min_np, max_np)
 
 
-def allocation_of(source: HostSource | None, limits: Limits, slots_here: int) -> Allocation | None:
+def allocation_of(source: HostSource | None, limits: SizeLimits, slots_here: int) -> Allocation | None:
     """What a job has at first; None if it follows a file, or a source that may show more hosts later.
 
     This machine has `slots_here` if no hosts are named.

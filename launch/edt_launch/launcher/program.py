@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.follower import SizeLimits
 from edt_launch.cluster.ranks import Rank
 from edt_launch.core import events
 from edt_launch.core.command_line import words
@@ -19,7 +19,7 @@ from edt_launch.core.job_sizes import Sizes
 from edt_launch.core.ports import PortRange
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher import checkpoints
-from edt_launch.launcher.plan import Outcome, Plan
+from edt_launch.launcher.plan import JobOutcome, Plan
 from edt_launch.launcher.termination import Listen
 from edt_launch.launcher.view.output import Line
 from edt_launch.launcher.view.view import View
@@ -30,7 +30,7 @@ from edt_launch.worlds.world import World
 
 
 @dataclass(frozen=True)
-class Job:
+class LaunchedJob:
     """A job that is to be run."""
 
     plan: Plan
@@ -53,10 +53,10 @@ class Program(Protocol):
     def options(self, options: RunOptions) -> RunOptions:
         """The options as the program changes them."""
 
-    def bounds(self, limits: Limits) -> Limits:
+    def bounds(self, limits: SizeLimits) -> SizeLimits:
         """The numbers of workers that it can run with, where the user asks for `limits`."""
 
-    def slots_here(self, limits: Limits) -> int:
+    def slots_here(self, limits: SizeLimits) -> int:
         """The slots that this machine has for it where the user names no hosts."""
 
     def rank(self, options: RunOptions, environment: Mapping[str, str]) -> Rank | None:
@@ -66,7 +66,7 @@ class Program(Protocol):
             UsageError: it cannot be started in that way.
         """
 
-    def run(self, job: Job) -> Outcome:
+    def run(self, job: LaunchedJob) -> JobOutcome:
         """Run it to its end; no process of it is left on this machine.
 
         Raises:
@@ -94,7 +94,7 @@ class Workers:
     ports: PortRange | None = None
     """Those of the job, which `Elastic` sets; None for any."""
 
-    def limits(self, limits: members.Limits) -> members.Limits:
+    def limits(self, limits: members.WorldLimits) -> members.WorldLimits:
         """By what its worlds are formed, where a script's are formed by `limits`."""
         return limits
 
@@ -131,6 +131,9 @@ class Workers:
     def copy_of(self, worker: int, stream: str) -> Path | None:
         """A file for what a worker prints to `stream`, "stdout" or "stderr", byte by byte; None for none."""
         return None
+
+    def receive(self, text: str) -> None:
+        """A worker has sent a message of its program; called in the thread of its connection."""
 
     def shown(self, line: Line) -> Line:
         """A line that a worker has printed, as the user sees it."""

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from edt_launch.launcher.watchdog import REDUCING, Watch
-from edt_launch.membership.protocol import Phase, Worker
+from edt_launch.membership.protocol import MemberPhase, Worker
 
 PATIENCE = 5.0
 """Seconds that workers wait for others before the agents are asked."""
@@ -63,14 +63,14 @@ def hosts_in_doubt(
 
     `has_failed`: a world of members that are all there could not be formed.
     """
-    members = [worker for worker in workers if worker.phase in (Phase.ACTIVE, Phase.READY)]
+    members = [worker for worker in workers if worker.phase in (MemberPhase.ACTIVE, MemberPhase.READY)]
     hosts = frozenset(worker.slot.host for worker in members)
     is_answered = probing.is_complete or now - probing.begun_at >= ANSWER_TIMEOUT
     if len(hosts) < 2 or not is_answered:
         return frozenset()
     if has_failed:
         return hosts
-    waits = any(_waits(now, watch, worker) for worker in members if worker.phase is Phase.ACTIVE)
+    waits = any(_waits(now, watch, worker) for worker in members if worker.phase is MemberPhase.ACTIVE)
     return hosts if waits and now - probing.begun_at >= PROBE_INTERVAL else frozenset()
 
 

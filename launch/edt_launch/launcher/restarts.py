@@ -20,7 +20,7 @@ class Restart:
     delay: float = 0.0
 
 
-class Stop(Enum):
+class NoRestart(Enum):
     """Leave it at that."""
 
     GIVE_UP = "for good"
@@ -35,7 +35,7 @@ def is_loss(failure: Failed, is_remote: bool) -> bool:
 
 def decide(
     run: RunSummary, ending: Ending, ended_by: Failed | None, is_lost: bool, restarts: int, most: int
-) -> Restart | Stop:
+) -> Restart | NoRestart:
     """Whether to start the job again, of which `restarts` of at most `most` restarts are used up.
 
     The loss of all workers that had the state is made good by a restart. An error of the
@@ -47,12 +47,12 @@ def decide(
     """
     has_left = run.outcome is not None and run.outcome.left
     if ending.is_wanted or (run.outcome is not None and run.outcome.succeeded):
-        return Stop.GIVE_UP
+        return NoRestart.GIVE_UP
     has_got_on = run.has_checkpointed and not run.has_returned
     is_worth_it = has_left or (ended_by is not None and (is_lost or has_got_on))
     if ending.is_pausing and (is_worth_it or ended_by is None):
-        return Stop.LEAVE
+        return NoRestart.LEAVE
     has_begun = run.has_trained or (restarts > 0 and is_lost)
     if not is_worth_it or not has_begun or restarts >= most:
-        return Stop.GIVE_UP
+        return NoRestart.GIVE_UP
     return Restart(run.reason, NOTICE_DELAY if has_left else 0.0)

@@ -22,7 +22,7 @@ from edt_launch.core import events
 from edt_launch.core.appender import Appender
 from edt_launch.core.file_watch import Watch
 from edt_launch.launcher.agents import AgentOutput, Agents, AllEnded, HostEvent
-from edt_launch.launcher.driver import PAUSED, Driver, Settings
+from edt_launch.launcher.driver import PAUSED, Driver, DriverSettings
 from edt_launch.launcher.host_files import HostFiles
 from edt_launch.launcher.transports.choice import Transports
 from edt_launch.launcher.view.output import Line, LineReader
@@ -61,7 +61,7 @@ class _Stopped:
 _Queued = HostEvent | events.Event | Line | _Stopped
 
 
-class Run:
+class DriverRun:
     """A driver and its agents. Leaving its context leaves no process of theirs on this machine.
 
     `setup` has the mark of the job's processes. When `watch` wakes, a `Tick` comes at once.
@@ -70,7 +70,7 @@ class Run:
     def __init__(
         self,
         setup: Setup,
-        settings: Settings,
+        settings: DriverSettings,
         logs: Path,
         transports: Transports,
         watch: Watch | None = None,
@@ -152,7 +152,7 @@ class Run:
             for host in allocation.hosts
             for index in range(host.slots)
         )
-        self._driver.put(protocol.Desired(slots, allocation.generation))
+        self._driver.put(protocol.Desired(slots, allocation.generation, allocation.at_once))
 
     def terminate(self) -> None:
         """End the job."""
@@ -160,7 +160,7 @@ class Run:
 
     def pause(self) -> None:
         """Have the state saved and all workers leave."""
-        self._driver.put(protocol.Pause(PAUSED))
+        self._driver.put(protocol.PauseWanted(PAUSED))
 
     def kill(self) -> int:
         """Kill all processes; returns how many."""
@@ -170,19 +170,23 @@ class Run:
         return count
 
     def happenings(self) -> Iterator[Happening]:
-        """Everything that happens until all processes have ended, a `Tick` now and then."""
+        """Everything that happens until all processes have ended, a `Tick` now and then.
+
+        Workers that print faster than this is taken in keep no `Tick` from coming.
+        """
         with selectors.DefaultSelector() as selector:
             selector.register(self._wakeup, selectors.EVENT_READ)
             if self._watch is not None:
                 selector.register(self._watch, selectors.EVENT_READ)
             is_over = False
             while not is_over:
-                ready = {key.fileobj for key, _ in selector.select(TICK)}
+                ready = {key.fileobj for key, _ in selector.select(TICK if self._happened.empty() else 0.0)}
+                until = time.monotonic() + TICK
                 if self._wakeup in ready:
                     os.read(self._wakeup, 2**16)
                 if self._watch is not None and self._watch in ready:
                     self._watch.clear()
-                while not self._happened.empty():
+                while not self._happened.empty() and time.monotonic() < until:
                     match self._happened.get():
                         case HostEvent(_, AllEnded(error)):
                             is_over = True

@@ -105,7 +105,7 @@ def how_it_ended(failure: events.Failed) -> str:
     """How a worker ended that has failed, in words."""
     if failure.reason:
         return failure.reason
-    return f"killed by {failure.signal}" if failure.signal else f"exit code {failure.exit_code}"
+    return events.exit_text(failure.exit_code)
 
 
 LONGEST_QUOTED = 400

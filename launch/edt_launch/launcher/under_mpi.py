@@ -6,19 +6,21 @@ works for every starter, and needs neither MPI in the launcher nor ssh.
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from edt_launch.agent import dial_back
 from edt_launch.agent.invitation import MAX_LINE, Invitation, InvitationError
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.discovery_script import ScriptOptions
-from edt_launch.cluster.hosts import HostOptions
+from edt_launch.cluster.hosts import HostOptions, HostSource
 from edt_launch.cluster.network import LOOPBACK
-from edt_launch.cluster.ranks import Rank
+from edt_launch.cluster.ranks import LateRanks, Rank, RankHosts
 from edt_launch.cluster.sources import THIS_MACHINE, choose
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import StartError, UsageError
@@ -39,27 +41,49 @@ class Ranks(DialBack):
     def __init__(self, own: HostSlots, ports: PortRange | None = None) -> None:
         super().__init__(own=own.host, ports=ports)
         self._ranks = {own.host: own}
+        self._connected: set[str] = set()
+        """Hosts whose agents were connected at the last look."""
 
-    def gather(self, count: int, timeout: float, signals: Sequence[int]) -> tuple[HostSlots, ...]:
+    def gather(
+        self, count: int, timeout: float, signals: Sequence[int], late: LateRanks | None = None
+    ) -> tuple[HostSlots, ...]:
         """Wait for the ranks; the hosts of all, that of rank 0 first, the others by name.
 
         Raises:
             StartError: not all have come for so many seconds, or before a signal.
         """
-        own = next(iter(self._ranks.values()))
+        self._wait_for(count, timeout, signals)
+        if len(self._ranks) < count:
+            missing = f"{count - len(self._ranks)} of {count} ranks have not come"
+            raise StartError(f"{missing}; there are {', '.join(sorted(self._ranks))}{self._why()}")
+        if late is not None:
+            self._wait_for(late.most, late.last_call, signals)
+        return self._in_order(self._ranks)
+
+    def _wait_for(self, count: int, timeout: float, signals: Sequence[int]) -> None:
+        """Wait until so many are there, for so many seconds, or for a signal."""
         deadline = time.monotonic() + timeout
         while len(self._ranks) < count:
-            host = self.arrival(POLL)
-            if host is None:
-                if time.monotonic() < deadline and not signals:
-                    continue
-                missing = f"{count - len(self._ranks)} of {count} ranks have not come"
-                raise StartError(f"{missing}; there are {', '.join(sorted(self._ranks))}{self._why()}")
+            if (host := self.arrival(POLL)) is not None:
+                self._ranks[host.host] = host
+            elif time.monotonic() >= deadline or signals:
+                return
+
+    def present(self) -> tuple[HostSlots, ...]:
+        """The hosts of the ranks that are connected now, or were at the last look.
+
+        An agent that has ended is followed by another connection of its rank.
+        """
+        while (host := self.arrival(0)) is not None:
             self._ranks[host.host] = host
-        others = sorted(
-            (host for name, host in self._ranks.items() if name != own.host), key=lambda h: h.host
-        )
-        return (own, *others)
+        connected = self.connected() & {*self._ranks}
+        shown = connected | self._connected
+        self._connected = connected
+        return self._in_order(shown)
+
+    def _in_order(self, names: Iterable[str]) -> tuple[HostSlots, ...]:
+        own, *others = self._ranks
+        return tuple(self._ranks[name] for name in (own, *sorted({*names} & {*others})))
 
     def _why(self) -> str:
         return "".join(f"; {reason}" for reason in self.refusals)
@@ -75,6 +99,77 @@ class Ranks(DialBack):
 
     def address(self, host: str) -> str | None:  # noqa: D102
         return LOOPBACK if host == next(iter(self._ranks)) else super().address(host)
+
+
+class PresentRanks(HostSource):
+    """The hosts of the ranks that are there."""
+
+    name: ClassVar[str] = "ranks"
+    may_change: ClassVar[bool] = True
+    may_grow: ClassVar[bool] = True
+
+    def __init__(self, ranks: Ranks) -> None:
+        self._ranks = ranks
+
+    def __str__(self) -> str:
+        return "the ranks"
+
+    @classmethod
+    def detect(cls, options: HostOptions) -> Self | None:
+        """None: the ranks say themselves which hosts they are."""
+        return None
+
+    def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
+        return self._ranks.present()
+
+
+@contextlib.contextmanager
+def elected(rank: Rank, options: RunOptions) -> Iterator[Rank]:
+    """This rank, or another with a host name of its own if this machine has a rank 0 already.
+
+    Raises:
+        StartError: the folder of the invitation cannot be written.
+    """
+    if not rank.is_elected:
+        yield rank
+        return
+    file = invitation_file(rank, options)
+    with _held(file.with_name(f"{file.name}.lock")) as is_first:
+        yield rank if is_first else replace(rank, number=1, host=f"{rank.host}-{os.getpid()}")
+
+
+@contextlib.contextmanager
+def _held(file: Path) -> Iterator[bool]:
+    """Whether no other process holds this lock; it is held until the end."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = _lock(file)
+    except OSError as error:
+        raise _unwritable(file, error) from None
+    try:
+        yield descriptor is not None
+    finally:
+        if descriptor is not None:
+            file.unlink(missing_ok=True)
+            os.close(descriptor)
+
+
+def _lock(file: Path) -> int | None:
+    while True:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(descriptor), os.stat(file)):
+                return descriptor
+        os.close(descriptor)  # its last holder has removed it in the meantime
+
+
+def _unwritable(file: Path, error: OSError) -> StartError:
+    return StartError(f"{file} cannot be written: {error.strerror}; name a folder with --output-dir")
 
 
 def own_slots(rank: Rank, environment: Mapping[str, str], options: RunOptions) -> HostSlots:
@@ -111,9 +206,7 @@ def invited(file: Path, invitation: Invitation) -> Iterator[None]:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, invitation.text + "\n", mode=0o600)
     except OSError as error:
-        raise StartError(
-            f"{file} cannot be written: {error.strerror}; name a folder with --output-dir"
-        ) from None
+        raise _unwritable(file, error) from None
     try:
         yield
     finally:
@@ -152,14 +245,20 @@ def _own_text(file: Path) -> str:
 def serve(
     rank: Rank, options: RunOptions, own: HostSlots, environment: Mapping[str, str], signals: Sequence[int]
 ) -> None:
-    """Be the agent of this rank's host until rank 0 has ended.
+    """Be the agent of this rank's host until rank 0 has ended; a late rank, until a signal, too.
 
     Raises:
         StartError: rank 0 cannot be reached, or refuses this rank.
     """
     invitation = read_invitation(invitation_file(rank, options), options.start_timeout, signals)
     serving = dial_back.run(
-        invitation, rank.host, dict(environment), stays=True, slots=own.slots, devices=own.devices or ()
+        invitation,
+        rank.host,
+        dict(environment),
+        stays=True,
+        leaves=rank.late is not None,
+        slots=own.slots,
+        devices=own.devices or (),
     )
     try:
         asyncio.run(serving)
@@ -172,13 +271,15 @@ def serve(
 @contextlib.contextmanager
 def gathered(
     rank: Rank, options: RunOptions, own: HostSlots, signals: Sequence[int]
-) -> Iterator[tuple[Ranks, tuple[HostSlots, ...]]]:
-    """All ranks, and their hosts, as rank 0 has them; the others end after it.
+) -> Iterator[tuple[Ranks, HostSource, tuple[HostSlots, ...]]]:
+    """All ranks, and the source of their hosts, as rank 0 has them, and the hosts at first.
 
     Raises:
         StartError: they have not come.
     """
-    with contextlib.closing(Ranks(own, options.ports)) as ranks:
-        with invited(invitation_file(rank, options), ranks.invitation):
-            hosts = ranks.gather(rank.count, options.start_timeout, signals)
-        yield ranks, hosts
+    with contextlib.closing(Ranks(own)) as ranks, contextlib.ExitStack() as stack:
+        stack.enter_context(invited(invitation_file(rank, options), ranks.invitation))
+        hosts = ranks.gather(rank.count, options.start_timeout, signals, rank.late)
+        if rank.late is None:
+            stack.close()
+        yield ranks, RankHosts(hosts) if rank.late is None else PresentRanks(ranks), hosts

@@ -1,7 +1,7 @@
 """Which workers hang: a pure decision from what they tell once a second.
 
 A worker's *heartbeat* says what its training thread is doing (`edt_hvd.world.stages`), for how long, and how
-long each stage has taken at most so far. Two rules follow from that:
+long each stage has taken at most so far. These rules follow from that:
 
 - Silence. A process that is stopped, or whose interpreter is blocked, sends no heartbeats. One that sorts,
   parses or collects garbage in one long call sends none either, so the limit is generous.
@@ -9,6 +9,8 @@ long each stage has taken at most so far. Two rules follow from that:
   far, while another one waits for it in a collective. Where nobody waits, it is given far more time, and
   outside any step all the time it wants. One that is killed for a stage counts among those before, so its
   successor has more time. One that uses neither processor nor disk meanwhile has less time.
+- Different collectives. When every member of the world has waited for all others in a small collective for
+  `MISMATCH`, and not in the same one, none of these will ever end: the script is wrong, and the job ends.
 - A collective that does not end. When all members of the world have been in it for long, and none has been
   lost meanwhile, the one of the highest rank hangs: the others go on after its loss.
 
@@ -23,7 +25,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from edt_launch.membership.protocol import Phase, Worker
+from edt_launch.membership.protocol import MemberPhase, Worker
 from edt_messages import messages
 
 REDUCING = "reducing"
@@ -45,6 +47,11 @@ FLOORS = {
 
 COLLECTIVE = 300.0
 """Seconds that a collective may last at least after the last member has entered it."""
+
+MISMATCH = 5.0
+"""Seconds after which workers that wait in different collectives wait for ever: a small one that has ended on
+one worker ends on the others at once.
+"""
 
 SILENCE = 30.0
 """Seconds without a heartbeat that are nothing unusual: one long call may hold the interpreter's lock."""
@@ -92,12 +99,14 @@ class Heartbeat:
     """The times of each stage so far."""
     idle: float = 0.0
     """Seconds of the stage since it, or a process that it has started, last used a processor or a disk."""
+    call: str = ""
+    """The small collective in which it waits for all others."""
 
     @classmethod
     def of(cls, worker: int, message: messages.Heartbeat) -> "Heartbeat":
         """The heartbeat in a worker's message."""
         stages = {stage: Times(*times) for stage, times in message.stages.items()}
-        return cls(worker, message.step, message.stage, message.seconds, stages, message.idle)
+        return cls(worker, message.step, message.stage, message.seconds, stages, message.idle, message.call)
 
 
 @dataclass(frozen=True)
@@ -158,7 +167,7 @@ def tick(now: float, watch: Watch, workers: Mapping[int, Worker]) -> Watch:
     has_slept = watch.ticked_at is not None and now - watch.ticked_at > PAUSE
     heartbeats = {}
     for key, worker in workers.items():
-        if worker.phase is not Phase.STARTING:
+        if worker.phase is not MemberPhase.STARTING:
             known = watch.heartbeats.get(key, _Heard(None, now))
             if worker.generation != known.generation:
                 known = replace(known, generation=worker.generation, member_since=now)
@@ -166,7 +175,7 @@ def tick(now: float, watch: Watch, workers: Mapping[int, Worker]) -> Watch:
     woken_at = now if has_slept else watch.woken_at
     stages = _learned(now, watch, workers.values())
     watch = replace(watch, heartbeats=heartbeats, stages=stages, ticked_at=now, woken_at=woken_at)
-    members = frozenset(key for key, worker in workers.items() if worker.phase is Phase.ACTIVE)
+    members = frozenset(key for key, worker in workers.items() if worker.phase is MemberPhase.ACTIVE)
     return watch if members == watch.members else replace(watch, members=members, members_since=now)
 
 
@@ -179,7 +188,7 @@ def _learned(now: float, watch: Watch, workers: Iterable[Worker]) -> Mapping[str
     stages = dict(watch.stages)
     for worker in workers if watch.timeout is None else ():
         heard = watch.heartbeats.get(worker.id)
-        if worker.phase is not Phase.ENDING or heard is None or heard.heartbeat is None:
+        if worker.phase is not MemberPhase.ENDING or heard is None or heard.heartbeat is None:
             continue
         if _lasting(now, watch, worker, is_waited_for=True):
             known = stages.get(heard.heartbeat.stage, Times())
@@ -194,9 +203,11 @@ def overdue(now: float, watch: Watch, workers: Iterable[Worker]) -> list[tuple[i
         return []
     hanging = []
     watched = [
-        w for w in workers if w.phase in (Phase.READY, Phase.ACTIVE, Phase.DONE) and w.id in watch.heartbeats
+        w
+        for w in workers
+        if w.phase in (MemberPhase.READY, MemberPhase.ACTIVE, MemberPhase.DONE) and w.id in watch.heartbeats
     ]
-    members = [w for w in watched if w.phase is Phase.ACTIVE]
+    members = [w for w in watched if w.phase is MemberPhase.ACTIVE]
     waiting = [w.id for w in members if _stage(watch, w.id) == REDUCING]
     for worker in watched:
         reason = _silence(now, watch, worker)
@@ -209,6 +220,28 @@ def overdue(now: float, watch: Watch, workers: Iterable[Worker]) -> list[tuple[i
         if (reason := _unending(now, watch, members)) is not None:
             hanging.append((last.id, f"rank {last.rank} on {last.slot.host} {reason}"))
     return hanging
+
+
+def mismatch(now: float, watch: Watch, workers: Iterable[Worker]) -> str | None:
+    """Why no member of the world will ever get on, if they wait in different collectives."""
+    members = sorted((w for w in workers if w.phase is MemberPhase.ACTIVE), key=lambda worker: worker.rank)
+    if watch.timeout == 0 or now - watch.woken_at < PAUSE or now - watch.members_since < MISMATCH:
+        return None
+    calls = {}
+    for worker in members:
+        heard = watch.heartbeats.get(worker.id)
+        if heard is None or heard.heartbeat is None or not heard.heartbeat.call:
+            return None
+        if now - heard.at > MISMATCH or heard.seconds(now, worker.generation) < MISMATCH:
+            return None
+        calls[worker.rank] = heard.heartbeat.call
+    if len({*calls.values()}) < 2:
+        return None
+    where = ", ".join(f"{call} (rank {rank})" for rank, call in calls.items())
+    return (
+        f"the workers wait for one another in different collectives: {where}; have the script call the same "
+        "ones on all of them, in the same order"
+    )
 
 
 def _unending(now: float, watch: Watch, members: Iterable[Worker]) -> str | None:
@@ -233,7 +266,7 @@ def _stage(watch: Watch, worker: int) -> str | None:
 
 def _silence(now: float, watch: Watch, worker: Worker) -> str | None:
     heard = watch.heartbeats[worker.id]
-    usual = AFTER_TRAINING if worker.phase is Phase.DONE else SILENCE
+    usual = AFTER_TRAINING if worker.phase is MemberPhase.DONE else SILENCE
     limit = max(usual if watch.timeout is None else watch.timeout, GAP_FACTOR * heard.longest_gap)
     silent = now - heard.at
     if silent <= limit:

@@ -15,7 +15,7 @@ from edt_launch.membership.members import (
     after_failure,
     after_notice,
 )
-from edt_launch.membership.protocol import Phase, Resize, Slot, Worker
+from edt_launch.membership.protocol import HostLoss, MemberPhase, Resize, Slot, Worker
 from edt_launch.membership.shortage import over
 
 RETURNED = "finished"
@@ -34,23 +34,25 @@ def apply_event(turn: Turn, event: protocol.Event) -> None:
     match event:
         case protocol.Desired() if turn.state.limits.resize is Resize.FIXED and turn.state.desired:
             return  # its processes know of those alone with whom they were started
-        case protocol.Desired(slots):
+        case protocol.Desired(slots, at_once=at_once):
             _desire(turn, slots[: turn.state.limits.max_size])
+            if at_once:
+                _end_unwanted(turn)
         case protocol.Ready(worker, progress):
             _ready(turn, worker, progress)
         case protocol.Synced(worker):
             turn.change(worker, has_state=True)
         case protocol.Done(worker):
-            turn.change(worker, phase=Phase.DONE)
+            turn.change(worker, phase=MemberPhase.DONE)
         case protocol.Leaving(worker, reason):
             _leaving(turn, worker, reason)
         case protocol.Hung(worker, reason):
             end_hung(turn, worker, reason)
         case protocol.Exited():
             _exited(turn, event)
-        case protocol.Abort(reason):
-            turn.decide_end(events.Finished(1, reason, aborted=True))
-        case protocol.Pause(reason):
+        case protocol.Abort(reason) | protocol.Deadlock(reason):
+            turn.decide_end(events.Finished(1, reason, aborted=isinstance(event, protocol.Abort)))
+        case protocol.PauseWanted(reason):
             _pause(turn, reason)
 
 
@@ -61,28 +63,38 @@ def _desire(turn: Turn, slots: tuple[Slot, ...]) -> None:
     turn.set(desired=slots, suspended=kept)
 
 
+def _end_unwanted(turn: Turn) -> None:
+    """End the members of the world whose slots are gone, if others have the state; these lose them."""
+    wanted = {slot.key for slot in turn.state.desired}
+    unwanted = [w for w in turn.state.world if w.slot.key not in wanted and w.phase is MemberPhase.ACTIVE]
+    if unwanted and any(w.has_state for w in turn.state.world if w.slot.key in wanted):
+        turn.let_go(unwanted)
+        turn.set(is_torn=True)
+        _cut(turn)
+
+
 def _takes_part(worker: Worker) -> bool:
-    return worker.phase not in (*GOING, Phase.DONE)
+    return worker.phase not in (*GOING, MemberPhase.DONE)
 
 
 def _ready(turn: Turn, worker_id: int, progress: int) -> None:
     worker = turn.state.workers.get(worker_id)
     if worker is None or not _takes_part(worker):
         return
-    was_lost = worker.phase is Phase.ACTIVE and not turn.state.stop_sent
-    if worker.phase is Phase.STARTING:
+    was_lost = worker.phase is MemberPhase.ACTIVE and not turn.state.stop_sent
+    if worker.phase is MemberPhase.STARTING:
         learn(turn, worker)
     outcome = turn.state.outcome
     if not turn.state.generation and outcome is not None and outcome.succeeded:
         turn.set(outcome=None)  # the program is elastic: who has ended already is missing
-    turn.change(worker_id, phase=Phase.READY, progress=progress)
+    turn.change(worker_id, phase=MemberPhase.READY, progress=progress)
     if was_lost:
         _cut(turn)
 
 
 def _cut(turn: Turn) -> None:
     """The world has lost a member: nobody shall wait for it."""
-    if others := tuple(w.id for w in turn.state.world if w.phase is Phase.ACTIVE):
+    if others := tuple(w.id for w in turn.state.world if w.phase is MemberPhase.ACTIVE):
         turn.do(protocol.Cut(others, turn.state.generation))
 
 
@@ -112,7 +124,7 @@ def end_hung(turn: Turn, worker_id: int, reason: str) -> None:
     """Treat a worker that does not get on, because of `reason`, like a dead one."""
     worker = turn.state.workers.get(worker_id)
     if worker is not None and worker.phase not in GOING:
-        turn.change(worker_id, phase=Phase.ENDING)
+        turn.change(worker_id, phase=MemberPhase.ENDING)
         _lost(turn, worker, KILLED, reason)
         turn.do(protocol.Terminate(worker_id, at_once=True))
 
@@ -134,7 +146,7 @@ def _exited(turn: Turn, exited: protocol.Exited) -> None:
         return
     early = _ended_early(turn.state, worker) if exit_code == 0 else ""
     if exit_code or early:
-        _lost(turn, worker, exit_code, f"{_name(worker)} {early}" if early else "", exited)
+        _lost(turn, worker, exit_code, f"{_name(worker)} {early}" if early else "", exited.host_loss)
     else:
         turn.decide_end(events.Finished(0, _how_it_succeeds(turn.state)))
 
@@ -145,7 +157,7 @@ def _may_be_noticed(state: Membership, worker: Worker) -> bool:
     The end of the only worker of a program that is not known to be elastic is the end of that program.
     """
     others = any(w is not worker and w.phase not in GOING for w in state.workers.values())
-    is_open = worker.phase is Phase.STARTING and state.outcome is None
+    is_open = worker.phase is MemberPhase.STARTING and state.outcome is None
     return is_open and (others or state.generation > 0) and state.limits.resize is not Resize.FIXED
 
 
@@ -157,12 +169,12 @@ def _how_it_succeeds(state: Membership) -> str:
 
 def _ended_early(state: Membership, worker: Worker) -> str:
     """Why the exit of a worker with code 0 is none that ends a job well; empty if it is."""
-    if worker.phase is Phase.DONE:
+    if worker.phase is MemberPhase.DONE:
         return ""
     if state.limits.has_to_train and not _has_returned(state):
         return "exited with code 0 before the training was done"
     if not state.generation:
-        is_elastic = any(w.phase is Phase.READY for w in (*state.workers.values(), worker))
+        is_elastic = any(w.phase is MemberPhase.READY for w in (*state.workers.values(), worker))
         return "ended before it could join" if is_elastic else ""
     if not worker.generation:
         return "ended before it could join"
@@ -170,7 +182,7 @@ def _ended_early(state: Membership, worker: Worker) -> str:
 
 
 def _at_work(state: Membership) -> bool:
-    return any(w.phase is not Phase.DONE for w in state.world)
+    return any(w.phase is not MemberPhase.DONE for w in state.world)
 
 
 def _left_last(worker: Worker) -> events.Finished:
@@ -182,17 +194,14 @@ def _name(worker: Worker) -> str:
     return f"rank {worker.rank} on {worker.slot.host}"
 
 
-def _lost(
-    turn: Turn, worker: Worker, exit_code: int, reason: str, exited: protocol.Exited | None = None
-) -> None:
+def _lost(turn: Turn, worker: Worker, exit_code: int, reason: str, host_loss: HostLoss | None = None) -> None:
     """A worker has died or is as good as dead; the state has it no more, or as one that is being ended."""
     state = turn.state
-    has_reached_host = exited is None or exited.has_reached_host
-    lost_host = exited is not None and exited.with_host and not exited.is_gone
-    suspension = after_failure(turn.now, state.suspended.get(worker.slot.key), has_reached_host)
+    known = state.suspended.get(worker.slot.key)
+    suspension = after_failure(turn.now, known, host_loss is not HostLoss.UNREACHED)
     failed = events.Failed(*worker.where, worker.rank, exit_code, events.signal_name(exit_code), reason)
-    is_optional = not has_reached_host and _others_start(state, worker)
-    if not is_optional and (end := _end_with(state, worker, exit_code, suspension, lost_host)):
+    end = _end_with(state, worker, exit_code, suspension, host_loss)
+    if end is not None:
         how = "was lost" if reason else "failed"
         turn.decide_end(events.Finished(1, f"{_name(worker)} {how}{end}"))
         turn.do(failed)
@@ -202,34 +211,44 @@ def _lost(
     _suspend(turn, worker, suspension)
     is_tried_again = not _has_returned(state)
     turn.do(replace(failed, retry_after=suspension.until - turn.now) if is_tried_again else failed)
-    if worker.phase is Phase.ACTIVE:
+    if worker.phase is MemberPhase.ACTIVE:
         _cut(turn)
 
 
 def _others_start(state: Membership, worker: Worker) -> bool:
     """Whether workers of other hosts may form a world without this one's."""
     others = (w for w in state.workers.values() if w.slot.host != worker.slot.host)
-    return state.limits.resize is not Resize.FIXED and any(w.slot.key not in state.suspended for w in others)
+    return any(w.slot.key not in state.suspended for w in others)
 
 
 def _end_with(
-    state: Membership, worker: Worker, exit_code: int, suspension: Suspension, lost_host: bool
-) -> str:
+    state: Membership,
+    worker: Worker,
+    exit_code: int,
+    suspension: Suspension,
+    host_loss: HostLoss | None,
+) -> str | None:
+    """When in the job's life a failure ends it, in words that may be empty; None if it does not."""
     if state.limits.resize is Resize.FIXED:
         return ", and the job with it"
-    if worker.phase is Phase.DONE:
+    if worker.phase is MemberPhase.DONE:
         return " after training"
     if not state.generation:
+        if host_loss is not None and _others_start(state, worker):
+            return None
         is_early = exit_code == 0 and not state.limits.has_to_train
-        was_lost = lost_host or exit_code in (KILLED, -signal.SIGKILL)
+        was_lost = host_loss is HostLoss.LOST or exit_code in (KILLED, -signal.SIGKILL)
         may_be_chance = state.outcome is None and (is_early or was_lost)
-        return "" if may_be_chance and suspension.failures < START_FAILURES else " before training began"
+        if may_be_chance and suspension.failures < START_FAILURES:
+            return None
+        is_elastic = any(w.phase is MemberPhase.READY for w in (*state.workers.values(), worker))
+        return " before training began" if is_elastic else ""
     if worker.generation != state.generation:
-        return ""
+        return None
     if _has_returned(state) and not _at_work(state):
         return " before its training function returned"
-    return "" if any(w.has_state for w in state.world) else ", the last that had the state"
+    return None if any(w.has_state for w in state.world) else ", the last that had the state"
 
 
 def _has_returned(state: Membership) -> bool:
-    return state.outcome is not None or any(w.phase is Phase.DONE for w in state.world)
+    return state.outcome is not None or any(w.phase is MemberPhase.DONE for w in state.world)

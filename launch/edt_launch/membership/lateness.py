@@ -10,7 +10,7 @@ from math import inf
 
 from edt_launch.core import events
 from edt_launch.membership.members import Membership, Turn
-from edt_launch.membership.protocol import Phase, Resize, Worker
+from edt_launch.membership.protocol import MemberPhase, Resize, Worker
 
 TOLD_AFTER = 30.0
 """Seconds after which it is told that a newcomer takes long, if others were faster."""
@@ -30,13 +30,15 @@ GIVE_UP_FACTOR = 10.0
 
 def is_waited_for(now: float, state: Membership, worker: Worker) -> bool:
     """Whether a newcomer that is starting may hold up the others."""
-    return worker.phase is Phase.STARTING and now - worker.started_at < _hold_up(state)
+    return worker.phase is MemberPhase.STARTING and now - worker.started_at < _hold_up(state)
 
 
 def overdue(now: float, state: Membership) -> list[tuple[int, str]]:
     """The newcomers that take far too long, each with the reason."""
     limit = _give_up(state)
-    late = [w for w in state.workers.values() if w.phase is Phase.STARTING and now - w.started_at >= limit]
+    late = [
+        w for w in state.workers.values() if w.phase is MemberPhase.STARTING and now - w.started_at >= limit
+    ]
     longest = "" if state.longest_start is None else f", the slowest so far took {state.longest_start:.0f} s"
     reason = f"has not come to the elastic function within {limit:.0f} s (see --ready-timeout){longest}"
     return [(w.id, f"the worker started in slot {w.slot.index} of {w.slot.host} {reason}") for w in late]
@@ -47,7 +49,7 @@ def tell(turn: Turn) -> None:
     now, state = turn.now, turn.state
     usual = inf if state.limits.resize is Resize.FIXED else max(TOLD_AFTER, state.longest_start or 0.0)
     wanted = {slot.key for slot in state.wanted(now)}
-    starting = (w for w in state.workers.values() if w.phase is Phase.STARTING and w.slot.key in wanted)
+    starting = (w for w in state.workers.values() if w.phase is MemberPhase.STARTING and w.slot.key in wanted)
     late = [w for w in starting if not w.is_late and now - w.started_at >= usual]
     if late:
         for worker in late:

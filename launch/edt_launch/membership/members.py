@@ -6,9 +6,9 @@ from math import inf
 from typing import Any
 
 from edt_launch.core import events
-from edt_launch.membership.protocol import Action, Dismiss, Phase, Resize, Slot, Terminate, Worker
+from edt_launch.membership.protocol import Action, Dismiss, MemberPhase, Resize, Slot, Terminate, Worker
 
-GOING = (Phase.DEPARTING, Phase.ENDING)
+GOING = (MemberPhase.DEPARTING, MemberPhase.ENDING)
 """Phases of workers that take no more part."""
 
 SUSPENSION = 5.0
@@ -61,7 +61,7 @@ def _remembered(now: float, last: Suspension | None) -> Suspension:
 
 
 @dataclass(frozen=True)
-class Limits:
+class WorldLimits:
     """The job's bounds: workers, and seconds that the slow are waited for."""
 
     min_size: int
@@ -92,7 +92,7 @@ class Limits:
 class Membership:
     """The state of the protocol."""
 
-    limits: Limits
+    limits: WorldLimits
     desired: tuple[Slot, ...] = ()
     workers: Mapping[int, Worker] = field(default_factory=dict)
     generation: int = 0
@@ -155,12 +155,12 @@ class Turn:
     def let_go(self, workers: Iterable[Worker]) -> None:
         """Tell those at the rendezvous to leave; who cannot be told is ended."""
         for worker in workers:
-            if worker.phase is Phase.READY:
+            if worker.phase is MemberPhase.READY:
                 self.do(Dismiss(worker.id, worker.saves))
-                self.change(worker.id, phase=Phase.DEPARTING, dismissed_at=self.now)
-            elif worker.phase in (Phase.STARTING, Phase.ACTIVE):
+                self.change(worker.id, phase=MemberPhase.DEPARTING, dismissed_at=self.now)
+            elif worker.phase in (MemberPhase.STARTING, MemberPhase.ACTIVE):
                 self.do(Terminate(worker.id))
-                self.change(worker.id, phase=Phase.ENDING)
+                self.change(worker.id, phase=MemberPhase.ENDING)
 
     def decide_end(self, outcome: events.Finished) -> None:
         """Decide how the job ends; a failure overrules success, the first failure overrules later ones."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from edt_launch.membership import restart_all, step
-from edt_launch.membership.members import Limits, Membership
+from edt_launch.membership.members import Membership, WorldLimits
 from edt_launch.membership.protocol import Action, Event, Resize
 
 Step = Callable[[float, Membership, Event], tuple[Membership, list[Action]]]
@@ -28,7 +28,7 @@ class Policy:
     restarts: bool
     is_watched: bool
 
-    def begin(self, limits: Limits, first_worker: int) -> Membership:
+    def begin(self, limits: WorldLimits, first_worker: int) -> Membership:
         """The state in which nothing has happened."""
         return self.state(limits, next_id=first_worker)
 

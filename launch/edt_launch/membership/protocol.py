@@ -10,7 +10,7 @@ from enum import Enum
 from edt_launch.core import events
 
 
-class Phase(Enum):
+class MemberPhase(Enum):
     """Where a worker stands; the table above says what each means."""
 
     STARTING = "starting"
@@ -30,6 +30,15 @@ class Resize(Enum):
     """They stop after a step, and train on as another world."""
     RESTART_ALL = "restart all"
     """All are started anew, as another world, and go on from a checkpoint of their own."""
+
+
+class HostLoss(Enum):
+    """How an agent was lost, or the way to it."""
+
+    LOST = "lost"
+    """The host had an agent."""
+    UNREACHED = "unreached"
+    """None has ever answered."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +61,7 @@ class Worker:
 
     id: int
     slot: Slot
-    phase: Phase
+    phase: MemberPhase
     started_at: float
     rank: int
     generation: int = 0
@@ -82,10 +91,14 @@ class Worker:
 
 @dataclass(frozen=True)
 class Desired:
-    """The job has these slots, of the allocation of `generation`; None if unknown."""
+    """The job has these slots, of the allocation of `generation`; None if unknown.
+
+    If `at_once`, workers in other slots are ended: they may not come to the end of a step.
+    """
 
     slots: tuple[Slot, ...]
     generation: int | None = None
+    at_once: bool = False
 
 
 @dataclass(frozen=True)
@@ -136,10 +149,8 @@ class Exited:
     worker: int
     exit_code: int
     is_gone: bool = True
-    with_host: bool = False
-    """Whether it is its agent that has ended, or the way to it."""
-    has_reached_host: bool = True
-    """Whether the host has ever been reached to start it."""
+    host_loss: HostLoss | None = None
+    """Set if it was the agent that ended, or the way to it."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +176,14 @@ class Abort:
 
 
 @dataclass(frozen=True)
-class Pause:
+class Deadlock:
+    """The workers wait for one another, and none will ever get on."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class PauseWanted:
     """Somebody wants all workers to leave; the job is to go on from its state another time."""
 
     reason: str
@@ -176,7 +194,21 @@ class Tick:
     """Time has passed."""
 
 
-Event = Desired | Ready | Synced | Done | Leaving | Hung | Exited | Saving | Held | Abort | Pause | Tick
+Event = (
+    Desired
+    | Ready
+    | Synced
+    | Done
+    | Leaving
+    | Hung
+    | Exited
+    | Saving
+    | Held
+    | Abort
+    | Deadlock
+    | PauseWanted
+    | Tick
+)
 
 # Actions.
 
@@ -189,7 +221,7 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Stop:
+class StopWorkers:
     """Tell these workers that the membership of `generation` is ready."""
 
     workers: tuple[int, ...]
@@ -266,5 +298,5 @@ class Cut:
     generation: int
 
 
-Action = Start | Stop | Assign | Open | Admit | Dismiss | Terminate | Cut | events.Event
+Action = Start | StopWorkers | Assign | Open | Admit | Dismiss | Terminate | Cut | events.Event
 """What to do. An event is to be reported."""

@@ -34,16 +34,17 @@ from math import inf
 from edt_launch.core import events
 from edt_launch.membership import protocol
 from edt_launch.membership.intake import ALL_ENDED
-from edt_launch.membership.members import Limits, Membership, Turn, after_failure
+from edt_launch.membership.members import Membership, Turn, WorldLimits, after_failure
 from edt_launch.membership.protocol import (
     Action,
     Admit,
     Event,
+    HostLoss,
+    MemberPhase,
     Open,
-    Phase,
     Slot,
     Start,
-    Stop,
+    StopWorkers,
     Terminate,
     Worker,
 )
@@ -122,12 +123,12 @@ class _Turn(Turn):
     def end(self, workers: Iterable[Worker], grace: float | None) -> None:
         """End workers: by SIGTERM, and SIGKILL after `grace` seconds, or at once."""
         for worker in workers:
-            if worker.phase is not Phase.ENDING:
+            if worker.phase is not MemberPhase.ENDING:
                 self.do(Terminate(worker.id, at_once=grace is None, grace=grace))
-                self.change(worker.id, phase=Phase.ENDING)
+                self.change(worker.id, phase=MemberPhase.ENDING)
 
 
-def fit(slots: Sequence[Slot], limits: Limits) -> tuple[Slot, ...]:
+def fit(slots: Sequence[Slot], limits: WorldLimits) -> tuple[Slot, ...]:
     """The largest allowed world in these slots: whole nodes, each `limits.unit` slots of one host."""
     hosts = [list(on) for _, on in groupby(slots, lambda slot: slot.host)]
     whole = [slot for on in hosts for slot in on[: len(on) // limits.unit * limits.unit]]
@@ -145,12 +146,12 @@ def _apply(turn: _Turn, event: Event) -> None:
             turn.set(desired=slots, suspended=kept)
         case protocol.Ready(worker_id):
             turn.set(has_gate=True)
-            if (worker := state.workers.get(worker_id)) is not None and worker.phase is Phase.STARTING:
-                turn.change(worker_id, phase=Phase.READY)
+            if (worker := state.workers.get(worker_id)) is not None and worker.phase is MemberPhase.STARTING:
+                turn.change(worker_id, phase=MemberPhase.READY)
                 if worker.generation == state.generation:
                     _admit(turn, worker)
                     if state.stop_sent:
-                        turn.do(Stop((worker_id,), state.newest))
+                        turn.do(StopWorkers((worker_id,), state.newest))
         case protocol.Saving(worker, is_saving):
             saving = state.saving | {worker} if is_saving else state.saving - {worker}
             turn.set(saving=saving, has_saved=state.has_saved or not is_saving)
@@ -162,13 +163,13 @@ def _apply(turn: _Turn, event: Event) -> None:
             _exited(turn, event)
         case protocol.Abort(reason):
             turn.decide_end(events.Finished(1, reason, aborted=True))
-        case protocol.Pause(reason):
+        case protocol.PauseWanted(reason):
             turn.set(pausing=reason)
 
 
 def _admit(turn: _Turn, worker: Worker) -> None:
     turn.do(Admit(worker.id, worker.generation))
-    turn.change(worker.id, phase=Phase.ACTIVE)
+    turn.change(worker.id, phase=MemberPhase.ACTIVE)
 
 
 def _exited(turn: _Turn, exited: protocol.Exited) -> None:
@@ -177,9 +178,9 @@ def _exited(turn: _Turn, exited: protocol.Exited) -> None:
         return
     others = {key: other for key, other in turn.state.workers.items() if key != worker.id}
     turn.set(workers=others, saving=turn.state.saving - {worker.id})
-    if exited.with_host and worker.generation == turn.state.generation:
+    if exited.host_loss is not None and worker.generation == turn.state.generation:
         _suspend_host(turn, worker)
-    if worker.phase is Phase.ENDING:
+    if worker.phase is MemberPhase.ENDING:
         turn.do(events.Left(worker.id))
     elif worker.generation > turn.state.generation:
         _lost_newcomer(turn, worker, exited)
@@ -207,7 +208,7 @@ def _lost_newcomer(turn: _Turn, worker: Worker, exited: protocol.Exited) -> None
     reason = (
         "" if exited.exit_code else f"rank {worker.rank} on {worker.slot.host} ended before it could join"
     )
-    after = _suspend(turn, worker, exited.has_reached_host)
+    after = _suspend(turn, worker, exited.host_loss is not HostLoss.UNREACHED)
     turn.do(_failed(worker, exited.exit_code, reason, after))
     _discard(turn)
 
@@ -346,7 +347,7 @@ def _is_ready(state: Generations) -> bool:
     if not state.is_prepared:
         return True
     size = len(state.lineups[state.newest])
-    return sum(w.phase is Phase.READY for w in state.next) == size
+    return sum(w.phase is MemberPhase.READY for w in state.next) == size
 
 
 def _become_due(turn: _Turn, tell_workers: bool = True) -> None:
@@ -354,10 +355,10 @@ def _become_due(turn: _Turn, tell_workers: bool = True) -> None:
     state = turn.state
     if state.due_since is None:
         turn.set(due_since=turn.now)
-    members = tuple(w.id for w in state.in_force if w.phase in (Phase.ACTIVE, Phase.READY))
+    members = tuple(w.id for w in state.in_force if w.phase in (MemberPhase.ACTIVE, MemberPhase.READY))
     if tell_workers and members and not state.stop_sent:
         turn.set(stop_sent=True)
-        turn.do(Stop(members, state.newest))
+        turn.do(StopWorkers(members, state.newest))
 
 
 def _may_cut(turn: _Turn, shrinks: bool) -> bool:
@@ -399,7 +400,7 @@ def _begin(turn: _Turn, slots: tuple[Slot, ...]) -> None:
     first, attempt = state.next_id, state.attempt + (state.is_torn and not state.is_host_lost)
     for rank, slot in enumerate(slots):
         worker = Worker(
-            first + rank, slot, Phase.STARTING, turn.now, rank, generation=number, attempt=attempt
+            first + rank, slot, MemberPhase.STARTING, turn.now, rank, generation=number, attempt=attempt
         )
         workers[worker.id] = worker
     lineups = {state.generation: state.lineups.get(state.generation, ()), number: slots}
@@ -429,7 +430,7 @@ def _open(turn: _Turn) -> None:
     members = turn.state.in_force
     turn.do(Open(number, {w.id: w.rank for w in members}, before or None, reason))
     for worker in members:
-        if worker.phase is Phase.READY:
+        if worker.phase is MemberPhase.READY:
             _admit(turn, worker)
 
 

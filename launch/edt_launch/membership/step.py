@@ -43,7 +43,16 @@ from edt_launch.membership import lateness
 from edt_launch.membership.intake import RETURNED, apply_event, end_hung
 from edt_launch.membership.members import Membership, Turn
 from edt_launch.membership.placement import assign
-from edt_launch.membership.protocol import Action, Assign, Event, Phase, Start, Stop, Terminate, Worker
+from edt_launch.membership.protocol import (
+    Action,
+    Assign,
+    Event,
+    MemberPhase,
+    Start,
+    StopWorkers,
+    Terminate,
+    Worker,
+)
 from edt_launch.membership.shortage import over, tell
 
 LEAVE_TIMEOUT = 30.0
@@ -76,7 +85,7 @@ def _reconcile(turn: Turn) -> None:
         return
     if state.outcome is not None and not state.outcome.succeeded:
         _end_all(turn)
-    elif state.outcome is not None or any(w.phase is Phase.DONE for w in state.workers.values()):
+    elif state.outcome is not None or any(w.phase is MemberPhase.DONE for w in state.workers.values()):
         _run_out(turn)
     elif state.pausing is not None and not state.workers:
         turn.decide_end(events.Finished(1, state.pausing, left=True))
@@ -120,9 +129,9 @@ def _end_late(turn: Turn) -> None:
 def _end_overdue(turn: Turn) -> None:
     for worker in turn.state.workers.values():
         patience = SAVE_TIMEOUT if worker.saves else LEAVE_TIMEOUT
-        if worker.phase is Phase.DEPARTING and turn.now - (worker.dismissed_at or turn.now) >= patience:
+        if worker.phase is MemberPhase.DEPARTING and turn.now - (worker.dismissed_at or turn.now) >= patience:
             turn.do(Terminate(worker.id))
-            turn.change(worker.id, phase=Phase.ENDING)
+            turn.change(worker.id, phase=MemberPhase.ENDING)
 
 
 def _start_missing(turn: Turn) -> None:
@@ -133,7 +142,7 @@ def _start_missing(turn: Turn) -> None:
     for rank, slot in enumerate(turn.state.wanted(turn.now)):
         if slot.key not in taken:
             state = turn.state
-            worker = Worker(state.next_id, slot, Phase.STARTING, started_at=turn.now, rank=rank)
+            worker = Worker(state.next_id, slot, MemberPhase.STARTING, started_at=turn.now, rank=rank)
             turn.set(workers={**state.workers, worker.id: worker}, next_id=state.next_id + 1)
             turn.do(Start(worker))
 
@@ -141,11 +150,11 @@ def _start_missing(turn: Turn) -> None:
 def _dismiss_leavers(turn: Turn) -> None:
     """Who has a notice goes as soon as it is out of the world, if the state is safe or cannot be saved."""
     world = turn.state.world
-    leavers = [w for w in world if w.notice and w.phase is Phase.READY]
+    leavers = [w for w in world if w.notice and w.phase is MemberPhase.READY]
     if not leavers or not _may_leave(turn.state):
         return
     if not any(w.has_state for w in world if not w.notice):
-        if any(w.phase is Phase.ACTIVE for w in world):
+        if any(w.phase is MemberPhase.ACTIVE for w in world):
             return  # the one that is farthest saves the state, and may be still to come
         _choose_saver(turn, leavers)
     turn.let_go([turn.state.workers[w.id] for w in leavers])
@@ -161,16 +170,18 @@ def _may_leave(state: Membership) -> bool:
     """Whether workers with a notice may go: someone else has the state, or nobody comes who could take it."""
     stay = [w for w in state.workers.values() if not w.notice]
     has_heir = any(w.has_state for w in state.world if not w.notice)
-    return has_heir or not any(w.phase in (Phase.STARTING, Phase.READY, Phase.ACTIVE) for w in stay)
+    return has_heir or not any(
+        w.phase in (MemberPhase.STARTING, MemberPhase.READY, MemberPhase.ACTIVE) for w in stay
+    )
 
 
 def _form(turn: Turn) -> None:
     """Stop the world in force, or assign the next one, if it is time."""
     state, world = turn.state, turn.state.world
     target = _target(turn.now, state)
-    active = tuple(w.id for w in world if w.phase is Phase.ACTIVE)
+    active = tuple(w.id for w in world if w.phase is MemberPhase.ACTIVE)
     stable = len(active) == len(world)
-    hurry = _may_leave(state) and any(w.notice and w.phase is Phase.ACTIVE for w in world)
+    hurry = _may_leave(state) and any(w.notice and w.phase is MemberPhase.ACTIVE for w in world)
     if not hurry:
         if world and stable and {w.id for w in target} == {w.id for w in world}:
             turn.set(stop_sent=False, short_since=None, shortage=None)
@@ -184,7 +195,7 @@ def _form(turn: Turn) -> None:
             _assign(turn, target)
     elif not state.stop_sent and (hurry or not stable or not _is_early(turn.now, state, target)):
         turn.set(stop_sent=True)
-        turn.do(Stop(active, state.generation + 1))
+        turn.do(StopWorkers(active, state.generation + 1))
 
 
 def _is_early(now: float, state: Membership, target: list[Worker]) -> bool:
@@ -201,7 +212,7 @@ def _target(now: float, state: Membership) -> list[Worker]:
     newcomers = [
         w for w in state.workers.values() if w.generation != state.generation or not state.generation
     ]
-    ready = [w for w in newcomers if w.phase is Phase.READY]
+    ready = [w for w in newcomers if w.phase is MemberPhase.READY]
     needs_donor = any(w.has_state for w in world) and not any(w.has_state for w in stay)
     donors = [w for w in world if w.has_state][:1] if needs_donor else []
     if any(lateness.is_waited_for(now, state, w) for w in newcomers):
@@ -216,7 +227,7 @@ def _target(now: float, state: Membership) -> list[Worker]:
 def _wait_for_more(turn: Turn) -> None:
     """Too few can run. While a world trains, that holds up nothing; otherwise it is told, and has an end."""
     state, world = turn.state, turn.state.world
-    is_training = bool(world) and all(w.phase is Phase.ACTIVE for w in world)
+    is_training = bool(world) and all(w.phase is MemberPhase.ACTIVE for w in world)
     booting = any(lateness.is_waited_for(turn.now, state, w) for w in state.workers.values())
     if not state.generation and booting and len(state.wanted(turn.now)) >= state.limits.min_size:
         turn.set(short_since=None, shortage=None)  # it is only starting
@@ -225,7 +236,7 @@ def _wait_for_more(turn: Turn) -> None:
         return
     since = turn.now if state.short_since is None else state.short_since
     turn.set(short_since=since)
-    ready = [w for w in world if w.phase is Phase.READY and w.has_state]
+    ready = [w for w in world if w.phase is MemberPhase.READY and w.has_state]
     if turn.now - since < state.limits.shortage_timeout:
         tell(turn, since)
     elif ready:
@@ -242,7 +253,9 @@ def _assign(turn: Turn, target: list[Worker]) -> None:
     assignments = assign(target, state.generation)
     for at in assignments:
         has_state = state.generation == 0 or state.workers[at.worker].has_state
-        turn.change(at.worker, phase=Phase.ACTIVE, generation=generation, rank=at.rank, has_state=has_state)
+        turn.change(
+            at.worker, phase=MemberPhase.ACTIVE, generation=generation, rank=at.rank, has_state=has_state
+        )
     size = len(assignments)
     turn.do(Assign(generation, assignments, state.size or None, _reason(state.size, size)))
     chosen = {at.worker for at in assignments}
@@ -261,9 +274,9 @@ def _reason(previous: int, size: int) -> str:
 
 def _end_all(turn: Turn) -> None:
     for worker in turn.state.workers.values():
-        if worker.phase is not Phase.ENDING:
+        if worker.phase is not MemberPhase.ENDING:
             turn.do(Terminate(worker.id))
-            turn.change(worker.id, phase=Phase.ENDING)
+            turn.change(worker.id, phase=MemberPhase.ENDING)
     _finish_if_empty(turn)
 
 
@@ -276,11 +289,11 @@ def _run_out(turn: Turn) -> None:
     world = turn.state.world
     turn.let_go([w for w in turn.state.workers.values() if turn.state.generation and w not in world])
     _end_overdue(turn)
-    ready = [w for w in world if w.phase is Phase.READY]
-    if ready and not any(w.phase is Phase.ACTIVE for w in world):
+    ready = [w for w in world if w.phase is MemberPhase.READY]
+    if ready and not any(w.phase is MemberPhase.ACTIVE for w in world):
         _assign(turn, ready)
         for worker in world:
-            if worker.phase is Phase.DONE:
+            if worker.phase is MemberPhase.DONE:
                 turn.change(worker.id, generation=turn.state.generation)
     _finish_if_empty(turn)
 

@@ -19,7 +19,7 @@ from edt_launch.core.command_line import with_options
 from edt_launch.core.errors import EdtLaunchError
 from edt_launch.core.run_options import PortOptions, RunOptions
 from edt_launch.launcher.transports.ssh import SshOptions
-from edt_launch.tools.machine import Machine, Output
+from edt_launch.tools.machine import CommandOutput, Machine
 
 Status = Literal["ok", "warn", "fail"]
 
@@ -334,7 +334,7 @@ def _tool(machine: Machine, name: str, path: str | None, fix: str) -> Finding:
     return Finding(name, "ok", f"{version.stdout.splitlines()[0] if version.stdout else 'found'}, {path}")
 
 
-def _probe(machine: Machine, code: str) -> tuple[dict[str, Any] | None, Output]:
+def _probe(machine: Machine, code: str) -> tuple[dict[str, Any] | None, CommandOutput]:
     """Run `code` in a child interpreter; return the JSON object of its last line, None when it failed."""
     output = machine.run(machine.executable, "-c", code)
     try:

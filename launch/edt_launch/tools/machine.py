@@ -20,7 +20,7 @@ SERVICE_TIMEOUT = 5.0
 
 
 @dataclass(frozen=True)
-class Output:
+class CommandOutput:
     """How a command ended: its exit code (negative: the signal) and what it wrote."""
 
     code: int
@@ -48,7 +48,7 @@ class Machine:
         beside = os.path.join(os.path.dirname(sys.executable), command)
         return beside if os.access(beside, os.X_OK) else shutil.which(command)
 
-    def run(self, *command: str) -> Output:
+    def run(self, *command: str) -> CommandOutput:
         """Run a command in the C locale; one that cannot be started has exit code 127."""
         try:
             done = subprocess.run(
@@ -62,10 +62,10 @@ class Machine:
                 env={**self.environment, "LC_ALL": "C"},
             )
         except OSError as error:
-            return Output(127, "", f"{command[0]}: {error.strerror}")
+            return CommandOutput(127, "", f"{command[0]}: {error.strerror}")
         except subprocess.TimeoutExpired:
-            return Output(124, "", f"no answer within {PROBE_TIMEOUT:.0f} s")
-        return Output(done.returncode, done.stdout, done.stderr)
+            return CommandOutput(124, "", f"no answer within {PROBE_TIMEOUT:.0f} s")
+        return CommandOutput(done.returncode, done.stdout, done.stderr)
 
     def cores(self) -> int:
         """How many processor cores this process may use."""

@@ -65,6 +65,53 @@ def test_gradients_after_a_step_are_those_of_the_whole_batch(options: dict[str, 
     optimizer.step()
 
 
+def gradients(options: dict[str, Any], is_collected: bool) -> list[torch.Tensor | float | None]:
+    """Of a step with three mini-batches, the last of them short; also buffers and the loss."""
+    model = nn.Sequential(net(), nn.BatchNorm1d(3))
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model, **options)
+    for step in edt_hvd.ElasticDataLoader(data(20), 20, 8, seed=3):
+        for inputs, targets in step:
+
+            def loss(inputs: torch.Tensor = inputs, targets: torch.Tensor = targets) -> torch.Tensor:
+                return cross_entropy(model(inputs), targets)
+
+            def body() -> torch.Tensor:
+                assert all(parameter.grad is None for parameter in model.parameters())
+                for part in (found := loss()) * 0.5, found * 0.5:
+                    part.backward(retain_graph=True)
+                nn.utils.clip_grad_norm_(model.parameters(), 1e9)
+                return found
+
+            step.collect(body) if is_collected else step.backward(loss())
+    optimizer.step()
+    return [*(p.grad for p in model.parameters()), *model.buffers(), step.loss]
+
+
+@every_reduction
+@pytest.mark.filterwarnings("ignore:optimizer.step.. was not called")
+def test_gradients_of_a_body_are_collected_as_those_of_a_loss(options: dict[str, Any]) -> None:
+    found, expected = (gradients(options, is_collected) for is_collected in (True, False))
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
+
+
+def test_what_a_body_must_not_do_is_refused() -> None:
+    weight, optimizer = single()
+    step = next(iter(edt_hvd.ElasticDataLoader([1.0, 2.0], 2, 1)))
+
+    def stepping() -> torch.Tensor:
+        weight.sum().backward()
+        optimizer.step()
+        return weight.sum()
+
+    with pytest.raises(RuntimeError, match="no micro-batch outside the loop"):
+        step.collect(stepping)
+    for _ in step:
+        with pytest.raises(GradientError, match=r"optimizer\.step\(\) inside the loop over a step"):
+            step.collect(stepping)
+        break
+
+
 @every_reduction
 @pytest.mark.parametrize("scale", [1, 1e12])
 @pytest.mark.parametrize("is_scaled", [False, True])

@@ -103,7 +103,14 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 EXECUTOR = """
 import sys
+from edt_hvd import program_messages
 from edt_hvd.wmla.executor import main
+
+def send(text):
+    with open({sent!r}, "a") as file:
+        file.write(text + "\\n")
+
+program_messages.send = send
 sys.argv = {arguments!r}
 main()
 """
@@ -119,6 +126,7 @@ class Job:
         (folder / "code" / "tools" / "__init__.py").touch()
         self.script = folder / "code" / "main.py"
         (folder / "log").mkdir()
+        self.sent = folder / "sent"
         self.training = JobDir.of({"RESULT_DIR": str(folder)}).training(1)
         self.environment = os.environ | {
             "RESULT_DIR": str(folder),
@@ -134,7 +142,8 @@ class Job:
 
     def execute(self, digest: str) -> subprocess.CompletedProcess[str]:
         arguments = ["executor", str(self.script), str(self.training.path), digest]
-        return self.interpreters.run(EXECUTOR.format(arguments=arguments), self.environment)
+        program = EXECUTOR.format(arguments=arguments, sent=str(self.sent))
+        return self.interpreters.run(program, self.environment)
 
     def run(self, text: str) -> subprocess.CompletedProcess[str]:
         driven = self.drive(text)
@@ -142,8 +151,7 @@ class Job:
         return self.execute(driven.stdout.split()[-1])
 
     def results(self) -> list[str]:
-        lines = self.training.results.read_text().split("\n")
-        return [json.loads(line)["is"] for line in lines if line]
+        return [json.loads(line)["is"] for line in self.sent.read_text().splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -339,11 +347,11 @@ def test_what_cannot_be_pickled_is_named_in_the_driver(job: Job, text: str, said
     assert not list(job.training.path.glob("program*"))
 
 
-def test_what_ends_the_training_is_written_for_the_driver(job: Job) -> None:
+def test_what_ends_the_training_is_sent_to_the_driver(job: Job) -> None:
     done = job.run("class C(Base):\n    def check(self): raise OSError('no data')\ntrain(C())")
     assert done.returncode == 1
     assert "OSError: no data" in done.stderr
-    line = json.loads(job.training.results.read_text())
+    line = json.loads(job.sent.read_text())
     assert (line["is"], line["error"]) == ("Failed", f"{job.script}, line 30: OSError: no data")
 
 
@@ -354,7 +362,7 @@ def test_what_cannot_be_unpickled_is_named_in_the_executor(job: Job) -> None:
     assert done.returncode == 1
     said = "UnpicklableError: tools.helper.last cannot be unpickled in the executors (TypeError: "
     assert said in done.stderr, done.stderr
-    assert "tools.helper.last cannot" in job.training.results.read_text()
+    assert "tools.helper.last cannot" in job.sent.read_text()
 
 
 def test_another_program_is_refused(job: Job) -> None:

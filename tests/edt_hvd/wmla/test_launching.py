@@ -4,7 +4,7 @@ import pytest
 
 from edt_hvd.wmla.errors import TrainingFailedError, WmlaError
 from edt_hvd.wmla.launching import Launcher
-from edt_messages.wmla import Ended, encode
+from edt_messages.wmla import Ended, ExecutorMessage, encode
 
 
 def test_the_end_of_a_training_that_was_cancelled_is_not_that_of_the_next() -> None:
@@ -14,9 +14,10 @@ def test_the_end_of_a_training_that_was_cancelled_is_not_that_of_the_next() -> N
         launcher.cancel(1)
         assert ours.recv(100) == b'{"type": "cancel", "number": 1}\n'
         ours.sendall(encode(Ended(1, 137, "cancelled")))
-        assert launcher.receive(2) is None
-        ours.sendall(encode(Ended(1, 137, "again")) + encode(Ended(2, 0, "")))
-        assert launcher.receive(2) == Ended(2, 0, "")
+        assert launcher.receive(2) == []
+        last = [ExecutorMessage(2, "a result"), Ended(2, 0, "")]
+        ours.sendall(b"".join(map(encode, [Ended(1, 137, "again"), *last])))
+        assert launcher.receive(2) == last
 
 
 def test_a_launcher_that_is_gone() -> None:
@@ -34,7 +35,10 @@ def test_a_launcher_that_is_gone() -> None:
     [
         (b"no\n", "b'no' is no message"),
         (b'{"type": "ended", "number": 1, "exit_code": 1}\n', "message: missing"),
-        (b'{"type": "limit", "max_workers": 1}\n', r"Limit\(max_workers=1\), expected an `Ended`"),
+        (
+            b'{"type": "limit", "max_workers": 1}\n',
+            r"Limit\(max_workers=1\), expected an `ExecutorMessage` or an `Ended`",
+        ),
     ],
 )
 def test_unknown_messages_are_errors(line: bytes, reason: str) -> None:

@@ -7,7 +7,9 @@ from edt_hvd.wmla.results import (
     StepDone,
     TrainingDone,
     Validated,
+    cut,
     decode,
+    encode,
 )
 
 BATCH = MiniBatch(64, 0.5, 25.0, (1.5,))
@@ -17,6 +19,18 @@ BATCH = MiniBatch(64, 0.5, 25.0, (1.5,))
 def test_what_is_no_message_is_named(line: bytes) -> None:
     with pytest.raises(ValueError, match="is no message of an executor"):
         decode(line)
+
+
+def test_a_large_step_is_told_in_parts_of_limited_size() -> None:
+    batch = BATCH._replace(metrics=(1 / 3,) * 20)
+    done = StepDone(1, 2, 3, (batch,) * 1000)
+    parts = list(cut(done))
+    assert [part.first for part in parts] == [*range(0, 1000, len(parts[0].batches))]
+    assert sum((part.batches for part in parts), ()) == done.batches
+    assert max(len(encode(part)) for part in parts) < 2**17
+    known = Deduplicator()
+    told = [*parts, *parts[3:]]  # by another coordinator
+    assert [decode(encode(part)) for part in told if known.admits(part)] == parts
 
 
 def test_every_result_passes_once_and_in_order() -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 
 from edt_launch.allocator.decide import decide
-from edt_launch.allocator.model import Binding, Cluster, Host, Job, Options, Owner, Policy, Preemption
+from edt_launch.allocator.model import Binding, Cluster, Host, Job, Options, Owner, Policy, Preemption, Usage
 from edt_launch.allocator.reasons import explain
 from pools import Pool, build, pools, settled
 
@@ -18,6 +18,8 @@ OWNERS = (
     Owner("dan", guarantee=2.0),
     Owner("fay"),
     Owner("gus", "fay"),
+    Owner("pam", usage=Usage(attained=7200.0), budget=7200.0),
+    Owner("pat", "pam"),
 )
 
 
@@ -52,6 +54,7 @@ TURN = "waits its turn: it needs {} at once, and the jobs before it leave {}"
         ([job(3, 3), other(2, 2)], None, TURN.format(3, "2 of 4 devices")),
         ([job(2, 3, "eve"), other(1, 3, "eve", 1)], Binding.TIER, "3 of eve's limit of 3 are for jobs of a"),
         ([job(3, 3), other(1, 4, "dan")], None, "what is free is guaranteed to owners that use it"),
+        ([job(1, 1, "pat")], Binding.LIMIT, "waits: pam has used its budget of 2 GPU hours"),
         ([job(3, 2)], Binding.MIN, "cannot run: no number from 3 to 2"),
     ],
 )

@@ -32,6 +32,7 @@ def test_an_idle_owner_banks_nothing_and_a_waiting_one_does():
     after, _ = remember(110.0, pool.cluster, pool.jobs, pool.plan)
     used = {owner.name: owner.usage for owner in after}
     assert used["idle"] == Usage(0.0, 0.0, 110.0)
+    assert (used["ann"].attained, used[""].attained, used["bob"].attained) == (40.0, 40.0, 0.0)
     assert used["ann"].service == pytest.approx(40, rel=1e-3)
     assert used["bob"] == Usage(0.0, pytest.approx(20, rel=1e-3), 110.0)
 

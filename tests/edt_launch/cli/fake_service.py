@@ -70,14 +70,15 @@ SEARCH = {
 
 SHARE: dict[str, Any] = {
     "name": "", "parent": None, "weight": 1.0, "guarantee": 0, "limit": None, "lends": True, "policy": "fair",
-    "half_life": 86400.0,
+    "half_life": 86400.0, "budget": None, "used": 0.0,
 }  # fmt: skip
 SHARES = {
     "shares": [
         SHARE,
         SHARE | {"name": "vision", "parent": "", "weight": 2.0, "guarantee": 2, "limit": 8.0},
         SHARE | {"name": "ada", "parent": "vision"},
-        SHARE | {"name": "bob", "parent": "", "policy": "fifo", "half_life": 3600.0},
+        SHARE
+        | {"name": "bob", "parent": "", "policy": "fifo", "half_life": 3600.0, "budget": 40.0, "used": 12.5},
     ]
 }
 

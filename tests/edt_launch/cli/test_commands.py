@@ -111,6 +111,15 @@ def test_a_share_is_set_with_what_is_given(edt: Edt, service: FakeService) -> No
     assert (put.path, put.json) == ("/shares/ada", {"weight": 3.0, "limit": None, "lends": False})
 
 
+def test_a_budget_is_set_and_shown(edt: Edt, service: FakeService) -> None:
+    out = edt("shares", "ada", "--budget", "500").out
+    put = next(asked for asked in service.asked if asked.method == "PUT")
+    assert (put.path, put.json) == ("/shares/ada", {"budget": 500.0})
+    assert "USED  BUDGET" in out
+    assert "12.5 h    40 h" in out
+    assert edt("shares", "ada", "--budget", "much").code == 2
+
+
 def test_a_node_of_the_tree_is_removed(edt: Edt, service: FakeService) -> None:
     lines = edt("shares", "lab", "--remove", "--dry-run").out.splitlines()
     assert lines[1].split() == ["jaaaaaaaa", "train", "lab", "2", "3"]

@@ -26,7 +26,8 @@ def host_slots(draw, host):
 @st.composite
 def allocations(draw):
     hosts = draw(st.lists(names, unique=True, min_size=1, max_size=6))
-    allocation = Allocation(draw(st.integers(0, 10**15)), tuple(draw(host_slots(host)) for host in hosts))
+    slots = tuple(draw(host_slots(host)) for host in hosts)
+    allocation = Allocation(draw(st.integers(0, 10**15)), slots, draw(st.booleans()))
     if allocation.slots == 0:
         return Allocation(1, (HostSlots(hosts[0], 1),))
     return allocation

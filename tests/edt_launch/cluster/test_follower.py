@@ -9,16 +9,16 @@ import pytest
 from edt_launch.cluster.allocation import Allocation, HostSlots, parse, render
 from edt_launch.cluster.follower import (
     Accepted,
-    Follower,
-    Limits,
+    AllocationFollower,
     Rejected,
+    SizeLimits,
     SourceFollower,
     accept,
 )
 from edt_launch.cluster.usage import used
 from simulated_hosts import SimulatedHosts
 
-LIMITS = Limits(2, 4)
+LIMITS = SizeLimits(2, 4)
 
 
 def any_host(host):
@@ -56,7 +56,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def follower(path):
-    return Follower(path, LIMITS, any_host)
+    return AllocationFollower(path, LIMITS, any_host)
 
 
 def test_reports_each_rejection_once_until_a_good_one(follower, path):
@@ -79,7 +79,7 @@ def test_reports_each_rejection_once_until_a_good_one(follower, path):
 
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    verdict = Follower(tmp_path / "pipe", LIMITS, any_host).poll(0.0)
+    verdict = AllocationFollower(tmp_path / "pipe", LIMITS, any_host).poll(0.0)
     assert isinstance(verdict, Rejected)
     assert "it is no regular file" in verdict.reason
 
@@ -92,7 +92,7 @@ class Following:
         self.unknown = {"nowhere"}
         self.follower = SourceFollower(
             self.source,
-            Limits(min_np, max_np),
+            SizeLimits(min_np, max_np),
             lambda host: f"unknown host {host.host!r}" if host.host in self.unknown else None,
             interval=0.0,
         )

@@ -67,6 +67,9 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     assert source.hosts() == (HostSlots("a", 1),)
     path.write_text("a slots=22\n")
     assert source.hosts() == (HostSlots("a", 22),)
+    path.write_text("a slots=2")
+    with pytest.raises(SourceError, match=r"--hostfile .*half written"):
+        source.hosts()
     path.unlink()
     with pytest.raises(SourceError, match=r"--hostfile .*: No such file"):
         source.hosts()

@@ -75,6 +75,7 @@ RUN_OPTIONS = st.builds(
     max_restarts=st.none() | st.integers(0, 9),
     checkpoint_interval=st.none() | st.floats(0, 1e9),
     max_log_size=st.none() | st.integers(1, 2**40),
+    single_log=st.booleans(),
     view=st.sampled_from(ViewKind),
     verbose=st.booleans(),
 )

@@ -37,5 +37,5 @@ def test_the_parts_of_a_failure() -> None:
         origin="b.py, line 7",
         where="rank 0 on node1, exit code 3",
         lines=("Traceback", "  File", "OSError: (a)"),
-        rank=2,
+        rank=0,
     )

@@ -122,6 +122,16 @@ def strange():
     sys.exit(1)
 
 
+def telling():
+    """Sends many messages of its program, and fails."""
+    launcher, place = begin()
+    if place["rank"] == 0:
+        for number in range(2000):
+            launcher.send("program_message", text=f"{number} {'x' * 400}")
+        sys.exit(3)
+    launcher.until("cut")
+
+
 def resize():
     """Follows the allocation until it has four slots."""
     launcher, place = begin()

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from edt_launch.cluster.allocation import HostSlots
-from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.follower import SizeLimits
 from edt_launch.core import events
 from edt_launch.core.event_log import stamped
 from edt_launch.core.run_dir import RunDir
@@ -17,7 +17,7 @@ BOTH, LEFT = HostSlots("a", 2, ("3", "5")), HostSlots("a", 1, ("3",))
 def test_a_device_is_in_use_until_its_worker_is_gone(tmp_path: Path) -> None:
     source, paths = SimulatedHosts(BOTH), RunDir(tmp_path)
     paths.allocation.parent.mkdir(parents=True)
-    allocations = Allocations(Plan(Limits(1, 4), paths, source=source), lambda _: None, lambda _: None)
+    allocations = Allocations(Plan(SizeLimits(1, 4), paths, source=source), lambda _: None, lambda _: None)
 
     def until(*told: object) -> None:
         while source.told[-len(told) :] != list(told):

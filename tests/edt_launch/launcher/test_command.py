@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from edt_launch.cluster.allocation import Allocation, HostSlots
 from edt_launch.cluster.discovery_script import Script
-from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.follower import SizeLimits
 from edt_launch.core.errors import ExitCode
 from edt_launch.launcher import command, job
 
@@ -34,7 +34,7 @@ def test_everything_after_the_script_is_the_scripts(planned, folder):
     assert result.exit_code == 0
     ((program, plan),) = planned
     assert program.command == [sys.executable, "a script.py", "--max-np", "9", "--help", "-H", "x"]
-    assert plan.limits == Limits(1, 2)
+    assert plan.limits == SizeLimits(1, 2)
     assert plan.allocation == Allocation(1, (HostSlots("localhost", 2),))
     assert plan.paths.root.parent == folder / "runs"
 
@@ -46,10 +46,10 @@ def test_the_folder_has_the_name_of_a_module():
 @pytest.mark.parametrize(
     "options, limits, slots",
     [
-        ([], Limits(1, 3), 3),
-        (["-H", "h1:4,h2"], Limits(1, 5), 5),
-        (["--hostfile", "hosts"], Limits(1, 6), 6),
-        (["--allocation", "allocation"], Limits(1, 7), None),
+        ([], SizeLimits(1, 3), 3),
+        (["-H", "h1:4,h2"], SizeLimits(1, 5), 5),
+        (["--hostfile", "hosts"], SizeLimits(1, 6), 6),
+        (["--allocation", "allocation"], SizeLimits(1, 7), None),
     ],
 )
 def test_limits_and_slots_by_default(planned, options, limits, slots):
@@ -106,7 +106,7 @@ def test_a_host_discovery_script(planned, folder):
     assert invoke(*words, "a script.py").exit_code == 0
     ((_, plan),) = planned
     assert plan.source == Script(path, 2)
-    assert (plan.allocation, plan.follow, plan.limits) == (None, None, Limits(1, 4))
+    assert (plan.allocation, plan.follow, plan.limits) == (None, None, SizeLimits(1, 4))
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_inside_a_job_of_slurm_its_hosts_and_gpus_are_used(
     result = invoke("--min-np", "3", "a script.py")
     assert result.exit_code == 0, result.output
     ((_, plan),) = planned
-    assert plan.limits == Limits(3, 4)
+    assert plan.limits == SizeLimits(3, 4)
     n1, n2 = HostSlots("n1", 2, ("0", "1")), HostSlots("n2", 2, ("0", "1"), transport)
     assert plan.allocation == Allocation(1, (n1, n2))
     assert str(plan.source) == "Slurm job 7"  # nodes may leave
@@ -165,7 +165,7 @@ def test_a_kind_of_program_has_a_command_line_of_its_own(planned, folder, monkey
         command.main()
     assert ended.value.code == 0
     ((program, plan),) = planned
-    assert plan.limits == Limits(1, 2)
+    assert plan.limits == SizeLimits(1, 2)
     assert plan.allocation == Allocation(1, (HostSlots("localhost", 1),))
     assert program.arguments.command[2:] == ("a script.py", "--nnodes", "9")
 

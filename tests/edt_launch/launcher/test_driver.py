@@ -17,10 +17,10 @@ from edt_launch.core.errors import StartError
 from edt_launch.core.event_codec import write
 from edt_launch.launcher import driver as driver_module
 from edt_launch.launcher.agents import CheckpointFetched, CheckpointPut, HostEvent, Lost
-from edt_launch.launcher.driver import Driver, Resumption, Settings
+from edt_launch.launcher.driver import Driver, DriverSettings, Resumption
 from edt_launch.launcher.program import Workers
 from edt_launch.launcher.watchdog import Heartbeat, Times
-from edt_launch.membership.members import Limits
+from edt_launch.membership.members import WorldLimits
 from edt_launch.membership.protocol import (
     Desired,
     Hung,
@@ -81,9 +81,9 @@ class Running:
         self.world = SimulatedWorld()
         self.events: list[dict[str, Any]] = []
         self.told: list[tuple[int, str]] = []
-        limits = Limits(1, 2, ready_timeout=40.0)
+        limits = WorldLimits(1, 2, ready_timeout=40.0)
         self.driver = Driver(
-            Settings(limits, Workers(["x"]), self.world, lambda hosts: "127.0.0.1", **settings),
+            DriverSettings(limits, Workers(["x"]), self.world, lambda hosts: "127.0.0.1", **settings),
             self.agents,  # type: ignore[arg-type]
             lambda event: self.events.append(write(event)),
             lambda worker, text: self.told.append((worker, text)),

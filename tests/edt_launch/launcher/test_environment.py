@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.follower import SizeLimits
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.environment import environment
 from edt_launch.launcher.plan import Plan
 
-PLAN = Plan(Limits(1, 4), RunDir(Path("/out put")))
+PLAN = Plan(SizeLimits(1, 4), RunDir(Path("/out put")))
 
 
 def test_what_another_launcher_has_said_does_not_pass():

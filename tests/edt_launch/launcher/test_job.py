@@ -1,6 +1,7 @@
 """One job from its first allocation to its last process, with agents, and workers that know no torch."""
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -14,13 +15,13 @@ import pytest
 from edt_launch.agent import processes
 from edt_launch.agent.processes import command_line
 from edt_launch.cluster.allocation import Allocation, HostSlots, parse, render
-from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.follower import SizeLimits
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import ExitCode, StartError, StartTimeoutError, UsageError
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher import agents, driver, job, termination
-from edt_launch.launcher.plan import Outcome, Plan
+from edt_launch.launcher.plan import JobOutcome, Plan
 from edt_launch.launcher.programs.script import NOT_ELASTIC, Script
 from edt_launch.launcher.transports import child
 from no_files import KINDS, put
@@ -39,7 +40,7 @@ def paths(tmp_path):
 def plan_of(paths, **changes):
     """A plan; what is no field of it is an option."""
     fields = {name: changes.pop(name) for name in ("limits", "allocation", "follow") if name in changes}
-    defaults = {"limits": Limits(1, 4), "allocation": None if "follow" in fields else TWO}
+    defaults = {"limits": SizeLimits(1, 4), "allocation": None if "follow" in fields else TWO}
     return Plan(paths=paths, options=RunOptions(**changes), **(defaults | fields))
 
 
@@ -69,6 +70,15 @@ def test_what_is_no_file_in_the_output_directory_is_named(run, paths, kind, name
         run("success")
 
 
+def test_a_full_disk_is_no_mistake_in_the_options(run, monkeypatch):
+    def write(path, text):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(job, "write_atomically", write)
+    with pytest.raises(StartError, match="No space left on device; make room"):
+        run("success")
+
+
 def test_success(run, paths, tmp_path, monkeypatch):
     monkeypatch.setenv("HOROVOD_RANK", "7")
     monkeypatch.setenv("MINE", "own")
@@ -76,7 +86,7 @@ def test_success(run, paths, tmp_path, monkeypatch):
     followed = tmp_path / "allocation"
     write_atomically(followed, render(TWO))
     outcome, view = run("success", follow=followed, start_timeout=0.0, verbose=True)
-    assert outcome == Outcome(ExitCode.SUCCESS)
+    assert outcome == JobOutcome(ExitCode.SUCCESS)
     shown = [(label, text) for label, _, text in view.lines if label != "edt-launch"]
     assert sorted(shown) == [("0", '[null, "own"]'), ("0", r"\xff"), ("0", "hello"), ("1", "oh")]
     assert any(label == "edt-launch" and "Start(worker=" in text for label, _, text in view.lines)
@@ -156,7 +166,7 @@ def test_a_job_whose_agent_is_killed_is_started_again_as_often_as_it_may(run, pa
 
 def test_a_job_succeeds_after_a_restart(run, paths):
     outcome, view = run("recovering")
-    assert outcome == Outcome(ExitCode.SUCCESS)
+    assert outcome == JobOutcome(ExitCode.SUCCESS)
     assert [event["step"] for event in events_in(paths) if event["event"] == "progress"] == [5, 6]
     assert view.status.step == 6
     (restarting,) = (event for event in events_in(paths) if event["event"] == "restarting")

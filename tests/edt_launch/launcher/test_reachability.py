@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from edt_launch.launcher import reachability, watchdog
 from edt_launch.launcher.reachability import ANSWER_TIMEOUT, PATIENCE, PROBE_INTERVAL, Probing
-from edt_launch.membership.protocol import Phase, Slot, Worker
+from edt_launch.membership.protocol import MemberPhase, Slot, Worker
 
 HOSTS = ["a", "b", "c", "d"]
 
 
 def workers(*hosts: str) -> list[Worker]:
     return [
-        Worker(rank, Slot(host, rank), Phase.ACTIVE, started_at=0.0, rank=rank, generation=1)
+        Worker(rank, Slot(host, rank), MemberPhase.ACTIVE, started_at=0.0, rank=rank, generation=1)
         for rank, host in enumerate(hosts)
     ]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from edt_launch.cluster.allocation import Allocation, HostSlots
-from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.follower import SizeLimits
 from edt_launch.core.control_protocol import Pause, Request, Stop
 from edt_launch.core.errors import ExitCode
 from edt_launch.core.run_dir import RunDir
@@ -51,7 +51,7 @@ def ask(paths: RunDir) -> Iterator[Ask]:
 
 @pytest.mark.parametrize("request_, exit_code", [PAUSED, STOPPED])
 def test_elastic_jobs(paths: RunDir, ask: Ask, request_: Request, exit_code: ExitCode) -> None:
-    plan = Plan(Limits(1, 4), paths, allocation=TWO)
+    plan = Plan(SizeLimits(1, 4), paths, allocation=TWO)
     assert (
         job.run(Script([*FAKE, "waiting"]), plan, Recorder(lambda _: ask(request_)), []).exit_code
         == exit_code
@@ -71,6 +71,6 @@ def test_jobs_that_wait_for_their_hosts(
 
     thread = threading.Thread(target=when_it_is_there)
     thread.start()
-    plan = Plan(Limits(1, 4), paths, follow=paths.root / "missing")
+    plan = Plan(SizeLimits(1, 4), paths, follow=paths.root / "missing")
     assert job.run(kind([*FAKE, "success"]), plan, Recorder(), []).exit_code == exit_code
     thread.join()

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from edt_launch.core.events import Failed, Finished
-from edt_launch.launcher.restarts import HOST_LOST, NOTICE_DELAY, Restart, Stop, decide, is_loss
+from edt_launch.launcher.restarts import HOST_LOST, NOTICE_DELAY, NoRestart, Restart, decide, is_loss
 from edt_launch.launcher.run_summary import RunSummary
 from edt_launch.launcher.termination import Ending
 
@@ -36,7 +36,7 @@ def test_slots_that_were_given_up_are_left_alone_for_a_while():
     "run, end", [(GONE, LEFT), (RUN, LOST), (replace(GONE, has_trained=False), LEFT), (NEW, LOST)]
 )
 def test_a_job_that_is_to_pause_is_left(run, end):
-    assert decide(run, PAUSING, *end, 3, 3) is Stop.LEAVE
+    assert decide(run, PAUSING, *end, 3, 3) is NoRestart.LEAVE
 
 
 @pytest.mark.parametrize(
@@ -50,11 +50,11 @@ def test_a_job_that_is_to_pause_is_left(run, end):
     ],
 )
 def test_what_is_not(run, ending, end):
-    assert decide(run, ending, *end, 0, 1) is Stop.GIVE_UP
+    assert decide(run, ending, *end, 0, 1) is NoRestart.GIVE_UP
 
 
 def test_a_loss_before_training_counts_once_the_job_has_trained():
-    assert decide(NEW, Ending(), *LOST, 0, 3) is Stop.GIVE_UP
+    assert decide(NEW, Ending(), *LOST, 0, 3) is NoRestart.GIVE_UP
     assert isinstance(decide(NEW, Ending(), *LOST, 1, 3), Restart)
 
 

@@ -10,11 +10,12 @@ from edt_launch.agent.invitation import Invitation
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.discovery_script import ScriptOptions
 from edt_launch.cluster.host_file import HostListOptions
-from edt_launch.cluster.ranks import Rank
+from edt_launch.cluster.ranks import LateRanks, Rank
 from edt_launch.core.errors import StartError, UsageError
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.under_mpi import (
     Ranks,
+    elected,
     gathered,
     invitation_file,
     invited,
@@ -73,6 +74,48 @@ def test_a_job_uses_hosts_of_ranks_alone() -> None:
         assert (ranks.address("h0"), ranks.address("h9")) == ("127.0.0.1", None)
     finally:
         ranks.close()
+
+
+class FakeRanks(Ranks):
+    """Ranks of which the test says who has come, and who is connected."""
+
+    def __init__(self) -> None:
+        super().__init__(HostSlots("h0", 1))
+        self.coming: list[str] = []
+        self.hosts: set[str] = set()
+
+    def arrival(self, timeout: float) -> HostSlots | None:
+        return HostSlots(self.coming.pop(0), 1) if self.coming else None
+
+    def connected(self) -> set[str]:
+        return self.hosts
+
+
+def test_late_ranks_come_and_go() -> None:
+    ranks = FakeRanks()
+    try:
+        ranks.coming = ["h2", "h1", "h3"]
+        assert [host.host for host in ranks.gather(1, 60, [], LateRanks(3, 60))] == ["h0", "h1", "h2"]
+        for ranks.hosts, shown in (
+            ({"h1", "h2"}, "h0 h1 h2"),
+            ({"h1"}, "h0 h1 h2"),
+            ({"h1"}, "h0 h1"),
+            ({"h1", "h3"}, "h0 h1 h3"),
+        ):
+            assert [host.host for host in ranks.present()] == shown.split()
+    finally:
+        ranks.close()
+
+
+def test_the_first_of_a_machine_is_rank_0(tmp_path: Path) -> None:
+    rank, options = replace(RANK, number=0, is_elected=True), RunOptions(output_dir=tmp_path / "out")
+    with elected(rank, options) as first:
+        assert first == rank
+        with elected(rank, options) as second:
+            assert second == replace(rank, number=1, host=f"h1-{os.getpid()}")
+    with elected(rank, options) as third:
+        assert third == rank
+    assert not any((tmp_path / "out").iterdir())
 
 
 def test_the_ranks_are_the_hosts() -> None:

@@ -10,6 +10,7 @@ from edt_launch.launcher.watchdog import (
     COLLECTIVE,
     FLOORS,
     IDLE,
+    MISMATCH,
     OUTSIDE,
     SETTLED,
     SETTLED_IDLE,
@@ -20,11 +21,12 @@ from edt_launch.launcher.watchdog import (
     Heartbeat,
     Times,
     Watch,
+    mismatch,
     observe,
     overdue,
     tick,
 )
-from edt_launch.membership.protocol import Phase, Slot, Worker
+from edt_launch.membership.protocol import MemberPhase, Slot, Worker
 
 KNOWN = {stage: Times(TRIED, 0.1) for stage in FLOORS}
 
@@ -32,7 +34,9 @@ KNOWN = {stage: Times(TRIED, 0.1) for stage in FLOORS}
 class Crew:
     """Members of a world, for long if their heartbeats say so, which come when the test says so."""
 
-    def __init__(self, timeout: float | None = None, phase: Phase = Phase.ACTIVE, size: int = 2) -> None:
+    def __init__(
+        self, timeout: float | None = None, phase: MemberPhase = MemberPhase.ACTIVE, size: int = 2
+    ) -> None:
         self.now = 50.0
         self.watch = Watch(timeout)
         self.workers = {
@@ -52,12 +56,18 @@ class Crew:
         self.watch = tick(self.now, self.watch, self.workers)
 
     def heartbeat(
-        self, worker: int, stage: str, seconds: float, stages: dict[str, Times] = KNOWN, idle: float = 0.0
+        self,
+        worker: int,
+        stage: str,
+        seconds: float,
+        stages: dict[str, Times] = KNOWN,
+        idle: float = 0.0,
+        call: str = "",
     ) -> None:
-        self.watch = observe(self.now, self.watch, Heartbeat(worker, 7, stage, seconds, stages, idle))
+        self.watch = observe(self.now, self.watch, Heartbeat(worker, 7, stage, seconds, stages, idle, call))
 
     def kill(self, worker: int) -> None:
-        self.workers[worker] = replace(self.workers[worker], phase=Phase.ENDING)
+        self.workers[worker] = replace(self.workers[worker], phase=MemberPhase.ENDING)
         self.pass_time(0.5)
         del self.workers[worker]
 
@@ -65,8 +75,8 @@ class Crew:
         return dict(overdue(self.now, self.watch, self.workers.values()))
 
 
-@pytest.mark.parametrize("phase", [Phase.ACTIVE, Phase.READY])
-def test_who_falls_silent_hangs(phase: Phase) -> None:
+@pytest.mark.parametrize("phase", [MemberPhase.ACTIVE, MemberPhase.READY])
+def test_who_falls_silent_hangs(phase: MemberPhase) -> None:
     crew = Crew(phase=phase)
     crew.heartbeat(0, "computing", 0.1)
     crew.pass_time(SILENCE)
@@ -79,8 +89,8 @@ def test_who_falls_silent_hangs(phase: Phase) -> None:
     }
 
 
-@pytest.mark.parametrize("phase", [Phase.STARTING, Phase.DEPARTING, Phase.ENDING])
-def test_who_starts_or_goes_is_not_watched(phase: Phase) -> None:
+@pytest.mark.parametrize("phase", [MemberPhase.STARTING, MemberPhase.DEPARTING, MemberPhase.ENDING])
+def test_who_starts_or_goes_is_not_watched(phase: MemberPhase) -> None:
     crew = Crew(phase=phase)
     crew.heartbeat(0, "loading", 1e6)
     crew.pass_time(100.0)
@@ -88,7 +98,7 @@ def test_who_starts_or_goes_is_not_watched(phase: Phase) -> None:
 
 
 def test_after_training_only_who_is_silent_for_very_long_hangs() -> None:
-    crew = Crew(phase=Phase.DONE)
+    crew = Crew(phase=MemberPhase.DONE)
     crew.heartbeat(0, "outside", 1e6, idle=1e6)
     crew.heartbeat(1, "reducing", 1e6)
     assert crew.overdue() == {}
@@ -243,3 +253,35 @@ def test_a_collective_may_last_as_long_as_others_have() -> None:
     for worker in (0, 1):
         crew.heartbeat(worker, "reducing", 2 * COLLECTIVE, known)
     assert not crew.overdue()
+
+
+@pytest.mark.parametrize(
+    "calls, seconds, is_wrong",
+    [
+        (("average", "step"), MISMATCH, True),
+        (("average", "step"), MISMATCH - 1, False),
+        (("average", "average"), MISMATCH, False),
+        (("average", ""), MISMATCH, False),
+    ],
+)
+def test_workers_that_wait_in_different_collectives_wait_for_ever(
+    calls: tuple[str, str], seconds: float, is_wrong: bool
+) -> None:
+    crew = Crew()
+    for worker, call in enumerate(calls):
+        crew.heartbeat(worker, "reducing", seconds, call=call)
+    reason = mismatch(crew.now, crew.watch, crew.workers.values())
+    assert (reason is not None) == is_wrong
+    if reason is not None:
+        assert "average (rank 0), step (rank 1)" in reason
+
+
+def test_a_worker_that_has_not_said_where_it_waits_may_be_in_the_same_collective() -> None:
+    crew = Crew()
+    crew.heartbeat(0, "reducing", 60.0, call="average")
+    assert mismatch(crew.now, crew.watch, crew.workers.values()) is None
+    crew.heartbeat(1, "reducing", 60.0, call="step")
+    crew.kill(1)
+    crew.pass_time(MISMATCH)
+    crew.heartbeat(0, "reducing", 60.0, call="average")
+    assert mismatch(crew.now, crew.watch, crew.workers.values()) is None

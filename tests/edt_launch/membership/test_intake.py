@@ -4,23 +4,25 @@ import pytest
 
 from edt_launch.core import events
 from edt_launch.membership.lateness import TOLD_AFTER
-from edt_launch.membership.members import NOTICE_SUSPENSION, START_FAILURES, SUSPENSION
+from edt_launch.membership.members import LONGEST, NOTICE_SUSPENSION, START_FAILURES, SUSPENSION
 from edt_launch.membership.protocol import (
     Abort,
     Assign,
     Cut,
+    Deadlock,
     Desired,
     Dismiss,
     Done,
     Exited,
+    HostLoss,
     Hung,
     Leaving,
-    Pause,
+    PauseWanted,
     Ready,
     Resize,
     Slot,
     Start,
-    Stop,
+    StopWorkers,
     Synced,
     Terminate,
     Tick,
@@ -62,21 +64,21 @@ def test_a_worker_that_is_killed_before_the_first_world_costs_its_slot_for_a_whi
 
 def test_a_host_that_cannot_be_reached_is_tried_at_the_same_interval() -> None:
     job = Job().grown_to(2)
-    job(Exited(1, 255, with_host=True))
+    job(Exited(1, 255, host_loss=HostLoss.LOST))
     job(Ready(0, 1))
     for _ in range(5):
         job.now += SUSPENSION
         (start,) = of(Start, job(Tick()))
-        (failed, *_) = job(Exited(start.worker.id, 255, has_reached_host=False))
+        (failed, *_) = job(Exited(start.worker.id, 255, host_loss=HostLoss.UNREACHED))
         assert failed.retry_after == SUSPENSION
 
 
 def test_a_job_begins_without_hosts_that_cannot_be_reached_but_not_without_any() -> None:
     job = Job()
     job(Desired((Slot("a", 0), Slot("b", 0))))
-    job(Exited(1, 255, has_reached_host=False))
+    job(Exited(1, 255, host_loss=HostLoss.UNREACHED))
     assert job.state.outcome is None
-    job(Exited(0, 255, has_reached_host=False))
+    job(Exited(0, 255, host_loss=HostLoss.UNREACHED))
     assert job.state.outcome is not None
     assert "before training began" in job.state.outcome.reason
 
@@ -90,22 +92,54 @@ def test_what_always_fails_before_training_ends_the_job() -> None:
             job(Exited(max(job.state.workers), exit_code))
             job.now += 100
             job(Tick())
-        assert job.state.outcome is not None
-        assert "before training began" in job.state.outcome.reason
+        assert job.state.outcome == events.Finished(1, "rank 1 on a failed")
+
+
+def test_an_elastic_program_is_known_to_have_failed_before_training() -> None:
+    job = Job(min_size=2)
+    job(Desired(slots(2)))
+    job(Ready(0, 0))
+    job(Exited(1, 1))
+    assert job.state.outcome == events.Finished(1, "rank 1 on a failed before training began")
+
+
+def test_members_that_are_to_go_at_once_are_ended_if_others_have_the_state() -> None:
+    job = Job().grown_to(3)
+    actions = job(Desired(slots(1), at_once=True))
+    assert of(Terminate, actions) == [Terminate(1), Terminate(2)]
+    assert of(Cut, actions) == [Cut((0,), 1)]
+    assert job(Exited(1, -9))[0] == events.Left(1)
+    assert job(Exited(2, 143))[0] == events.Left(2)
+    (assign,) = job(Ready(0, 7))
+    assert isinstance(assign, Assign)
+    assert [p.worker for p in assign.assignments] == [0]
+    other = Job().grown_to(1)
+    assert of(Terminate, other(Desired((Slot("b", 0),), at_once=True))) == []
 
 
 def test_a_host_that_is_lost_before_training_begins_is_done_without() -> None:
     job = Job(min_size=1)
     job(Desired(slots(2)))
-    job(Exited(1, 255, is_gone=False, with_host=True))
+    job(Exited(1, 255, is_gone=False, host_loss=HostLoss.LOST))
     assert job.state.outcome is None
-    job(Exited(0, 255, is_gone=True, with_host=True))  # one that could not be reached at all
+    job(Exited(0, 255, host_loss=HostLoss.UNREACHED))
     assert job.state.outcome is not None
+
+
+def test_a_host_that_is_lost_again_and_again_before_training_begins_does_not_end_the_job() -> None:
+    job = Job(min_size=2)
+    job(Desired((Slot("a", 0), Slot("b", 0))))
+    for _ in range(START_FAILURES):
+        worker = next(w.id for w in job.state.workers.values() if w.slot.host == "b")
+        job(Exited(worker, 255, is_gone=False, host_loss=HostLoss.LOST))
+        assert job.state.outcome is None
+        job.now += LONGEST
+        job(Tick())
 
 
 def test_a_member_that_reaches_the_rendezvous_unasked_tells_the_others() -> None:
     job = Job().grown_to(3)
-    assert job(Ready(1, 4)) == [Cut((0, 2), 1), Stop((0, 2), 2)]
+    assert job(Ready(1, 4)) == [Cut((0, 2), 1), StopWorkers((0, 2), 2)]
     assert job(Ready(0, 4)) == []
     assert isinstance(job(Ready(2, 4))[0], Assign)
 
@@ -124,6 +158,13 @@ def test_abort_ends_every_process_and_then_the_job() -> None:
     assert job(Abort("SIGTERM")) == [Terminate(0), Terminate(1)]
     job(Exited(0, 143))
     assert job(Exited(1, 143))[-1] == events.Finished(1, "SIGTERM", aborted=True)
+
+
+def test_workers_that_wait_for_one_another_for_ever_end_with_the_job() -> None:
+    job = Job().grown_to(2)
+    assert job(Deadlock("different collectives")) == [Terminate(0), Terminate(1)]
+    job(Exited(0, 137))
+    assert job(Exited(1, 137))[-1] == events.Finished(1, "different collectives")
 
 
 def test_a_newcomer_that_has_received_the_state_carries_on() -> None:
@@ -179,7 +220,7 @@ def test_a_member_that_ends_well_in_the_middle_of_training_is_lost() -> None:
     assert job.state.outcome is None
     job(Ready(0, 4))
     assert of(Assign, job(Ready(2, 4)))
-    assert of(Stop, job(Desired(slots(1)))), "the allocation is followed"
+    assert of(StopWorkers, job(Desired(slots(1)))), "the allocation is followed"
     job(Ready(0, 5))
     job(Ready(2, 5))
     job(Exited(2, 0))
@@ -200,7 +241,7 @@ def test_a_worker_that_has_to_train_fails_by_ending_well_before_it_joins(others:
     assert (failed.reason, failed.retry_after) == (UNDONE, None)
     if others:
         job(Exited(1, 143))
-    assert job.state.outcome == events.Finished(1, "rank 0 on a was lost before training began")
+    assert job.state.outcome == events.Finished(1, "rank 0 on a was lost")
     assert job.state.finished
 
 
@@ -231,7 +272,7 @@ def test_a_worker_with_a_notice_leaves_and_its_slot_is_left_alone_for_a_while() 
     noticed, stop = job(Leaving(1, "SIGTERM"))
     assert isinstance(noticed, events.Leaving)
     assert (noticed.worker, noticed.reason) == (1, "SIGTERM")
-    assert stop == Stop((0, 1, 2), 2)
+    assert stop == StopWorkers((0, 1, 2), 2)
     assert job(Leaving(1, "again")) == []
     job(Ready(0, 4))
     assert job(Ready(1, 4)) == [Dismiss(1)], "it does not wait for the others"
@@ -254,7 +295,7 @@ def test_a_program_that_is_not_elastic_fails_by_sigterm_as_by_any_exit_code(exit
     failed, finished = job(Exited(0, exit_code))
     assert isinstance(failed, events.Failed)
     assert (failed.exit_code, failed.retry_after) == (exit_code, None)
-    assert finished == events.Finished(1, "rank 0 on a failed before training began")
+    assert finished == events.Finished(1, "rank 0 on a failed")
 
 
 def test_of_workers_that_start_together_one_that_dies_of_sigterm_has_left_on_a_notice() -> None:
@@ -264,7 +305,7 @@ def test_of_workers_that_start_together_one_that_dies_of_sigterm_has_left_on_a_n
     assert isinstance(noticed, events.Leaving)
     assert isinstance(left, events.Left)
     *_, finished = job(Exited(0, 143))
-    assert finished == events.Finished(1, "rank 0 on a failed before training began")
+    assert finished == events.Finished(1, "rank 0 on a failed")
 
 
 @pytest.mark.parametrize("exit_code", [143, -15])
@@ -337,7 +378,7 @@ def test_a_gang_follows_no_allocation_and_is_not_waited_for() -> None:
 
 def test_a_gang_that_is_to_pause_is_ended() -> None:
     job = gang()
-    assert len(of(Terminate, job(Pause("paused")))) == 3
+    assert len(of(Terminate, job(PauseWanted("paused")))) == 3
     actions = [action for worker in range(3) for action in job(Exited(worker, 143))]
     assert actions[-1] == events.Finished(1, "paused", left=True)
 

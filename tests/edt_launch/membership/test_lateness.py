@@ -12,7 +12,7 @@ from edt_launch.membership.protocol import (
     Ready,
     Slot,
     Start,
-    Stop,
+    StopWorkers,
     Terminate,
     Tick,
 )
@@ -37,13 +37,13 @@ def test_slow_newcomers_hold_up_the_others_only_for_a_while(took: float) -> None
     job = waiting_job(took)
     hold_up = max(HOLD_UP, HOLD_UP_FACTOR * took)
     job.now += hold_up - 1
-    assert of(Stop, job(Tick())) == []
+    assert of(StopWorkers, job(Tick())) == []
     job.now += 1
-    assert of(Stop, job(Tick())) == [Stop((0,), 2)]
+    assert of(StopWorkers, job(Tick())) == [StopWorkers((0,), 2)]
     job(Ready(0, 5))
     assert [w.id for w in job.state.world] == [0, 1]
     job.now += hold_up
-    assert job(Ready(2, 0)) == [Stop((0, 1), 3)], "it comes in when it is ready"
+    assert job(Ready(2, 0)) == [StopWorkers((0, 1), 3)], "it comes in when it is ready"
     assert job.state.longest_start == 2 * hold_up
 
 
@@ -96,13 +96,13 @@ def test_the_first_workers_have_all_the_time_they_need() -> None:
 def test_a_limit_of_the_user_replaces_what_is_learned() -> None:
     job = waiting_job(took=2.0, ready_timeout=40.0)
     job.now += 40.0
-    assert [type(action) for action in job(Tick())] == [events.Failed, Terminate, Stop]
+    assert [type(action) for action in job(Tick())] == [events.Failed, Terminate, StopWorkers]
     job = waiting_job(took=2.0, ready_timeout=0.0)
     job.now += 36000.0
     late, stop = job(Tick())
     assert isinstance(late, events.SlowStart)
     assert (late.waited, late.limit) == (HOLD_UP, None)
-    assert stop == Stop((0,), 2), "but others do not wait for so long"
+    assert stop == StopWorkers((0,), 2), "but others do not wait for so long"
 
 
 def test_a_first_start_that_is_too_slow_for_the_user_ends_the_job_after_a_few_tries() -> None:
@@ -116,4 +116,4 @@ def test_a_first_start_that_is_too_slow_for_the_user_ends_the_job_after_a_few_tr
         for terminated in of(Terminate, actions):
             job(Exited(terminated.worker, KILLED))
     assert failures == START_FAILURES
-    assert "before training began" in job.state.outcome.reason
+    assert job.state.outcome.reason == "rank 0 on a was lost"

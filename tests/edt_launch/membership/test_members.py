@@ -16,7 +16,7 @@ from edt_launch.membership.protocol import (
     Leaving,
     Ready,
     Slot,
-    Stop,
+    StopWorkers,
     Terminate,
     Tick,
 )
@@ -36,7 +36,7 @@ def test_devices_make_the_slot_so_that_losing_the_first_one_keeps_the_others() -
     job(Desired((Slot("a", 0, "0"), Slot("a", 1, "3"))))
     job(Ready(0, 0))
     job(Ready(1, 0))
-    assert job(Desired((Slot("a", 0, "3"),))) == [Stop((0, 1), 2)]
+    assert job(Desired((Slot("a", 0, "3"),))) == [StopWorkers((0, 1), 2)]
     job(Ready(0, 1))
     assign, dismissed = job(Ready(1, 1))
     assert isinstance(assign, Assign)

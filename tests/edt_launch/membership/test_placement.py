@@ -1,7 +1,7 @@
 """Ranks, local ranks and cross ranks of a world's members."""
 
 from edt_launch.membership.placement import assign
-from edt_launch.membership.protocol import Phase, Slot, Worker
+from edt_launch.membership.protocol import MemberPhase, Slot, Worker
 
 
 def members(*slots: tuple[str, int], **changes: dict[int, int]) -> list[Worker]:
@@ -10,7 +10,7 @@ def members(*slots: tuple[str, int], **changes: dict[int, int]) -> list[Worker]:
         Worker(
             id=number,
             slot=Slot(host, index),
-            phase=Phase.READY,
+            phase=MemberPhase.READY,
             started_at=0.0,
             rank=changes.get("rank", {}).get(number, number),
             generation=changes.get("generation", {}).get(number, 0),

@@ -1,7 +1,7 @@
 """Worlds that are replaced as a whole: when the next one is begun, and when the one in force is ended."""
 
 from edt_launch.core import events
-from edt_launch.membership.members import SUSPENSION, Limits
+from edt_launch.membership.members import SUSPENSION, WorldLimits
 from edt_launch.membership.policy import POLICIES
 from edt_launch.membership.protocol import (
     Abort,
@@ -11,14 +11,15 @@ from edt_launch.membership.protocol import (
     Event,
     Exited,
     Held,
+    HostLoss,
     Open,
-    Pause,
+    PauseWanted,
     Ready,
     Resize,
     Saving,
     Slot,
     Start,
-    Stop,
+    StopWorkers,
     Terminate,
     Tick,
 )
@@ -37,7 +38,7 @@ class Job:
     def __init__(self, min_size: int = 1, **limits: object) -> None:
         policy = POLICIES[Resize.RESTART_ALL]
         given = {"grace": GRACE, "end_grace": END_GRACE, **limits}
-        state = policy.begin(Limits(min_size, 8, resize=Resize.RESTART_ALL, **given), 0)  # type: ignore[arg-type]
+        state = policy.begin(WorldLimits(min_size, 8, resize=Resize.RESTART_ALL, **given), 0)  # type: ignore[arg-type]
         assert isinstance(state, Generations)
         self.state, self.now, self._step = state, 0.0, policy.step
 
@@ -83,7 +84,7 @@ def test_a_larger_world_takes_over_at_a_checkpoint_when_all_of_it_is_ready() -> 
     new = job.started(actions)
     assert len(new) == 2
     assert job.feed(Ready(new[0], 0)) == []
-    assert job.feed(Ready(new[1], 0)) == [Stop((old,), 2)]
+    assert job.feed(Ready(new[1], 0)) == [StopWorkers((old,), 2)]
     assert job.feed(Tick(), after=PATIENCE - 1) == []
     assert job.feed(Held(old)) == [Terminate(old, grace=RESIZE_GRACE)]
     actions = job.feed(Exited(old, -15))
@@ -97,7 +98,7 @@ def test_a_worker_that_comes_to_the_gate_late_is_told_of_a_resize_too() -> None:
     job.feed(Ready(1, 0))
     for worker in job.started(job.feed(Desired(slots(3)))):
         job.feed(Ready(worker, 0))
-    assert job.feed(Ready(0, 0)) == [Admit(0, 1), Stop((0,), 2)]
+    assert job.feed(Ready(0, 0)) == [Admit(0, 1), StopWorkers((0,), 2)]
 
 
 def test_a_checkpoint_that_another_worker_is_writing_is_finished_first() -> None:
@@ -204,7 +205,7 @@ def test_a_lost_host_explains_all_failures_of_its_world() -> None:
     old = job.run(1, 2)
     job.feed(Exited(old[0], 1))  # it has noticed before we have
     for worker in old[1:]:
-        job.feed(Exited(worker, 255, is_gone=False, with_host=True))
+        job.feed(Exited(worker, 255, is_gone=False, host_loss=HostLoss.LOST))
     assert job.state.outcome is None
     assert job.state.attempt == 0
     assert [slot.host for slot in job.state.lineups[job.state.newest]] == ["a"]
@@ -245,7 +246,7 @@ def test_too_few_slots_are_reported_and_time_out() -> None:
 def test_a_pause_waits_for_a_checkpoint_and_the_end_of_the_job_for_nothing() -> None:
     job = Job()
     (old,) = job.run(1)
-    assert job.feed(Pause("told")) == [Stop((old,), 1)]
+    assert job.feed(PauseWanted("told")) == [StopWorkers((old,), 1)]
     assert job.feed(Held(old)) == [Terminate(old, grace=RESIZE_GRACE)]
     (*_, finished) = job.end([old])
     assert isinstance(finished, events.Finished)
@@ -256,8 +257,8 @@ def test_a_pause_waits_for_a_checkpoint_and_the_end_of_the_job_for_nothing() -> 
 
 
 def test_worlds_are_made_of_whole_nodes_and_have_allowed_sizes() -> None:
-    limits = Limits(2, 8, unit=2)
+    limits = WorldLimits(2, 8, unit=2)
     assert fit(slots(3, 2), limits) == (Slot("a", 0), Slot("a", 1), Slot("b", 0), Slot("b", 1))
     assert fit(slots(1, 1), limits) == ()
-    assert len(fit(slots(3, 2), Limits(1, 8, allowed=(1, 4)))) == 4
-    assert len(fit(slots(3), Limits(1, 2))) == 2
+    assert len(fit(slots(3, 2), WorldLimits(1, 8, allowed=(1, 4)))) == 4
+    assert len(fit(slots(3), WorldLimits(1, 2))) == 2

@@ -14,7 +14,7 @@ from edt_launch.membership.protocol import (
     Ready,
     Slot,
     Start,
-    Stop,
+    StopWorkers,
     Terminate,
     Tick,
 )
@@ -52,7 +52,7 @@ def test_the_farthest_of_too_few_survivors_saves_the_state() -> None:
 
 def test_a_notice_stops_the_world_even_if_too_few_stay() -> None:
     job = Job(min_size=2).grown_to(2)
-    assert of(Stop, job(Leaving(1, "spot"))) == [Stop((0, 1), 2)]
+    assert of(StopWorkers, job(Leaving(1, "spot"))) == [StopWorkers((0, 1), 2)]
     assert of(Dismiss, job(Ready(1, 3))) == [Dismiss(1)]
     (waiting,) = job(Ready(0, 3))
     timeout = job.state.limits.shortage_timeout

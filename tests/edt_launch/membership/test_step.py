@@ -11,11 +11,11 @@ from edt_launch.membership.protocol import (
     Event,
     Exited,
     Leaving,
-    Pause,
+    PauseWanted,
     Ready,
     Slot,
     Start,
-    Stop,
+    StopWorkers,
     Synced,
     Terminate,
     Tick,
@@ -41,7 +41,7 @@ def test_survivors_train_on_until_all_newcomers_are_ready() -> None:
     job = Job().grown_to(2)
     assert len(of(Start, job(Desired(slots(4))))) == 2
     assert job(Ready(2, 0)) == []
-    assert job(Ready(3, 0)) == [Stop((0, 1), 2)]
+    assert job(Ready(3, 0)) == [StopWorkers((0, 1), 2)]
     assert job(Ready(0, 7)) == []
     (assign,) = job(Ready(1, 7))
     assert isinstance(assign, Assign)
@@ -51,7 +51,7 @@ def test_survivors_train_on_until_all_newcomers_are_ready() -> None:
 def test_a_removal_does_not_wait_for_newcomers() -> None:
     job = Job().grown_to(2)
     actions = job(Desired((Slot("a", 0), Slot("b", 0), Slot("b", 1))))
-    assert of(Stop, actions) == [Stop((0, 1), 2)]
+    assert of(StopWorkers, actions) == [StopWorkers((0, 1), 2)]
     job(Ready(0, 3))
     assign, dismiss = job(Ready(1, 3))
     assert isinstance(assign, Assign)
@@ -83,16 +83,16 @@ def test_nobody_begins_anew_while_the_state_is_saved() -> None:
 def test_the_state_moves_through_a_donor_when_every_slot_changes() -> None:
     job = Job().grown_to(2)
     job(Desired(slots(0, 2)))
-    assert of(Stop, job(Ready(2, 0))) == []
-    assert job(Ready(3, 0)) == [Stop((0, 1), 2)]
+    assert of(StopWorkers, job(Ready(2, 0))) == []
+    assert job(Ready(3, 0)) == [StopWorkers((0, 1), 2)]
     job(Ready(0, 4))
     assign, dismiss = job(Ready(1, 4))
     assert isinstance(assign, Assign)
     assert dismiss == Dismiss(1)
     assert [p.worker for p in assign.assignments] == [0, 2, 3]
-    assert of(Stop, job(Tick())) == [], "nobody else has the state"
+    assert of(StopWorkers, job(Tick())) == [], "nobody else has the state"
     job.now += GROWTH_INTERVAL
-    assert of(Stop, job(Synced(2))) == [Stop((0, 2, 3), 3)]
+    assert of(StopWorkers, job(Synced(2))) == [StopWorkers((0, 2, 3), 3)]
 
 
 def test_nobody_joins_once_training_is_done() -> None:
@@ -118,8 +118,8 @@ def test_a_worker_that_does_not_leave_is_ended() -> None:
 def test_nobody_leaves_until_newcomers_make_up_the_minimum() -> None:
     job = Job(min_size=2).grown_to(2)
     actions = job(Desired((Slot("a", 0), Slot("b", 0))))
-    assert of(Stop, actions) == []
-    assert of(Stop, job(Ready(2, 0))) == [Stop((0, 1), 2)]
+    assert of(StopWorkers, actions) == []
+    assert of(StopWorkers, job(Ready(2, 0))) == [StopWorkers((0, 1), 2)]
 
 
 def test_a_world_that_would_only_grow_has_a_while_for_itself() -> None:
@@ -129,28 +129,28 @@ def test_a_world_that_would_only_grow_has_a_while_for_itself() -> None:
     job(Ready(0, 1))
     job(Desired(slots(3)))
     assert job(Ready(2, 0)) == []
-    assert job(Desired(slots(1))) == [Dismiss(2), Stop((0, 1), 3)], "a removal does not wait"
+    assert job(Desired(slots(1))) == [Dismiss(2), StopWorkers((0, 1), 3)], "a removal does not wait"
     job = Job().grown_to(1)
     job(Desired(slots(2)))
-    assert job(Ready(1, 0)) == [Stop((0,), 2)]
+    assert job(Ready(1, 0)) == [StopWorkers((0,), 2)]
 
 
 def test_the_last_with_the_state_waits_for_an_heir_before_it_leaves() -> None:
     job = Job().grown_to(1)
     job(Desired(slots(2)))
-    assert of(Stop, job(Leaving(0, "SIGTERM"))) == []
-    assert of(Stop, job(Ready(1, 0))) == [Stop((0,), 2)]
+    assert of(StopWorkers, job(Leaving(0, "SIGTERM"))) == []
+    assert of(StopWorkers, job(Ready(1, 0))) == [StopWorkers((0,), 2)]
     (assign,) = job(Ready(0, 5))
     assert isinstance(assign, Assign)
     assert [p.worker for p in assign.assignments] == [0, 1]
-    assert of(Stop, job(Tick())) == []
-    assert of(Stop, job(Synced(1))) == [Stop((0, 1), 3)]
+    assert of(StopWorkers, job(Tick())) == []
+    assert of(StopWorkers, job(Synced(1))) == [StopWorkers((0, 1), 3)]
     assert job(Ready(0, 6)) == [Dismiss(0)]
 
 
 def test_when_the_last_with_the_state_leaves_the_job_ends() -> None:
     job = Job().grown_to(1)
-    assert of(Stop, job(Leaving(0, "SIGTERM"))) == [Stop((0,), 2)]
+    assert of(StopWorkers, job(Leaving(0, "SIGTERM"))) == [StopWorkers((0,), 2)]
     assert of(Dismiss, job(Ready(0, 5))) == [Dismiss(0, saves=True)]
     *_, finish = job(Exited(0, 0))
     assert finish == events.Finished(1, "rank 0 on a left (SIGTERM), the last with the state", left=True)
@@ -173,9 +173,9 @@ def test_when_all_leave_the_one_that_is_farthest_saves_the_state_and_is_waited_f
 def test_when_the_job_is_to_pause_all_leave_and_nobody_is_started() -> None:
     job = Job().grown_to(2)
     job(Desired(slots(3)))
-    actions = job(Pause("a pause"))
+    actions = job(PauseWanted("a pause"))
     assert of(Terminate, actions) == [Terminate(2)]
-    assert of(Stop, actions) == [Stop((0, 1), 2)]
+    assert of(StopWorkers, actions) == [StopWorkers((0, 1), 2)]
     assert job(Desired(slots(4))) == []
     assert of(Start, job(Exited(2, 143))) == []
     actions = [action for worker in (0, 1) for action in job(Ready(worker, 5 + worker))]
@@ -189,7 +189,7 @@ def test_before_the_first_world_a_pause_ends_the_job_at_once() -> None:
     job = Job()
     job(Desired(slots(2)))
     job(Ready(0, 0))
-    assert job(Pause("a pause")) == [Dismiss(0), Terminate(1)]
+    assert job(PauseWanted("a pause")) == [Dismiss(0), Terminate(1)]
     job(Exited(0, 0))
     assert job(Exited(1, 143))[-1] == events.Finished(1, "a pause", left=True)
 

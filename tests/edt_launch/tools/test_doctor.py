@@ -6,28 +6,28 @@ import pytest
 
 from edt_launch.tools import doctor
 from edt_launch.tools.doctor import Finding
-from edt_launch.tools.machine import Output
+from edt_launch.tools.machine import CommandOutput
 from tiers import full
 
 
-def horovod(controllers: Sequence[str] = ("gloo", "mpi"), can_abort: bool = True) -> Output:
+def horovod(controllers: Sequence[str] = ("gloo", "mpi"), can_abort: bool = True) -> CommandOutput:
     found = {
         "version": "0.28.1",
         "controllers": controllers,
         "operations": controllers,
         "can_abort": can_abort,
     }
-    return Output(0, json.dumps(found))
+    return CommandOutput(0, json.dumps(found))
 
 
 HEALTHY = {
-    doctor.MPI_PROBE: Output(0, "Open MPI v5.0.11, package: Open MPI someone@somewhere\n"),
+    doctor.MPI_PROBE: CommandOutput(0, "Open MPI v5.0.11, package: Open MPI someone@somewhere\n"),
     doctor.HOROVOD_PROBE: horovod(),
-    doctor.TORCH_PROBE: Output(0, 'some banner\n{"version": "2.13.0", "cuda": null, "gpus": 0}\n'),
-    doctor.TORCHVISION_PROBE: Output(0, '{"version": "0.28.0", "adapted": true}\n'),
-    doctor.NATIVE_PROBE: Output(0, '{"native": true}\n'),
+    doctor.TORCH_PROBE: CommandOutput(0, 'some banner\n{"version": "2.13.0", "cuda": null, "gpus": 0}\n'),
+    doctor.TORCHVISION_PROBE: CommandOutput(0, '{"version": "0.28.0", "adapted": true}\n'),
+    doctor.NATIVE_PROBE: CommandOutput(0, '{"native": true}\n'),
 }
-ONE_GPU = Output(0, "GPU 0: NVIDIA H200 (UUID: GPU-0a1b)\n")
+ONE_GPU = CommandOutput(0, "GPU 0: NVIDIA H200 (UUID: GPU-0a1b)\n")
 
 
 @dataclass(frozen=True)
@@ -38,20 +38,22 @@ class FakeMachine:
     executable: str = "/env/bin/python"
     environment: Mapping[str, str] = field(default_factory=dict)
     missing: frozenset[str] = frozenset()
-    probes: Mapping[str, Output] = field(default_factory=dict)
-    commands: Mapping[str, Output] = field(default_factory=dict)
+    probes: Mapping[str, CommandOutput] = field(default_factory=dict)
+    commands: Mapping[str, CommandOutput] = field(default_factory=dict)
     addresses: Mapping[str, str] = field(default_factory=lambda: {"lo": "127.0.0.1", "eth0": "192.0.2.7"})
     served: str | None = None
 
     def which(self, command: str) -> str | None:
         return None if command in self.missing else f"/bin/{command}"
 
-    def run(self, *command: str) -> Output:
+    def run(self, *command: str) -> CommandOutput:
         if command[0] == self.executable:
             return {**HEALTHY, **self.probes}[command[2]]
         if command[0] == "nvidia-smi":
-            return self.commands.get("nvidia-smi", Output(127, "", "nvidia-smi: No such file or directory"))
-        return self.commands.get(command[0], Output(0, f"{command[0]} version 3.31.10\nmore\n"))
+            return self.commands.get(
+                "nvidia-smi", CommandOutput(127, "", "nvidia-smi: No such file or directory")
+            )
+        return self.commands.get(command[0], CommandOutput(0, f"{command[0]} version 3.31.10\nmore\n"))
 
     def cores(self) -> int:
         return 8
@@ -72,7 +74,7 @@ def test_a_healthy_machine_has_nothing_to_fix(capsys: pytest.CaptureFixture[str]
 
 def test_json_has_the_same_findings(capsys: pytest.CaptureFixture[str]) -> None:
     broken = FakeMachine(
-        probes={doctor.TORCH_PROBE: Output(1, "", "ModuleNotFoundError: No module named 'torch'")}
+        probes={doctor.TORCH_PROBE: CommandOutput(1, "", "ModuleNotFoundError: No module named 'torch'")}
     )
     assert doctor.report(broken, as_json=True) == 1
     found = json.loads(capsys.readouterr().out)
@@ -88,17 +90,17 @@ def test_json_has_the_same_findings(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def with_probe(probe: str, output: Output) -> FakeMachine:
+def with_probe(probe: str, output: CommandOutput) -> FakeMachine:
     return FakeMachine(probes={probe: output})
 
 
 def torch_of(version: str) -> FakeMachine:
     found = {"version": version, "cuda": None, "gpus": 0}
-    return with_probe(doctor.TORCH_PROBE, Output(0, json.dumps(found)))
+    return with_probe(doctor.TORCH_PROBE, CommandOutput(0, json.dumps(found)))
 
 
-NO_MPI = Output(1, "", "Traceback\nRuntimeError: cannot load MPI library")
-GPU, NO_DRIVER = ({"nvidia-smi": output} for output in (ONE_GPU, Output(9, "no driver")))
+NO_MPI = CommandOutput(1, "", "Traceback\nRuntimeError: cannot load MPI library")
+GPU, NO_DRIVER = ({"nvidia-smi": output} for output in (ONE_GPU, CommandOutput(9, "no driver")))
 
 
 @pytest.mark.parametrize(
@@ -117,7 +119,7 @@ GPU, NO_DRIVER = ({"nvidia-smi": output} for output in (ONE_GPU, Output(9, "no d
         (doctor.check_torch, torch_of("2.13.1"), "ok", "2.13.1 (CPU), a tested version"),
         (doctor.check_torch, torch_of("2.10.0"), "ok", "tested are torch 2.8 with Python"),
         (doctor.check_torch, torch_of("2.5.1"), "warn", "older than 2.6"),
-        (doctor.check_torch, with_probe(doctor.TORCH_PROBE, Output(-11, "")), "fail", "signal 11"),
+        (doctor.check_torch, with_probe(doctor.TORCH_PROBE, CommandOutput(-11, "")), "fail", "signal 11"),
         (doctor.check_devices, FakeMachine(commands=GPU), "ok", "1 GPUs (NVIDIA H200)"),
         (doctor.check_devices, FakeMachine(commands=NO_DRIVER), "ok", "no GPU"),
         (doctor.check_network, FakeMachine(addresses={}), "fail", "no loopback"),
@@ -157,7 +159,7 @@ def test_this_machine_passes(checks: tuple[Callable[[doctor.Machine], Finding], 
 def test_what_breaks_determinism_is_named(
     environment: dict[str, str], gpus: str, found: str, fix: str
 ) -> None:
-    commands = {"nvidia-smi": Output(0, gpus)} if gpus else {}
+    commands = {"nvidia-smi": CommandOutput(0, gpus)} if gpus else {}
     finding = doctor.check_determinism(FakeMachine(environment=environment, commands=commands))
     assert finding.status == "warn"
     assert found in finding.finding

@@ -6,7 +6,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from edt_launch.membership.protocol import Assignment, Phase, Slot, Worker
+from edt_launch.membership.protocol import Assignment, MemberPhase, Slot, Worker
 from edt_launch.worlds.gloo import KEPT, GlooWorld
 
 TWO = (Assignment(7, 0, 2, 0, 2, 0, 1, "here"), Assignment(9, 1, 2, 1, 2, 0, 1, "here"))
@@ -19,7 +19,7 @@ def world() -> Iterator[GlooWorld]:
     one.close()
 
 
-WORKER = Worker(7, Slot("here", 1), Phase.STARTING, started_at=0.0, rank=1)
+WORKER = Worker(7, Slot("here", 1), MemberPhase.STARTING, started_at=0.0, rank=1)
 
 
 def ask(world: GlooWorld, port: object, path: str) -> bytes:

@@ -3,12 +3,12 @@
 import pytest
 
 from edt_launch.core.errors import StartError
-from edt_launch.membership.protocol import Phase, Slot, Worker
+from edt_launch.membership.protocol import MemberPhase, Slot, Worker
 from edt_launch.worlds.torch_store import TorchStoreWorld
 
 
 def of_generation(number: int) -> Worker:
-    return Worker(0, Slot("a", 0), Phase.STARTING, 0.0, 0, generation=number)
+    return Worker(0, Slot("a", 0), MemberPhase.STARTING, 0.0, 0, generation=number)
 
 
 def test_every_generation_has_a_store_of_its_own_until_a_newer_one_is_open() -> None:

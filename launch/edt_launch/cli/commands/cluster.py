@@ -69,6 +69,7 @@ def shares(
     parent: Annotated[str | None, Option(help="Parent department; - for none.")] = None,
     policy: Annotated[str | None, Option(help="Policy among its children: fair, fifo or priority.")] = None,
     half_life: Annotated[float | None, Option(help="Half-life of remembered use, in seconds.")] = None,
+    budget: Annotated[str | None, Option(help="Device hours that its jobs may use in all; or none.")] = None,
     remove: Annotated[
         bool, Option("--remove", help="Remove it; it must have no jobs and no children.")
     ] = False,
@@ -78,7 +79,7 @@ def shares(
     """Show who shares the devices, and how; with OWNER and options, change it (for administrators)."""
     options = {
         "weight": weight, "guarantee": guarantee, "limit": limit, "lends": lends, "parent": parent,
-        "policy": policy, "half_life": half_life,
+        "policy": policy, "half_life": half_life, "budget": budget,
     }  # fmt: skip
     changes: dict[str, object] = {option: value for option, value in options.items() if value is not None}
     if remove:
@@ -90,8 +91,11 @@ def shares(
         return
     if changes and name is None:
         raise MistakenError(f"{_option(changes)} of whom?", "edt shares OWNER --weight 3")
-    if limit is not None:
-        changes["limit"] = _devices(limit)
+    changes |= {
+        name: _number(f"--{name}", text, what)
+        for name, text, what in (("limit", limit, "devices"), ("budget", budget, "hours of devices"))
+        if text is not None
+    }
     if parent == ROOT:
         changes["parent"] = ""
     service = connect()
@@ -128,7 +132,7 @@ def _remove(name: str, dry_run: bool, as_json: bool) -> None:
     confirm({"removed": name}, as_json, f"{name} is removed from the owners' tree")
 
 
-def _devices(text: str) -> float | None:
+def _number(option: str, text: str, what: str) -> float | None:
     if text == NO_LIMIT:
         return None
     try:
@@ -136,5 +140,5 @@ def _devices(text: str) -> float | None:
     except ValueError:
         value = -1.0
     if not 0 <= value < float("inf"):
-        raise MistakenError(f"--limit {text}: expected a number of devices, or {NO_LIMIT}")
+        raise MistakenError(f"{option} {text}: expected a number of {what}, or {NO_LIMIT}")
     return value

@@ -15,7 +15,7 @@ from typer import Argument, Option
 from edt_launch.cli import model, packing
 from edt_launch.cli.arrays import Indices, indices
 from edt_launch.cli.errors import ExitCode, MistakenError, UnreachableError
-from edt_launch.cli.model import Job
+from edt_launch.cli.model import ListedJob
 from edt_launch.cli.packing import Code, Submission, tell
 from edt_launch.cli.screen import note, plural, terminal
 from edt_launch.cli.service import Json, Service
@@ -300,7 +300,7 @@ def _follow(service: Service, data: Json, as_json: bool, *, shows_output: bool) 
     return ExitCode.SUCCESS if job.state == "succeeded" else job.exit_code or ExitCode.FAILED
 
 
-def conclusion(job: Job) -> str:
+def conclusion(job: ListedJob) -> str:
     """How a job ended, in a line, and what its launcher said if it failed."""
     lasted = job.ended - job.started if job.ended is not None and job.started is not None else None
     after = f" after {duration(lasted)}" if lasted is not None else ""

@@ -22,7 +22,7 @@ from edt_launch.cli import model, packing
 from edt_launch.cli.commands.top import seen, snapshot
 from edt_launch.cli.configuration import Configuration
 from edt_launch.cli.errors import ClientError, ExitCode, MistakenError, RefusedError, UnreachableError
-from edt_launch.cli.model import Job
+from edt_launch.cli.model import ListedJob
 from edt_launch.cli.overview import picture
 from edt_launch.cli.packing import Submission
 from edt_launch.cli.refresh import watch_lines
@@ -74,7 +74,7 @@ class Trial:
             spec = {"name": "spirals", "command": list(command), "min": 1, "max": 4}
             self.jobs[name] = str(theirs.submit(Submission(spec, code))["id"])
 
-    def note(self, jobs: Sequence[Job]) -> list[str]:
+    def note(self, jobs: Sequence[ListedJob]) -> list[str]:
         """Remember the jobs' sizes; says in lines what is new."""
         news = []
         for job in jobs:
@@ -84,16 +84,16 @@ class Trial:
                 sizes.append(job.size)
         return news
 
-    def own(self, jobs: Iterable[Job]) -> list[Job]:
+    def own(self, jobs: Iterable[ListedJob]) -> list[ListedJob]:
         """Those of the jobs that were submitted here."""
         return [job for job in jobs if job.id in self.jobs.values()]
 
-    def finished(self, jobs: Sequence[Job]) -> bool:
+    def finished(self, jobs: Sequence[ListedJob]) -> bool:
         """Whether all of them have ended."""
         own = self.own(jobs)
         return len(own) == len(self.jobs) and all(job.has_ended for job in own)
 
-    def summary(self, jobs: Sequence[Job]) -> list[str]:
+    def summary(self, jobs: Sequence[ListedJob]) -> list[str]:
         """How it went, a line for each job."""
         return [
             f"{job.owner}  {job.id}  {job.state}"
@@ -255,7 +255,7 @@ def _tell_of_cluster(said: str, slots: int) -> None:
 
 def _show(running: Trial) -> bool:
     """Show the picture until all jobs have ended, or Ctrl-C; says which of them it was."""
-    jobs: Sequence[Job] = ()
+    jobs: Sequence[ListedJob] = ()
 
     def look() -> Sequence[str]:
         nonlocal jobs

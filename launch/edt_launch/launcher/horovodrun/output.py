@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import BinaryIO
 
 from edt_launch.core.appender import Appender, Complain
@@ -22,26 +23,33 @@ _PIECE = re.compile(rb"(?<=[\r\n])")
 _PREFIX = re.compile(rb"\[(\d{1,9})\]<(?:stdout|stderr)>:")
 
 
-class Output:
+class HorovodrunOutput:
     """Passes two streams on, and appends their lines to the logs of ranks, and of horovodrun itself.
 
-    A log has no more than `limit` bytes, and no more are passed on.
+    If `is_single`, all lines go to one log instead, as they are, and nothing is passed on. A log has no more
+    than `limit` bytes.
     """
 
     def __init__(
-        self, paths: RunDir, streams: Mapping[str, BinaryIO], complain: Complain, limit: int | None = None
+        self,
+        paths: RunDir,
+        streams: Mapping[str, BinaryIO],
+        complain: Complain,
+        limit: int | None = None,
+        *,
+        is_single: bool = False,
     ) -> None:
         self._limit = limit
-        self._passed = 0
+        self._is_single = is_single
         self._paths = paths
-        self._streams = dict(streams)
+        self._streams = {} if is_single else dict(streams)
         self._complain = complain
         self.first_failure: str | None = None
         """Which worker has failed first, and how; None while none has."""
         self.stop_reason: str | None = None
         """Why Horovod has ended the job; None while it has not said so."""
         self._rest: dict[str, bytes] = {}
-        self._logs: dict[str | None, Appender] = {}
+        self._logs: dict[Path, Appender] = {}
 
     def take(self, stream: str, data: bytes) -> None:
         """Take what was read of a stream; no data: it has ended."""
@@ -64,9 +72,8 @@ class Output:
 
     def _pass_on(self, stream: str, data: bytes) -> None:
         target = self._streams.get(stream)
-        if target is None or (self._limit is not None and self._passed >= self._limit):
+        if target is None:
             return
-        self._passed += len(data)
         try:
             target.write(data)
             target.flush()
@@ -78,10 +85,16 @@ class Output:
         rank = prefix[1].decode() if prefix else None
         if rank is None:
             self._explain(piece.rstrip())
-        if rank not in self._logs:
-            path = self._paths.horovodrun_log if rank is None else self._paths.rank_log(rank)
-            self._logs[rank] = Appender(path, self._complain, limit=self._limit)
-        self._logs[rank].write_bytes(piece[prefix.end() if prefix else 0 :])
+        path = self.path_of(rank)
+        if path not in self._logs:
+            self._logs[path] = Appender(path, self._complain, limit=self._limit)
+        self._logs[path].write_bytes(piece[prefix.end() if prefix and not self._is_single else 0 :])
+
+    def path_of(self, rank: str | None) -> Path:
+        """The log of a rank; None for horovodrun itself."""
+        if self._is_single:
+            return self._paths.job_log
+        return self._paths.horovodrun_log if rank is None else self._paths.rank_log(rank)
 
     def _explain(self, line: bytes) -> None:
         """Look for the first reason why the job ends; workers that Horovod ends then are none."""
@@ -89,8 +102,6 @@ class Output:
             return
         if failed := _FAILED.fullmatch(line):
             worker, code = failed[1].decode(), failed[2].decode()
-            self.first_failure = (
-                f"rank {worker} at its start, exit code {code}, {self._paths.rank_log(worker)}"
-            )
+            self.first_failure = f"rank {worker} at its start, exit code {code}, {self.path_of(worker)}"
         elif (stopped := _STOPPED.search(line)) and b"success count" not in stopped[1]:
             self.stop_reason = stopped[1].decode(errors="replace").strip()

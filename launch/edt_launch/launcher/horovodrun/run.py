@@ -29,10 +29,10 @@ from edt_launch.launcher.allocations import Allocations
 from edt_launch.launcher.environment import environment
 from edt_launch.launcher.horovodrun.command import command
 from edt_launch.launcher.horovodrun.observed import Noted, Observed, find
-from edt_launch.launcher.horovodrun.output import Output
+from edt_launch.launcher.horovodrun.output import HorovodrunOutput
 from edt_launch.launcher.job_runs import JobRuns
-from edt_launch.launcher.plan import Outcome
-from edt_launch.launcher.program import Job
+from edt_launch.launcher.plan import JobOutcome
+from edt_launch.launcher.program import LaunchedJob
 from edt_launch.launcher.termination import Ending, Step, signal_name
 from edt_launch.launcher.transports.ssh import Ssh
 
@@ -49,7 +49,7 @@ LEFTOVER_GRACE = 2.0
 class Horovodrun:
     """Runs a job through Horovod's own elastic driver; each worker runs `program`."""
 
-    def __init__(self, program: Sequence[str], job: Job) -> None:
+    def __init__(self, program: Sequence[str], job: LaunchedJob) -> None:
         self._program = program
         self._plan = job.plan
         self._view = job.view
@@ -66,11 +66,14 @@ class Horovodrun:
         self._size: int | None = None
         """Workers of the present world; None before the first."""
         streams = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}
-        self._output = Output(job.plan.paths, streams, job.view.message, job.plan.options.max_log_size)
+        options = job.plan.options
+        self._output = HorovodrunOutput(
+            job.plan.paths, streams, job.view.message, options.max_log_size, is_single=options.single_log
+        )
         self._log_times = LogTimes(job.plan.paths, job.view.message, time.time())
         self._reported = GrowingFile(job.plan.paths.worker_events)
 
-    def run(self) -> Outcome:
+    def run(self) -> JobOutcome:
         """Run the job; what it raises is what `job.run` raises."""
         first = self._wait_for_slots()
         return self._conclude(None if first is None else self._supervise(first))
@@ -203,16 +206,18 @@ class Horovodrun:
 
     # The end.
 
-    def _conclude(self, exit_code: int | None) -> Outcome:
+    def _conclude(self, exit_code: int | None) -> JobOutcome:
         """How the job ended, given horovodrun's exit code; None if it was never started."""
         if self._ending.exit_code is not None:
-            return Outcome(self._ending.exit_code, f"edt-launch: ended by {signal_name(self._ending.first)}")
+            return JobOutcome(
+                self._ending.exit_code, f"edt-launch: ended by {signal_name(self._ending.first)}"
+            )
         # Horovod's driver forgets workers whose hosts were all replaced, and ends with 0 although it gave up.
         if exit_code == 0 and self._output.stop_reason is None:
-            return Outcome(ExitCode.SUCCESS)
+            return JobOutcome(ExitCode.SUCCESS)
         if self._ending.is_pausing:
             how = checkpoints.how_to_go_on(self._plan.checkpoints, f"--output-dir {self._plan.paths.root}")
-            return Outcome(ExitCode.LEFT, f"edt-launch: all workers have been ended; {how}")
+            return JobOutcome(ExitCode.LEFT, f"edt-launch: all workers have been ended; {how}")
         first, reason = self._output.first_failure, self._output.stop_reason
         has_begun = self._observed.started > 0 or first is not None
         code = ExitCode.JOB_FAILED if has_begun else ExitCode.NOT_STARTED
@@ -221,8 +226,8 @@ class Horovodrun:
         if first is not None:
             how = f"first failure: {first}"
         elif reason is not None:
-            how = f"horovodrun ended it: {reason}, see {self._plan.paths.horovodrun_log}"
-        return Outcome(code, f"edt-launch: {what}: {how}\nlog: {self._plan.paths.log}")
+            how = f"horovodrun ended it: {reason}, see {self._output.path_of(None)}"
+        return JobOutcome(code, f"edt-launch: {what}: {how}\nlog: {self._plan.paths.log}")
 
 
 @contextmanager

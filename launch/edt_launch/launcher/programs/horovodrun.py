@@ -10,8 +10,8 @@ from edt_launch.cluster.discovery_script import ScriptOptions
 from edt_launch.core.command_line import words
 from edt_launch.core.errors import UsageError
 from edt_launch.core.run_options import PortOptions, RunOptions
-from edt_launch.launcher.plan import Outcome
-from edt_launch.launcher.program import Job, Kind
+from edt_launch.launcher.plan import JobOutcome
+from edt_launch.launcher.program import Kind, LaunchedJob
 from edt_launch.launcher.programs.script import Script
 
 UNKNOWN = ("max_restarts", "hang_timeout", "ready_timeout", "warm_start")
@@ -37,7 +37,7 @@ class Options:
 class UnderHorovodrun(Script):
     """A script or a command that horovodrun runs."""
 
-    def run(self, job: Job) -> Outcome:
+    def run(self, job: LaunchedJob) -> JobOutcome:
         """Run it.
 
         Raises:

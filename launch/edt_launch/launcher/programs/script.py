@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.follower import SizeLimits
 from edt_launch.core.errors import UsageError
 from edt_launch.core.run_options import RunOptions
 from edt_launch.core.scripts import script_problem
-from edt_launch.launcher.plan import Outcome
-from edt_launch.launcher.program import Job, Kind, Workers
+from edt_launch.launcher.plan import JobOutcome
+from edt_launch.launcher.program import Kind, LaunchedJob, Workers
 
 NOT_ELASTIC = """\
 no worker has come to an elastic function: a script for plain Horovod needs `import edt_hvd` and
@@ -52,18 +52,18 @@ class Script:
         """They are as the user has given them."""
         return options
 
-    def bounds(self, limits: Limits) -> Limits:
+    def bounds(self, limits: SizeLimits) -> SizeLimits:
         """Any number of workers will do."""
         return limits
 
-    def slots_here(self, limits: Limits) -> int:
+    def slots_here(self, limits: SizeLimits) -> int:
         """One for each worker that it may have."""
         return limits.max_np
 
     def rank(self, options: RunOptions, environment: Mapping[str, str]) -> None:
         """None: it is started once."""
 
-    def run(self, job: Job) -> Outcome:
+    def run(self, job: LaunchedJob) -> JobOutcome:
         """Run it."""
         from edt_launch.launcher.elastic import run
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from edt_launch.cluster import sources
 from edt_launch.cluster.allocation import HostSlots
+from edt_launch.cluster.hosts import HostSource
 from edt_launch.core.command_line import NoOptions
 from edt_launch.core.errors import UsageError
 from edt_launch.core.run_options import PortOptions, RunOptions
@@ -27,6 +28,12 @@ def option_groups() -> tuple[type, ...]:
     """
     declared = (kind.options for kind in TRANSPORTS if kind.options is not NoOptions)
     return tuple(dict.fromkeys((*sources.groups(), *declared, PortOptions)))
+
+
+def offered_by(source: HostSource | None, options: RunOptions) -> tuple[Transport, ...]:
+    """The transports over the connection that a source has to its hosts."""
+    found = (kind.offered_by(source, options) for kind in TRANSPORTS if source is not None)
+    return tuple(transport for transport in found if transport is not None)
 
 
 class Transports:

@@ -194,6 +194,10 @@ class DialBack(Transport):
         except queue.Empty:
             return None
 
+    def connected(self) -> set[str]:
+        """The hosts whose agents are connected now."""
+        return {*self._agents}
+
     @property
     def refusals(self) -> Sequence[str]:
         """Who was refused, and why; at most `MAX_REFUSALS`."""

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import ClassVar, Self
 
+from edt_launch.cluster.hosts import HostSource
 from edt_launch.cluster.ray.connection import Connection, Options
 from edt_launch.cluster.ray.source import TRANSPORT, RayOptions
+from edt_launch.cluster.ray.source import Ray as RayCluster
 from edt_launch.core.errors import SourceError, StartError
 from edt_launch.core.ports import PortRange
 from edt_launch.core.run_options import RunOptions
@@ -12,7 +14,7 @@ from edt_launch.launcher.transports.dial_back import DialBack
 
 
 class Ray(DialBack):
-    """Has Ray start the agents that dial back; `connection` may be that of the source of hosts."""
+    """Has Ray start the agents that dial back."""
 
     name: ClassVar[str] = TRANSPORT
     options: ClassVar[type] = RayOptions
@@ -30,6 +32,10 @@ class Ray(DialBack):
             return None
         pool = given.ray_pool or "agents"
         return cls(Connection(Options(given.ray, pool, holds_devices=False, is_kept=True)), options.ports)
+
+    @classmethod
+    def offered_by(cls, source: HostSource, options: RunOptions) -> Self | None:  # noqa: D102
+        return cls(source.connection, options.ports) if isinstance(source, RayCluster) else None
 
     def start(self, host: str) -> None:  # noqa: D102
         ended = self._connection.run_agent(host, (host,), f"{self.invitation.text}\n")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
 
+from edt_launch.cluster.hosts import HostSource
 from edt_launch.core.command_line import NoOptions
 from edt_launch.core.run_options import RunOptions
 
@@ -103,6 +104,11 @@ class Transport(ABC):
     @abstractmethod
     def detect(cls, options: RunOptions, environment: Mapping[str, str]) -> Self | None:
         """The transport, if it can be used with these options and in this environment; else None."""
+
+    @classmethod
+    def offered_by(cls, source: HostSource, options: RunOptions) -> Self | None:
+        """The transport over the connection that a source has to its hosts, if it is of this kind."""
+        return None
 
     @abstractmethod
     def open(self, host: str, marks: Mapping[str, str], agent: Sequence[str] = AGENT) -> Connection:

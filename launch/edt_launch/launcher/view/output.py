@@ -8,6 +8,7 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from edt_launch.core import events
 from edt_launch.core.appender import Appender, Complain
@@ -50,6 +51,8 @@ class Line:
     """What stands before it on the screen; None for the rank in brackets."""
     is_shown: bool = True
     """Whether it is for the screen, too; the logs have every line."""
+    is_copied: bool = False
+    """Whether the program has it in a file of its own."""
 
 
 def is_for_the_log(line: Line) -> bool:
@@ -162,12 +165,16 @@ class Ranks:
 class Logs:
     """The log files of a job, and the last lines of each worker. Lines that cannot be written are lost.
 
-    A file has no more than `limit` bytes; None for no limit.
+    Each line is kept once: in a file for each worker or, if `is_single`, in one for all of them. A file has
+    no more than `limit` bytes; None for no limit.
     """
 
-    def __init__(self, paths: RunDir, complain: Complain, limit: int | None = None) -> None:
+    def __init__(
+        self, paths: RunDir, complain: Complain, limit: int | None = None, *, is_single: bool = False
+    ) -> None:
         self._paths = paths
         self._limit = limit
+        self.is_single = is_single
         self._complain = complain
         self._files: dict[str, Appender] = {}
         self._last: dict[int | None, deque[str]] = {}
@@ -176,16 +183,31 @@ class Logs:
         """The workers are started again: what was said before explains nothing about that."""
         self._last.pop(None, None)
 
-    def write(self, line: Line, label: str | None) -> bool:
-        """Log a line of the worker called `label`; None for edt-launch itself. False if its file is full."""
+    def path_of(self, label: str) -> Path:
+        """The log of the worker called `label`."""
+        return self._paths.job_log if self.is_single else self._paths.rank_log(label)
+
+    def write(self, line: Line, label: str | None, *, is_hidden: bool = False) -> None:
+        """Log a line of the worker called `label`; None for edt-launch itself.
+
+        The one log of all workers has what a user sees. What `is_hidden` is in edt-launch's own instead.
+        """
         worker = line.worker if label is not None else None
-        path = self._paths.own_log if label is None else self._paths.rank_log(label)
         self._last.setdefault(worker, deque(maxlen=KEPT_LINES)).append(line.text[:LONGEST_KEPT])
+        if label is None:
+            self._append(self._paths.own_log, line.text)
+        elif not self.is_single:
+            self._append(self._paths.rank_log(label), line.text)
+        elif not is_hidden:
+            self._append(self._paths.job_log, f"[{label}] {line.prefix or ''}{line.text}")
+        elif not line.is_copied:
+            self._append(self._paths.own_log, f"[{label}] {line.text}")
+
+    def _append(self, path: Path, text: str) -> None:
         file = self._files.get(path.name)
         if file is None:
             file = self._files[path.name] = Appender(path, self._complain, limit=self._limit)
-        file.write(line.text + "\n")
-        return not file.is_full
+        file.write(text + "\n")
 
     def last_lines(self, worker: int | None, count: int = LAST_LINES) -> tuple[str, ...]:
         """The last lines of a worker, or of edt-launch (None), oldest first; `KEPT_LINES` at the most."""

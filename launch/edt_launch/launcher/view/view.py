@@ -52,7 +52,7 @@ class PlainView:
     """Lines without escape codes: the workers' to the stream they came from, ours to standard error."""
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
-        self._streams = {"stdout": Output(out), "stderr": Output(err)}
+        self._streams = {"stdout": OutputStream(out), "stderr": OutputStream(err)}
         self._told_at: float | None = None
         self._told_step: int | None = None
 
@@ -93,7 +93,7 @@ class LiveView:
 
     def __init__(self, console: Console, err: TextIO | None = None) -> None:
         self._console = console
-        self._err = Output(err) if err is not None else None
+        self._err = OutputStream(err) if err is not None else None
         self._live = Live(
             console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False, transient=False
         )
@@ -159,7 +159,7 @@ class Terminal(Console):
         self.quiet = True
 
 
-class Output:
+class OutputStream:
     """A text stream that may go away: a closed pipe or terminal ends the output, not the job."""
 
     def __init__(self, stream: TextIO) -> None:

@@ -17,7 +17,7 @@ from edt_launch.service.cluster.recent_history import RecentHistory
 from edt_launch.service.db.store import Store
 from edt_launch.service.errors import ForbiddenError, GoneError, NotFoundError, TooLargeError
 from edt_launch.service.experiments.searches.records import SearchRecord
-from edt_launch.service.files.archives.entry import Limits
+from edt_launch.service.files.archives.entry import ArchiveLimits
 from edt_launch.service.files.series_cache import HistoryCache, SeriesCache
 from edt_launch.service.http.shared_answers import SharedAnswers
 from edt_launch.service.jobs.records import JobRecord
@@ -90,7 +90,7 @@ class Context:
     @property
     def submitter(self) -> Submitter:
         """Takes jobs in."""
-        limits = Limits(self.settings.max_unpacked, self.settings.max_files)
+        limits = ArchiveLimits(self.settings.max_unpacked, self.settings.max_files)
         return Submitter(self.home, self.store, limits, this_user(), self.settings.highest_priority)
 
     def check_result(self, size: int) -> None:

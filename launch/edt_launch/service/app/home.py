@@ -3,7 +3,6 @@
 import os
 import re
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
@@ -18,10 +17,6 @@ SEARCH_ID = r"h[a-z2-7]{8}"
 
 DEFINITION_ID = r"d[a-z2-7]{8}"
 """Ids of training definitions, likewise."""
-
-
-MAX_LOGS = 1000
-"""Files of ranks' logs that are looked at: a job may make as many as it likes."""
 
 
 class _Rooted(Protocol):
@@ -77,19 +72,8 @@ class JobDir:
 
     @property
     def launcher_log(self) -> Path:
-        """What the job's `edt-launch` prints."""
-        return self.output.log / "launcher.log"
-
-    def log_of(self, rank: int | None) -> Path:
-        """What a rank has printed; None: all of them, and the launcher."""
-        return self.launcher_log if rank is None else self.output.rank_log(str(rank))
-
-    @property
-    def ranks(self) -> list[int]:
-        """Those that have printed something, by the first `MAX_LOGS` files of that kind."""
-        found = islice(self.output.log.glob("rank.*.log"), MAX_LOGS)
-        matches = (re.fullmatch(r"rank\.([0-9]{1,6})\.log", path.name) for path in found)
-        return sorted(int(match[1]) for match in matches if match)
+        """What the job's workers print, each line with its rank, and its `edt-launch`."""
+        return self.output.job_log
 
     @property
     def folders(self) -> tuple[Path, ...]:

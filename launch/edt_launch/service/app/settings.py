@@ -142,7 +142,7 @@ class Settings(_Declared):
         int, Field(ge=1, description="Maximum number of files and folders of a job's code.")
     ] = 50_000
     max_log_size: Annotated[
-        Bytes, Field(description="Maximum size of a worker's log, in bytes; output beyond it is dropped.")
+        Bytes, Field(description="Maximum size of a job's log, in bytes: the output's beginning and end.")
     ] = 2**30
     max_body: Annotated[
         Bytes, Field(description="Maximum size of the body of any other request, in bytes.")
@@ -197,6 +197,9 @@ class Settings(_Declared):
     protected: Annotated[Seconds, Field(description="Seconds for which a started job keeps its minimum.")] = (
         300.0
     )
+    idle_timeout: Annotated[
+        Seconds, Field(description="Seconds until a job without a step is cut to its minimum; 0: never.")
+    ] = 0.0
 
     @classmethod
     def settings_customise_sources(

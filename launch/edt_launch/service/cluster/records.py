@@ -10,7 +10,10 @@ from edt_launch.service.db.types import Devices, Held, Limit, Str16, Str32, Str6
 
 @dataclass(frozen=True)
 class ShareRecord:
-    """A node of the owners' tree; the fields are those of `allocator.model.Owner`. The root's name is ""."""
+    """A node of the owners' tree; the fields are those of `allocator.model.Owner`. The root's name is "".
+
+    `budget` and `used` are in hours of devices, and the latter is what all jobs below it have had so far.
+    """
 
     name: Str64
     parent: Str64 | None = ""
@@ -23,6 +26,8 @@ class ShareRecord:
     service: float = 0.0
     entitlement: float = 0.0
     usage_at: float = 0.0
+    budget: Limit = inf
+    used: float = 0.0
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -35,7 +40,7 @@ class ShareRecord:
         return hashlib.sha256(repr(self.settings).encode()).hexdigest()[:16]
 
 
-SETTINGS = ("parent", "weight", "guarantee", "limit", "lends", "policy", "half_life")
+SETTINGS = ("parent", "weight", "guarantee", "limit", "lends", "policy", "half_life", "budget")
 """What people say of a node of the owners' tree."""
 
 

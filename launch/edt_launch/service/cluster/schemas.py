@@ -98,6 +98,8 @@ class OwnerShare(BaseModel):
     lends: bool = Field(description="Whether others may use its guarantee while it does not.")
     policy: Literal["fair", "fifo", "priority"]
     half_life: float = Field(description="Seconds after which remembered use counts half.")
+    budget: float | None = Field(description="Hours of devices that jobs below it may use; null: any number.")
+    used: float = Field(description="Hours of devices that they have used so far.")
     version: str = Field(description="Of the settings above, to be sent with a change of them.")
     size: int = Field(description="Devices that jobs below it have now.")
     asks: int = Field(description="Devices that these jobs could use at most.")
@@ -118,6 +120,9 @@ class ShareChange(Body):
     lends: bool | None = None
     policy: Literal["fair", "fifo", "priority"] | None = None
     half_life: Annotated[float, Field(ge=1, le=1e9, allow_inf_nan=False)] | None = None
+    budget: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] | None = Field(
+        default=None, description="null: any number."
+    )
     version: str | None = Field(
         default=None,
         max_length=16,

@@ -159,8 +159,9 @@ def put_share(context: Context, name: str, change: ShareChange, *, dry_run: bool
         raise NotFoundError(f"{name} is not in the owners' tree any more", "add it again")
     before = known or replace(fresh(own), usage_at=context.clock())
     changes = {field: getattr(change, field) for field in change.model_fields_set - {"version"}}
-    if "limit" in changes and changes["limit"] is None:
-        changes["limit"] = inf
+    for field in ("limit", "budget"):
+        if field in changes and changes[field] is None:
+            changes[field] = inf
     after = replace(before, **{field: value for field, value in changes.items() if value is not None})
     _check(nodes, after)
     # What was left out is as it was seen just now.

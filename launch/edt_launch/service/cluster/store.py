@@ -84,11 +84,11 @@ class Shares:
             connection.execute(update(shares).where(shares.c.parent == name).values(parent=parent or ""))
             connection.execute(delete(shares).where(shares.c.name == name))
 
-    def remember(self, usage: Mapping[str, tuple[float, float, float]]) -> None:
-        """Keep (service, entitlement, at) of nodes, by their names; all or none."""
+    def remember(self, usage: Mapping[str, Mapping[str, float]]) -> None:
+        """Keep columns of usage of nodes, by their names; all or none."""
         with self._database.writing() as connection:
-            for name, (service, entitlement, at) in usage.items():
-                values = {"name": name, "service": service, "entitlement": entitlement, "usage_at": at}
+            for name, columns in usage.items():
+                values = {"name": name, **columns}
                 put(connection, shares, values, new=vars(fresh(name)))
 
 

@@ -3,7 +3,7 @@
 Their columns are the fields of `records`. Times are unix seconds.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
 from math import inf, isinf
 from types import MappingProxyType, NoneType
@@ -14,6 +14,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Dialect,
     Enum,
     Float,
     ForeignKeyConstraint,
@@ -55,6 +56,11 @@ class Tuples(TypeDecorator[Any]):
     def process_result_value(self, value: Any, dialect: object) -> Any:
         """Tuples for JSON's lists."""
         return _tuple(value) if isinstance(value, list) else value
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any] | None:
+        """What reads a value; most are empty, and need not be read as JSON."""
+        read = super().result_processor(dialect, coltype)
+        return read and (lambda value: () if value == "[]" else read(value))
 
 
 def _tuple(values: list[Any]) -> tuple[Any, ...]:
@@ -146,7 +152,7 @@ tokens = _table(
     key=("id",),
 )
 
-shares = _table("shares", cluster_records.ShareRecord, key=("name",), nullable=("limit",))
+shares = _table("shares", cluster_records.ShareRecord, key=("name",), nullable=("limit", "budget"))
 
 hosts = _table("hosts", cluster_records.HostRecord, key=("name",))
 

@@ -27,7 +27,7 @@ HIGHER = frozenset(
 """Words in the names of values that are better the higher they are."""
 
 
-class Parameter(NamedTuple):
+class ComparedParameter(NamedTuple):
     """Something that runs were started with, and what each had; None: nothing."""
 
     name: str
@@ -101,10 +101,10 @@ def parameters(definition: str, code: str, spec: Mapping[str, Any]) -> dict[str,
     return found | _options(spec["command"])
 
 
-def differing(runs: Sequence[Mapping[str, str]]) -> list[Parameter]:
+def differing(runs: Sequence[Mapping[str, str]]) -> list[ComparedParameter]:
     """The parameters that are not the same in all runs, in the order in which they appear."""
     names = dict.fromkeys(name for run in runs for name in run)
-    found = [Parameter(name, tuple(run.get(name) for run in runs)) for name in names]
+    found = [ComparedParameter(name, tuple(run.get(name) for run in runs)) for name in names]
     return [one for one in found if len(set(one.values)) > 1]
 
 

@@ -11,7 +11,7 @@ HOUR = 3600.0
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """How a job ended, or stands.
 
     Attributes:

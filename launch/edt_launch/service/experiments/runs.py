@@ -10,7 +10,7 @@ from edt_launch.service.app.context import Context, may
 from edt_launch.service.errors import ForbiddenError
 from edt_launch.service.experiments import comparison
 from edt_launch.service.experiments.comparison import Metric
-from edt_launch.service.experiments.outcomes import Outcome, Usage, usage_of
+from edt_launch.service.experiments.outcomes import RunOutcome, Usage, usage_of
 from edt_launch.service.experiments.records import ExperimentRecord, RunRecord
 from edt_launch.service.experiments.searches.spec import Objective
 from edt_launch.service.jobs.records import JobRecord
@@ -28,7 +28,7 @@ class Shown:
 
     run: RunRecord
     job: JobRecord | None
-    outcome: Outcome
+    outcome: RunOutcome
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def shown(context: Context, runs: Sequence[RunRecord]) -> list[Shown]:
         context.store.experiments.record(ended)
     told: list[Shown] = []
     for run in runs:
-        known = found.get(run.job) or Outcome.of(run.outcome or {"state": DELETED})
+        known = found.get(run.job) or RunOutcome.of(run.outcome or {"state": DELETED})
         told.append(Shown(run, jobs.get(run.job), known))
     return told
 
@@ -120,7 +120,7 @@ def keep(context: Context, job: str) -> None:
     shown(context, list(context.store.experiments.runs_of_jobs([job]).values()))
 
 
-def outcomes(context: Context, jobs: Iterable[JobRecord]) -> Mapping[str, Outcome]:
+def outcomes(context: Context, jobs: Iterable[JobRecord]) -> Mapping[str, RunOutcome]:
     """What has come of jobs so far, by their ids."""
     known = list(jobs)
     if not known:
@@ -134,8 +134,8 @@ def _numbers(history: JobHistory) -> dict[str, dict[str, Any]]:
     return {name: asdict(summary) for name, summary in sorted(history.numbers.items())}
 
 
-def _outcome(context: Context, job: JobRecord, used: Usage | None, now: float) -> Outcome:
+def _outcome(context: Context, job: JobRecord, used: Usage | None, now: float) -> RunOutcome:
     values = context.history_cache.read(context.home.job(job.id).output.events, _numbers)
     started = used.since if used is not None and job.started is None else job.started
     seconds = 0.0 if started is None else max(0.0, (job.ended or now) - started)
-    return Outcome(job.state, 0.0 if used is None else used.hours, seconds, job.step, values)
+    return RunOutcome(job.state, 0.0 if used is None else used.hours, seconds, job.step, values)

@@ -59,10 +59,15 @@ def find_lines(context: Context, user: UserRecord, job_id: str, wanted: LogQuery
     files = context.home.job(context.job_of(job_id, user).id)
     part = _part(files, wanted)
     after = max(wanted.after, part.start)
-    path = files.log_of(wanted.rank)
     try:
         found, following = log_search.search(
-            path, wanted.text, after, level=wanted.level, until=part.end, only_launcher=wanted.launcher
+            files.launcher_log,
+            wanted.text,
+            after,
+            level=wanted.level,
+            until=part.end,
+            rank=wanted.rank,
+            only_launcher=wanted.launcher,
         )
     except ABSENT:
         return {"hits": [], "next": None}
@@ -78,7 +83,7 @@ def _part(files: JobDir, wanted: LogQuery) -> Part:
         raise InvalidError(
             f"since, {_utc(since)}, is not before until, {_utc(until)}", "give the earlier time first"
         )
-    path = files.log_of(wanted.rank)
+    path = files.launcher_log
     try:
         found = log_times.part(recent_lines(files.output.log_times), path.name, since, until)
     except ABSENT:

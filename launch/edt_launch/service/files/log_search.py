@@ -8,13 +8,11 @@ from pathlib import Path
 from edt_launch.core.growing_file import BLOCK, REACH
 from edt_launch.core.lines import LONGEST, LineSplitter
 from edt_launch.core.plain_files import open_file
+from edt_launch.service.files import rank_lines
 
 MAX_MATCHES = 1000
 """Lines that one search finds."""
 
-
-_OF_RANK = re.compile(rb"\[\d+\]")
-"""What the lines of workers begin with."""
 
 _ERROR = rb"ERROR|CRITICAL|FATAL|Traceback \(most recent|\w*(?:Error|Exception):"
 
@@ -44,6 +42,7 @@ def search(
     reach: int = REACH,
     level: str = "",
     until: int | None = None,
+    rank: int | None = None,
     only_launcher: bool = False,
 ) -> tuple[list[Hit], int | None]:
     """The next lines that have a text, in whatever case, and where to go on; None at the end of the file.
@@ -56,11 +55,13 @@ def search(
         reach: bytes that are read.
         level: of `LEVELS`, the least that lines have; empty for any.
         until: lines that begin there or later are not looked at; None for the end of the file.
-        only_launcher: whether to pass over lines of workers, which begin with their rank in brackets.
+        rank: only its lines, which are given without their `[rank]`; None for all.
+        only_launcher: whether to pass over the lines of all workers.
 
     Raises:
         FileNotFoundError, NoFileError: it is not there, or no file.
     """
+    selected = rank_lines.selected(rank, only_launcher=only_launcher)
     pattern = re.compile(re.escape(text.encode(errors="surrogateescape")), re.IGNORECASE)
     found: list[Hit] = []
     with open_file(path, buffering=0) as file:
@@ -79,9 +80,9 @@ def search(
                 offset = lines.offset - len(line) - 1
                 if until is not None and offset >= until:
                     return found, None
-                is_other = only_launcher and _OF_RANK.match(line) is not None
-                if not is_other and pattern.search(line) and LEVELS[level].search(line):
-                    found.append(Hit(offset, line))
+                shown = selected(line)
+                if shown is not None and pattern.search(shown) and LEVELS[level].search(shown):
+                    found.append(Hit(offset, shown))
                 if len(found) == most:
                     return found, lines.offset
         is_over = at >= os.fstat(file.fileno()).st_size or (until is not None and lines.offset >= until)

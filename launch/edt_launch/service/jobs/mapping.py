@@ -13,6 +13,8 @@ from edt_launch.service.jobs.records import JobRecord
 MEMORY = "allocator"
 """Key under which `memory` keeps what the last decision has left for the next."""
 
+HOUR = 3600.0
+
 SHARING = (Slots.name, Cores.name)
 """Sources whose slots share the processors of one machine."""
 
@@ -64,8 +66,20 @@ def owners(records: Iterable[ShareRecord], users: Iterable[str]) -> Iterator[Own
             record.lends,
             Policy(record.policy),
             record.half_life,
-            Usage(record.service, record.entitlement, record.usage_at),
+            Usage(record.service, record.entitlement, record.usage_at, record.used * HOUR),
+            record.budget * HOUR,
         )
+
+
+def usage(owner: Owner) -> dict[str, float]:
+    """What is remembered of an owner's use, as columns of its row."""
+    used = owner.usage
+    return {
+        "service": used.service,
+        "entitlement": used.entitlement,
+        "usage_at": used.at,
+        "used": used.attained / HOUR,
+    }
 
 
 def job(record: JobRecord, protected: float) -> Job:

@@ -85,7 +85,7 @@ class Jobs:
     def submitted_as(self, owner: str, key: str) -> JobRecord | None:
         """The job that `owner` has submitted with an idempotency key."""
         rows = self._database.rows(select(jobs).where(jobs.c.owner == owner, jobs.c.idempotency_key == key))
-        return JobRecord(**rows[0]._mapping) if rows else None
+        return JobRecord(*rows[0]) if rows else None
 
     def get(self, job: str) -> JobRecord:
         """One job."""
@@ -122,7 +122,7 @@ class Jobs:
 
     def page(self, wanted: JobQuery = ALL) -> Page:
         """The jobs that are looked for, and where the next page begins."""
-        page = [JobRecord(**row._mapping) for row in self._database.rows(wanted.statement())]
+        page = [JobRecord(*row) for row in self._database.rows(wanted.statement())]
         limit = wanted.limit
         if limit is None or len(page) <= limit:
             return Page(page, None)
@@ -131,7 +131,7 @@ class Jobs:
     def some(self, wanted: Collection[str]) -> Mapping[str, JobRecord]:
         """Jobs by their ids; those that are not there are left out."""
         rows = self._database.rows(select(jobs).where(jobs.c.id.in_(sorted(wanted))))
-        return {row.id: JobRecord(**row._mapping) for row in rows}
+        return {row.id: JobRecord(*row) for row in rows}
 
     def named(self, wanted: Collection[str]) -> Mapping[str, NamedJob]:
         """Names and numbers of jobs by their ids; those that are not there are left out."""
@@ -246,7 +246,7 @@ def _get(connection: Connection, job: str, lock: bool = False) -> JobRecord:
     row = connection.execute(query.with_for_update() if lock else query).one_or_none()
     if row is None:
         raise NoSuchJobError(job)
-    return JobRecord(**row._mapping)
+    return JobRecord(*row)
 
 
 def _transitions(connection: Connection, job: str) -> list[TransitionRecord]:

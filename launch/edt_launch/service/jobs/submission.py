@@ -24,7 +24,7 @@ from edt_launch.service.experiments.records import RunRecord
 from edt_launch.service.files.archives.archive import BLOCK, unpack
 from edt_launch.service.files.archives.copying import copy_folder
 from edt_launch.service.files.archives.deleting import delete_folder
-from edt_launch.service.files.archives.entry import Limits
+from edt_launch.service.files.archives.entry import ArchiveLimits
 from edt_launch.service.files.results import note_submitted, remove_made
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.specification import MAX_PRIORITY, JobSpec
@@ -127,7 +127,12 @@ class Submitter:
     """
 
     def __init__(
-        self, home: Home, store: Store, limits: Limits, own_name: str, highest_priority: int = MAX_PRIORITY
+        self,
+        home: Home,
+        store: Store,
+        limits: ArchiveLimits,
+        own_name: str,
+        highest_priority: int = MAX_PRIORITY,
     ) -> None:
         self._home = home
         self._store = store

@@ -23,6 +23,9 @@ from edt_launch.service.jobs.states import Wanted
 
 Json = dict[str, Any]
 
+_PRIVATE = dict.fromkeys(schemas.Job.model_fields.keys() - schemas.JobForAll.model_fields.keys())
+"""What others than its owner and administrators see of a job: nothing."""
+
 _LINKS = ("why", "logs", "events", "metrics", "results", "checkpoints")
 
 
@@ -45,8 +48,7 @@ def job(record: JobRecord, viewer: UserRecord | None = None) -> schemas.Job:
 
 def hidden(shown: schemas.Job, record: JobRecord) -> schemas.Job:
     """A job as others see it: without the name of its script, too."""
-    private = schemas.Job.model_fields.keys() - schemas.JobForAll.model_fields.keys()
-    return shown.model_copy(update=dict.fromkeys(private) | {"name": record.name})
+    return shown.model_copy(update=_PRIVATE | {"name": record.name})
 
 
 def note(record: JobRecord) -> str:
@@ -152,6 +154,7 @@ def shares(
         {
             **vars(record),
             "limit": None if isinf(record.limit) else record.limit,
+            "budget": None if isinf(record.budget) else record.budget,
             "version": record.version,
             "size": sizes[record.name],
             "asks": asked[record.name],

@@ -22,8 +22,8 @@ from edt_launch.tools.simulate.policies import FairShare, Fifo, StrictPriority, 
 from edt_launch.tools.simulate.replay import (
     ROUNDS,
     Live,
-    Outcome,
     Policy,
+    SimulatedJob,
     StuckError,
     Timing,
     machines,
@@ -214,7 +214,7 @@ ROWS = {
 """The lines of the table."""
 
 
-def _show(trace: Trace, outcome: Outcome, notes: Sequence[str], figures: Mapping[str, Figures]) -> None:
+def _show(trace: Trace, outcome: SimulatedJob, notes: Sequence[str], figures: Mapping[str, Figures]) -> None:
     from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
@@ -238,7 +238,7 @@ def _show(trace: Trace, outcome: Outcome, notes: Sequence[str], figures: Mapping
     console.print(table)
 
 
-def _draw(outcome: Outcome, path: Path, name: str) -> bool:
+def _draw(outcome: SimulatedJob, path: Path, name: str) -> bool:
     try:
         picture.draw(outcome, path, f"{name} under {outcome.policy}, {outcome.gpus} GPUs")
     except ImportError:

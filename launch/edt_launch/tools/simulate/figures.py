@@ -26,7 +26,7 @@ from math import ceil
 
 from edt_launch.allocator.filling import fill
 from edt_launch.allocator.useful import useful
-from edt_launch.tools.simulate.replay import Outcome, Run
+from edt_launch.tools.simulate.replay import SimulatedJob, SimulatedRun
 from edt_launch.tools.simulate.runtime import best, speedup
 from edt_launch.tools.simulate.trace import TraceJob
 
@@ -53,7 +53,7 @@ class Figures:
     decisions: int
 
 
-def judge(outcome: Outcome, by_user: bool = True) -> Figures:
+def judge(outcome: SimulatedJob, by_user: bool = True) -> Figures:
     """The figures of a replay; see `due` for `by_user`."""
     runs = outcome.runs
     times = sorted(jct(run) for run in runs)
@@ -76,7 +76,7 @@ def judge(outcome: Outcome, by_user: bool = True) -> Figures:
     )
 
 
-def jct(run: Run) -> float:
+def jct(run: SimulatedRun) -> float:
     """Seconds from submission to end."""
     return run.ended - run.job.submitted
 
@@ -86,7 +86,7 @@ def quantile(ordered: Sequence[float], part: float) -> float:
     return ordered[max(0, ceil(part * len(ordered) - 1e-9) - 1)]
 
 
-def rho(outcome: Outcome) -> list[float]:
+def rho(outcome: SimulatedJob) -> list[float]:
     """Finish-time fairness of every run, in their order."""
     per_host = max(len(host.devices) for host in outcome.hosts)
     changes = sorted(
@@ -110,7 +110,7 @@ def rho(outcome: Outcome) -> list[float]:
     return ratios
 
 
-def contention_rho(outcome: Outcome) -> list[float]:
+def contention_rho(outcome: SimulatedJob) -> list[float]:
     """Finish-time fairness with a fixed contention, as Shockwave's simulator prints it, for every run.
 
     JCT divided by (time alone on the GPUs requested) x max(1, jobs of the trace / GPUs).
@@ -137,7 +137,7 @@ def _divide(total: float, weights: Sequence[float], most: Sequence[float]) -> li
     return fill(total, weights, [0.0] * len(most), most)
 
 
-def _errors(outcome: Outcome, by_user: bool) -> tuple[float, float]:
+def _errors(outcome: SimulatedJob, by_user: bool) -> tuple[float, float]:
     changes: list[tuple[float, TraceJob, int | None]] = []
     for run in outcome.runs:
         changes.append((run.job.submitted, run.job, 0))

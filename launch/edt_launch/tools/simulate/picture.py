@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from edt_launch.tools.simulate.replay import Outcome, Run
+from edt_launch.tools.simulate.replay import SimulatedJob, SimulatedRun
 
 POINTS = 1500
 """Points in time that are drawn."""
@@ -16,7 +16,7 @@ OTHERS_COLOUR = "#bbbbbb"
 HOUR = 3600.0
 
 
-def draw(outcome: Outcome, path: Path, title: str) -> None:
+def draw(outcome: SimulatedJob, path: Path, title: str) -> None:
     """Write the picture as a PNG to `path`, replacing it in one go.
 
     Raises:
@@ -54,7 +54,7 @@ def draw(outcome: Outcome, path: Path, title: str) -> None:
     unfinished.replace(path)
 
 
-def by_user(runs: Sequence[Run], times: Sequence[float]) -> dict[str, list[int]]:
+def by_user(runs: Sequence[SimulatedRun], times: Sequence[float]) -> dict[str, list[int]]:
     """GPUs of each user at each of the times; all but the `NAMED` largest users are `others`."""
     total: Counter[str] = Counter()
     for run in runs:
@@ -72,7 +72,7 @@ def by_user(runs: Sequence[Run], times: Sequence[float]) -> dict[str, list[int]]
     return held
 
 
-def jobs_at(runs: Sequence[Run], times: Sequence[float]) -> tuple[list[int], list[int]]:
+def jobs_at(runs: Sequence[SimulatedRun], times: Sequence[float]) -> tuple[list[int], list[int]]:
     """Jobs that run, and jobs that wait, at each of the times."""
     running, waiting = [0] * len(times), [0] * len(times)
     for run in runs:

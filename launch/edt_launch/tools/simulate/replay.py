@@ -92,7 +92,7 @@ class Policy(Protocol):
 
 
 @dataclass(frozen=True)
-class Run:
+class SimulatedRun:
     """What became of a job. `sizes` are (time, workers) at every change, the last one when it ended."""
 
     job: TraceJob
@@ -103,13 +103,13 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SimulatedJob:
     """What became of a trace. Runs are in the order of submission."""
 
     policy: str
     hosts: tuple[Host, ...]
     timing: Timing
-    runs: tuple[Run, ...]
+    runs: tuple[SimulatedRun, ...]
     decisions: int
 
     @property
@@ -130,7 +130,7 @@ def replay(
     policy: Policy,
     timing: Timing,
     progress: Callable[[int], None] = lambda ended: None,
-) -> Outcome:
+) -> SimulatedJob:
     """Replay `trace` on `hosts` under `policy`; `progress` is told how many jobs have ended, as they do.
 
     Raises:
@@ -141,7 +141,7 @@ def replay(
         progress(len(engine.runs))
     by_id = {run.job.id: run for run in engine.runs}
     runs = tuple(by_id[job.id] for job in trace.jobs)
-    return Outcome(policy.name, hosts, timing, runs, engine.decisions)
+    return SimulatedJob(policy.name, hosts, timing, runs, engine.decisions)
 
 
 class StuckError(Exception):
@@ -204,7 +204,7 @@ class _Engine:
         self._ends: list[tuple[float, int, str]] = []  # with the state's version: earlier forecasts are void
         self._free_at: list[tuple[float, str]] = []
         self._decide_at = inf
-        self.runs: list[Run] = []
+        self.runs: list[SimulatedRun] = []
         self.decisions = 0
 
     def advance(self) -> bool:
@@ -236,7 +236,7 @@ class _Engine:
             if self._is_valid(end):
                 state = self._live.pop(end[2])
                 sizes = (*state.sizes, (now, 0))
-                self.runs.append(Run(state.job, now, state.resizes, state.suspensions, sizes))
+                self.runs.append(SimulatedRun(state.job, now, state.resizes, state.suspensions, sizes))
         while self._free_at and self._free_at[0][0] <= now:
             _, job_id = heapq.heappop(self._free_at)
             if job_id in self._live:

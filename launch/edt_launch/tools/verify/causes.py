@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from edt_launch.tools.verify.records import KINDS, LENGTH, Difference, Run, first_difference
+from edt_launch.tools.verify.records import KINDS, LENGTH, Difference, RecordedRun, first_difference
 from edt_launch.tools.verify.traces import Finding, Parting
 
 
@@ -114,7 +114,7 @@ _BY_PARTING = {
 """By what differs first, where that alone says it."""
 
 
-def verdict(runs: Sequence[Run], finding: Finding | None = None) -> Verdict:
+def verdict(runs: Sequence[RecordedRun], finding: Finding | None = None) -> Verdict:
     """Judge the runs of a script.
 
     Args:

@@ -16,7 +16,7 @@ from edt_launch.core.errors import EdtLaunchError, ExitCode, RunError, UsageErro
 from edt_launch.launcher import job
 from edt_launch.tools.verify.causes import Verdict
 from edt_launch.tools.verify.causes import verdict as judge
-from edt_launch.tools.verify.records import LENGTH, Difference, Run, first_difference
+from edt_launch.tools.verify.records import LENGTH, Difference, RecordedRun, first_difference
 from edt_launch.tools.verify.report import as_data, describe, wrapped
 from edt_launch.tools.verify.runs import InterruptedRunError, Runner
 from edt_launch.tools.verify.schedules import LEAST_STEPS, Schedule, resizing
@@ -127,7 +127,9 @@ def _trace(runner: Runner, difference: Difference, progress: TextIO) -> Finding 
     return compare(reference.operators, run.operators, difference.rank)
 
 
-def _shown(runner: Runner, schedule: Schedule, progress: TextIO, traced: int = 0, suffix: str = "") -> Run:
+def _shown(
+    runner: Runner, schedule: Schedule, progress: TextIO, traced: int = 0, suffix: str = ""
+) -> RecordedRun:
     name = f"{schedule}{suffix}"
     began = time.monotonic()
     print(f"  {name:<34}", end="", flush=True, file=progress)

@@ -57,7 +57,7 @@ class Operator:
 
 
 @dataclass(frozen=True)
-class Run:
+class RecordedRun:
     """One run of the script.
 
     Attributes:
@@ -90,13 +90,13 @@ class Run:
         return tuple(size for size, _ in itertools.groupby(r.size for r in self.coordinator.values()))
 
 
-def read(name: str, schedule: Schedule, folder: Path) -> Run:
+def read(name: str, schedule: Schedule, folder: Path) -> RecordedRun:
     """Read what the workers of a run have written into its folder of records."""
     lines = list(_lines(folder, "record"))
     every = (Record(at["step"], at["rank"], at["size"], {kind: at[kind] for kind in KINDS}) for at in lines)
     records = {(record.step, record.rank): record for record in every}
     first: Mapping[str, Any] = next((line for line in lines if line["step"] == line["rank"] == 0), {})
-    return Run(
+    return RecordedRun(
         name,
         schedule,
         tuple(records[key] for key in sorted(records)),
@@ -140,8 +140,8 @@ class Difference:
         others: how many more differ at the same step, by kind.
     """
 
-    reference: Run
-    run: Run
+    reference: RecordedRun
+    run: RecordedRun
     step: int
     rank: int
     size: int
@@ -160,12 +160,12 @@ class Difference:
         return self.run.schedule == self.reference.schedule and not self.is_of_workers
 
 
-def first_difference(runs: Sequence[Run]) -> Difference | None:
+def first_difference(runs: Sequence[RecordedRun]) -> Difference | None:
     """The first difference of the first run that differs from the first of them."""
     return next((d for run in runs if (d := _difference(runs[0], run)) is not None), None)
 
 
-def _difference(reference: Run, run: Run) -> Difference | None:
+def _difference(reference: RecordedRun, run: RecordedRun) -> Difference | None:
     truth = reference.coordinator
     for record in run.records:
         if record.step not in truth:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edt_launch.cluster import local
-from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.follower import SizeLimits
 from edt_launch.core.errors import ExitCode, RunError
 from edt_launch.core.job_history import JobHistory
 from edt_launch.core.run_dir import RunDir
@@ -17,7 +17,7 @@ from edt_launch.launcher import job
 from edt_launch.launcher.plan import Plan
 from edt_launch.launcher.programs.script import Script
 from edt_launch.launcher.view.output import Line
-from edt_launch.tools.verify.records import Run, read
+from edt_launch.tools.verify.records import RecordedRun, read
 from edt_launch.tools.verify.schedules import Schedule
 
 ENDED = (ExitCode.HUNG_UP, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
@@ -54,7 +54,7 @@ class Runner:
     signals: list[int]
     devices: Sequence[str] = ()
 
-    def run(self, name: str, schedule: Schedule, traced: int = 0) -> Run:
+    def run(self, name: str, schedule: Schedule, traced: int = 0) -> RecordedRun:
         """Run the script once.
 
         Args:
@@ -79,7 +79,7 @@ class Runner:
             **({} if self.devices else {"CUDA_VISIBLE_DEVICES": ""}),
         }
         program = Script([sys.executable, *self.program], variables)
-        limits, options = Limits(1, self.max_np), RunOptions(start_timeout=self.timeout)
+        limits, options = SizeLimits(1, self.max_np), RunOptions(start_timeout=self.timeout)
         plan = Plan(limits=limits, paths=paths, follow=folder / "allocation", options=options)
         outcome = job.run(program, plan, watcher, self.signals)
         if watcher.is_late:
@@ -91,7 +91,7 @@ class Runner:
         return _checked(read(name, schedule, records), paths)
 
 
-def _checked(run: Run, paths: RunDir) -> Run:
+def _checked(run: RecordedRun, paths: RunDir) -> RecordedRun:
     if run.steps == 0:
         raise RunError(
             f"{run.name}: nothing was recorded: verify needs edt_hvd.TorchState and its commit() after "

@@ -36,6 +36,7 @@ def test_messages_are_taken_one_by_one_until_the_kernel_is_gone(pair: Pair) -> N
     assert requests.next() == TRAIN
     kernel.close()
     assert requests.next() is None
+    assert not requests.send(LIMIT)
 
 
 def test_output_comes_in_lines_and_the_kernel_is_noticed_in_between(pair: Pair) -> None:

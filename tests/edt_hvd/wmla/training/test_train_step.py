@@ -18,12 +18,12 @@ pytestmark = [
 
 def outcomes(**options: Any) -> list[Any]:
     model = options.pop("model", None) or Network()
-    optimizer = torch.optim.SGD(model.fc.parameters(), lr=0.1)
-    edt_hvd.DistributedOptimizer(optimizer, model)
+    optimizer = options.pop("optimizer", None) or torch.optim.SGD(model.fc.parameters(), lr=0.1)
+    if not hasattr(optimizer, "_edt_reducer"):
+        edt_hvd.DistributedOptimizer(optimizer, model)
     program = Program(model, optimizer, options.pop("loss", torch.nn.CrossEntropyLoss()), datasets, **options)
     loader = training_loader(Points(12, 0), TrainConfig(1, 8, 12, 2), None)
     steps = train_step(program, loader)
-    steps.refresh()
     return [steps.train(step, batch) for step in loader for batch in step]
 
 
@@ -83,14 +83,23 @@ def test_a_step_cannot_set_what_all_executors_share() -> None:
         outcomes(fn_step_train=replace)
 
 
-def test_a_step_that_uses_a_global_model_is_told_which_to_use() -> None:
+def test_a_step_may_use_the_scripts_model_but_not_its_optimizer() -> None:
     model = Network()
+    optimizer = torch.optim.SGD(model.fc.parameters(), lr=0.1)
+    steps: list[Any] = []
 
     def step(_: Any, batch: Any, *others: Any) -> Any:
         inputs, labels = batch
+        optimizer.zero_grad()
         loss = torch.nn.functional.cross_entropy(model(inputs), labels)
         loss.backward()
+        for each in steps:
+            each()
         return 0.0, loss
 
-    with pytest.raises(edt_hvd.GradientError, match=r"use the `model` that it is given, and model\.get_opt"):
-        outcomes(model=model, fn_step_train=step)
+    found = outcomes(model=model, optimizer=optimizer, fn_step_train=step)
+    assert all(parameter.grad is not None for parameter in model.fc.parameters())
+    assert len(found) == 2
+    steps.append(optimizer.step)
+    with pytest.raises(edt_hvd.GradientError, match=r"use model\.get_optimizer\(\), whose step\(\) has no"):
+        outcomes(model=model, optimizer=optimizer, fn_step_train=step)

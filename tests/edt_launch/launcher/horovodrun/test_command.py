@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from edt_launch.cluster.allocation import Allocation, HostSlots
-from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.follower import SizeLimits
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.horovodrun.command import DISCOVER, command
@@ -18,7 +18,7 @@ PROGRAM = ["python", "train.py"]
 def words(*hosts: HostSlots, changes: bool = False, **options: Any) -> list[str]:
     chosen = RunOptions(start_timeout=99.5, **options)
     followed = Path("theirs") if changes else None
-    plan = Plan(Limits(1, 4), RunDir(Path("/a folder")), follow=followed, options=chosen)
+    plan = Plan(SizeLimits(1, 4), RunDir(Path("/a folder")), follow=followed, options=chosen)
     return command(PROGRAM, plan, Allocation(1, hosts), "lo")
 
 

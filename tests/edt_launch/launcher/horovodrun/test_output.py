@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from edt_launch.core.run_dir import RunDir
-from edt_launch.launcher.horovodrun.output import Output
+from edt_launch.launcher.horovodrun.output import HorovodrunOutput
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def paths(tmp_path: Path) -> RunDir:
 
 def test_everything_is_passed_on_as_it_is(paths):
     out, err = io.BytesIO(), io.BytesIO()
-    output = Output(paths, {"stdout": out, "stderr": err}, print)
+    output = HorovodrunOutput(paths, {"stdout": out, "stderr": err}, print)
     for data in (b"[0]<stdout>:a\n[1", b"]<stdout>:b\xff\n", b"half"):
         output.take("stdout", data)
     output.take("stderr", b"[0]<stderr>:c\n")
@@ -28,7 +28,7 @@ def test_everything_is_passed_on_as_it_is(paths):
 
 
 def test_lines_are_kept_by_rank(paths):
-    output = Output(paths, {}, print)
+    output = HorovodrunOutput(paths, {}, print)
     output.take("stdout", b"[0]<stdout>:a\n[1")
     output.take("stderr", b"[0]<stderr>:c\nProcess 1 exit with status code 1.\n")
     output.take("stdout", b"]<stdout>:b\n[0]<stdout>:last words")
@@ -38,8 +38,19 @@ def test_lines_are_kept_by_rank(paths):
     assert paths.horovodrun_log.read_text() == "Process 1 exit with status code 1.\n"
 
 
+def test_one_log_has_all_lines_as_they_are(paths):
+    out = io.BytesIO()
+    output = HorovodrunOutput(paths, {"stdout": out}, print, is_single=True)
+    output.take("stdout", b"[0]<stdout>:a\n[1")
+    output.take("stderr", b"Process 1 exit with status code 1.\n")
+    output.close()
+    assert paths.job_log.read_text() == "[0]<stdout>:a\nProcess 1 exit with status code 1.\n[1\n"
+    assert (out.getvalue(), [path.name for path in paths.log.iterdir()]) == (b"", ["launcher.log"])
+    assert output.first_failure == f"rank 1 at its start, exit code 1, {paths.job_log}"
+
+
 def test_the_first_failure_is_remembered(paths):
-    output = Output(paths, {}, print)
+    output = HorovodrunOutput(paths, {}, print)
     output.take("stdout", b"[0]<stdout>:Process 9 exit with status code 9.\n")
     assert output.first_failure is None
     output.take("stdout", b"Process 1 exit with status code 3.\nProcess 0 exit with status code 143.\n")
@@ -48,7 +59,7 @@ def test_the_first_failure_is_remembered(paths):
 
 
 def test_workers_that_horovod_ends_are_no_reason(paths):
-    output = Output(paths, {}, print)
+    output = HorovodrunOutput(paths, {}, print)
     output.take("stderr", b"ERROR:root:failed to activate new hosts -> stop running\nTraceback:\n")
     output.take("stderr", b"Process 0 exit with status code 143.\n")
     output.close()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.follower import SizeLimits
 from edt_launch.core.errors import UsageError
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
@@ -30,7 +30,7 @@ def test_what_asks_for_no_kind_is_a_script() -> None:
 
 
 def test_horovods_driver_takes_no_hosts_that_may_change(tmp_path: Path) -> None:
-    plan = Plan(Limits(1, 2), RunDir(tmp_path), source=SimulatedHosts())
+    plan = Plan(SizeLimits(1, 2), RunDir(tmp_path), source=SimulatedHosts())
     job: Any = SimpleNamespace(plan=plan)
     with pytest.raises(
         UsageError, match="the simulated cluster: --horovodrun takes hosts that do not change"

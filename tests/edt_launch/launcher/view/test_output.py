@@ -88,16 +88,21 @@ def test_logs_go_by_rank_and_remember_the_last_lines(tmp_path):
         logs.close()
 
 
-def test_what_a_full_log_does_not_keep_is_known(tmp_path):
+def test_one_log_of_all_workers_has_each_line_once(tmp_path):
     paths = RunDir(tmp_path)
     with paths.opened():
-        logs = Logs(paths, lambda _: None, limit=10)
-        assert logs.write(Line(5, "stdout", "x" * 20), "0")
-        logs.flush()
-        assert not logs.write(Line(5, "stdout", "more"), "0")
-        assert logs.write(Line(6, "stdout", "x"), "1")
-        assert logs.last_lines(5)[-1] == "more"
+        logs = Logs(paths, print, is_single=True)
+        logs.write(Line(5, "stdout", "a"), "0")
+        logs.write(Line(6, "stdout", "b", prefix="[default1]:"), "1")
+        logs.write(Line(5, "stderr", "a peer is lost"), "0", is_hidden=True)
+        logs.write(Line(5, "stderr", "in its own file", is_copied=True), "0", is_hidden=True)
+        logs.write(Line(None, "stderr", "own"), None)
         logs.close()
+    assert paths.job_log.read_text() == "[0] a\n[1] [default1]:b\n"
+    assert paths.own_log.read_text() == "[0] a peer is lost\nown\n"
+    assert logs.path_of("1") == paths.job_log
+    assert sorted(path.name for path in paths.log.iterdir()) == ["edt-launch.log", "launcher.log"]
+    assert logs.last_lines(5) == ("a", "a peer is lost", "in its own file")
 
 
 GLOO = "[2026-11-21 22:38:16.891042: E /b/operations.cc:712] [0]: Horovod background loop uncaught "

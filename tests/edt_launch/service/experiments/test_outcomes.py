@@ -2,14 +2,14 @@ import pytest
 
 from edt_launch.service.cluster.records import AllocationRecord
 from edt_launch.service.db.types import Held
-from edt_launch.service.experiments.outcomes import Outcome, usage_of
+from edt_launch.service.experiments.outcomes import RunOutcome, usage_of
 
 
 def test_an_outcome_is_stored_as_json() -> None:
     values = {"loss": {"lowest": 0.25, "highest": 0.75, "last": 0.75, "missing": 1}}
-    outcome = Outcome("succeeded", values=values)
+    outcome = RunOutcome("succeeded", values=values)
     assert (outcome.last("loss"), outcome.last("other")) == (0.75, None)
-    assert Outcome.of(outcome.stored()) == outcome
+    assert RunOutcome.of(outcome.stored()) == outcome
 
 
 def test_hours_are_devices_times_hours() -> None:

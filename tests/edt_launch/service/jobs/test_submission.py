@@ -6,7 +6,7 @@ import pytest
 
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.errors import ArchiveError, ForbiddenError, InvalidError, ServiceError
-from edt_launch.service.files.archives.entry import Limits
+from edt_launch.service.files.archives.entry import ArchiveLimits
 from edt_launch.service.jobs.specification import JobSpec
 from edt_launch.service.jobs.submission import Submission, Submitter, digest, remove_strays
 from world import World, tar
@@ -16,7 +16,7 @@ ANN = UserRecord("ann")
 
 @pytest.fixture
 def submitter(world: World) -> Submitter:
-    return Submitter(world.settings.paths, world.store, Limits(10_000, 10), "carl", highest_priority=5)
+    return Submitter(world.settings.paths, world.store, ArchiveLimits(10_000, 10), "carl", highest_priority=5)
 
 
 def spec(**fields: object) -> JobSpec:

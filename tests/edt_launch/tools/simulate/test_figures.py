@@ -1,19 +1,19 @@
 import pytest
 
 from edt_launch.tools.simulate.figures import judge, rho
-from edt_launch.tools.simulate.replay import Outcome, Run, Timing, machines
+from edt_launch.tools.simulate.replay import SimulatedJob, SimulatedRun, Timing, machines
 from small import job
 
 HOSTS = machines(8, 4)
 
 
 def outcome(*runs):
-    return Outcome("some", HOSTS, Timing(), runs, 7)
+    return SimulatedJob("some", HOSTS, Timing(), runs, 7)
 
 
 def run(name, submitted, *sizes, resizes=0, **fields):
     (ended, _) = sizes[-1]
-    return Run(job(name, submitted, **fields), ended, resizes, 0, sizes)
+    return SimulatedRun(job(name, submitted, **fields), ended, resizes, 0, sizes)
 
 
 def test_a_job_alone_on_the_whole_cluster_is_treated_fairly():

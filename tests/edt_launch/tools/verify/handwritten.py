@@ -2,7 +2,7 @@
 
 import copy
 
-from edt_launch.tools.verify.records import KINDS, Record, Run
+from edt_launch.tools.verify.records import KINDS, Record, RecordedRun
 from edt_launch.tools.verify.schedules import Schedule
 
 ONE, TWO, GROWN = Schedule((1,)), Schedule((2,)), Schedule((1, 2), (1,))
@@ -20,7 +20,7 @@ def run(schedule=ONE, suffix="", steps=3, changes=(), reductions=("exact",)):
                 if step >= first and rank == worker:
                     digests[kind][name] = "changed"
             records.append(Record(step, rank, size, digests))
-    return Run(f"{schedule}{suffix}", schedule, tuple(records), reductions, HOLDS)
+    return RecordedRun(f"{schedule}{suffix}", schedule, tuple(records), reductions, HOLDS)
 
 
 NAMES = {

@@ -44,10 +44,14 @@ for act in acts:
     elif kind == "train":
         ask({"type": "train", **what})
     elif kind == "answer":  # of the last training
-        line = stream.readline()
-        if not line:
+        count = 0
+        while (answer := json.loads(stream.readline() or '{"type": "gone"}'))["type"] == "executor_message":
+            assert answer["text"].startswith(f"{count} ")
+            count += 1
+        if answer["type"] == "gone":
             sys.exit("edt-launch is gone")
-        answer = json.loads(line)
+        if count:
+            print(count, "messages")
         assert (answer.pop("type"), answer.pop("number") >= 1) == ("ended", True)
         print("ended", json.dumps(answer))
         if what == "check" and answer["exit_code"]:

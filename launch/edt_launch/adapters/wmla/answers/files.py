@@ -46,11 +46,16 @@ def main_output(execution: Execution, stream: str) -> Path:
 
 
 def executor_output(execution: Execution, number: int, stream: str) -> Path:
-    """What an executor or worker prints, counted from 1."""
+    """What an executor or worker prints, counted from 1; of a plain job, see `rank_in_log`."""
     if Framework.of(execution.job.framework) is None:
-        return execution.result.rank_log(str(number - 1) if stream == STDOUT else stream)
+        return main_output(execution, stream)
     exec_id = execution.names.id if execution.names.number else _own(execution, "exec_id")
     return execution.result.printed(executor_id(exec_id, number), stream)
+
+
+def rank_in_log(execution: Execution, number: int) -> int | None:
+    """The rank whose lines in `executor_output` are those of an executor; None if all are."""
+    return number - 1 if Framework.of(execution.job.framework) is None else None
 
 
 def executors(execution: Execution) -> list[str]:

@@ -19,7 +19,7 @@ from edt_launch.service.app.context import Context
 from edt_launch.service.app.home import SEARCH_ID
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.experiments.searches import service as searches
-from edt_launch.service.experiments.searches.decide import Outcome
+from edt_launch.service.experiments.searches.decide import TrialOutcome
 from edt_launch.service.experiments.searches.records import SearchRecord, TrialRecord
 from edt_launch.service.experiments.searches.spec import Objective, SearchSpec
 from edt_launch.service.jobs.records import JobRecord
@@ -124,37 +124,37 @@ class ExecTrials:
             return replace(trial, exec=job.id, job=job.id)
         return replace(trial, exec=names.id, driver=names.driver, job=job.id)
 
-    def outcome(self, spec: SearchSpec, job: JobRecord) -> Outcome:  # noqa: D102
+    def outcome(self, spec: SearchSpec, job: JobRecord) -> TrialOutcome:  # noqa: D102
         return read_metric(self._context.home.job(job.id).root, spec.metric, spec.objective)
 
 
-def read_metric(folder: Path, name: str, objective: Objective) -> Outcome:
+def read_metric(folder: Path, name: str, objective: Objective) -> TrialOutcome:
     """The best value of the metric `name` in the file of a trial's result folder."""
     try:
         content = plain_files.read(folder / METRIC_FILE, MAX_METRICS + 1)
     except FileNotFoundError:
-        return Outcome(reason=f"the program has not written {METRIC_FILE} into $RESULT_DIR")
+        return TrialOutcome(reason=f"the program has not written {METRIC_FILE} into $RESULT_DIR")
     except OSError as error:
-        return Outcome(reason=f"{METRIC_FILE} cannot be read: {error.strerror}")
+        return TrialOutcome(reason=f"{METRIC_FILE} cannot be read: {error.strerror}")
     return find_metric(content, name, objective)
 
 
-def find_metric(content: bytes, name: str, objective: Objective) -> Outcome:
+def find_metric(content: bytes, name: str, objective: Objective) -> TrialOutcome:
     """The same from the file's content."""
     if len(content) > MAX_METRICS:
-        return Outcome(reason=f"{METRIC_FILE} has more than {MAX_METRICS:,} bytes")
+        return TrialOutcome(reason=f"{METRIC_FILE} has more than {MAX_METRICS:,} bytes")
     try:
         entries = json.loads(content)
     except (ValueError, RecursionError) as error:
-        return Outcome(reason=f"{METRIC_FILE} is no JSON: {error}")
+        return TrialOutcome(reason=f"{METRIC_FILE} is no JSON: {error}")
     if not isinstance(entries, list):
-        return Outcome(reason=f"{METRIC_FILE} is no list of objects like {{'steps': 1, {name!r}: 0.5}}")
+        return TrialOutcome(reason=f"{METRIC_FILE} is no list of objects like {{'steps': 1, {name!r}: 0.5}}")
     values = [entry[name] for entry in entries if isinstance(entry, dict) and name in entry]
     numbers = [number for number in map(_number, values) if number is not None]
     if not numbers:
         kind = "is no finite number there" if values else "is not in it"
-        return Outcome(reason=f"{METRIC_FILE}: the metric {name!r} {kind}")
-    return Outcome(min(numbers, key=lambda number: objective.sign * number))
+        return TrialOutcome(reason=f"{METRIC_FILE}: the metric {name!r} {kind}")
+    return TrialOutcome(min(numbers, key=lambda number: objective.sign * number))
 
 
 def _number(given: object) -> float | None:

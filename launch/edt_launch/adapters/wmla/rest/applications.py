@@ -60,7 +60,8 @@ def group_executor_log(execution: Named, executor: str, stream: str) -> Streamin
     if executor not in files.executors(execution):
         raise InvalidError(f"Executor {executor[:80]!r} not found")
     number = identity.number_of(executor) or 0
-    return as_text([files.executor_output(execution, number, _checked(stream))])
+    path = files.executor_output(execution, number, _checked(stream))
+    return as_text([path], rank=files.rank_in_log(execution, number))
 
 
 def _checked(stream: str) -> str:
@@ -118,11 +119,11 @@ def executor_log(execution: Named, number: int, stream: Stream, last: LastLines 
     if stream == files.LAUNCHER:
         is_first = number == 1 and execution.job.framework != Framework.ELASTIC
         return as_text([execution.files.launcher_log] if is_first else [], last)
-    path = files.executor_output(execution, number, stream)
-    may_come = not execution.job.has_ended and number <= execution.job.max
-    if not may_come and not path.exists():
+    path, rank = files.executor_output(execution, number, stream), files.rank_in_log(execution, number)
+    may_come = number <= execution.job.max and (rank is not None or not execution.job.has_ended)
+    if not may_come and (rank is not None or not path.exists()):
         raise InvalidError(f"Executor {number} of {execution.names.id} not found")
-    return as_text([path], last)
+    return as_text([path], last, rank)
 
 
 @router.get("/scheduler/engine/applications")

@@ -25,7 +25,7 @@ from edt_launch.core.walking import walk
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import ConflictError
-from edt_launch.service.files import tailing
+from edt_launch.service.files import rank_lines, tailing
 from edt_launch.service.files.archives import zipping
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
 
@@ -96,9 +96,12 @@ def _files(execution: Execution) -> Iterator[tuple[str, Path]]:
     yield METRIC_FILE, root / METRIC_FILE
 
 
-def as_text(paths: Sequence[Path], last: int | None = None) -> StreamingResponse:
-    """The files' content, one after the other; of each only the `last` lines if that is given."""
-    return StreamingResponse(_blocks(paths, last), media_type="text/plain; charset=utf-8")
+def as_text(paths: Sequence[Path], last: int | None = None, rank: int | None = None) -> StreamingResponse:
+    """The files' content, one after the other; of each only the `last` lines if that is given.
+
+    If `rank` is given, they are logs of jobs, and only its lines are sent.
+    """
+    return StreamingResponse(_blocks(paths, last, rank), media_type="text/plain; charset=utf-8")
 
 
 def _as_json(paths: Sequence[Path]) -> StreamingResponse:
@@ -107,12 +110,13 @@ def _as_json(paths: Sequence[Path]) -> StreamingResponse:
     return StreamingResponse(_escaped(content), media_type="application/json")
 
 
-async def _blocks(paths: Sequence[Path], last: int | None) -> AsyncIterator[bytes]:
+async def _blocks(paths: Sequence[Path], last: int | None, rank: int | None = None) -> AsyncIterator[bytes]:
     def start(file: BinaryIO) -> int:
         return 0 if last is None else start_of_last_lines(file, last)
 
     for path in paths:
-        async for block in tailing.read(path, start):
+        blocks = tailing.read(path, start) if rank is None else rank_lines.read(path, rank, tail=last)
+        async for block in blocks:
             if block:
                 yield block
 

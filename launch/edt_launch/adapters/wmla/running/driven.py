@@ -13,8 +13,9 @@ from platform import node
 from edt_launch.adapters.wmla.running.driver import DriverProcess, Invalid, how
 from edt_launch.adapters.wmla.running.environment import of_driver, shared
 from edt_launch.adapters.wmla.running.preparing import Prepared
+from edt_launch.adapters.wmla.running.workers import WmlaWorkers
 from edt_launch.agent.processes import number
-from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.follower import SizeLimits
 from edt_launch.core import events
 from edt_launch.core.errors import EdtLaunchError, ExitCode
 from edt_launch.core.event_log import stamped
@@ -22,12 +23,12 @@ from edt_launch.core.failure_text import CAUSE, QUOTE
 from edt_launch.launcher.cause import cause_of
 from edt_launch.launcher.elastic import Elastic, Supervision
 from edt_launch.launcher.environment import environment
-from edt_launch.launcher.plan import Outcome, Plan
+from edt_launch.launcher.plan import JobOutcome, Plan
 from edt_launch.launcher.run import TICK, LeftBehind
 from edt_launch.launcher.run_summary import without_lines
 from edt_launch.launcher.termination import PAUSE_SIGNAL, Ending, Step, signal_name
 from edt_launch.launcher.view.output import DRIVER, Line
-from edt_messages.wmla import Cancel, Limit, Train
+from edt_messages.wmla import Cancel, Ended, ExecutorMessage, Limit, Train
 
 PREFIX = "edt-launch: "
 
@@ -46,7 +47,7 @@ class Driven:
         self._allocations = supervision.allocations
         self._ending = Ending()
         self._wanted: Train | None = None
-        self._training: Limits | None = None
+        self._training: SizeLimits | None = None
         """Of the training under way."""
         self._number: int | None = None
         """Which call of train() it is."""
@@ -59,17 +60,17 @@ class Driven:
         self._is_torn = False
         """Whether the driver has ended in the middle of training."""
         self._applied = -1
-        self._last = Outcome(ExitCode.SUCCESS)
+        self._last = JobOutcome(ExitCode.SUCCESS)
         """Of the last training."""
 
-    def run(self) -> Outcome:
+    def run(self) -> JobOutcome:
         """Run the job; raises `UsageError` if a host is wrong, `StartError` if the driver cannot start."""
         with self._start() as driver:
             while (request := self._next(driver)) is not None:
                 self._last = self._train(driver, request)
                 if not self._is_to_end:
                     message = without_lines(self._last.message.removeprefix(PREFIX))
-                    driver.answer(request.number, self._last.exit_code, message)
+                    driver.send(Ended(request.number, self._last.exit_code, message))
             exit_code = driver.exit_code
         assert exit_code is not None
         return self._conclude(exit_code)
@@ -147,22 +148,23 @@ class Driven:
 
     # Training.
 
-    def _train(self, driver: DriverProcess, request: Train) -> Outcome:
+    def _train(self, driver: DriverProcess, request: Train) -> JobOutcome:
         most = min(request.max_workers, self._plan.limits.max_np)
         plan = replace(
             self._plan,
-            limits=Limits(min(self._plan.limits.min_np, most), most),
+            limits=SizeLimits(min(self._plan.limits.min_np, most), most),
             checkpoint_dir=self._prepared.layout.result.checkpoints(request.number),
         )
         self._training, self._number, self._is_cancelled = plan.limits, request.number, False
         self._cap()
         self._monitor.begin_training()
         workers = self._prepared.workers(request.program)
-        elastic = Elastic(plan, workers, self._supervision, lambda: self._attend(driver))
+        elastic = Elastic(plan, workers, self._supervision, lambda: self._attend(driver, workers))
         try:
             outcome = elastic.run()
         except EdtLaunchError as error:
-            outcome = Outcome(error.exit_code, f"{PREFIX}{error}")
+            outcome = JobOutcome(error.exit_code, f"{PREFIX}{error}")
+        self._pass_on(driver, workers)
         self._training, self._number = None, None
         now = time.monotonic()
         if elastic.ending.is_pausing:
@@ -176,8 +178,15 @@ class Driven:
         if self._training is not None:
             self._allocations.cap(max(self._training.min_np, min(self._most, self._training.max_np)))
 
-    def _attend(self, driver: DriverProcess) -> bool:
+    def _pass_on(self, driver: DriverProcess, workers: WmlaWorkers) -> None:
+        """Send the driver what its executors have told."""
+        assert self._number is not None
+        while not workers.received.empty():
+            driver.send(ExecutorMessage(self._number, workers.received.get()))
+
+    def _attend(self, driver: DriverProcess, workers: WmlaWorkers) -> bool:
         """Look after the driver while it trains; whether it still wants that."""
+        self._pass_on(driver, workers)
         self._take_happenings(driver, 0)
         if driver.exit_code is not None and not self._is_torn:
             self._is_torn = True
@@ -186,18 +195,18 @@ class Driven:
 
     # The end.
 
-    def _conclude(self, exit_code: int) -> Outcome:
+    def _conclude(self, exit_code: int) -> JobOutcome:
         """How the job ended, given the driver's exit code."""
         if self._ending.exit_code is not None:
-            return Outcome(self._ending.exit_code, f"{PREFIX}ended by {signal_name(self._ending.first)}")
+            return JobOutcome(self._ending.exit_code, f"{PREFIX}ended by {signal_name(self._ending.first)}")
         if exit_code == 0 and not self._is_torn:
-            return Outcome(ExitCode.SUCCESS)
+            return JobOutcome(ExitCode.SUCCESS)
         if self._ending.is_pausing:
             return self._left()
-        log = self._plan.paths.rank_log(self._monitor.ranks.label(DRIVER))
+        log = self._monitor.logs.path_of(self._monitor.ranks.label(DRIVER))
         if self._last.exit_code != ExitCode.SUCCESS and not (self._is_torn or self._is_cancelled):
             text = f"{self._last.message}\nthe driver then {how(exit_code)}: {log}"
-            return Outcome(ExitCode.JOB_FAILED, text)
+            return JobOutcome(ExitCode.JOB_FAILED, text)
         reason = f"its driver {how(exit_code)}{' in the middle of training' * self._is_torn}"
         if self._invalid:
             reason = f"its driver sent {self._invalid[:200]}; edt_hvd alone may write to its socket"
@@ -205,10 +214,10 @@ class Driven:
         said = "".join(f"{QUOTE}{line}\n" for line in lines)
         cause = cause_of(lines)
         named = f"\n{CAUSE}{cause}" if cause else ""
-        return Outcome(ExitCode.JOB_FAILED, f"{PREFIX}the job failed: {reason}\n{said}log: {log}{named}")
+        return JobOutcome(ExitCode.JOB_FAILED, f"{PREFIX}the job failed: {reason}\n{said}log: {log}{named}")
 
-    def _left(self) -> Outcome:
+    def _left(self) -> JobOutcome:
         if self._last.exit_code == ExitCode.LEFT:
             return self._last
         advice = f"start it again with --result-dir {self._plan.paths.root}"
-        return Outcome(ExitCode.LEFT, f"{PREFIX}the driver was ended outside of training; {advice}")
+        return JobOutcome(ExitCode.LEFT, f"{PREFIX}the driver was ended outside of training; {advice}")

@@ -32,10 +32,7 @@ from edt_launch.core.lines import LineSplitter
 from edt_launch.launcher.run import LeftBehind
 from edt_launch.launcher.view.output import DRIVER, Line, LineReader
 from edt_messages.codec import MessageError
-from edt_messages.wmla import MAX_LINE, Cancel, Ended, Limit, Train, decode, encode
-
-SEND_TIMEOUT = 10.0
-"""Seconds that a driver has to make room for an answer."""
+from edt_messages.wmla import MAX_LINE, Cancel, Limit, Message, Train, decode, encode
 
 Request = Train | Limit | Cancel
 
@@ -96,6 +93,7 @@ class DriverProcess:
         self._name = uuid.uuid4().hex
         self._seen: set[psutil.Process] = set()
         self._requests = Requests()
+        self._unsent = bytearray()
         self._open = contextlib.ExitStack()
         self._socket, theirs = map(self._open.enter_context, socket.socketpair())
         _lifeline, their_lifeline = map(self._open.enter_context, socket.socketpair())
@@ -156,11 +154,19 @@ class DriverProcess:
         """Its exit code, negative for a signal; None while it, or what it has printed, is still there."""
         return self._process.returncode if self._is_swept else None
 
-    def answer(self, number: int, exit_code: int, message: str) -> None:
-        """Tell it how training `number` has ended."""
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError, TimeoutError):  # then it is ending
-            self._socket.settimeout(SEND_TIMEOUT)
-            self._socket.sendall(encode(Ended(number, exit_code, message)))
+    def send(self, message: Message) -> None:
+        """Send a message, once the driver has read those before; nobody waits for that."""
+        self._unsent += encode(message)
+        self._send_on()
+
+    def _send_on(self) -> None:
+        try:
+            while self._unsent:
+                del self._unsent[: self._socket.send(self._unsent, socket.MSG_DONTWAIT)]
+        except BlockingIOError:
+            return
+        except (BrokenPipeError, ConnectionResetError):  # it is ending
+            self._unsent.clear()
 
     def terminate(self) -> None:
         """Tell it to end."""
@@ -175,6 +181,7 @@ class DriverProcess:
         """What has happened since the last look; waits so many seconds for something to happen."""
         if self._is_swept:
             return
+        self._send_on()
         yield from self._read(timeout)
         if self._process.poll() is None:
             return

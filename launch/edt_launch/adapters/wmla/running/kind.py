@@ -10,13 +10,13 @@ from typing import Annotated
 from typer import Option
 
 from edt_launch.adapters.wmla.frameworks import Framework
-from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.follower import SizeLimits
 from edt_launch.core.command_line import words
 from edt_launch.core.errors import UsageError
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
-from edt_launch.launcher.plan import Outcome
-from edt_launch.launcher.program import Job, Kind
+from edt_launch.launcher.plan import JobOutcome
+from edt_launch.launcher.program import Kind, LaunchedJob
 
 
 @dataclass(frozen=True)
@@ -63,18 +63,18 @@ class WmlaProgram:
         """They are as the user has given them."""
         return options
 
-    def bounds(self, limits: Limits) -> Limits:
+    def bounds(self, limits: SizeLimits) -> SizeLimits:
         """Those of an elastic program; any other has all of its workers from the beginning."""
-        return limits if self.framework.is_elastic else Limits(limits.max_np, limits.max_np)
+        return limits if self.framework.is_elastic else SizeLimits(limits.max_np, limits.max_np)
 
-    def slots_here(self, limits: Limits) -> int:
+    def slots_here(self, limits: SizeLimits) -> int:
         """One for each worker that it may have."""
         return limits.max_np
 
     def rank(self, options: RunOptions, environment: Mapping[str, str]) -> None:
         """None: it is started once."""
 
-    def run(self, job: Job) -> Outcome:
+    def run(self, job: LaunchedJob) -> JobOutcome:
         """Run it: through its driver, or as one or more processes that are not resized."""
         from edt_launch.adapters.wmla.running.driven import Driven
         from edt_launch.adapters.wmla.running.preparing import prepare

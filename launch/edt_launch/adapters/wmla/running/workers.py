@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from platform import node
+from queue import SimpleQueue
 
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running import environment
@@ -22,13 +23,18 @@ def _to_standard_error(message: str) -> None:
 
 @dataclass(kw_only=True)
 class WmlaWorkers(Workers):
-    """The processes of a WMLA program; `complain` is told when a worker's folders cannot be made."""
+    """The processes of a WMLA program; `complain` is told when a worker's folders cannot be made.
+
+    Attributes:
+        received: messages of the program, in the order in which they came.
+    """
 
     framework: Framework
     exec_id: str
     result: ResultDir
     complain: Complain = _to_standard_error
     output_option: str = "--result-dir"
+    received: SimpleQueue[str] = field(default_factory=SimpleQueue, init=False)
     _hosts: HostChecker = field(default_factory=HostChecker, init=False)
     _master: dict[str, str] | None = field(default=None, init=False)
 
@@ -38,6 +44,9 @@ class WmlaWorkers(Workers):
 
     def slots(self, slots: Sequence[Slot]) -> tuple[Slot, ...]:  # noqa: D102
         return processes(self.framework, slots)
+
+    def receive(self, text: str) -> None:  # noqa: D102
+        self.received.put(text)
 
     def copy_of(self, worker: int, stream: str) -> Path:  # noqa: D102
         return self.result.printed(executor_id(self.exec_id, worker + 1), stream)

@@ -7,6 +7,7 @@ import argparse
 import os
 import re
 import sys
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -27,6 +28,11 @@ UNNEEDED = ("rdzv_backend", "rdzv_endpoint", "rdzv_conf")
 
 IGNORED = ("monitor_interval", "start_method", "event_log_handler", "logs_specs", "signals_to_handle")
 """Options about parts of torchrun that do not take part."""
+
+NUMA_BINDINGS = ("node", "socket", "exclusive", "core-complex")
+
+LAST_CALL = 5.0
+"""Seconds from the least number of nodes to the start, for nodes that are started at the same time."""
 
 _SHARED = ("grace", "max_restarts")
 """Options of edt-launch whose names are other options here, or the same ones."""
@@ -68,6 +74,17 @@ class Streams:
         return bool(self.default) or any(value for _, value in self.by_rank)
 
 
+@dataclass(frozen=True)
+class Meeting:
+    """Where the nodes of a job meet, on each of which a user starts the same command."""
+
+    host: str
+    port: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}" if self.port else self.host
+
+
 @dataclass(frozen=True, kw_only=True)
 class Arguments:
     """What a user has asked of torchrun."""
@@ -98,8 +115,10 @@ class Arguments:
     """Whether each worker gets `--local-rank=N`, as with `torch.distributed.launch`."""
     resizing: Resizing = Resizing()
     grace: float = 120.0
-    first_node: str | None = None
-    """Host of the rendezvous, or of --master-addr, by which a user starts the command on each node."""
+    meeting: Meeting | None = None
+    """The rendezvous, or --master-addr."""
+    last_call: float = LAST_CALL
+    """Seconds that the first node waits for more than the least number of nodes, before it starts the job."""
     node_rank: int | None = None
     notes: tuple[str, ...] = ()
     """What to tell the user of options that change nothing."""
@@ -153,10 +172,10 @@ def _arguments(given: Any, environment: Mapping[str, str], gpus: Callable[[], in
         min_nodes=low,
         max_nodes=high,
         nproc=_workers(given.nproc_per_node, gpus),
-        run_id=given.rdzv_id,
+        run_id=given.rdzv_id or (str(uuid.uuid4()) if given.standalone or high == 1 else "none"),
         role=given.role,
         max_restarts=given.max_restarts,
-        log_dir=None if given.log_dir is None else Path(given.log_dir),
+        log_dir=None if given.log_dir is None else _log_dir(Path(given.log_dir)),
         redirects=_streams("--redirects", given.redirects),
         tee=_streams("--tee", given.tee),
         local_ranks=_ranks(given.local_ranks_filter),
@@ -166,12 +185,13 @@ def _arguments(given: Any, environment: Mapping[str, str], gpus: Callable[[], in
         master_addr=given.master_addr or given.local_addr,
         master_port=given.master_port or 0,
         virtual_local_rank=given.virtual_local_rank,
-        numa_binding=given.numa_binding,
+        numa_binding=_numa_binding(given.numa_binding),
         shutdown_timeout=timeout,
         passes_local_rank=passes_local_rank,
         resizing=_resizing(given.resize_at),
         grace=given.grace,
-        first_node=_first_node(given),
+        meeting=_meeting(given),
+        last_call=_last_call(given.rdzv_conf),
         node_rank=None if given.node_rank is None else _node_rank(given.node_rank),
         notes=_notes(given),
     )
@@ -218,7 +238,7 @@ def _parser(environment: Mapping[str, str], is_legacy: bool) -> tuple[argparse.A
     option("--nnodes", default="1:1", help="Nodes, or MIN:MAX. A node is NPROC slots of a host.")
     option("--nproc-per-node", default="1", metavar="NPROC", help="Workers a node: a number, auto, gpu, cpu.")
     flag("--standalone", help="Accepted: edt-launch needs no rendezvous.")
-    option("--rdzv-id", default="none", help="Name of the job, TORCHELASTIC_RUN_ID.")
+    option("--rdzv-id", help="Name of the job, TORCHELASTIC_RUN_ID.")
     for name in ("--rdzv-backend", "--rdzv-endpoint", "--rdzv-conf"):
         option(name, help="Accepted: edt-launch needs no rendezvous.")
     option("--master-addr", help="MASTER_ADDR, an address of this machine.")
@@ -240,7 +260,7 @@ def _parser(environment: Mapping[str, str], is_legacy: bool) -> tuple[argparse.A
     option("--duplicate-stderr-filters", default="", help="The same for standard error.")
     option("--local-addr", help="MASTER_ADDR, if the right one is not found.")
     flag("--virtual-local-rank", help="LOCAL_RANK is 0, and each worker sees its device alone.")
-    option("--numa-binding", choices=("node", "socket", "exclusive", "core-complex"), help="Bind to cores.")
+    option("--numa-binding", choices=NUMA_BINDINGS, help="Bind to cores.")
     option("--shutdown-timeout", type=float, help="Seconds from SIGTERM to SIGKILL at the end; else 30.")
     option("--signals-to-handle", help="Accepted: edt-launch handles SIGTERM, SIGINT, SIGHUP.")
     option("--monitor-interval", help="Accepted: edt-launch learns at once how a worker ends.")
@@ -300,7 +320,11 @@ def _view(text: str) -> Any:
 
 
 def _is_set(environment: Mapping[str, str], name: str) -> bool:
-    return environment.get(name, "0") == "1"
+    text = environment.get(name, "0")
+    try:
+        return bool(int(text))
+    except ValueError:
+        raise UsageError(f"{name} is {text!r:.40}: give 1 or 0") from None
 
 
 def _nodes(text: str) -> tuple[int, int]:
@@ -314,11 +338,22 @@ def _nodes(text: str) -> tuple[int, int]:
     return low, high
 
 
-def _first_node(given: Any) -> str | None:
-    """The node at which all others meet; an etcd server is none."""
+def _meeting(given: Any) -> Meeting | None:
+    """Where all nodes meet. An etcd server is no such place, nor is a port that is still to be chosen."""
+    if given.standalone:
+        return None
     if given.rdzv_endpoint is not None and given.rdzv_backend in (None, "c10d", "static"):
-        return re.sub(r":\d*$", "", given.rdzv_endpoint).strip("[]") or None
-    return None if given.master_addr is None else str(given.master_addr)
+        host = re.sub(r":\d*$", "", given.rdzv_endpoint)
+        port = given.rdzv_endpoint[len(host) + 1 :]
+        return Meeting(host.strip("[]"), port) if host and port != "0" else None
+    return None if given.master_addr is None else Meeting(given.master_addr, str(given.master_port or ""))
+
+
+def _last_call(rdzv_conf: str | None) -> float:
+    """That of the rendezvous, whose options are NAME=VALUE with commas between them."""
+    pairs = (word.partition("=") for word in (rdzv_conf or "").strip("'\"").split(","))
+    found = [value for name, _, value in pairs if name.strip() == "last_call_timeout"]
+    return _number(found[-1].strip(), "--rdzv-conf last_call_timeout") if found else LAST_CALL
 
 
 def _node_rank(text: str) -> int:
@@ -381,6 +416,19 @@ def _number(text: str, name: str) -> float:
         raise UsageError(f"{name} is {text!r:.40}: give a number of seconds") from None
 
 
+def _log_dir(path: Path) -> Path:
+    if path.is_file():
+        raise UsageError(f"--log-dir {path} is a file: name a folder, or {os.devnull} for no logs")
+    return path
+
+
+def _numa_binding(text: str | None) -> str | None:
+    """Not judged by the parser where a variable has it."""
+    if text is not None and text not in NUMA_BINDINGS:
+        raise UsageError(f"--numa-binding {text}: give one of {', '.join(NUMA_BINDINGS)}")
+    return text
+
+
 def _resizing(text: str) -> Resizing:
     at, _, count = text.partition(":")
     if at == ResizeAt.EPOCH and re.fullmatch(r"\d*", count) and count != "0":
@@ -400,7 +448,9 @@ def _command(given: Any, environment: Mapping[str, str]) -> tuple[str, ...]:
 
 def _notes(given: Any) -> tuple[str, ...]:
     unneeded = [_spelled(name) for name in UNNEEDED if getattr(given, name) is not None]
-    notes = [f"{' and '.join(unneeded)}: not needed, edt-launch connects all workers"] if unneeded else []
+    notes = []
+    if unneeded:
+        notes.append(f"{' and '.join(unneeded)}: no service is needed, edt-launch connects all workers")
     if given.logs_specs is not None:
         found = entry_points(group="torchrun.logs_specs", name=given.logs_specs)
         if not found:

@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.follower import SizeLimits
 from edt_launch.cluster.hosts import HostOptions
 from edt_launch.cluster.network import HostChecker
-from edt_launch.cluster.ranks import Rank, for_file_name, name_of_host
+from edt_launch.cluster.ranks import LateRanks, Rank, for_file_name, name_of_host
 from edt_launch.core.command_line import words
 from edt_launch.core.errors import UsageError
 from edt_launch.core.job_sizes import Sizes
 from edt_launch.core.run_options import RunOptions
-from edt_launch.launcher.plan import Outcome, named_sources
-from edt_launch.launcher.program import Job, Kind
+from edt_launch.launcher.plan import JobOutcome, named_sources
+from edt_launch.launcher.program import Kind, LaunchedJob
 from edt_launch.launcher.programs.torchrun.arguments import Arguments, parse
 
 MODULES = {
@@ -52,45 +52,45 @@ class TorchrunProgram:
             )
         return replace(options, min_np=least, max_np=most)
 
-    def bounds(self, limits: Limits) -> Limits:
+    def bounds(self, limits: SizeLimits) -> SizeLimits:
         """Those of the options."""
         return limits
 
-    def slots_here(self, limits: Limits) -> int:
+    def slots_here(self, limits: SizeLimits) -> int:
         """This machine is one node, as it is for torchrun."""
         return self.arguments.nproc
 
     def rank(self, options: RunOptions, environment: Mapping[str, str]) -> Rank | None:
         """By --node-rank, else by whether this is the machine at which all nodes meet."""
-        meeting = self.arguments.first_node
-        low, high = self.arguments.min_nodes, self.arguments.max_nodes
-        number = self.arguments.node_rank
+        asked = self.arguments
+        low, high, number, meeting = asked.min_nodes, asked.max_nodes, asked.node_rank, asked.meeting
         is_named = options.allocation is not None or named_sources(HostOptions(environment, options.groups))
-        if high == 1 or is_named or (meeting in LOOPBACKS and number is None):
+        if high == 1 or is_named:
+            return None
+        if low < high and number is None and has_nodes_of_slurm(environment):
             return None
         if number is None and meeting is not None:
             hosts = HostChecker()
-            if problem := hosts(meeting):
+            if problem := None if meeting.host in LOOPBACKS else hosts(meeting.host):
                 if low < high:  # needed by torchrun alone: this machine is one node
                     return None
                 raise UsageError(f"{problem}, where the {high} nodes of --nnodes are to meet")
-            number = int(hosts.is_remote(meeting))
+            number = int(meeting.host not in LOOPBACKS and hosts.is_remote(meeting.host))
         if number is None:
             return None
-        if low < high:
-            if number == 0:
-                return None
-            raise UsageError(
-                f"--nnodes {low}:{high} is for nodes that come and go: start it once, on the first node, "
-                f"with --hostfile or --allocation; only a fixed number, such as --nnodes {high}, can be "
-                "started on each node"
-            )
         if number >= high:
-            raise UsageError(f"--node-rank {number}: --nnodes {high} has 0 to {high - 1}")
-        start = for_file_name(f"torchrun-{self.arguments.run_id}-{meeting or ''}")
-        return Rank(number, high, start, name_of_host(environment), self.arguments.nproc)
+            raise UsageError(f"--node-rank {number}: --nnodes {low}:{high} has 0 to {high - 1}")
+        return Rank(
+            number,
+            low,
+            for_file_name(f"torchrun-{asked.run_id}-{meeting or ''}"),
+            name_of_host(environment),
+            asked.nproc,
+            late=None if low == high else LateRanks(high, asked.last_call),
+            is_elected=asked.node_rank is None and number == 0,
+        )
 
-    def run(self, job: Job) -> Outcome:
+    def run(self, job: LaunchedJob) -> JobOutcome:
         """Run it."""
         from edt_launch.launcher.elastic import run
         from edt_launch.launcher.programs.torchrun.workers import TorchrunWorkers
@@ -106,6 +106,11 @@ class TorchrunProgram:
             complain=job.view.message,
         )
         return run(job, workers)
+
+
+def has_nodes_of_slurm(environment: Mapping[str, str]) -> bool:
+    """Whether this is the script of `sbatch`, or a shell of `salloc`: started once, for all nodes."""
+    return "SLURM_JOB_NODELIST" in environment and "SLURM_STEP_NUM_TASKS" not in environment
 
 
 class TorchrunKind(Kind):

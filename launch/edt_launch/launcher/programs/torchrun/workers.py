@@ -86,7 +86,7 @@ class TorchrunWorkers(Workers):
     _folders: dict[int, Path] = field(default_factory=dict, init=False)
     _filtered: dict[str, Appender] = field(default_factory=dict, init=False)
 
-    def limits(self, limits: members.Limits) -> members.Limits:  # noqa: D102
+    def limits(self, limits: members.WorldLimits) -> members.WorldLimits:  # noqa: D102
         return replace(
             limits,
             unit=self.arguments.nproc,
@@ -125,13 +125,23 @@ class TorchrunWorkers(Workers):
         place = self._places[worker.id] = Place.of(worker.rank, slots, self.arguments.nproc)
         folder = self._folders[worker.id] = self._folder(place, worker.attempt)
         file = folder / "error.json"
+        own = {"TORCHELASTIC_ERROR_FILE": str(file), "EDT_GENERATION": str(worker.generation)}
+        if self._has_no_logs:
+            own["TORCHELASTIC_ERROR_FILE"] = ""
+        else:
+            self._make(folder, worker.rank)
+        return {**variables(place, self.arguments, worker.attempt), **own}
+
+    def _make(self, folder: Path, rank: int) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            file.unlink(missing_ok=True)
+            (folder / "error.json").unlink(missing_ok=True)
         except OSError as error:
-            self.complain(f"rank {worker.rank} starts without its folder: {error.filename}: {error.strerror}")
-        own = {"TORCHELASTIC_ERROR_FILE": str(file), "EDT_GENERATION": str(worker.generation)}
-        return {**variables(place, self.arguments, worker.attempt), **own}
+            self.complain(f"rank {rank} starts without its folder: {error.filename}: {error.strerror}")
+
+    @property
+    def _has_no_logs(self) -> bool:
+        return str(self.logs) == os.devnull
 
     def command_of(self, worker: Worker) -> Sequence[str]:
         """With the local rank, if the program expects it as an argument, before its other arguments."""
@@ -144,12 +154,13 @@ class TorchrunWorkers(Workers):
     def _folder(self, place: Place, attempt: int) -> Path:
         """Where torchrun has the files of a worker; with several nodes, of each node for itself."""
         node = "" if place.size == place.local_size else f"_node{place.node}"
-        return self.logs / f"{self.arguments.run_id}{node}" / f"attempt_{attempt}" / str(place.local_rank)
+        run = f"{self.arguments.run_id}_{self._name[:8]}{node}"
+        return self.logs / run / f"attempt_{attempt}" / str(place.local_rank)
 
     def copy_of(self, worker: int, stream: str) -> Path | None:  # noqa: D102
         local_rank, asked = self._places[worker].local_rank, self.arguments
         is_kept = asked.redirects.has(local_rank, stream) or asked.tee.has(local_rank, stream)
-        return self._folders[worker] / f"{stream}.log" if is_kept else None
+        return self._folders[worker] / f"{stream}.log" if is_kept and not self._has_no_logs else None
 
     def shown(self, line: Line) -> Line:
         """As torchrun shows it: with its prefix, or not at all if it goes to a file only."""
@@ -158,13 +169,14 @@ class TorchrunWorkers(Workers):
             return line
         asked, local_rank = self.arguments, place.local_rank
         is_teed = asked.tee.has(local_rank, line.stream)
-        is_shown = is_teed or not asked.redirects.has(local_rank, line.stream)
+        is_copied = asked.redirects.has(local_rank, line.stream)
+        is_shown = is_teed or not is_copied
         is_shown = is_shown and (not asked.local_ranks or local_rank in asked.local_ranks)
         if is_teed:
             self._duplicate(line)
         template = asked.prefix or (PREFIX if is_teed else None)
         prefix = None if template is None else self._prefix(template, place)
-        return replace(line, prefix=prefix, is_shown=is_shown)
+        return replace(line, prefix=prefix, is_shown=is_shown, is_copied=is_copied)
 
     def _prefix(self, template: str, place: Place) -> str:
         return Template(template).safe_substitute(
@@ -179,7 +191,7 @@ class TorchrunWorkers(Workers):
         filters = {"stdout": self.arguments.stdout_filters, "stderr": self.arguments.stderr_filters}[
             line.stream
         ]
-        if line.worker is None or not any(word in line.text for word in filters):
+        if line.worker is None or self._has_no_logs or not any(word in line.text for word in filters):
             return
         if line.stream not in self._filtered:
             path = self._folders[line.worker].parent / f"filtered_{line.stream}.log"

@@ -35,7 +35,7 @@ router = APIRouter(prefix="/console")
 Json = dict[str, Any]
 
 
-class Given:
+class ConsumerForm:
     """What a form was sent with."""
 
     def __init__(
@@ -49,16 +49,18 @@ class Given:
         lends: Value = "yes",
         policy: Value = "fair",
         half_life: Value = "86400",
+        budget: Value = "",
     ) -> None:
         self.version = version
         self.name = name.strip()
-        sent = (parent, weight, guarantee, limit, lends, policy, half_life)
+        sent = (parent, weight, guarantee, limit, lends, policy, half_life, budget)
         settings = dict(zip(views.LABELS, sent, strict=True))
         self.settings = {field: value.strip() for field, value in settings.items()}
 
     def change(self, own: str) -> cluster_schemas.ShareChange:
         """The same as REST takes it, of the node of that name; raises `InvalidError`."""
-        sent: Json = {**self.settings, "limit": self.settings["limit"] or None, "version": self.version}
+        optional = {field: self.settings[field] or None for field in ("limit", "budget")}
+        sent: Json = {**self.settings, **optional, "version": self.version}
         if own == "":
             del sent["parent"]
         try:
@@ -67,7 +69,7 @@ class Given:
             raise InvalidError(problems.invalid(error.errors()).detail) from None
 
 
-GivenDep = Annotated[Given, Depends()]
+GivenDep = Annotated[ConsumerForm, Depends()]
 DryRun = Annotated[bool, Query()]
 
 
@@ -90,7 +92,7 @@ async def show(request: Request, context: ContextDep, user: CurrentUser) -> Resp
 def ask_new(request: Request, context: ContextDep, user: CurrentAdmin) -> Response:
     """The form for another node."""
     parents = [node["name"] for node in service.shares(context)]
-    view = views.form(None, service.NEW, Given().settings, parents)
+    view = views.form(None, service.NEW, ConsumerForm().settings, parents)
     return templating.page(request, "act.html", view=view)
 
 
@@ -141,7 +143,7 @@ def _answer(
     context: Context,
     user: UserRecord,
     own: str,
-    given: Given,
+    given: ConsumerForm,
     *,
     dry_run: bool,
     is_new: bool = False,

@@ -26,7 +26,7 @@ router = APIRouter(prefix="/searches/new")
 Values = Annotated[list[str] | None, Form(max_length=views.MAX_ROWS)]
 
 
-class Given:
+class SearchForm:
     """What the form was sent with."""
 
     def __init__(
@@ -101,7 +101,7 @@ async def create(
     request: Request,
     context: ContextDep,
     user: CurrentUser,
-    given: Annotated[Given, Depends()],
+    given: Annotated[SearchForm, Depends()],
     code: Annotated[UploadFile | None, File()] = None,
 ) -> Response:
     """Create it, or show the form again with what was wrong."""
@@ -114,7 +114,7 @@ async def create(
 
 
 def _again(
-    request: Request, context: Context, user: UserRecord, given: Given, error: ServiceError
+    request: Request, context: Context, user: UserRecord, given: SearchForm, error: ServiceError
 ) -> Response:
     wrong = error.message
     try:
@@ -125,7 +125,7 @@ def _again(
     return templating.page(request, "new_search.html", status=error.status, view=view)
 
 
-def _submit(context: Context, user: UserRecord, given: Given, code: UploadFile | None) -> SearchRecord:
+def _submit(context: Context, user: UserRecord, given: SearchForm, code: UploadFile | None) -> SearchRecord:
     sent = chosen(code)
     file = None if sent is None else sent.file
     if not given.definition:
@@ -161,7 +161,7 @@ def _of_definition(
     return views.new_search(new_key(), given, definition=definition)
 
 
-def _spec(given: Given, fields: dict[str, Any]) -> SubmittedSearch:
+def _spec(given: SearchForm, fields: dict[str, Any]) -> SubmittedSearch:
     """The search as REST takes it; `fields` are more of its job. Raises `InvalidError`."""
     texts = {field: text for field, text in given.texts.items() if text and field != "source"}
     command = words(texts.pop("command", ""))

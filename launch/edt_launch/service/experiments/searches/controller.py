@@ -16,12 +16,12 @@ from edt_launch.service.db.engine import AWAY
 from edt_launch.service.errors import NotFoundError, ServiceError, UnavailableError
 from edt_launch.service.experiments.searches.decide import (
     Action,
-    Begun,
-    End,
-    Note,
-    Stop,
-    Submit,
+    EndSearch,
+    StartSearch,
+    StopTrial,
+    SubmitTrial,
     TrialFacts,
+    UpdateTrial,
     decide,
     seen,
 )
@@ -194,19 +194,19 @@ class Controller:
                 trial = TrialRecord(search.id, new.number, new.point, new.parameters, new.budget, now)
                 searches.add_trial(trial)
                 self._submit(now, search, trial)
-            case Submit(trial):
+            case SubmitTrial(trial):
                 self._submit(now, search, trial)
-            case Note(trial):
+            case UpdateTrial(trial):
                 searches.update_trial(trial)
-            case Stop(trial):
+            case StopTrial(trial):
                 self._store.jobs.set_wanted(trial.job or "", Wanted.STOP)
                 self._parts.changed()
-            case Begun():
+            case StartSearch():
                 started = search.started or now
                 searches.update(
                     search.id, state=SearchState.RUNNING, reason="", started=started, total=total(spec)
                 )
-            case End(state, reason):
+            case EndSearch(state, reason):
                 log.info("a search has ended", search=search.name, state=state, reason=reason)
                 searches.update(search.id, state=state, reason=reason, ended=now)
 

@@ -42,7 +42,7 @@ STATES: Mapping[State, TrialState] = {
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrialOutcome:
     """What a trial's program has left: a metric, or the reason why there is none."""
 
     metric: float | None = None
@@ -61,44 +61,44 @@ class TrialFacts:
 
     record: TrialRecord
     job: JobRecord | None = None
-    outcome: Outcome | None = None
+    outcome: TrialOutcome | None = None
 
 
 @dataclass(frozen=True)
-class Submit:
+class SubmitTrial:
     """Submit a trial that was chosen before, but could not be submitted then."""
 
     trial: TrialRecord
 
 
 @dataclass(frozen=True)
-class Begun:
+class StartSearch:
     """The search runs."""
 
 
 @dataclass(frozen=True)
-class Note:
+class UpdateTrial:
     """Write down what has become of a trial."""
 
     trial: TrialRecord
 
 
 @dataclass(frozen=True)
-class Stop:
+class StopTrial:
     """Stop a trial's job."""
 
     trial: TrialRecord
 
 
 @dataclass(frozen=True)
-class End:
+class EndSearch:
     """The search has ended."""
 
     state: SearchState
     reason: str
 
 
-Action = Next | Submit | Begun | Note | Stop | End
+Action = Next | SubmitTrial | StartSearch | UpdateTrial | StopTrial | EndSearch
 """`Next`: start that trial."""
 
 
@@ -118,12 +118,12 @@ def decide(now: float, search: SearchRecord, spec: SearchSpec, facts: Sequence[T
     if closing is None and over_at is not None and now >= over_at:
         closing = TIME_OVER
     trials = [seen(now, trial, closing) for trial in facts]
-    notes = [Note(trial) for trial, known in zip(trials, facts, strict=True) if trial != known.record]
+    notes = [UpdateTrial(trial) for trial, known in zip(trials, facts, strict=True) if trial != known.record]
     if closing is not None:
         wanted = {known.record.number: known.job for known in facts}
         return Decided((*notes, *_close(now, search, closing, trials, wanted)))
     live = [trial for trial in trials if not trial.has_ended]
-    again = (Submit(trial) for trial in live if trial.job is None)
+    again = (SubmitTrial(trial) for trial in live if trial.job is None)
     room = 0 if _is_hopeless(spec, trials) else max(0, spec.max_parallel - len(live))
     chosen = islice(following(spec, search.seed, trials), room)
     starts: Iterator[Action] = chain(again, chosen)
@@ -131,7 +131,7 @@ def decide(now: float, search: SearchRecord, spec: SearchSpec, facts: Sequence[T
     if not live and not actions:
         return Decided((*notes, _result(trials)))
     is_known = search.state is SearchState.RUNNING and search.total is not None  # not in earlier versions
-    begun = [] if is_known else [Begun()]
+    begun = [] if is_known else [StartSearch()]
     return Decided((*notes, *actions[:STARTS], *begun), now if len(actions) > STARTS else over_at)
 
 
@@ -145,7 +145,7 @@ def seen(now: float, facts: TrialFacts, closing: str | None = None) -> TrialReco
     state = STATES.get(job.state, TrialState.RUNNING)
     seen = replace(trial, state=state, started=job.started, ended=job.ended)
     if state is TrialState.SUCCEEDED:
-        outcome = facts.outcome or Outcome(reason="nothing is known of its metric")
+        outcome = facts.outcome or TrialOutcome(reason="nothing is known of its metric")
         kept = TrialState.SUCCEEDED if outcome.metric is not None else TrialState.FAILED
         return replace(seen, state=kept, metric=outcome.metric, reason=outcome.reason)
     if state is TrialState.STOPPED and closing is not None:  # not its owner, as the job says
@@ -166,12 +166,14 @@ def _close(
     for trial in live:
         job = jobs[trial.number]
         if job is not None and job.wanted is not Wanted.STOP:
-            yield Stop(trial)
+            yield StopTrial(trial)
         if is_forced or job is None:
-            yield Note(replace(trial, state=TrialState.STOPPED, reason=reason, ended=now))
+            yield UpdateTrial(replace(trial, state=TrialState.STOPPED, reason=reason, ended=now))
     if is_forced or all(jobs[trial.number] is None for trial in live):
         yield (
-            _result(trials, reason) if search.wanted is SearchWanted.RUN else End(SearchState.STOPPED, reason)
+            _result(trials, reason)
+            if search.wanted is SearchWanted.RUN
+            else EndSearch(SearchState.STOPPED, reason)
         )
 
 
@@ -182,10 +184,10 @@ def _is_hopeless(spec: SearchSpec, trials: Sequence[TrialRecord]) -> bool:
     return has_only_failed and (spec.max_trials is None or all(trial.job is None for trial in ended))
 
 
-def _result(trials: Sequence[TrialRecord], reason: str = "") -> End:
+def _result(trials: Sequence[TrialRecord], reason: str = "") -> EndSearch:
     finished = sum(trial.state is TrialState.SUCCEEDED for trial in trials)
     because = f"; {reason}" if reason else ""
     if finished:
-        return End(SearchState.SUCCEEDED, f"{finished} of {len(trials)} trials have finished{because}")
+        return EndSearch(SearchState.SUCCEEDED, f"{finished} of {len(trials)} trials have finished{because}")
     last = next((f": {trial.reason}" for trial in reversed(trials) if trial.reason not in ("", reason)), "")
-    return End(SearchState.FAILED, f"none of {len(trials)} trials has finished{because}{last}")
+    return EndSearch(SearchState.FAILED, f"none of {len(trials)} trials has finished{because}{last}")

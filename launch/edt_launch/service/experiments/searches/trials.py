@@ -4,19 +4,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from edt_launch.core.job_history import JobHistory
+from edt_launch.core.job_history import MAX_NUMBER, JobHistory
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
-from edt_launch.service.experiments.searches.decide import Outcome
+from edt_launch.service.experiments.searches.decide import TrialOutcome
 from edt_launch.service.experiments.searches.records import SearchRecord, TrialRecord
 from edt_launch.service.experiments.searches.service import key_of
 from edt_launch.service.experiments.searches.spec import SearchSpec
 from edt_launch.service.experiments.searches.trial_job import job_of
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.submission import Submission
-
-MAX_METRIC = 1e300
-"""Numbers that every database can hold are smaller."""
 
 
 class Trials(Protocol):
@@ -37,7 +34,7 @@ class Trials(Protocol):
     def found(self, trial: TrialRecord, job: JobRecord) -> TrialRecord:
         """A trial with the job that a service submitted for it just before it was killed."""
 
-    def outcome(self, spec: SearchSpec, job: JobRecord) -> Outcome:
+    def outcome(self, spec: SearchSpec, job: JobRecord) -> TrialOutcome:
         """What a job that has succeeded has come to."""
 
 
@@ -62,18 +59,20 @@ class JobTrials:
     def found(self, trial: TrialRecord, job: JobRecord) -> TrialRecord:  # noqa: D102
         return replace(trial, job=job.id)
 
-    def outcome(self, spec: SearchSpec, job: JobRecord) -> Outcome:  # noqa: D102
+    def outcome(self, spec: SearchSpec, job: JobRecord) -> TrialOutcome:  # noqa: D102
         events = self._parts.home.job(job.id).output.events
         try:
             return self._parts.history_cache.read(events, partial(reported, spec.metric))
         except OSError as error:
-            return Outcome(reason=f"{events.name} cannot be read: {error.strerror}")
+            return TrialOutcome(reason=f"{events.name} cannot be read: {error.strerror}")
 
 
-def reported(name: str, history: JobHistory) -> Outcome:
+def reported(name: str, history: JobHistory) -> TrialOutcome:
     """The last value of a metric that a script has reported."""
     value = history.values.get(name)
-    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_METRIC:
-        return Outcome(float(value))
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_NUMBER:
+        return TrialOutcome(float(value))
     was = "never reported" if value is None else f"last {value!r:.80}, no number of less than 1e300"
-    return Outcome(reason=f"the metric {name!r} was {was}: call edt_hvd.report({name}=...) while training")
+    return TrialOutcome(
+        reason=f"the metric {name!r} was {was}: call edt_hvd.report({name}=...) while training"
+    )

@@ -18,14 +18,14 @@ from typing import BinaryIO
 from edt_launch.service.errors import ArchiveError
 from edt_launch.service.files.archives import tar_archive, zip_archive
 from edt_launch.service.files.archives.deleting import delete_folder
-from edt_launch.service.files.archives.entry import Entry, Limits, too_large
+from edt_launch.service.files.archives.entry import ArchiveLimits, Entry, too_large
 from edt_launch.service.files.archives.plan import Plan, parts_of, shown
 
 BLOCK = 2**16
 """Bytes that are copied at a time."""
 
 
-def unpack(file: BinaryIO, into: Path, limits: Limits) -> None:
+def unpack(file: BinaryIO, into: Path, limits: ArchiveLimits) -> None:
     """Unpack an archive, which can be sought, into a new folder, which is not there if anything goes wrong.
 
     Raises:
@@ -58,7 +58,7 @@ def unpack(file: BinaryIO, into: Path, limits: Limits) -> None:
 @dataclass
 class _Writer:
     root: Path
-    limits: Limits
+    limits: ArchiveLimits
     size: int = 0
     folders: set[str] = field(default_factory=lambda: {""})
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from edt_launch.core.plain_files import open_file
 from edt_launch.service.errors import InvalidError, TooLargeError
 from edt_launch.service.files.archives.deleting import delete_folder
-from edt_launch.service.files.archives.entry import Limits, too_large
+from edt_launch.service.files.archives.entry import ArchiveLimits, too_large
 from edt_launch.service.files.archives.plan import MAX_DEPTH
 
 _COPIED = (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)
 
 
 def copy_folder(
-    source: Path, into: Path, limits: Limits, is_ignored: Callable[[str], bool] = lambda _: False
+    source: Path, into: Path, limits: ArchiveLimits, is_ignored: Callable[[str], bool] = lambda _: False
 ) -> None:
     """Copy a folder, links as links; pipes, sockets and devices are left out. Nothing stays behind on errors.
 
@@ -67,7 +67,7 @@ def _copy(source: str, target: str) -> None:
 
 
 def _counted(
-    source: Path, limits: Limits, is_ignored: Callable[[str], bool]
+    source: Path, limits: ArchiveLimits, is_ignored: Callable[[str], bool]
 ) -> Callable[[str, list[str]], list[str]]:
     """Names in a folder of what is neither file nor folder nor link; raises when in all there is too much."""
     size = count = 0

@@ -11,7 +11,7 @@ MAX_PATH = 4096
 
 
 @dataclass(frozen=True)
-class Limits:
+class ArchiveLimits:
     """What an archive may become: bytes of all files, and the number of files, folders and links."""
 
     size: int
@@ -41,7 +41,7 @@ class Entry:
     open: Callable[[], Source] | None = None
 
 
-def too_large(limits: Limits) -> TooLargeError:
+def too_large(limits: ArchiveLimits) -> TooLargeError:
     """The error about too many bytes."""
     return TooLargeError(
         f"the code has more than {limits.size:,} bytes when unpacked",

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, field
 
 from edt_launch.service.errors import ArchiveError, TooLargeError
-from edt_launch.service.files.archives.entry import MAX_PATH, Entry, Limits, too_large
+from edt_launch.service.files.archives.entry import MAX_PATH, ArchiveLimits, Entry, too_large
 
 MAX_DEPTH = 100
 """Folders within each other: tools that go through code recurse, and paths end somewhere."""
@@ -33,7 +33,7 @@ class Plan:
         links: symbolic and hard ones, by their paths.
     """
 
-    limits: Limits
+    limits: ArchiveLimits
     links: dict[str, Entry] = field(default_factory=dict)
     _size: int = 0
     _kinds: dict[str, str] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, BinaryIO, cast
 
 from edt_launch.service.errors import ArchiveError
-from edt_launch.service.files.archives.entry import Entry, Limits, Source, too_large
+from edt_launch.service.files.archives.entry import ArchiveLimits, Entry, Source, too_large
 
 MAX_HEADER = 2**20
 """Bytes of the headers of one entry, which are kept; only those made to fill the memory are longer."""
@@ -36,7 +36,7 @@ def explained() -> Iterator[None]:
         raise ArchiveError("the archive's headers make no sense", BROKEN) from None
 
 
-def entries(file: BinaryIO, limits: Limits) -> Iterator[Entry]:
+def entries(file: BinaryIO, limits: ArchiveLimits) -> Iterator[Entry]:
     """What is in a tar or tar.gz; each entry is to be read before the next one.
 
     Raises:
@@ -76,7 +76,7 @@ class _Stream:
     `tarfile` keeps what it finds in headers, and takes long for some: what it reads of them is bounded.
     """
 
-    def __init__(self, file: BinaryIO, limits: Limits) -> None:
+    def __init__(self, file: BinaryIO, limits: ArchiveLimits) -> None:
         self._file = file
         self._headers = MAX_HEADER + MEAN_HEADER * limits.count
         """Bytes that all headers may still have."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, cast
 
 from edt_launch.service.errors import ArchiveError, TooLargeError
-from edt_launch.service.files.archives.entry import MAX_PATH, Entry, Limits, Source
+from edt_launch.service.files.archives.entry import MAX_PATH, ArchiveLimits, Entry, Source
 
 _END = struct.Struct("<4s4H2LH")
 """The record at the end: how many entries, and how long their directory is."""
@@ -33,7 +33,7 @@ def explained() -> Iterator[None]:
         raise ArchiveError("the archive's headers make no sense", BROKEN) from None
 
 
-def entries(file: BinaryIO, limits: Limits) -> Iterator[Entry]:
+def entries(file: BinaryIO, limits: ArchiveLimits) -> Iterator[Entry]:
     """What is in a zip.
 
     Raises:
@@ -47,7 +47,7 @@ def entries(file: BinaryIO, limits: Limits) -> Iterator[Entry]:
             yield _entry(archive, info)
 
 
-def _check_directory(file: BinaryIO, limits: Limits) -> None:
+def _check_directory(file: BinaryIO, limits: ArchiveLimits) -> None:
     """Look at the directory's size before `zipfile` reads all of it."""
     size = file.seek(0, 2)
     file.seek(max(0, size - _MAX_COMMENT - 2 * _END.size))

@@ -8,7 +8,7 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 
 from edt_launch.core.growing_file import start_of_last_lines
 from edt_launch.service.errors import InvalidError
-from edt_launch.service.files import tailing
+from edt_launch.service.files import rank_lines, tailing
 from edt_launch.service.files.log_query import Level, LogQuery, find_lines
 from edt_launch.service.files.rest import schemas as output_schemas
 from edt_launch.service.files.rest.following import Offset, until_it_ends
@@ -26,20 +26,28 @@ def logs(
     context: ContextDep,
     user: CurrentUser,
     job_id: str,
-    rank: Annotated[int | None, Query(ge=0, le=2**20, description="Only this rank's lines.")] = None,
+    rank: Annotated[
+        int | None, Query(ge=0, le=2**20, description="Only this rank's lines, without the `[rank]`.")
+    ] = None,
     follow: Annotated[bool, Query(description="Go on until the job ends.")] = False,
     tail: Annotated[
         int | None, Query(ge=0, le=10**6, description="Only so many last lines, and what follows.")
     ] = None,
     after: Offset = 0,
 ) -> StreamingResponse:
-    """All workers' lines, each with `[rank]`, and what `edt-launch` says; or one rank's lines."""
+    """All workers' lines, each with `[rank]`, and what `edt-launch` says; or one rank's lines.
+
+    `after` is a place in the log of all.
+    """
     job = context.job_of(job_id, user)
-    blocks = tailing.read(
-        context.home.job(job.id).log_of(rank),
-        lambda file: after if tail is None else max(after, start_of_last_lines(file, tail)),
-        until_it_ends(context, job.id) if follow else None,
-    )
+    path = context.home.job(job.id).launcher_log
+    is_over = until_it_ends(context, job.id) if follow else None
+    if rank is None:
+        blocks = tailing.read(
+            path, lambda file: after if tail is None else max(after, start_of_last_lines(file, tail)), is_over
+        )
+    else:
+        blocks = rank_lines.read(path, rank, after, tail, is_over)
     without_pauses = (block async for block in blocks if block)
     return StreamingResponse(without_pauses, media_type="text/plain; charset=utf-8")
 

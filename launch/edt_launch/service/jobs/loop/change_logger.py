@@ -1,18 +1,8 @@
 """Logs failures that repeat: once each, again when the cause changes, and when they are over."""
 
-import errno
 import logging
 
 log = logging.getLogger(__name__)
-
-_OUT_OF = "EAGAIN", "EMFILE", "ENFILE", "ENOMEM", "EDQUOT", "EIO", "ENOSPC", "ESTALE"
-PASSING = frozenset(getattr(errno, name) for name in _OUT_OF)
-"""What the machine runs out of, and has again later."""
-
-
-def is_passing(error: BaseException) -> bool:
-    """Whether it is the machine's trouble, and no job's."""
-    return isinstance(error, OSError) and error.errno in PASSING
 
 
 class ChangeLogger:

@@ -33,11 +33,13 @@ class DeviceGrant:
         generation: 0 if there has been no file.
         held: what it gives the job, the coordinator's host first.
         leaving: what earlier generations gave the job, and was not known to be left when it was written.
+        at_once: whether workers are ended, not waited for, on devices that it gives the job no more.
     """
 
     generation: int = 0
     held: Held = ()
     leaving: Held = ()
+    at_once: bool = False
 
     @property
     def size(self) -> int:
@@ -55,7 +57,7 @@ def read(text: str) -> DeviceGrant:
     held = tuple(HostDevices(host.host, host.devices or ()) for host in allocation.hosts if host.slots)
     marks = (_LEAVING.fullmatch(line) for line in text.splitlines())
     leaving = (HostDevices(mark["host"], tuple(mark["devices"].split(","))) for mark in marks if mark)
-    return DeviceGrant(allocation.generation, held, tuple(leaving))
+    return DeviceGrant(allocation.generation, held, tuple(leaving), allocation.at_once)
 
 
 def write(grant: DeviceGrant, listed: Mapping[str, HostSlots] = MappingProxyType({})) -> str:

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from edt_launch.core import plain_files
-from edt_launch.core.errors import AllocationError
+from edt_launch.core.errors import AllocationError, is_passing
 from edt_launch.service.app.home import JobDir
 from edt_launch.service.cluster.records import HostRecord
 from edt_launch.service.jobs import mapping
 from edt_launch.service.jobs.loop import device_grant
-from edt_launch.service.jobs.loop.change_logger import is_passing
 from edt_launch.service.jobs.loop.device_grant import DeviceGrant
 from edt_launch.service.jobs.loop.observed import ObservedJob
 from edt_launch.service.jobs.records import JobRecord

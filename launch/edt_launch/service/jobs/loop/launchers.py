@@ -32,7 +32,7 @@ from edt_launch.service.app.home import JobDir
 from edt_launch.service.jobs.loop.change_logger import ChangeLogger
 from edt_launch.service.jobs.loop.control_client import Answer, Exchange
 from edt_launch.service.jobs.loop.device_grant import DeviceGrant, unaccounted
-from edt_launch.service.jobs.loop.observed import Launcher
+from edt_launch.service.jobs.loop.observed import ObservedLauncher
 from edt_launch.service.jobs.loop.progress import LOST_GRACE, Device, LauncherRun
 from edt_launch.service.jobs.loop.sweeps import Sweeps
 from edt_launch.service.jobs.records import JobRecord
@@ -62,7 +62,7 @@ class Launchers:
     Args:
         command: the command that is `edt-launch`, or behaves like it.
         horovodrun: whether Horovod's own driver is to run all jobs that name no framework.
-        max_log_size: bytes of each worker's log; None for no limit.
+        max_log_size: bytes of each job's log; None for no limit.
         accounts: of the users whose jobs these are; None to run all as this process.
         clock: seconds, only forwards.
         sweeps: end what jobs have left.
@@ -104,7 +104,9 @@ class Launchers:
     @property
     def _common(self) -> RunOptions:
         """What all jobs have of the service's settings."""
-        return RunOptions(max_log_size=self._max_log_size, transport=self.transport, groups=self._groups)
+        return RunOptions(
+            max_log_size=self._max_log_size, single_log=True, transport=self.transport, groups=self._groups
+        )
 
     def is_alive(self, job: str, paths: JobDir) -> bool:
         """Whether a launcher of the job runs. When not, all that it has written is there to be read."""
@@ -130,17 +132,17 @@ class Launchers:
 
     def look(
         self, job: str, paths: JobDir, is_alive: bool, grant: DeviceGrant, run: LauncherRun | None
-    ) -> Launcher:
+    ) -> ObservedLauncher:
         """What is known of a job's launcher; `run` was read from its events after `is_alive` was seen."""
         identity = _identity(paths.launcher)
         if is_alive:
             self._listen(job, paths)
-            return Launcher(is_alive=True, identity=identity, accepted=self._accepted.get(job))
+            return ObservedLauncher(is_alive=True, identity=identity, accepted=self._accepted.get(job))
         self._hang_up(job)
         result = result_file.read(paths.output.result)
         if result is not None and (result.pid, result.started) != identity:
             result = None
-        return Launcher(
+        return ObservedLauncher(
             identity=identity,
             exit_code=result.exit_code if result is not None else self._exit_codes.get(job),
             message=result.message if result is not None else "",

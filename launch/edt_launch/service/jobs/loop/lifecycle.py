@@ -12,6 +12,7 @@ from typing import Any
 
 from edt_launch.core.control_protocol import Pause, Request, Stop
 from edt_launch.core.errors import ExitCode
+from edt_launch.core.events import exit_text
 from edt_launch.service.cluster.records import AllocationRecord
 from edt_launch.service.jobs.loop.observed import Action, Kill, Move, Note, ObservedJob, Remember, Send, Sweep
 from edt_launch.service.jobs.records import PROGRESS, WITHOUT_LAUNCHER, JobRecord
@@ -201,6 +202,10 @@ def _gone(now: float, transition: Transition) -> Transition:
     if launcher.identity is None:
         if launcher.exit_code is None:  # nobody knows that it was started at all
             return _back(now, transition, "its launcher was not started")
+        if launcher.exit_code < 0:
+            return _lost(now, transition, "its launcher was killed")
+        if launcher.exit_code == ExitCode.NOT_STARTED:  # its disk is full, say
+            return _back(now, transition, f"its launcher could not start: {launcher.said}")
         text = f"edt-launch has ended with exit code {launcher.exit_code}: {launcher.said or 'no output'}"
         return _end(now, transition, State.FAILED, "it could not be started", launcher.exit_code, text)
     code, message = _ending(job)
@@ -213,8 +218,10 @@ def _gone(now: float, transition: Transition) -> Transition:
     if code in _SIGNALLED:
         return _lost(now, transition, f"its launcher was ended by a signal (exit code {code})")
     own = job.run.worker_exit_code if job.run is not None else None
-    code = own if own is not None else code
-    return _end(now, transition, State.FAILED, "the training has failed", code, message)
+    reason = "it could not start" if code == ExitCode.NOT_STARTED else "it ended with an error"
+    if own is not None:
+        code, reason = own, f"a worker ended with {exit_text(own)}"
+    return _end(now, transition, State.FAILED, reason, code, message)
 
 
 def _ending(job: ObservedJob) -> tuple[int | None, str]:

@@ -21,11 +21,12 @@ from edt_launch.core.run_options import PortOptions
 from edt_launch.launcher.transports.choice import TRANSPORTS
 from edt_launch.service.app.home import Home
 from edt_launch.service.bus import Bus, Topic
+from edt_launch.service.cluster.machines import Machines
 from edt_launch.service.cluster.records import HostRecord
 from edt_launch.service.db.engine import AWAY
 from edt_launch.service.db.store import Store
 from edt_launch.service.jobs import mapping
-from edt_launch.service.jobs.loop import lifecycle
+from edt_launch.service.jobs.loop import idling, lifecycle
 from edt_launch.service.jobs.loop.change_logger import ChangeLogger
 from edt_launch.service.jobs.loop.granted import granted, most_workers, stored_grant
 from edt_launch.service.jobs.loop.journal import Journal
@@ -34,8 +35,8 @@ from edt_launch.service.jobs.loop.observed import (
     Action,
     AllocationRound,
     Launch,
-    Launcher,
     ObservedJob,
+    ObservedLauncher,
     ObservedState,
     Prepare,
 )
@@ -56,6 +57,9 @@ SLOW = 0.01
 RECORD = 1.0
 """Seconds between two times that progress is written down."""
 
+MEASURE = 10.0
+"""Seconds between two times that the use of GPUs is measured."""
+
 KEEP = 30.0
 """Seconds between two times that remembered usage is written down."""
 
@@ -66,7 +70,7 @@ TROUBLE = 5.0
 """Seconds after which a database that cannot be reached is tried again."""
 
 
-class Settings(mapping.Constants, Protocol):
+class LoopSettings(mapping.Constants, Protocol):
     """The settings that the loop looks at; `service.app.settings.Settings` has them."""
 
     coalesce: float
@@ -74,6 +78,7 @@ class Settings(mapping.Constants, Protocol):
     protected: float
     horovodrun: bool
     max_log_size: int
+    idle_timeout: float
     job_users: str | None
 
     @property
@@ -84,7 +89,7 @@ class Settings(mapping.Constants, Protocol):
 
 
 def run(
-    settings: Settings,
+    settings: LoopSettings,
     store: Store,
     bus: Bus,
     stop: threading.Event,
@@ -166,11 +171,12 @@ class Pool:
         options: of the allocator; from the settings by default.
         processor_time: of the calling thread.
         told, listed: see `run`.
+        machines: know how the GPUs of this machine are used.
     """
 
     def __init__(
         self,
-        settings: Settings,
+        settings: LoopSettings,
         store: Store,
         bus: Bus,
         launchers: Launchers | None = None,
@@ -179,7 +185,12 @@ class Pool:
         processor_time: Callable[[], float] = time.thread_time,
         told: Callable[[int], None] = lambda demand: None,
         listed: Callable[[], Mapping[str, HostSlots]] = dict,
+        machines: Machines | None = None,
     ) -> None:
+        self._idle_timeout = settings.idle_timeout
+        self._machines = machines or Machines()
+        self._computed: dict[str, float] = {}
+        """When jobs' GPUs were seen computing last, by their ids."""
         self._home = settings.paths
         self._interval = settings.interval
         self._options = options or mapping.options(settings)
@@ -204,7 +215,7 @@ class Pool:
         self._journals: dict[str, Journal] = {}
         self._read_files: set[str] = set()
         self._read_at: float | None = None
-        self._recorded_at = self._kept_at = 0.0
+        self._recorded_at = self._kept_at = self._measured_at = 0.0
         self._last: AllocationRound | None = None
         self._memory = Memory()
         self._problems = ChangeLogger()
@@ -313,9 +324,20 @@ class Pool:
 
     def act(self, now: float) -> float | None:
         """Decide, and carry it out; when to do so again at the latest, None for no such time."""
-        jobs, memory = tuple(self._jobs.values()), self._memory
+        self._measure(now)
+        computed = self._computed.get
+        jobs = tuple(replace(job, computed=computed(id_)) for id_, job in self._jobs.items())
+        memory = self._memory
         observed = ObservedState(
-            jobs, self._hosts, self._shares, memory, self._last, self._options, self._protected, self._ended
+            jobs,
+            self._hosts,
+            self._shares,
+            memory,
+            self._last,
+            self._options,
+            self._protected,
+            self._idle_timeout,
+            self._ended,
         )
         decided = step(now, observed)
         self._apply(now, decided.actions)
@@ -331,6 +353,18 @@ class Pool:
             self._kept_at = now
             self._keep_usage()
         return decided.again_at
+
+    def _measure(self, now: float) -> None:
+        """See which jobs' GPUs compute, if that matters."""
+        if not self._idle_timeout or 0 <= now - self._measured_at < MEASURE:
+            return
+        self._measured_at = now
+        hosts = [host for host in self._hosts if host.source not in mapping.SHARING]
+        found = self._machines.loads(hosts, lambda: now)
+        loads = {
+            (host, name): gpu.utilization for host, load in found.items() for name, gpu in load.gpus.items()
+        }
+        self._computed = idling.computed(now, self._jobs.values(), loads, self._computed)
 
     def close(self) -> None:
         """Write down what would otherwise have to be found out again."""
@@ -371,8 +405,7 @@ class Pool:
         """Write down remembered usage; what is lost by a crash is that of half a minute."""
         if self._last is None:
             return
-        owners = {owner.name: owner.usage for owner in self._last.cluster.owners}
-        self._store.shares.remember({name: (u.service, u.entitlement, u.at) for name, u in owners.items()})
+        self._store.shares.remember({owner.name: mapping.usage(owner) for owner in self._last.cluster.owners})
         self._store.jobs.record(
             {
                 job.id: {
@@ -392,7 +425,7 @@ def _is_open(job: ObservedJob) -> bool:
     return job.record.state in HAS_LAUNCHER or job.is_hidden or job.is_behind or is_left
 
 
-def _news(job: ObservedJob) -> tuple[Launcher, LauncherRun | None, str, bool]:
+def _news(job: ObservedJob) -> tuple[ObservedLauncher, LauncherRun | None, str, bool]:
     """What of a job is a reason to act at once, when it changes."""
     return job.launcher, job.run, job.trouble, job.is_behind
 

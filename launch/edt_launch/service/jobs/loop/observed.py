@@ -20,7 +20,7 @@ BEHIND_REMARK = "not all of its events have been read yet, so what is shown of i
 
 
 @dataclass(frozen=True)
-class Launcher:
+class ObservedLauncher:
     """What is known of a job's `edt-launch`.
 
     Attributes:
@@ -53,15 +53,17 @@ class ObservedJob:
             uses.
         is_behind: whether not all of its events have been read yet; how it ended is not known then.
         is_slow: whether the last look at it took long, so that it takes turns with other such jobs.
+        computed: when a GPU of it was seen computing last; None if its GPUs cannot be seen.
     """
 
     record: JobRecord
     grant: DeviceGrant = field(default_factory=DeviceGrant)
     progress: JobProgress = field(default_factory=JobProgress)
-    launcher: Launcher = field(default_factory=Launcher)
+    launcher: ObservedLauncher = field(default_factory=ObservedLauncher)
     trouble: str = ""
     is_behind: bool = False
     is_slow: bool = False
+    computed: float | None = None
 
     @property
     def remarks(self) -> dict[str, str]:
@@ -105,6 +107,7 @@ class ObservedState:
         memory: of the allocator's last plan.
         last: round of the last step; None for the first.
         protected: seconds for which a started job keeps its minimum.
+        idle_timeout: seconds after which a job that does nothing keeps its minimum only; 0: never.
         ended: states of jobs that have ended and that others wait for; None for one that was deleted.
     """
 
@@ -115,6 +118,7 @@ class ObservedState:
     last: AllocationRound | None = None
     options: Options = field(default_factory=Options)
     protected: float = 300.0
+    idle_timeout: float = 0.0
     ended: Mapping[str, State | None] = field(default_factory=dict)
 
 

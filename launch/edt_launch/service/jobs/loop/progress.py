@@ -128,6 +128,7 @@ class JobProgress:
         restarts: how often a launcher has started its workers again.
         losses: workers that have failed.
         reported: time, step and size of the last report; None where nothing connects to it.
+        stepped: when a step was reported last that was another one than the one before.
         suspended: devices whose workers have failed, and when they are tried again, unix seconds.
         unreachable: hosts that it cannot reach, since when, and why.
         heard: time of the last event.
@@ -146,6 +147,7 @@ class JobProgress:
     restarts: Number = 0
     losses: Number = 0
     reported: tuple[Seconds, Serial, Number] | None = None
+    stepped: Seconds | None = None
     suspended: tuple[tuple[HostName, DeviceName, Seconds], ...] = ()
     unreachable: tuple[tuple[HostName, Seconds, str], ...] = ()
     heard: Seconds = 0.0
@@ -297,6 +299,7 @@ class _Fold:
             total_steps=int(total) if total is not None and 0 < total < 2**62 else before.total_steps,
             loss=float(loss) if loss is not None else None,
             reported=(report.time, step, size),
+            stepped=before.stepped if step == before.step else report.time,
         )
         if before.reported is None or before.reported[2] != size:
             return

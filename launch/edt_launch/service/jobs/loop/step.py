@@ -4,7 +4,7 @@ The observed state is true, though parts of it may be older than others. Actions
 perhaps not to the end: the next step sees how far they came, and goes on from there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from math import inf
 from typing import Any
@@ -16,7 +16,7 @@ from edt_launch.service.cluster.records import AllocationRecord
 from edt_launch.service.db.types import Held as StoredHeld
 from edt_launch.service.jobs import mapping
 from edt_launch.service.jobs.arrays import over_limit
-from edt_launch.service.jobs.loop import lifecycle
+from edt_launch.service.jobs.loop import idling, lifecycle
 from edt_launch.service.jobs.loop.device_grant import (
     DeviceGrant,
     Held,
@@ -27,6 +27,7 @@ from edt_launch.service.jobs.loop.device_grant import (
     size_of,
 )
 from edt_launch.service.jobs.loop.holding import hold
+from edt_launch.service.jobs.loop.idling import is_idle
 from edt_launch.service.jobs.loop.lifecycle import Transition
 from edt_launch.service.jobs.loop.observed import (
     Action,
@@ -67,7 +68,8 @@ def step(now: float, observed: ObservedState) -> Decided:
     held_back = {job.record.id for job in jobs if job.record.is_held(now) and not has_processes(job)}
     jobs, noted = _limited(now, jobs, held_back)
     actions += noted
-    cluster, candidates = inputs(now, observed, [job for job in jobs if job.record.id not in held_back])
+    idle = {job.record.id for job in jobs if is_idle(now, job, observed.idle_timeout)}
+    cluster, candidates = inputs(now, observed, [job for job in jobs if job.record.id not in held_back], idle)
     plan, reasons = decide(now, cluster, candidates)
     users = _users(jobs)
     given: dict[str, Held] = {}
@@ -79,7 +81,9 @@ def step(now: float, observed: ObservedState) -> Decided:
             pass
         elif is_wanted(job) and not job.is_hidden and not _clashes(id_, held, users):
             reason = explained(job.run, job.record.max, reasons.get(id_))
-            actions += _carry_out(now, job, held, reason, plan.targets.get(id_, 0))
+            if id_ in idle:
+                reason = idling.explained(reason, observed.idle_timeout)
+            actions += _carry_out(now, job, held, reason, plan.targets.get(id_, 0), at_once=id_ in idle)
             given[id_] = held
             users |= dict.fromkeys(devices_of(held), id_)
         else:
@@ -170,7 +174,7 @@ def explained(run: LauncherRun | None, most: int, reason: Reason | None) -> Reas
 
 
 def _carry_out(
-    now: float, job: ObservedJob, held: Held, reason: Reason | None, target: int
+    now: float, job: ObservedJob, held: Held, reason: Reason | None, target: int, *, at_once: bool
 ) -> Sequence[Action]:
     fields = _reasons(reason, target)
     if job.record.state is State.QUEUED:
@@ -181,7 +185,7 @@ def _carry_out(
         left = leaving(job.grant, job.run)
         fields |= _columns(job.grant, left)
         return [*_note(job, fields), *_missed(now, job, held, left, _text(reason))]
-    return _resize(now, job, held, fields)
+    return _resize(now, job, held, fields, at_once=at_once)
 
 
 def _start(now: float, job: ObservedJob, held: Held, fields: dict[str, Any]) -> Sequence[Action]:
@@ -199,11 +203,16 @@ def _start(now: float, job: ObservedJob, held: Held, fields: dict[str, Any]) -> 
     ]
 
 
-def _resize(now: float, job: ObservedJob, held: Held, fields: dict[str, Any]) -> Sequence[Action]:
-    """Give a job that runs other devices. Those it loses are in use until its workers have left them."""
+def _resize(
+    now: float, job: ObservedJob, held: Held, fields: dict[str, Any], *, at_once: bool
+) -> Sequence[Action]:
+    """Give a job that runs other devices. Those it loses are in use until its workers have left them.
+
+    If `at_once`, its launcher ends these workers: a job that is idle does not come to the end of a step.
+    """
     record = job.record
     left = as_held(devices_of(in_use(job.grant, job.run)) - devices_of(held))
-    grant = _next(job, held, left)
+    grant = replace(_next(job, held, left), at_once=at_once)
     fields |= _columns(grant, left) | {"granted_at": now}
     if held == job.grant.held:
         return [WriteFile(record.id, grant), Note(record.id, fields)]
@@ -294,16 +303,20 @@ def stored(held: Held) -> StoredHeld:
 
 
 def inputs(
-    now: float, observed: ObservedState, jobs: Sequence[ObservedJob]
+    now: float, observed: ObservedState, jobs: Sequence[ObservedJob], idle: Collection[str] = ()
 ) -> tuple[Cluster, tuple[Job, ...]]:
-    """The input, with remembered usage brought up to `now`; `jobs` are those that have not ended."""
+    """The input, with remembered usage brought up to `now`.
+
+    `jobs` are those that have not ended, and `idle` the ids of those of them that are to have their minimum.
+    """
     cluster = Cluster(
         tuple(map(mapping.host, observed.hosts)),
         tuple(mapping.owners(observed.shares, {job.record.owner for job in jobs})),
         mapping.options_on(observed.hosts, observed.options),
         observed.memory if observed.last is None else observed.last.plan.memory,
     )
-    wanted = tuple(as_job(job, observed.protected) for job in jobs if has_processes(job) or is_wanted(job))
+    asking = (as_job(job, observed.protected) for job in jobs if has_processes(job) or is_wanted(job))
+    wanted = tuple(idling.at_minimum(job) if job.id in idle else job for job in asking)
     was = observed.last or AllocationRound(cluster, wanted, Plan({}, {}, observed.memory))
     known_owners, known_jobs = remember(now, was.cluster, was.jobs, was.plan)
     of_owners = {owner.name: owner.usage for owner in known_owners}

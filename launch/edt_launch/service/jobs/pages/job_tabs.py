@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -139,24 +140,31 @@ def _monitor(context: Context, user: UserRecord, job: Job, asked: TabQuery) -> m
 
 
 def _logs(context: Context, user: UserRecord, job: Job, asked: TabQuery) -> logs.Logs:
-    path = context.home.job(job.id).log_of(asked.log_query.rank)
+    path, rank = context.home.job(job.id).launcher_log, asked.log_query.rank
     error, found = "", None
     try:
         if not asked.log_query.is_empty:
             found = find_lines(context, user, job.id, asked.log_query)
     except InvalidError as refused:
         error = refused.message
-    excerpt = logs.Excerpt(*_last(path, logs.TAIL)) if asked.at is None else _around(path, asked.at)
-    ranks = context.home.job(job.id).ranks
-    return logs.logs(job, asked.log_query, excerpt, found, ranks=ranks, wraps=asked.wraps, error=error)
+    excerpt = _end(path, rank) if asked.at is None else _around(path, rank, asked.at)
+    return logs.logs(job, asked.log_query, excerpt, found, wraps=asked.wraps, error=error)
 
 
-def _around(path: Path, at: int) -> logs.Excerpt:
+def _end(path: Path, rank: int | None) -> logs.Excerpt:
+    if rank is None:
+        return logs.Excerpt.of(*_last(path, logs.TAIL))
+    return logs.Excerpt.of(*_last(path, REACH), rank=rank).end(logs.TAIL)
+
+
+def _around(path: Path, rank: int | None, at: int) -> logs.Excerpt:
+    reach = AROUND if rank is None else REACH
     try:
-        start, lines = log_search.lines_at(path, at, AROUND, AROUND)
+        start, lines = log_search.lines_at(path, at, reach, reach)
     except ABSENT:
         start, lines = 0, []
-    return logs.Excerpt(start, lines, at, max(0, at - 2 * AROUND), at + 2 * AROUND)
+    around = logs.Excerpt.of(start, lines, rank=rank)
+    return replace(around, at=at, earlier=max(0, at - 2 * reach), later=at + 2 * reach)
 
 
 def _events(context: Context, user: UserRecord, job: Job, asked: TabQuery) -> events.Events:

@@ -44,6 +44,13 @@
     row.append("\n");
     return row;
   };
+  // Adds a line to those that are shown, if it is one of the rank that is asked for.
+  const begin = new RegExp(`^(?:${log.dataset.begin})`);
+  const add = (lines, at, bytes) => {
+    const line = new TextDecoder().decode(bytes);
+    if (begin.test(line)) lines.push([at, line.replace(begin, "")]);
+    return lines;
+  };
   const isAtEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < 40;
   let isNew = true;
   let missed = 0;
@@ -81,21 +88,20 @@
     if (answer.status === 401) return null; // the light says that the session has ended
     if (!answer.ok) throw new Error(`${answer.status}`);
     const reader = answer.body.getReader();
-    const text = new TextDecoder();
     let rest = new Uint8Array();
     for (;;) {
       const { value, done } = await reader.read();
-      if (done) return rest.length ? [[offset, text.decode(rest)]] : [];
+      if (done) return rest.length ? add([], offset, rest) : [];
       const lines = [];
       const bytes = new Uint8Array(rest.length + value.length);
       bytes.set(rest);
       bytes.set(value, rest.length);
       let at = 0;
       for (let end; (end = bytes.indexOf(10, at)) >= 0; at = end + 1) {
-        lines.push([offset + at, text.decode(bytes.subarray(at, end))]);
+        add(lines, offset + at, bytes.subarray(at, end));
       }
       if (bytes.length - at > LONGEST) {
-        lines.push([offset + at, text.decode(bytes.subarray(at))]);
+        add(lines, offset + at, bytes.subarray(at));
         at = bytes.length;
       }
       offset += at;

@@ -11,11 +11,11 @@ from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running.kind import WmlaProgram
 from edt_launch.adapters.wmla.running.layout import ResultDir
 from edt_launch.cluster.allocation import Allocation, HostSlots
-from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.follower import SizeLimits
 from edt_launch.core.errors import ExitCode
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher import job
-from edt_launch.launcher.plan import Outcome, Plan
+from edt_launch.launcher.plan import JobOutcome, Plan
 from recorder import Recorder
 from started import gone
 
@@ -44,7 +44,7 @@ def run(result):
         view = Recorder(lambda text: reaction(text, signals))
         words = [sys.executable, "main.py", json.dumps(acts)]
         fields = {name: changes.pop(name) for name in ("limits", "allocation", "follow") if name in changes}
-        plan = {"limits": Limits(1, 4), "paths": result, "allocation": TWO, **fields}
+        plan = {"limits": SizeLimits(1, 4), "paths": result, "allocation": TWO, **fields}
         return job.run(program(words), Plan(**plan, options=RunOptions(**changes)), view, signals), view
 
     return run
@@ -66,7 +66,7 @@ def said(view, label="driver"):
 def test_the_driver_runs_its_script_to_the_end_and_workers_train(run, result):
     acts = [{"print": "[0]<stdout>:mine"}, train("success"), {"answer": "check"}, {"print": "after"}]
     outcome, view = run(*acts)
-    assert outcome == Outcome(ExitCode.SUCCESS)
+    assert outcome == JobOutcome(ExitCode.SUCCESS)
     told = ["[0]<stdout>:mine", 'ended {"exit_code": 0, "message": ""}', "after"]
     assert said(view) == told
     assert said(view, "0")[-1] == "hello"
@@ -116,6 +116,13 @@ def test_a_failed_training_is_the_first_failure_and_the_driver_is_told(run, resu
     assert told["message"].startswith("the job failed: rank 0 on localhost failed")
 
 
+def test_the_driver_gets_what_its_executors_have_told_before_they_failed(run):
+    _, view = run(train("telling"), {"answer": ""}, max_restarts=0)
+    told = said(view)
+    assert told[0] == "2000 messages"
+    assert told[1].startswith('ended {"exit_code": 1')
+
+
 @pytest.mark.parametrize("code", [0, 3])
 def test_workers_end_when_the_driver_does(run, result, tmp_path, code):
     ready = tmp_path / "ready"
@@ -138,7 +145,7 @@ def test_workers_end_when_the_driver_does(run, result, tmp_path, code):
 def test_what_the_driver_leaves_behind_is_killed(run, tmp_path):
     child = tmp_path / "child"
     outcome, view = run({"child": str(child)})
-    assert outcome == Outcome(ExitCode.SUCCESS)
+    assert outcome == JobOutcome(ExitCode.SUCCESS)
     assert gone(int(child.read_text()))
     assert "left behind" in view.messages[-1]
 
@@ -216,5 +223,5 @@ def test_a_limit_counts_while_it_trains_and_the_next_training_has_its_own(run, r
         reaction=react,
         allocation=FOUR,
     )
-    assert outcome == Outcome(ExitCode.SUCCESS)
+    assert outcome == JobOutcome(ExitCode.SUCCESS)
     assert [event["max_workers"] for event in events(result, "usable")] == [2, 4]

@@ -14,7 +14,7 @@ from edt_launch.adapters.wmla.running.driver import (
     Requests,
 )
 from edt_launch.launcher.view.output import DRIVER, Line
-from edt_messages.wmla import MAX_LINE, Limit, Train
+from edt_messages.wmla import MAX_LINE, ExecutorMessage, Limit, Train
 from started import started
 
 ASKS = """
@@ -48,6 +48,23 @@ def test_everything_it_says_is_heard_before_its_exit_code_is_known(tmp_path):
     assert sum(len(line.text) for line in lines[1:]) == 200_000
     assert Limit(3) in found
     assert (tmp_path / "stdout").stat().st_size == len(f"{tmp_path}\n") + 200_000
+
+
+READS_LATE = """
+import os, socket
+stream = socket.socket(fileno=int(os.environ["EDT_WMLA_LAUNCHER"])).makefile("rb")
+print("ready", flush=True)
+assert [len(stream.readline()) > 1000 for _ in range(1000)] == [True] * 1000
+"""
+
+
+def test_nobody_waits_for_a_driver_that_does_not_read(tmp_path):
+    with driver(tmp_path, READS_LATE) as one:
+        for _ in range(1000):  # more than fits into a socket
+            one.send(ExecutorMessage(1, "x" * 1000))
+        run_to_the_end(one)
+        assert one.exit_code == 0
+        one.send(ExecutorMessage(1, "nobody reads this"))
 
 
 LAUNCHER = """

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running.kind import WmlaProgram
-from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.follower import SizeLimits
 from edt_launch.core.errors import ExitCode
 from edt_launch.launcher import command
 
@@ -43,7 +43,7 @@ def test_a_program_its_folders_and_its_arguments(planned, folder):
         command, Framework.ELASTIC, folder / "a model", folder / "data", Path("out")
     )
     assert plan.paths.root == folder / "out"
-    assert plan.limits == Limits(1, 2)
+    assert plan.limits == SizeLimits(1, 2)
 
 
 @pytest.mark.parametrize("script", ["sub/main.py", "./sub/main.py", "{here}/sub/main.py"])
@@ -61,7 +61,7 @@ def test_code_that_was_submitted_runs_in_its_model_directory(planned, folder, mo
 @pytest.mark.parametrize("framework", ["PyTorch", "distPyTorch"])
 def test_what_cannot_be_resized_has_all_of_its_workers_from_the_beginning(planned, framework):
     assert invoke("--wmla", "--framework", framework, "--max-np", "3", "main.py").exit_code == 0
-    assert planned[0][1].limits == Limits(3, 3)
+    assert planned[0][1].limits == SizeLimits(3, 3)
     assert planned[0][0].framework == framework
 
 

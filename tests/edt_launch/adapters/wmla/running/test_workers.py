@@ -9,7 +9,7 @@ from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running.layout import ResultDir, executor_id
 from edt_launch.adapters.wmla.running.workers import WmlaWorkers, of_rank, processes
 from edt_launch.cluster import network
-from edt_launch.membership.protocol import Phase, Slot, Worker
+from edt_launch.membership.protocol import MemberPhase, Slot, Worker
 
 HERE = "127.0.0.1"
 
@@ -24,7 +24,7 @@ def workers_of(result, framework=Framework.ELASTIC, **more):
 
 
 def worker(serial, slot):
-    return Worker(serial, slot, Phase.STARTING, started_at=0.0, rank=slot.index)
+    return Worker(serial, slot, MemberPhase.STARTING, started_at=0.0, rank=slot.index)
 
 
 def test_an_elastic_worker_has_a_log_folder_and_no_rank(result):

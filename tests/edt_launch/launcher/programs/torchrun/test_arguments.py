@@ -37,7 +37,8 @@ def test_every_option_in_both_spellings(spelling: str) -> None:
     assert (asked.master_addr, asked.master_port, asked.numa_binding) == ("m", 7, "node")
     assert (asked.virtual_local_rank, asked.prefix) == (True, "[${rank}]")
     assert asked.notes[0] == (
-        "--rdzv-backend and --rdzv-endpoint and --rdzv-conf: not needed, edt-launch connects all workers"
+        "--rdzv-backend and --rdzv-endpoint and --rdzv-conf: no service is needed, "
+        "edt-launch connects all workers"
     )
 
 
@@ -47,6 +48,25 @@ def test_variables_stand_for_options_and_options_overrule_them() -> None:
     assert (asked.max_nodes, asked.nproc, asked.command) == (1, 4, ("run.sh",))
     with pytest.raises(UsageError, match="--no-python and --module exclude one another"):
         parse(["run.sh"], {**environment, "PET_MODULE": "1"})
+
+
+def test_a_job_of_one_node_has_an_id_of_its_own() -> None:
+    ids = [
+        parse([*words.split(), "a.py"], {"PET_STANDALONE": standalone})[1].run_id
+        for words, standalone in (("", "0"), ("", "0"), ("--nnodes 1:2", "2"), ("--nnodes 1:2", "0"))
+    ]
+    assert len({*ids}) == 4
+    assert ids[3] == "none"
+
+
+def test_values_of_variables_are_judged_as_well(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="PET_STANDALONE is 'yes': give 1 or 0"):
+        parse(["a.py"], {"PET_STANDALONE": "yes"})
+    with pytest.raises(UsageError, match="--numa-binding moon: give one of node, "):
+        parse(["a.py"], {"PET_NUMA_BINDING": "moon"})
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="file is a file: name a folder, or /dev/null for no logs"):
+        parse(["a.py"], {"PET_LOG_DIR": str(tmp_path / "file")})
 
 
 def test_options_of_edt_launch_may_stand_among_them() -> None:

@@ -4,7 +4,8 @@ import sys
 
 import pytest
 
-from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.follower import SizeLimits
+from edt_launch.cluster.ranks import LateRanks
 from edt_launch.core.errors import UsageError
 from edt_launch.core.job_sizes import Sizes
 from edt_launch.core.run_options import RunOptions
@@ -44,7 +45,7 @@ def test_sizes_are_those_of_whole_nodes_within_all_bounds() -> None:
     program = TorchrunProgram(Arguments(min_nodes=1, max_nodes=4, nproc=2))
     options = program.options(RunOptions(min_np=3, max_np=7))
     assert (options.min_np, options.max_np) == (4, 6)
-    assert program.slots_here(Limits(2, 8)) == 2
+    assert program.slots_here(SizeLimits(2, 8)) == 2
     with pytest.raises(UsageError, match="leaves no size from --min-np 9 to --max-np 9"):
         program.options(RunOptions(min_np=9, max_np=9))
 
@@ -79,7 +80,9 @@ ELSEWHERE = "192.0.2.7"
 @pytest.mark.parametrize(
     "words, number",
     [
-        ("--nnodes 3 --rdzv-endpoint 127.0.0.1:29400", None),
+        ("--nnodes 3 --rdzv-endpoint 127.0.0.1:29400", 0),
+        ("--nnodes 3 --rdzv-endpoint 127.0.0.1:0", None),
+        ("--nnodes 3 --rdzv-endpoint 127.0.0.1:29400 --standalone", None),
         (f"--nnodes 3 --rdzv-endpoint {ELSEWHERE}:29400", 1),
         (f"--nnodes 3 --rdzv-backend etcd --rdzv-endpoint {ELSEWHERE}:29400", None),
         (f"--nnodes 1 --rdzv-endpoint {ELSEWHERE}:29400", None),
@@ -87,7 +90,6 @@ ELSEWHERE = "192.0.2.7"
         (f"--nnodes 3 --rdzv-endpoint {ELSEWHERE}:29400 --allocation F", None),
         (f"--nnodes 3 --node-rank 2 --master-addr {ELSEWHERE}", 2),
         ("--nnodes 3 --node-rank 0 --master-addr 127.0.0.1", 0),
-        ("--nnodes 1:3 --node-rank 0 --master-addr 127.0.0.1", None),
         ("--nnodes 1:3 --rdzv-backend c10d --rdzv-endpoint no.such.host.invalid:1", None),
         ("--nnodes 3", None),
     ],
@@ -102,10 +104,38 @@ def test_the_same_command_on_each_node(words: str, number: int | None) -> None:
 
 
 @pytest.mark.parametrize(
+    "words, slurm, late, is_elected",
+    [
+        ("--rdzv-endpoint 127.0.0.1:29400", {}, LateRanks(3, 5.0), True),
+        ("--rdzv-endpoint 127.0.0.1:29400", {"SLURM_JOB_NODELIST": "n[1-3]"}, None, None),
+        (
+            "--rdzv-endpoint 127.0.0.1:29400",
+            {"SLURM_JOB_NODELIST": "n[1-3]", "SLURM_STEP_NUM_TASKS": "3"},
+            LateRanks(3, 5.0),
+            True,
+        ),
+        (f"--rdzv-endpoint {ELSEWHERE}:29400", {}, LateRanks(3, 5.0), False),
+        (
+            "--node-rank 0 --master-addr 127.0.0.1 --rdzv-conf timeout=5,last_call_timeout=0.5",
+            {},
+            LateRanks(3, 0.5),
+            False,
+        ),
+    ],
+)
+def test_nodes_that_come_and_go(
+    words: str, slurm: dict[str, str], late: LateRanks | None, is_elected: bool | None
+) -> None:
+    options, arguments, _ = KIND.parse(["--nnodes", "1:3", *words.split(), "a.py"])
+    rank = TorchrunProgram(arguments).rank(options, slurm)
+    assert (rank and rank.late, rank and rank.is_elected) == (late, is_elected)
+    assert rank is None or rank.count == 1
+
+
+@pytest.mark.parametrize(
     "words, message",
     [
-        (f"--nnodes 1:3 --rdzv-endpoint {ELSEWHERE}:29400", "start it once"),
-        ("--nnodes 2 --node-rank 2 --master-addr 127.0.0.1", "--nnodes 2 has 0 to 1"),
+        ("--nnodes 2 --node-rank 2 --master-addr 127.0.0.1", "--nnodes 2:2 has 0 to 1"),
         ("--nnodes 2 --rdzv-endpoint no.such.host.invalid:1", "unknown host"),
     ],
 )

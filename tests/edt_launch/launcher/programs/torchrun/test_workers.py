@@ -9,13 +9,13 @@ from edt_launch.core.events import Failed
 from edt_launch.launcher.programs.torchrun.arguments import Arguments, Streams
 from edt_launch.launcher.programs.torchrun.workers import PREPARE, Place, TorchrunWorkers, variables
 from edt_launch.launcher.view.output import Line
-from edt_launch.membership.protocol import Phase, Slot, Worker
+from edt_launch.membership.protocol import MemberPhase, Slot, Worker
 
 SLOTS = tuple(Slot("a", index, str(index)) for index in range(4))
 
 
 def worker(rank: int, attempt: int = 0) -> Worker:
-    return Worker(10 + rank, SLOTS[rank], Phase.STARTING, 0.0, rank, generation=1, attempt=attempt)
+    return Worker(10 + rank, SLOTS[rank], MemberPhase.STARTING, 0.0, rank, generation=1, attempt=attempt)
 
 
 def workers(logs: Path, **asked: object) -> TorchrunWorkers:
@@ -64,8 +64,9 @@ def test_logs_go_where_torchrun_has_them(tmp_path: Path) -> None:
     ours = workers(
         tmp_path, nproc=4, redirects=Streams(0, ((1, 1),)), tee=Streams(2), local_ranks=frozenset({0, 1})
     )
-    folder = tmp_path / "id" / "attempt_2" / "1"
     found = ours.variables_of(worker(1, attempt=2), SLOTS, "127.0.0.1")
+    (run,) = tmp_path.glob("id_*")
+    folder = run / "attempt_2" / "1"
     assert found["TORCHELASTIC_ERROR_FILE"] == str(folder / "error.json")
     assert folder.is_dir()
     assert ours.copy_of(11, "stdout") == folder / "stdout.log"
@@ -83,7 +84,18 @@ def test_lines_with_certain_words_are_copied(tmp_path: Path) -> None:
     ours.variables_of(worker(0), SLOTS[:1], "127.0.0.1")
     assert ours.shown(Line(10, "stdout", "an apple")).prefix == "a:0: "
     ours.shown(Line(10, "stdout", "a pear"))
-    assert (tmp_path / "id" / "attempt_0" / "filtered_stdout.log").read_text() == "an apple\n"
+    (filtered,) = tmp_path.glob("id_*/attempt_0/filtered_stdout.log")
+    assert filtered.read_text() == "an apple\n"
+
+
+def test_another_run_has_a_folder_of_its_own_and_none_without_logs(tmp_path: Path) -> None:
+    for _ in range(2):
+        workers(tmp_path).variables_of(worker(0), SLOTS[:1], "127.0.0.1")
+    assert len(list(tmp_path.glob("id_*"))) == 2
+    ours = workers(Path("/dev/null"), tee=Streams(3), stdout_filters=("x",))
+    assert ours.variables_of(worker(0), SLOTS[:1], "127.0.0.1")["TORCHELASTIC_ERROR_FILE"] == ""
+    assert ours.copy_of(10, "stdout") is None
+    assert ours.shown(Line(10, "stdout", "x")).is_shown
 
 
 def test_a_local_rank_comes_before_the_programs_arguments(tmp_path: Path) -> None:

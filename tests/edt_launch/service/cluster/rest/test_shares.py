@@ -45,3 +45,14 @@ def test_a_node_is_removed_once_nothing_needs_it(world: World) -> None:
     assert world.bus.version(Topic.DESIRED_STATE) == before + 1
     assert world.admin.delete("/shares/lab").status_code == 404
     assert world.admin.delete("/shares/-").status_code == 422
+
+
+def test_a_budget_is_set_and_what_is_used_of_it_is_shown(world: World) -> None:
+    shown = world.admin.put("/shares/ann", json={"budget": 2.5}).json()
+    assert (shown["budget"], shown["used"]) == (2.5, 0.0)
+    world.store.shares.remember({"ann": {"service": 1.0, "entitlement": 1.0, "usage_at": 9.0, "used": 2.5}})
+    assert world.admin.put("/shares/ann", json={"weight": 2}).json()["used"] == 2.5
+    job = world.submit(world.ann)["id"]
+    assert world.admin.put("/shares/ann", json={"budget": None}).json()["budget"] is None
+    assert world.admin.put("/shares/ann", json={"budget": -1}).status_code == 422
+    assert world.ann.get(f"/jobs/{job}").status_code == 200

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from edt_launch.service.experiments.searches.decide import (
-    Begun,
     Decided,
-    End,
-    Note,
-    Outcome,
-    Stop,
-    Submit,
+    EndSearch,
+    StartSearch,
+    StopTrial,
+    SubmitTrial,
     TrialFacts,
+    TrialOutcome,
+    UpdateTrial,
     decide,
 )
 from edt_launch.service.experiments.searches.plan import Next, total
@@ -63,7 +63,7 @@ class Play:
         for number in sorted(self.trials):
             trial, job = self.trials[number], self.jobs.get(number)
             is_over = job is not None and job.state is State.SUCCEEDED
-            found.append(TrialFacts(trial, job, Outcome(self.loss(trial)) if is_over else None))
+            found.append(TrialFacts(trial, job, TrialOutcome(self.loss(trial)) if is_over else None))
         return found
 
     def decide(self) -> Decided:
@@ -83,19 +83,19 @@ class Play:
                     self.search.id, new.number, new.point, new.parameters, new.budget, self.now
                 )
                 self._submit(trial)
-            case Submit(trial):
+            case SubmitTrial(trial):
                 self._submit(trial)
-            case Note(trial):
+            case UpdateTrial(trial):
                 self.trials[trial.number] = trial
-            case Stop(trial):
+            case StopTrial(trial):
                 job = self.jobs[trial.number]
                 self.jobs[trial.number] = replace(job, wanted=Wanted.STOP)
                 self.stopped.add(trial.number)
-            case Begun():
+            case StartSearch():
                 self.search = replace(
                     self.search, state=SearchState.RUNNING, started=self.now, total=total(self.spec)
                 )
-            case End(state, reason):
+            case EndSearch(state, reason):
                 self.search = replace(self.search, state=state, reason=reason, ended=self.now)
 
     def _submit(self, trial: TrialRecord) -> None:

@@ -5,7 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from edt_launch.service.experiments.searches.decide import HOPELESS, STARTS, End, Note, Stop, Submit
+from edt_launch.service.experiments.searches.decide import (
+    HOPELESS,
+    STARTS,
+    EndSearch,
+    StopTrial,
+    SubmitTrial,
+    UpdateTrial,
+)
 from edt_launch.service.experiments.searches.plan import Next, total
 from edt_launch.service.experiments.searches.records import SearchState, SearchWanted, TrialState
 from edt_launch.service.experiments.searches.spec import ranking
@@ -62,7 +69,7 @@ def test_nothing_starts_when_time_is_over_and_what_runs_is_stopped(
             over = one.search.started + 60 * minutes
             assert decided.again_at in (None, over)
             if one.now >= over:
-                assert not any(isinstance(action, Next | Submit) for action in decided.actions)
+                assert not any(isinstance(action, Next | SubmitTrial) for action in decided.actions)
                 live = {number for number, trial in one.trials.items() if not trial.has_ended}
                 assert live <= one.stopped
         if one.search.has_ended:
@@ -103,14 +110,14 @@ def test_it_starts_a_few_at_a_time_and_looks_again_at_once() -> None:
         assert decided.again_at == again_at
     again = [replace(trial, exec=None, driver=None, job=None) for trial in one.trials.values()]
     one.trials = {trial.number: trial for trial in again}
-    assert [type(action) for action in one.decide().actions] == [Submit] * STARTS
+    assert [type(action) for action in one.decide().actions] == [SubmitTrial] * STARTS
 
 
 def test_a_stopped_search_waits_for_its_trials() -> None:
     one = play("random")
     one.decide()
     one.search = replace(one.search, wanted=SearchWanted.STOP)
-    assert {type(action) for action in one.decide().actions} == {Stop}
+    assert {type(action) for action in one.decide().actions} == {StopTrial}
     assert one.decide().actions == ()  # they have been told
     for number, job in one.jobs.items():
         one.jobs[number] = replace(job, state=State.STOPPED, reason="stopped")
@@ -134,7 +141,7 @@ def test_a_trial_whose_job_was_deleted_is_over() -> None:
     one.decide()
     del one.jobs[0]
     note = one.decide().actions[0]
-    assert isinstance(note, Note)
+    assert isinstance(note, UpdateTrial)
     assert (note.trial.state, note.trial.reason) == (TrialState.STOPPED, "its job was deleted")
 
 
@@ -154,7 +161,7 @@ def test_a_search_whose_trials_cannot_be_submitted_gives_up() -> None:
     one.trials = {number: replace(first, number=number) for number in range(HOPELESS)}
     one.jobs = {}
     assert one.decide().actions == (
-        End(SearchState.FAILED, f"none of {HOPELESS} trials has finished: no job"),
+        EndSearch(SearchState.FAILED, f"none of {HOPELESS} trials has finished: no job"),
     )
 
 

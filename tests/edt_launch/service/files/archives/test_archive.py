@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from edt_launch.service.errors import ArchiveError, ServiceError, TooLargeError
 from edt_launch.service.files.archives.archive import unpack
-from edt_launch.service.files.archives.entry import Limits
+from edt_launch.service.files.archives.entry import ArchiveLimits
 from world import member, tar, tar_of
 
-LIMITS = Limits(size=2**20, count=100)
+LIMITS = ArchiveLimits(size=2**20, count=100)
 FILES = {"train.py": b"print()\n", "lib/data/x.bin": os.urandom(70_000), "empty": b""}
 
 
@@ -47,7 +47,7 @@ def file(name: str, content: bytes = b"x", mode: int = 0o644) -> tuple[tarfile.T
     return member(name, size=len(content), mode=mode), content
 
 
-def refused(data: bytes, folder: Path, limits: Limits = LIMITS) -> ServiceError:
+def refused(data: bytes, folder: Path, limits: ArchiveLimits = LIMITS) -> ServiceError:
     """The refusal of an archive, of which nothing must remain, and which must have touched nothing else."""
     into = folder / "in" / "code"
     victim = folder / "victim"
@@ -113,7 +113,7 @@ def test_what_would_not_stay_inside_is_refused(
     members: list[tuple[tarfile.TarInfo, bytes]], tmp_path: Path
 ) -> None:
     assert isinstance(
-        refused(tar_of([file("first"), *members]), tmp_path, Limits(2**20, 10_000)), ArchiveError
+        refused(tar_of([file("first"), *members]), tmp_path, ArchiveLimits(2**20, 10_000)), ArchiveError
     )
 
 
@@ -181,7 +181,7 @@ HEADERS = {
 
 @pytest.mark.parametrize("headers", HEADERS.values(), ids=HEADERS)
 def test_headers_that_take_long_or_much_memory_are_refused(headers: bytes, tmp_path: Path) -> None:
-    error = refused(gzip.compress(headers + bytes(1024)), tmp_path, Limits(2**30, 100))
+    error = refused(gzip.compress(headers + bytes(1024)), tmp_path, ArchiveLimits(2**30, 100))
     assert "bytes of headers" in error.detail
 
 
@@ -222,12 +222,12 @@ def test_whatever_comes_is_unpacked_or_refused(
 def test_folders_may_be_a_hundred_deep(tmp_path: Path) -> None:
     for kind in (tar, zip_):
         unpack(io.BytesIO(kind({"d/" * 99 + "x": b""})), tmp_path / kind.__name__, LIMITS)
-        error = refused(kind({"d/" * 2000 + "x": b""}), tmp_path, Limits(2**20, 5000))
+        error = refused(kind({"d/" * 2000 + "x": b""}), tmp_path, ArchiveLimits(2**20, 5000))
         assert isinstance(error, ArchiveError)
         assert "2001 names within each other, more than 100" in str(error)
 
 
 def test_links_to_links_without_end_are_refused(tmp_path: Path) -> None:
     chain = [link(f"l{number}", f"l{number + 1}") for number in range(3000)]
-    error = refused(tar_of(chain), tmp_path, Limits(2**20, 5000))
+    error = refused(tar_of(chain), tmp_path, ArchiveLimits(2**20, 5000))
     assert "is a link to more than 40 links" in str(error)

@@ -8,9 +8,9 @@ from edt_launch.core import plain_files
 from edt_launch.service.errors import InvalidError, TooLargeError
 from edt_launch.service.files.archives.copying import copy_folder
 from edt_launch.service.files.archives.deleting import delete_folder
-from edt_launch.service.files.archives.entry import Limits
+from edt_launch.service.files.archives.entry import ArchiveLimits
 
-LIMITS = Limits(size=1000, count=20)
+LIMITS = ArchiveLimits(size=1000, count=20)
 
 
 @pytest.fixture
@@ -47,8 +47,10 @@ def test_of_a_jobs_folder_files_of_other_accounts_are_not_copied(
     assert not (tmp_path / "copy").exists()
 
 
-@pytest.mark.parametrize("limits", [Limits(size=5, count=20), Limits(size=1000, count=3)])
-def test_a_folder_that_is_too_large_leaves_nothing(source: Path, tmp_path: Path, limits: Limits) -> None:
+@pytest.mark.parametrize("limits", [ArchiveLimits(size=5, count=20), ArchiveLimits(size=1000, count=3)])
+def test_a_folder_that_is_too_large_leaves_nothing(
+    source: Path, tmp_path: Path, limits: ArchiveLimits
+) -> None:
     with pytest.raises(TooLargeError):
         copy_folder(source, tmp_path / "copy", limits)
     assert not (tmp_path / "copy").exists()
@@ -62,12 +64,12 @@ def test_a_folder_is_not_copied_into_itself(source: Path) -> None:
 def test_a_folder_that_is_too_deep_leaves_nothing(tmp_path: Path) -> None:
     deepen(tmp_path / "source")
     with pytest.raises(InvalidError, match="more than 100 folders within each other"):
-        copy_folder(tmp_path / "source", tmp_path / "copy", Limits(size=1000, count=100_000))
+        copy_folder(tmp_path / "source", tmp_path / "copy", ArchiveLimits(size=1000, count=100_000))
     delete_folder(tmp_path / "source")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_ignored_is_not_copied_and_not_counted(source: Path, tmp_path: Path) -> None:
     into = tmp_path / "copy"
-    copy_folder(source, into, Limits(size=5, count=3), ["lib/", "train.py"].__contains__)
+    copy_folder(source, into, ArchiveLimits(size=5, count=3), ["lib/", "train.py"].__contains__)
     assert [path.name for path in into.iterdir()] == ["data"]

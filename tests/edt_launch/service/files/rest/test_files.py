@@ -32,7 +32,6 @@ def job(world: World) -> str:
     made: str = world.submit(world.ann)["id"]
     files = world.files(made)
     files.launcher_log.write_text("[0] hello\n[1] wörld\n")
-    files.output.rank_log("1").write_text("wörld\n")
     files.output.events.write_text("".join(json.dumps(event) + "\n" for event in EVENTS) + '{"event": "ha')
     (files.train / "weights.pt").write_bytes(b"w" * 1000)
     for step in (5, 10):

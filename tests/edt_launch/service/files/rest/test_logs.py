@@ -10,7 +10,6 @@ def job(world: World) -> str:
     made: str = world.submit(world.ann)["id"]
     files = world.files(made)
     files.launcher_log.write_text("[0] hello\n[1] wörld\n")
-    files.output.rank_log("1").write_text("wörld\n")
     world.go(made, State.STARTING, State.SUCCEEDED)
     return made
 
@@ -22,6 +21,9 @@ def test_logs_of_all_ranks_or_one(world: World, job: str) -> None:
     assert world.ann.get(f"/jobs/{job}/logs?rank=1").text == "wörld\n"
     assert world.ann.get(f"/jobs/{job}/logs?rank=7").text == ""
     assert world.ann.get(f"/jobs/{job}/logs?tail=1").text == "[1] wörld\n"
+    assert world.ann.get(f"/jobs/{job}/logs?rank=1&after=10").text == "wörld\n"
+    assert world.ann.get(f"/jobs/{job}/logs?rank=1&after=11").text == ""
+    assert world.ann.get(f"/jobs/{job}/logs?rank=0&tail=1").text == "hello\n"
     assert world.ann.get(f"/jobs/{job}/logs?after=10").text == "[1] wörld\n"
     assert world.ann.get(f"/jobs/{job}/logs?after=20&tail=2").text == "\n"
     assert world.ann.get(f"/jobs/{job}/logs?rank=../x").status_code == 422
@@ -35,6 +37,8 @@ def test_a_log_is_searched(world: World, job: str) -> None:
     assert [len(hit["text"]) for hit in answer["hits"]] == [16, 1000]
     assert answer["next"] is None
     assert world.ann.get(f"/jobs/{job}/logs/search?text=(1)").json()["hits"] == answer["hits"][:1]
+    of_one = world.ann.get(f"/jobs/{job}/logs/search?text=error&rank=1").json()["hits"]
+    assert of_one == [{"offset": 7, "text": "An Error (1)"}]
     assert world.ann.get(f"/jobs/{job}/logs/search?text=x&rank=7").json() == {"hits": [], "next": None}
     assert world.ann.get(f"/jobs/{job}/logs/search?text=").status_code == 422
     assert world.bob.get(f"/jobs/{job}/logs/search?text=error").status_code == 403
@@ -45,7 +49,7 @@ def test_lines_of_some_time_are_found(world: World, job: str) -> None:
     files.launcher_log.write_text("[0] one\n[0] two\n[0] three\n")
     rows = [
         (100, 8, "launcher.log"),
-        (150, 99, "rank.1.log"),
+        (150, 99, "edt-launch.log"),
         (200, 16, "launcher.log"),
         (300, 26, "launcher.log"),
     ]

@@ -19,10 +19,10 @@ from edt_launch.service.jobs.loop.observed import (
     Decided,
     Kill,
     Launch,
-    Launcher,
     Move,
     Note,
     ObservedJob,
+    ObservedLauncher,
     ObservedState,
     Prepare,
     Send,
@@ -66,6 +66,7 @@ class World:
         self.hidden: set[str] = set()
         self.last: AllocationRound | None = None
         self.next_pid = 1
+        self.idle_timeout = 0.0
         self.is_elastic = True
         """Whether what jobs run comes to an elastic function."""
 
@@ -73,10 +74,11 @@ class World:
 
     def observed(self) -> ObservedState:
         jobs = tuple(self.job(id_) for id_, row in self.rows.items() if row.state not in ENDED)
-        return ObservedState(jobs, tuple(self.hosts.values()), self.shares, last=self.last)
+        hosts = tuple(self.hosts.values())
+        return ObservedState(jobs, hosts, self.shares, last=self.last, idle_timeout=self.idle_timeout)
 
     def job(self, id_: str) -> ObservedJob:
-        launcher = Launcher(
+        launcher = ObservedLauncher(
             is_alive=id_ in self.processes,
             identity=self.identities.get(id_),
             has_leftovers=id_ not in self.processes and bool(self.orphans.get(id_)),
@@ -84,7 +86,7 @@ class World:
         )
         grant = self.files.get(id_, DeviceGrant())
         if id_ in self.hidden:
-            launcher = Launcher(is_alive=self.rows[id_].state in HAS_LAUNCHER)
+            launcher = ObservedLauncher(is_alive=self.rows[id_].state in HAS_LAUNCHER)
             return ObservedJob(
                 self.rows[id_],
                 grant,

@@ -15,11 +15,11 @@ HELD = st.dictionaries(
 ).map(lambda hosts: tuple(HostDevices(host, tuple(devices)) for host, devices in hosts.items()))
 
 
-@given(st.integers(1, 2**40), HELD.filter(len), HELD)
+@given(st.integers(1, 2**40), HELD.filter(len), HELD, st.booleans())
 def test_what_is_written_is_read(
-    generation: int, held: tuple[HostDevices, ...], left: tuple[HostDevices, ...]
+    generation: int, held: tuple[HostDevices, ...], left: tuple[HostDevices, ...], at_once: bool
 ) -> None:
-    grant = DeviceGrant(generation, held, left)
+    grant = DeviceGrant(generation, held, left, at_once)
     assert read(write(grant)) == grant
     assert parse(write(grant)).slots == grant.size
 

@@ -13,7 +13,7 @@ from edt_launch.core import events
 from edt_launch.service.app.home import JobDir
 from edt_launch.service.jobs.loop.device_grant import DeviceGrant, as_held, devices_of, in_use
 from edt_launch.service.jobs.loop.launchers import Launchers
-from edt_launch.service.jobs.loop.observed import Launcher, ObservedJob
+from edt_launch.service.jobs.loop.observed import ObservedJob, ObservedLauncher
 from edt_launch.service.jobs.loop.progress import LOST_GRACE, Device, JobProgress
 from edt_launch.service.jobs.loop.step import as_job, has_processes
 from edt_launch.service.jobs.loop.sweeps import Found, Sweeps
@@ -105,7 +105,7 @@ class Room:
     def wait(self, seconds: float) -> None:
         self.now += seconds
 
-    def look(self) -> Launcher:
+    def look(self) -> ObservedLauncher:
         if self.is_alive:
             self.launchers.forget("j1")
         return self.launchers.look("j1", self.paths, self.is_alive, self.grant, self.progress.run)

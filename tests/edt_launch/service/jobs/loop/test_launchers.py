@@ -110,6 +110,7 @@ def test_horovods_driver_runs_all_but_programs_for_wmla(paths: JobDir) -> None:
     plain, wmla = arguments(launchers, paths, *records)
     assert "--horovodrun" in plain
     assert plain[plain.index("--max-log-size") + 1] == "99"
+    assert "--single-log" in plain
     assert "--max-restarts" not in plain  # which Horovod's driver does not know
     assert "--horovodrun" not in wmla
     assert "--max-restarts" in wmla

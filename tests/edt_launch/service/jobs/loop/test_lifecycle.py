@@ -19,10 +19,10 @@ from edt_launch.service.jobs.loop.lifecycle import (
 )
 from edt_launch.service.jobs.loop.observed import (
     Kill,
-    Launcher,
     Move,
     Note,
     ObservedJob,
+    ObservedLauncher,
     Remember,
     Send,
     Sweep,
@@ -40,7 +40,9 @@ def job(
 ) -> ObservedJob:
     run = LauncherRun(*ME, size=2, began=150.0, exit_code=exit_code, message="said")
     record = replace(RECORD, state=state, wanted=wanted)
-    return ObservedJob(record, progress=JobProgress(run), launcher=Launcher(**{"identity": ME, **launcher}))
+    return ObservedJob(
+        record, progress=JobProgress(run), launcher=ObservedLauncher(**{"identity": ME, **launcher})
+    )
 
 
 def alive(state: State, wanted: Wanted = Wanted.RUN, **fields: float) -> ObservedJob:
@@ -116,7 +118,7 @@ def test_the_first_process_of_this_launcher_makes_it_running() -> None:
     after = advance(200.0, alive(State.STARTING))
     assert states(after) == [State.RUNNING]
     assert after.job.record.started == 150.0
-    other = replace(alive(State.STARTING), launcher=Launcher(is_alive=True, identity=(8, 0.5)))
+    other = replace(alive(State.STARTING), launcher=ObservedLauncher(is_alive=True, identity=(8, 0.5)))
     assert advance(200.0, other).actions == ()
 
 
@@ -175,7 +177,7 @@ def test_what_was_left_or_lost_goes_back_to_the_queue(
 
 @pytest.mark.parametrize("exit_code", [-9, 120])
 def test_one_that_was_killed_or_whose_output_had_no_room_is_lost(exit_code: int) -> None:
-    one = replace(job(State.RUNNING), launcher=Launcher(identity=ME, exit_code=exit_code))
+    one = replace(job(State.RUNNING), launcher=ObservedLauncher(identity=ME, exit_code=exit_code))
     transition = advance(200.0, one)
     assert states(transition) == [State.QUEUED]
 
@@ -184,7 +186,7 @@ def test_how_it_ended_is_not_known_before_all_of_its_events_are_read() -> None:
     transition = advance(200.0, replace(job(State.RUNNING), is_behind=True))
     assert [type(action) for action in transition.actions] == [Note]
     assert advance(201.0, transition.job).actions == ()
-    swept = replace(transition.job, launcher=Launcher(identity=ME, has_leftovers=True))
+    swept = replace(transition.job, launcher=ObservedLauncher(identity=ME, has_leftovers=True))
     assert [type(action) for action in advance(202.0, swept).actions] == [Sweep]
 
 
@@ -212,12 +214,21 @@ def test_how_a_launcher_ends_decides(
         one = job(before, wanted, exit_code)
     else:  # its last event could not be written
         one = job(before, wanted, exit_code=None)
-        one = replace(one, launcher=Launcher(identity=ME, exit_code=exit_code, message="said"))
+        one = replace(one, launcher=ObservedLauncher(identity=ME, exit_code=exit_code, message="said"))
     transition = advance(200.0, one)
     assert states(transition) == [after]
     if after is State.FAILED:
         assert (transition.job.record.exit_code, transition.job.record.failure) == (exit_code, "said")
-        assert transition.job.record.reason == "the training has failed"
+        assert transition.job.record.reason == (
+            "it could not start" if exit_code == 3 else "it ended with an error"
+        )
+
+
+def test_a_job_that_failed_says_with_which_exit_code_its_own_worker_ended() -> None:
+    one = job(State.RUNNING, exit_code=1)
+    run = replace(one.progress.run or LauncherRun(), worker_exit_code=143)
+    record = advance(200.0, replace(one, progress=JobProgress(run))).job.record
+    assert (record.exit_code, record.reason) == (143, "a worker ended with exit code 143 (SIGTERM)")
 
 
 def test_a_last_message_can_be_stored_whatever_the_job_writes() -> None:
@@ -233,7 +244,7 @@ def test_one_that_cannot_be_looked_at_is_left_as_it_is_and_says_why() -> None:
     transition = advance(200.0, hidden)
     assert transition.actions == (Note(hidden.record.id, {"trouble": trouble}),)
     assert advance(201.0, transition.job).actions == ()
-    readable = replace(transition.job, trouble="", launcher=Launcher(is_alive=True))
+    readable = replace(transition.job, trouble="", launcher=ObservedLauncher(is_alive=True))
     noted, stopped, *_ = advance(202.0, readable).actions
     assert noted == Note(hidden.record.id, {"trouble": ""})
     assert isinstance(stopped, Move)
@@ -272,14 +283,20 @@ def test_one_that_was_perhaps_never_started_is_started_again() -> None:
 
 
 def test_one_that_ended_before_it_began_has_failed_with_what_it_said() -> None:
-    launcher = Launcher(exit_code=2, said="no such option")
+    launcher = ObservedLauncher(exit_code=2, said="no such option")
     transition = advance(200.0, replace(job(State.STARTING), launcher=launcher))
     assert states(transition) == [State.FAILED]
     assert transition.job.record.failure == "edt-launch has ended with exit code 2: no such option"
 
 
+@pytest.mark.parametrize("exit_code", [-9, ExitCode.NOT_STARTED])
+def test_one_that_was_killed_or_had_no_room_before_it_began_is_started_again(exit_code: int) -> None:
+    one = replace(job(State.STARTING), launcher=ObservedLauncher(exit_code=exit_code, said="no room"))
+    assert states(advance(200.0, one)) == [State.QUEUED]
+
+
 def test_an_end_of_an_older_launcher_is_not_taken_for_that_of_the_newer() -> None:
-    one = replace(job(State.RUNNING, exit_code=0), launcher=Launcher(identity=(8, 0.5)))
+    one = replace(job(State.RUNNING, exit_code=0), launcher=ObservedLauncher(identity=(8, 0.5)))
     assert states(advance(200.0, one)) == [State.QUEUED]
 
 
@@ -317,7 +334,7 @@ def test_a_job_that_has_run_for_its_time_limit_is_asked_to_stop(
 def test_the_end_by_a_time_limit_is_told() -> None:
     stopping = advance(190.0, limited(alive(State.RUNNING))).job
     assert stopping.record.reason == "it has run for its time limit of 0:01:00"
-    gone = replace(stopping, launcher=Launcher(identity=ME))
+    gone = replace(stopping, launcher=ObservedLauncher(identity=ME))
     record = advance(191.0, gone).job.record
     assert (record.state, record.reason) == (State.STOPPED, "it has run for its time limit of 0:01:00")
     by_owner = replace(gone, record=replace(gone.record, wanted=Wanted.STOP))

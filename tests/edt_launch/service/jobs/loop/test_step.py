@@ -10,10 +10,10 @@ from edt_launch.service.cluster.records import AllocationRecord, HostRecord, Sha
 from edt_launch.service.jobs.loop.device_grant import DeviceGrant
 from edt_launch.service.jobs.loop.observed import (
     Launch,
-    Launcher,
     Move,
     Note,
     ObservedJob,
+    ObservedLauncher,
     ObservedState,
     Prepare,
     Remember,
@@ -210,6 +210,23 @@ def test_a_job_whose_min_does_not_fit_waits_with_a_reason(world: World) -> None:
     assert [move for move in world.step().actions if isinstance(move, Move)] == []
 
 
+def test_jobs_of_an_owner_without_budget_save_their_state_and_wait() -> None:
+    world = World([FOUR], [ShareRecord("", None), ShareRecord("ann", budget=1.0, used=0.5, usage_at=1000.0)])
+    submit(world, "j1", "ann", high=2)
+    submit(world, "j2", "bob", high=2)
+    world.step()
+    world.now += 890.0
+    world.settle(1)
+    assert world.sizes() == {"j1": 2, "j2": 2}
+    world.settle()
+    assert world.sizes() == {"j1": 0, "j2": 2}
+    assert world.rows["j1"].state is State.QUEUED
+    assert world.rows["j1"].reason == "waits: ann has used its budget of 1 GPU hours"
+    world.shares = (ShareRecord("", None), ShareRecord("ann", budget=2.0))
+    world.settle()
+    assert world.sizes() == {"j1": 2, "j2": 2}
+
+
 def test_why_a_job_has_no_more_than_its_program_can_use() -> None:
     at_most = Reason(Binding.MAX, 4.0, 2, (), "has 2 of 2 (its maximum)", "A higher --max ...")
     run = LauncherRun(min_np=1, max_np=4, usable=2)
@@ -233,7 +250,7 @@ RECORD = JobRecord("j1", "ann", ("x",), 2, 4, 100.0, priority=3, weight=2.0, run
 
 def job(state: State, **fields: Any) -> ObservedJob:
     run = LauncherRun(*ME, min_np=1, max_np=4, following=1)
-    launcher = Launcher(is_alive=state is not State.QUEUED, identity=ME)
+    launcher = ObservedLauncher(is_alive=state is not State.QUEUED, identity=ME)
     record = replace(RECORD, state=state, **fields)
     return ObservedJob(record, DeviceGrant(2, HELD, LEFT), JobProgress(run), launcher)
 
@@ -291,8 +308,8 @@ def test_who_is_wanted() -> None:
     assert is_wanted(job(State.RUNNING))
     assert is_wanted(job(State.QUEUED))
     assert not is_wanted(job(State.QUEUED, wanted=Wanted.PAUSE))
-    assert not is_wanted(replace(job(State.QUEUED), launcher=Launcher(has_leftovers=True)))
-    assert not is_wanted(replace(job(State.RUNNING), launcher=Launcher()))
+    assert not is_wanted(replace(job(State.QUEUED), launcher=ObservedLauncher(has_leftovers=True)))
+    assert not is_wanted(replace(job(State.RUNNING), launcher=ObservedLauncher()))
 
 
 def test_users_without_a_place_hang_below_the_root() -> None:

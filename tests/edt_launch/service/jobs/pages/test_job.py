@@ -237,7 +237,7 @@ def test_a_failed_job_says_first_why_it_failed(world: World) -> None:
     printed = "".join(f"  | <line {number}>\n" for number in range(30))
     first = "first failure: rank 1 on node1, exit code 1"
     failure = (
-        f"the job failed\n{first}\n{printed}log: /jobs/rank.1.log\ncause: KeyError: 'a' (train.py, line 14)"
+        f"the job failed\n{first}\n{printed}log: /jobs/launcher.log\ncause: KeyError: 'a' (train.py, line 14)"
     )
     world.store.jobs.record({job: {"failure": failure, "exit_code": 1}})
     page = browser(world, "ann").get(f"/jobs/{job}").text

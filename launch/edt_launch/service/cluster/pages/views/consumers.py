@@ -24,12 +24,13 @@ LABELS: Mapping[str, str] = {
     "lends": "Lends what it owns and does not use",
     "policy": "Policy among those below it",
     "half_life": "Half-life of remembered use, in seconds",
+    "budget": "Budget (GPU hours in all; empty: any number)",
 }
 """Fields of the form, in their order."""
 
 SHORT: Mapping[str, str] = {
     "parent": "below", "weight": "weight", "guarantee": "guarantee", "limit": "limit", "lends": "lends",
-    "policy": "policy", "half_life": "half-life",
+    "policy": "policy", "half_life": "half-life", "budget": "budget",
 }  # fmt: skip
 
 POLICIES: Mapping[str, str] = {
@@ -63,6 +64,8 @@ class Consumer:
     lends: str
     policy: str
     half_life: str
+    budget: str
+    used: str
     entitled: Amount
     has: Amount
     asks: Amount
@@ -124,6 +127,8 @@ def _row(node: Json, depth: int, devices: int, removal: str) -> Consumer:
         _yes(node["lends"]) if node["guarantee"] else wording.NONE,
         node["policy"],
         duration(node["half_life"]),
+        wording.number(node["budget"], 2),
+        wording.number(node["used"], 2),
         amount(node["entitled"]),
         amount(node["size"]),
         amount(node["asks"]),
@@ -152,6 +157,7 @@ def values(node: Json) -> dict[str, str]:
         "lends": _yes(node["lends"]),
         "policy": node["policy"],
         "half_life": _exact(node["half_life"]),
+        "budget": "" if node["budget"] is None else _exact(node["budget"]),
     }
 
 
@@ -248,7 +254,7 @@ def removal(node: Json, changes: Sequence[Json], *, is_user: bool) -> Question:
 def _told(field: str, value: str) -> str:
     if field == "half_life" and value:
         return duration(float(value))
-    return value or {"parent": EVERYBODY, "limit": "none"}.get(field, wording.NONE)
+    return value or {"parent": EVERYBODY, "limit": "none", "budget": "none"}.get(field, wording.NONE)
 
 
 def quicker(told: str, given: Mapping[str, str], present: Mapping[str, str]) -> str:

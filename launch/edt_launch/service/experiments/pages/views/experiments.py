@@ -36,7 +36,7 @@ class Tab:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunRow:
     """A run, in words; `values` are of the metrics, each with whether it is the best, `why` why it failed.
 
     `has_results` says whether whoever looks may fetch its files.
@@ -130,9 +130,9 @@ class ExperimentView:
     without_column: int
     best_over: str
     elsewhere: Sequence[tuple[str, str, str, bool]]
-    queued: Sequence[Run]
-    running: Sequence[Run]
-    completed: Sequence[Run]
+    queued: Sequence[RunRow]
+    running: Sequence[RunRow]
+    completed: Sequence[RunRow]
     compared: Compared | None
     address: str
     before: int | None
@@ -238,14 +238,14 @@ def _reasons(summary: Summary, viewer: str | None) -> dict[str, str]:
     }
 
 
-def _run(run: Json, best: Mapping[str, str | None], why: str, viewer: str | None) -> Run:
+def _run(run: Json, best: Mapping[str, str | None], why: str, viewer: str | None) -> RunRow:
     is_deleted = run["state"] == "deleted"
     lasts = {name: about["last"] for name, about in run["values"].items()}
     bounds = wording.bounds(run["min"], run["max"], None)
     size = f"{run['size'] or 0} of {bounds}"
     if run["ended_as"] and run["seconds"]:
         size = f"{run['hours'] * 3600 / run['seconds']:.1f} of {bounds} on average"
-    return Run(
+    return RunRow(
         run["id"],
         run["job_name"] or run["name"],
         run["job"],

@@ -156,7 +156,7 @@ class Tab:
 
 
 @dataclass(frozen=True)
-class Parameter:
+class ParameterRow:
     """What a parameter is chosen from."""
 
     name: str
@@ -178,7 +178,7 @@ class SearchView:
     tab: str
     counts: Mapping[str, int]
     percent: float
-    parameters: Sequence[Parameter]
+    parameters: Sequence[ParameterRow]
     settings: Sequence[tuple[str, str]]
     command: str
     names: Sequence[str]
@@ -333,9 +333,9 @@ def axes(spec: Json, trials: Sequence[Any], names: Sequence[str], metric: str, d
     ]
 
 
-def parameters(spec: Json) -> list[Parameter]:
+def parameters(spec: Json) -> list[ParameterRow]:
     """What each parameter is chosen from, in words."""
-    return [Parameter(name, *_range(one)) for name, one in spec.get("parameters", {}).items()]
+    return [ParameterRow(name, *_range(one)) for name, one in spec.get("parameters", {}).items()]
 
 
 def _range(one: Json) -> tuple[str, str]:

@@ -26,7 +26,7 @@ class Happened:
 
 
 @dataclass(frozen=True)
-class Phase:
+class ResizePhase:
     """A part of a resize; `left` and `width` are percents of the longest one."""
 
     name: str
@@ -44,7 +44,7 @@ class Resize:
     size: str
     pause: str
     reason: str
-    phases: Sequence[Phase]
+    phases: Sequence[ResizePhase]
 
 
 @dataclass(frozen=True)
@@ -80,13 +80,15 @@ def events(job: Job, pauses: Sequence[Json], lives: Lives, happened: Sequence[Ha
     )
 
 
-def _phases(seconds: Mapping[str, float], longest: float) -> list[Phase]:
+def _phases(seconds: Mapping[str, float], longest: float) -> list[ResizePhase]:
     found, left = [], 0.0
     for number, name in enumerate(PHASES):
         width = 100 * seconds.get(name, 0.0) / longest if longest else 0.0
         if width:
             shown = name.replace("_", " ")
-            found.append(Phase(shown, f"{seconds[name]:.2f} s", number, round(left, 2), round(width, 2)))
+            found.append(
+                ResizePhase(shown, f"{seconds[name]:.2f} s", number, round(left, 2), round(width, 2))
+            )
         left += width
     return found
 
