@@ -55,7 +55,7 @@ class PoolJob(ElasticJob):
     @property
     def devices(self) -> set[tuple[str, str]]:
         """What it has, as the service says."""
-        return {(host["host"], device) for host in self.row["held"] for device in host["devices"]}
+        return {(host["host"], device) for host in self.row["hosts"] for device in host["devices"]}
 
     def until(self, condition: Callable[[], object], running: bool = True) -> None:
         self.service.until(condition)
@@ -202,6 +202,7 @@ def test_a_cluster_to_try_it_with(job: ElasticJob, undisturbed: Undisturbed) -> 
         line = next(line for line in said if "edt-launch --ray" in line)
         job.start(TRACED, job.results, *SLOW, options=tuple(line.split("edt-launch ")[1].split()[:2]))
         job.until_size(2)
+        job.until_more_steps(3)
         assert job.end() == 0, job.stderr
         undisturbed.check(job)
         every = psutil.Process(up.pid).children(recursive=True)
