@@ -32,7 +32,7 @@ from edt_launch.service.app import running
 from edt_launch.service.jobs.query import JobQuery
 from edt_launch.service.bus import Topic
 
-def run(settings, store, bus, stop, told):
+def run(settings, store, bus, stop, **_):
     step = 0
     while not stop.wait(1.0):
         step += 1
