@@ -21,6 +21,7 @@ from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.hosts import LOCAL
 from edt_launch.cluster.network import HostChecker
 from edt_launch.core.command_line import variables
+from edt_launch.core.reserved_variables import is_of_launcher
 from edt_launch.core.run_options import PortOptions, RunOptions
 from edt_launch.launcher.agents import AgentOutput, Agents, HostEvent, Lost
 from edt_launch.launcher.transports.choice import Transports
@@ -117,16 +118,12 @@ def examine(hosts: Sequence[HostSlots], options: RunOptions) -> Reach:
         checked = ((host, transports.problem(host) or checker(host.host)) for host in hosts)
         problems = {host.host: problem for host, problem in checked if problem is not None}
         names = [host.host for host in hosts if host.host not in problems]
-        if not any(map(_is_here(transports), names)):
+        if all(map(transports.is_remote, names)):
             names.insert(0, LOCAL)
         reached, lost = _ask(names, checker, transports, options)
     finally:
         transports.close()
     return Reach({**problems, **lost}, reached, where)
-
-
-def _is_here(transports: Transports) -> Any:
-    return lambda host: not transports.is_remote(host)
 
 
 def _ask(
@@ -135,7 +132,8 @@ def _ask(
     """Whom the hosts with an agent reach, and why the others have none."""
     heard: queue.SimpleQueue[HostEvent] = queue.SimpleQueue()
     own = {**JobRun(uuid.uuid4().hex, 1).variables, **variables(options.of(PortOptions))}
-    setup = Setup((sys.executable,), {**os.environ, **own}, os.getcwd(), forks=False)
+    environment = {name: value for name, value in os.environ.items() if not is_of_launcher(name)}
+    setup = Setup((sys.executable,), {**environment, **own}, os.getcwd(), forks=False)
     problems: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="edt-doctor-") as folder:
         agents = Agents(setup, Path(folder), transports, heard.put)
