@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[5] / "launch"))  # `-S`: no site, so nothing that is installed
 from edt_launch.launcher.control_socket import ControlSocket, as_signals
 
-ARGUMENTS = sys.argv[1 : sys.argv.index("--")]
+ARGUMENTS = [word for word in sys.argv[1 : sys.argv.index("--")] if word != "--single-log"]
 OPTIONS = dict(zip(ARGUMENTS[::2], ARGUMENTS[1::2], strict=True))
 ROOT = Path(OPTIONS["--output-dir"])
 FILE = Path(OPTIONS["--allocation"])
