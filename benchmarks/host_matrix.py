@@ -308,18 +308,19 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as Ctrl-C does: leave no job behind
     cells: dict[tuple[str, str], str] = {}
     is_broken = False
-    for name, moment in itertools.product(args.faults, args.moments):
-        try:
-            pause, broken = run(name, moment, args.limit)
-            cells[name, moment] = f"{pause:.1f}" if not broken else "BROKEN"
-        except NotResizedError as error:
-            broken = [str(error)]
-            cells[name, moment] = "BROKEN"
-        is_broken |= bool(broken)
-        print(f"{name}, {moment}: {'; '.join(broken) or cells[name, moment] + ' s'}", flush=True)
-    print(f"\nSeconds without a micro-batch\n\n{'':24}" + "".join(f"{moment:>12}" for moment in args.moments))
-    for name in args.faults:
-        print(f"{name:24}" + "".join(f"{cells[name, moment]:>12}" for moment in args.moments))
+    try:
+        for moment, name in itertools.product(args.moments, args.faults):
+            try:
+                pause, broken = run(name, moment, args.limit)
+            except NotResizedError as error:
+                pause, broken = 0.0, [str(error)]
+            cells[name, moment] = "BROKEN" if broken else f"{pause:.1f}"
+            is_broken |= bool(broken)
+            print(f"{name}, {moment}: {'; '.join(broken) or f'{pause:.1f} s'}", flush=True)
+    finally:  # what there is, of a run that is broken off, too
+        print(f"\nSeconds without a micro-batch\n\n{'':24}" + "".join(f"{each:>12}" for each in args.moments))
+        for name in args.faults:
+            print(f"{name:24}" + "".join(f"{cells.get((name, each), '-'):>12}" for each in args.moments))
     sys.exit(1 if is_broken else 0)
 
 

@@ -190,6 +190,7 @@ def begin() -> None:
     _saves.on_change = worker.save
     register_optimizer_step_pre_hook(lambda *_: worker.come_to_step())
     register_optimizer_step_post_hook(lambda *_: worker.finish_step())
+    register_optimizer_step_post_hook(lambda *_: _saves.forget_memory())
     _come_to_work_at_forward(worker)
     if file := environment.get("TORCHELASTIC_ERROR_FILE"):
         Path(file).parent.mkdir(parents=True, exist_ok=True)  # on a host that shares no folders

@@ -66,9 +66,18 @@ class Settings:
         return _applied, (asdict(self),)
 
     def apply(self) -> None:
-        """Give them to this process."""
+        """Give them to this process.
+
+        Raises:
+            WmlaError: this host does not have the working directory.
+        """
         sys.argv[:] = self.arguments
         sys.path[:] = self.path or sys.path
+        if self.directory and not os.path.isdir(self.directory):
+            raise WmlaError(
+                f"{os.uname().nodename} does not have {self.directory}, the working directory of the script; "
+                "call train() in a folder that all hosts see"
+            )
         if self.directory:
             os.chdir(self.directory)
         for name, value in self.environment.items():
@@ -127,6 +136,8 @@ def read(folder: TrainingDir, digest: str) -> tuple[Program, TrainConfig]:
             folder.program, map_location="cpu", weights_only=False, pickle_module=by_value
         )
     except Exception as error:  # objects raise what they like when they are unpickled
+        if type(error) is WmlaError:  # of the settings
+            raise
         raise by_value.cannot_be_unpickled(error) from error
     _, config, states = map(content.pop, ("settings", "config", "random_states"))
     program = Program(**content)

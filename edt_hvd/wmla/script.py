@@ -32,7 +32,7 @@ def main() -> None:
     """Run the script that the command line names."""
     path, arguments = os.path.abspath(sys.argv[1]), tuple(sys.argv[2:])
     if kernel := os.environ.get(relay.VARIABLE):
-        remote.drive() if kernel == relay.POOL else relay.relay()
+        remote.drive(*arguments) if kernel == relay.POOL else relay.relay()
         return
     if launching.VARIABLE in os.environ:
         engines = int(os.environ.get(ENGINES_VARIABLE, "1"))

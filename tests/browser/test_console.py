@@ -61,10 +61,10 @@ def test_jobs_are_selected_and_given_a_priority_by_the_keyboard_alone(site: Site
     assert [error for error in site.errors if "422" not in error] == []
 
 
-def test_a_consumer_is_changed_after_a_look_at_who_gains_and_loses(site: Site) -> None:
+def test_a_share_is_changed_after_a_look_at_who_gains_and_loses(site: Site) -> None:
     a_running_job(site, "ann", "first", "0", "1")
     a_running_job(site, "bob", "second", "2", "3")
-    with site.page("admin", "/console/consumers") as page:
+    with site.page("admin", "/shares") as page:
         page.evaluate("window.isSame = true")
         page.get_by_role("link", name="Edit ann").focus()
         page.keyboard.press("Enter")

@@ -117,10 +117,11 @@ def of_administrators(site: Site) -> list[str]:
     site.world.admin.put("/shares/ann", json={"parent": "lab"})
     site.world.store.hosts.put([HostRecord("node3", ("cpu0",), is_draining=True, reason=HOSTILE)])
     site.world.bus.notify(Topic.HOSTS)
-    console = ("groups", "hosts", "consumers", "run")
+    console = ("groups", "hosts", "run")
     return [
         *("/users", "/users/bob/password", "/users/bob/remove", "/users/changes"),
-        *(f"/console/{path}" for path in (*console, "consumers/lab", "new-consumer")),
+        *(f"/console/{path}" for path in console),
+        *("/shares", "/shares/lab", "/new-share"),
     ]
 
 

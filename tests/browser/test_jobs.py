@@ -17,7 +17,7 @@ def test_changes_are_seen_without_a_reload(site: Site) -> None:
         record(site, job, target=4, step=55, size=2)
         row.get_by_text("2→4").wait_for()
         assert row.locator("[data-field=progress]").inner_text() == "55%"
-        assert row.locator("[data-field=eta]").inner_text() == "45 s"
+        assert row.locator("[data-field=eta]").inner_text() == "45s"
         site.world.submit(site.world.bob, name="another")
         page.get_by_role("link", name="another").wait_for()
         site.world.go(job, State.SUCCEEDED)

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 
 def write_digits(folder: Path) -> None:
     """Write the digits as MNIST: 8x8 pixels of 0..16 become 28x28 of 0..255; every fifth is for the test."""
+    from sklearn.datasets import load_digits  # takes longer than to collect all tests of the pages
+
     raw = folder / "MNIST" / "raw"
     raw.mkdir(parents=True)
     digits = load_digits()

@@ -14,8 +14,9 @@ LIGHT = Path(__file__).parent / "shims" / "light"
 
 @pytest.fixture(scope="module", autouse=True)
 def _light_processes(_environment: None) -> Iterator[None]:
-    """The processes of jobs import less of torch."""
+    """The processes of jobs import less of torch, and do not ask one another a thousand times a second."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOROVOD_CYCLE_TIME", "5")
         patch.setenv("PYTHONPATH", str(LIGHT), prepend=":")
         yield
 
@@ -28,8 +29,9 @@ def job(tmp_path: Path) -> Iterator[ElasticJob]:
 
 
 @pytest.fixture(scope="session")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
-    return Undisturbed(tmp_path_factory.mktemp("undisturbed"))
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Undisturbed:
+    own = tmp_path_factory.getbasetemp()
+    return Undisturbed((own if worker_id == "master" else own.parent) / "undisturbed")
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Real jobs: edt-launch, agents, workers, sockets. Nothing here is simulated."""
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -211,8 +212,14 @@ class Undisturbed:
         self._train(30)
 
     def _train(self, epochs: int) -> None:
-        run(sys.executable, TRACED, self._folder, "--epochs", epochs, "--keep")
-        self._final = torch.load(self._folder / "final.pt")
+        """Train once for all processes that run tests."""
+        folder = self._folder / str(epochs)
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (folder / "final.pt").exists():
+                run(sys.executable, TRACED, folder, "--epochs", epochs, "--keep")
+        self._final = torch.load(folder / "final.pt")
 
     @property
     def losses(self) -> list[float]:

@@ -29,6 +29,7 @@ def plain(tmp_path: Path) -> Iterator[HorovodrunJob]:
     job.kill()
 
 
+@pytest.mark.full
 def test_a_job_grows_shrinks_and_keeps_what_it_has_when_its_file_is_unusable(
     plain: HorovodrunJob, undisturbed: Undisturbed
 ) -> None:
@@ -178,7 +179,7 @@ def test_any_schedule(seed: int, plain: HorovodrunJob, undisturbed: Undisturbed)
 # edt-launch --horovodrun
 
 
-def test_edt_launch_starts_it_and_tells_what_happens(job: ElasticJob) -> None:
+def test_edt_launch_starts_it_and_tells_what_happens(job: ElasticJob, undisturbed: Undisturbed) -> None:
     job.allocate(1, devices=" devices=0")
     job.start(TRACED, job.results, *SLOW, options=("--horovodrun", "--verbose"))
     job.until_size(1)
@@ -196,6 +197,7 @@ def test_edt_launch_starts_it_and_tells_what_happens(job: ElasticJob) -> None:
     assert [event["generation"] for event in job.events("following")][-1] == job.generation
     assert {event["device"] for event in job.events("started")} == {"0", "1"}
     assert job.events("progress")[-1]["step"] == job.steps()
+    undisturbed.check(job)
     assert job.survivors() == []
 
 

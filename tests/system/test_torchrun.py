@@ -11,12 +11,14 @@ import pytest
 
 from harness import POLL, PROGRAMS, ElasticJob
 from pool_harness import Pool
+from tiers import full
 
 
-def test_resizes_repeat_nothing_and_a_loss_restarts_all(job: ElasticJob) -> None:
+@pytest.mark.parametrize("options", [[], full(["in_memory"])])
+def test_resizes_repeat_nothing_and_a_loss_restarts_all(job: ElasticJob, options: list[str]) -> None:
     job.sizes = ["--program", "torchrun", "--nnodes", "1:4", "--max-restarts", "1"]
     job.allocate(1)
-    job.start(PROGRAMS / "distributed.py", job.results)
+    job.start(PROGRAMS / "distributed.py", job.results, *options)
 
     def rows() -> list[list[int]]:
         path = job.results / "steps"

@@ -23,7 +23,7 @@ from edt_hvd.wmla import launching
 from edt_hvd.wmla.job_dir import JobDir, TrainingDir
 from edt_hvd.wmla.notebook import relay
 from edt_hvd.wmla.notebook.folders import LOG
-from edt_hvd.wmla.notebook.remote import MARK, OUTCOME, SCRIPT, Training
+from edt_hvd.wmla.notebook.remote import MARK, OUTCOME, SCRIPT
 from edt_messages import wmla
 
 EDT = (sys.executable, "-P", "-m", "edt_launch.cli")
@@ -137,12 +137,11 @@ class Job:
     def _submit(self) -> str:
         code, training = self.folder / "notebook", self._training
         shutil.copyfile(training.program, code / training.program.name)
-        digest = self.request.program[-1]
-        Training(self.request.number, self.request.max_workers, digest).write(code)
         data = ["--data-dir", os.environ["DATA_DIR"]] if "DATA_DIR" in os.environ else []
         words = ["--framework", "edtPyTorch", "--max", str(self.request.max_workers), "--name", self.name]
         words += [*data, "--env", f"{relay.VARIABLE}={relay.POOL}", "--env", "MPLBACKEND=Agg"]
-        job: str = json.loads(_edt("submit", *words, "--code", str(code), "--json", "--", SCRIPT))["id"]
+        command = [SCRIPT, str(self.request.max_workers), self.request.program[-1]]
+        job: str = json.loads(_edt("submit", *words, "--code", str(code), "--json", "--", *command))["id"]
         return job
 
     def _follow(self, job: str) -> bool:

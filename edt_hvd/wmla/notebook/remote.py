@@ -4,19 +4,17 @@ It asks edt-launch for executors, prints their results, which the kernel reads i
 the training leaves behind where the kernel can fetch it.
 """
 
-import json
 import os
 import shutil
 import sys
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from edt_hvd.wmla.job_dir import JobDir, TrainingDir
 from edt_hvd.wmla.launching import Launcher, executor_program
 from edt_messages.wmla import Ended, ExecutorMessage
 
-SCRIPT, TRAINING = "notebook.py", "training.json"
-"""What the code of such a job has, besides the program."""
+SCRIPT = "notebook.py"
+"""The script of such a job; the program is beside it."""
 
 OUTCOME = Path("model", "notebook", "outcome.pt")
 """Where the outcome is, among the job's results."""
@@ -25,32 +23,18 @@ MARK = "edt-result "
 """What lines with results begin with."""
 
 
-@dataclass(frozen=True)
-class Training:
-    """What the kernel wants: executors for its call `number` of `train`."""
+def drive(max_workers: str, digest: str) -> None:
+    """Have the executors train; ends the process with an error if they end without success.
 
-    number: int
-    max_workers: int
-    digest: str
-
-    def write(self, folder: Path) -> None:
-        """Into a job's code."""
-        (folder / TRAINING).write_text(json.dumps(asdict(self)), encoding="utf-8")
-
-    @classmethod
-    def read(cls, folder: Path) -> "Training":
-        """From a job's code."""
-        return cls(**json.loads((folder / TRAINING).read_text(encoding="utf-8")))
-
-
-def drive() -> None:
-    """Have the executors train; ends the process with an error if they end without success."""
+    Args:
+        max_workers: executors at most.
+        digest: of the program.
+    """
     here = Path.cwd()
-    asked = Training.read(here)
-    folder = JobDir.of().training(asked.number)
+    folder = JobDir.of().training(1)
     folder.begin()
     shutil.copyfile(here / folder.program.name, folder.program)
-    _train(folder, executor_program(str(here / SCRIPT), folder.path, asked.digest), asked.max_workers)
+    _train(folder, executor_program(str(here / SCRIPT), folder.path, digest), int(max_workers))
     target = Path(os.environ["RESULT_DIR"], OUTCOME)
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(folder.outcome, target)

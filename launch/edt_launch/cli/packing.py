@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from edt_launch.cli.errors import MistakenError
-from edt_launch.cli.screen import bar, note, plural, size
+from edt_launch.cli.screen import bar, note, plural
 from edt_launch.cli.transport import Writer
+from edt_launch.core.byte_sizes import byte_size
 from edt_launch.core.ignoring import IGNORE_FILE, IgnoreFileError, ignored, left_out_by_default
 
 MANY = 20000  # files that are too many to be code
@@ -214,7 +215,7 @@ def _progress(total: int) -> Callable[[Entry], None]:
         percent = 100 * done // max(total, 1)
         if percent != shown:
             shown = percent
-            sys.stderr.write(f"\r{bar(percent / 100, 30)} {percent:3} % of {size(total)} \x1b[K")
+            sys.stderr.write(f"\r{bar(percent / 100, 30)} {percent:3} % of {byte_size(total)} \x1b[K")
             sys.stderr.flush()
         done += entry.size
 
@@ -224,9 +225,9 @@ def _progress(total: int) -> Callable[[Entry], None]:
 def tell(code: Code) -> None:
     """Say what is about to be sent, and what is not."""
     files = sum(1 for entry in code.entries if entry.size) or len(code.entries)
-    note(f"code: {plural(files, 'file')}, {size(code.size)}, from {code.folder}")
+    note(f"code: {plural(files, 'file')}, {byte_size(code.size)}, from {code.folder}")
     if code.size >= LARGE:
-        largest = ", ".join(f"{name} {size(count)}" for name, count in code.largest)
+        largest = ", ".join(f"{name} {byte_size(count)}" for name, count in code.largest)
         note(f"      most of it: {largest}; name in {IGNORE_FILE} what the job does not need")
     for path in code.left_out[:5]:
         note(f"      left out: {path}")

@@ -152,15 +152,6 @@ def moment(at: float | None, now: float) -> str:
     return time.strftime(f"{date}%H:%M:%S %Z", time.localtime(at))
 
 
-def size(count: float) -> str:
-    """A number of bytes, such as 12.3 kB."""
-    units = iter(("B", "kB", "MB", "GB"))
-    unit = next(units)
-    while count >= 1000 and unit != "GB":
-        count, unit = count / 1000, next(units)
-    return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
-
-
 def number(value: float | None) -> str:
     """A number in few characters; a dash for None."""
     return "-" if value is None else f"{value:.4g}"

@@ -16,7 +16,7 @@ BLOCK = 2**16
 """Bytes that are read at a time."""
 
 LOOK = 2**18
-"""Bytes that one look for lines reads; more than the longest line has."""
+"""Bytes that one look for lines reads, or more if a line may be longer."""
 
 REACH = 2**26
 """Bytes before the end of a file in which something is looked for; what is further away is not found."""
@@ -41,10 +41,12 @@ class GrowingFile:
 
     Args:
         path: the file.
-        start: where to begin, an offset or what finds it in the open file.
+        start: where to begin, an offset or what finds it in the open file; of lines, those that begin there
+            or later are read.
         is_known: whether the file was read up to `start` before, by another process for instance, so that
             a shorter one is another file.
         reach: bytes that may be unread; of a file that has more, those before are skipped. None for all.
+        longest: bytes of a line; longer ones are skipped.
 
     Attributes:
         offset: the end of what was read; of lines, that of the last whole one.
@@ -52,7 +54,7 @@ class GrowingFile:
         is_another: whether the last look found another file than the one before.
         is_behind: whether the last look left bytes unread, besides the beginning of a line.
         skipped: bytes that were out of `reach`.
-        skipped_lines: lines of more than `LONGEST` bytes.
+        skipped_lines: lines that were too long.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class GrowingFile:
         *,
         is_known: bool = False,
         reach: int | None = None,
+        longest: int = LONGEST,
     ) -> None:
         self.path = path
         self.size = self.skipped = self.skipped_lines = 0
@@ -74,6 +77,7 @@ class GrowingFile:
         """Whether the line at `offset` is passed over."""
         self._is_read = is_known
         self._reach = reach
+        self._longest = longest
         self._file: BinaryIO | None = None
         self._identity: tuple[int, int] | None = None
 
@@ -112,28 +116,33 @@ class GrowingFile:
         self.is_behind = file is not None and self.offset < self.size
         return data
 
-    def lines(self, most: int = LOOK, end: int | None = None) -> list[Line]:
+    def lines(self, most: int | None = None, end: int | None = None) -> list[Line]:
         """The lines that have been completed, from the next `most` bytes, and from those before `end`.
+
+        `most` exceeds the bytes of a line.
 
         Raises:
             OSError: the file cannot be read.
         """
         with self:  # whoever follows many files has none of them open between two looks
-            return self._lines(most, end)
+            return self._lines(most or max(LOOK, self._longest + 1), end)
 
-    def looks(self, most: int = LOOK) -> Iterator[list[Line]]:
+    def looks(self) -> Iterator[list[Line]]:
         """The lines of one look after the other, up to the end that the file has now."""
-        found, end = self.lines(most), self.size
+        found, end = self.lines(), self.size
         yield found
         while self.is_behind:
-            yield self.lines(most, end)
+            yield self.lines(end=end)
 
     def _lines(self, most: int, end: int | None) -> list[Line]:
         file = self._look()
         if file is None:
             return []
-        if self._is_read and self.offset and not self._is_within and not self._follows_a_line(file):
-            self._begin_again()
+        if self.offset and not self._is_within and not self._follows_a_line(file):
+            if self._is_read:
+                self._begin_again()
+            else:
+                self._is_within = True
         end = self.size if end is None else min(end, self.size)
         if self._reach is not None and end - self._at > self._reach:
             self.skipped += end - self._reach - self._at
@@ -143,13 +152,13 @@ class GrowingFile:
         return self._split(data)
 
     def _split(self, data: bytes) -> list[Line]:
-        splitter = LineSplitter(self._at, is_within=self._is_within)
+        splitter = LineSplitter(self._at, self._longest, is_within=self._is_within)
         found = [Line(text, splitter.offset) for text in splitter.feed(data)]
         self.skipped_lines += splitter.skipped
         if splitter.offset > self._at:
             self.offset = self._at = splitter.offset
             self._is_read, self._is_within = True, False
-        if self._is_within or splitter.pending > LONGEST:
+        if self._is_within or splitter.pending > self._longest:
             self._at, self._is_within = self._at + splitter.pending, True
         return found
 

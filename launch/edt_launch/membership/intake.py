@@ -242,7 +242,7 @@ def _end_with(
         if may_be_chance and suspension.failures < START_FAILURES:
             return None
         is_elastic = any(w.phase is MemberPhase.READY for w in (*state.workers.values(), worker))
-        return " before training began" if is_elastic else ""
+        return " before training began" if is_elastic or host_loss is not None else ""
     if worker.generation != state.generation:
         return None
     if _has_returned(state) and not _at_work(state):

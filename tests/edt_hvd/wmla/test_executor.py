@@ -365,6 +365,17 @@ def test_what_cannot_be_unpickled_is_named_in_the_executor(job: Job) -> None:
     assert "tools.helper.last cannot" in job.sent.read_text()
 
 
+def test_a_host_without_the_working_directory_is_told(job: Job) -> None:
+    own = job.folder / "own"
+    driven = job.drive(f"os.mkdir({str(own)!r})\nos.chdir({str(own)!r})\ntrain()")
+    own.rmdir()
+    done = job.execute(driven.stdout.split()[-1])
+    assert done.returncode == 1
+    assert f"does not have {own}, the working directory of the script" in done.stderr
+    job.training.program.unlink()
+    assert "result folder; give a shared one with --result-dir" in job.execute("abc").stderr
+
+
 def test_another_program_is_refused(job: Job) -> None:
     assert job.drive("train()").returncode == 0
     done = job.execute("abc")

@@ -88,6 +88,15 @@ def test_a_file_that_was_read_before_is_read_on_unless_it_is_another(path: Path)
         assert (texts(file), file.is_another) == ([b"one", b"two"], True)
 
 
+def test_of_lines_those_are_read_that_begin_at_the_start_or_later(path: Path) -> None:
+    append(path, b"one\ntwo\nthree\n")
+    assert [texts(GrowingFile(path, start)) for start in (4, 5, 8)] == [
+        [b"two", b"three"],
+        [b"three"],
+        [b"three"],
+    ]
+
+
 def test_what_was_written_to_the_old_file_before_it_was_replaced_is_read_first(path: Path) -> None:
     append(path, b"old ")
     with GrowingFile(path) as file:

@@ -161,7 +161,7 @@ def test_a_job_whose_agent_is_killed_is_started_again_as_often_as_it_may(run, pa
     workers = [event["worker"] for event in events_in(paths) if event["event"] == "started"]
     released = [event["worker"] for event in events_in(paths) if event["event"] == "released"]
     assert workers == sorted(released) == [0, 1, 2, 3]
-    assert view.status.resizes == ()
+    assert not view.status.resizes
 
 
 def test_a_job_succeeds_after_a_restart(run, paths):

@@ -1,5 +1,6 @@
 """A program for torchrun: it saves once an epoch, and writes down every step that counts."""
 
+import io
 import os
 import sys
 import time
@@ -12,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 EPOCHS, STEPS = 1000, 4
 
 
-def main(results: Path) -> None:
+def main(results: Path, *, in_memory: bool) -> None:
     dist.init_process_group("gloo")
     rank, size = dist.get_rank(), dist.get_world_size()
     model = DistributedDataParallel(torch.nn.Linear(2, 1))
@@ -32,8 +33,13 @@ def main(results: Path) -> None:
                     print(epoch, step, size, os.environ["TORCHELASTIC_RESTART_COUNT"], file=file)
             time.sleep(0.05)
         if rank == 0:
-            torch.save({"model": model.state_dict(), "epoch": epoch + 1}, results / "new.pt")
-            (results / "new.pt").rename(checkpoint)
+            state, new = {"model": model.state_dict(), "epoch": epoch + 1}, results / "new.pt"
+            if in_memory:
+                torch.save(state, buffer := io.BytesIO())
+                new.write_bytes(buffer.getvalue())
+            else:
+                torch.save(state, new)
+            new.rename(checkpoint)
         over = torch.tensor([(results / "hurry").exists()], dtype=torch.int)
         dist.all_reduce(over)
         if over.item():
@@ -42,4 +48,4 @@ def main(results: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), in_memory=sys.argv[2:] == ["in_memory"])

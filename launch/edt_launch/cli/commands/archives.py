@@ -11,9 +11,10 @@ from typer import Argument, Option
 
 from edt_launch.cli import model
 from edt_launch.cli.errors import MistakenError
-from edt_launch.cli.screen import Column, Columns, listing, moment, size, terminal
+from edt_launch.cli.screen import Column, Columns, listing, moment, terminal
 from edt_launch.cli.session import AsJson, JobName, answer, confirm, connect
 from edt_launch.cli.transport import Answer
+from edt_launch.core.byte_sizes import byte_size
 from edt_launch.core.terminal_text import visible
 
 STANDARD_OUTPUT = "-"
@@ -69,7 +70,7 @@ def _fetched(job_id: str, path: str, found: Sequence[Mapping[str, Any]], names: 
             f"{job_id}: its logs are in {path}; it has written nothing to model/, and no file to its working "
             "directory"
         )
-    lines = [f"  {visible(one['name'])}  {size(one['size'])}" for one in made[:MAX_NAMED]]
+    lines = [f"  {visible(one['name'])}  {byte_size(one['size'])}" for one in made[:MAX_NAMED]]
     if len(made) > MAX_NAMED:
         lines.append(f"  and {len(made) - MAX_NAMED} more: edt results {job_id} --list")
     return "\n".join([f"{job_id}: its results are in {path}, besides its logs", *lines])
@@ -81,7 +82,7 @@ def _files(found: Sequence[Mapping[str, Any]], is_complete: bool) -> list[str]:
     now = time.time()
     columns: Columns[Mapping[str, Any]] = {
         Column("FILE"): lambda one: visible(one["name"]),
-        Column("SIZE", right=True): lambda one: size(one["size"]),
+        Column("SIZE", right=True): lambda one: byte_size(one["size"]),
         Column("CHANGED"): lambda one: moment(one["time"], now),
     }
     lines = listing(columns, found, *terminal())
@@ -122,7 +123,7 @@ def _lines(listed: Sequence[Mapping[str, Any]]) -> list[str]:
     columns: Columns[Mapping[str, Any]] = {
         Column("NAME"): lambda one: visible(one.get("name")),
         Column("STEP", right=True): lambda one: str(one.get("step")),
-        Column("SIZE", right=True): lambda one: size(one.get("size") or 0),
+        Column("SIZE", right=True): lambda one: byte_size(one.get("size") or 0),
         Column("MADE"): lambda one: moment(one.get("time"), now),
     }
     return listing(columns, listed, *terminal())

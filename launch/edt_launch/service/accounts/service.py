@@ -35,7 +35,7 @@ def add_user(context: Context, shown: TokenRecord, new: NewUser) -> dict[str, An
     now = context.clock()
     record = UserRecord(new.name, new.is_admin, now)
     if any(node.parent == new.name for node in context.store.shares.all()):
-        raise ConflictError(f"{new.name!r} is a consumer with others below it", "choose another name")
+        raise ConflictError(f"{new.name!r} has a share with others below it", "choose another name")
     if not context.store.accounts.add_user(record):
         raise ConflictError(f"there is a user {new.name!r} already", "choose another name")
     context.store.shares.add_missing(ShareRecord(new.name, usage_at=now))

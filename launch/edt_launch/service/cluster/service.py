@@ -21,8 +21,8 @@ from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.states import LIVE
 from edt_launch.service.names import ROOT
 
-PLACES = ("/api/v1/shares", "/console/consumers")
-"""Below these, a node is changed."""
+PLACES = ("/api/v1/shares", "/shares", "/console/consumers")
+"""Below these, a node is changed, or was in an earlier version."""
 
 
 NEW = "new"

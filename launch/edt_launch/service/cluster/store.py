@@ -147,4 +147,4 @@ class History:
             query = query.where(allocations.c.job == job)
         if since is not None:
             query = query.where(allocations.c.time >= since)
-        return [AllocationRecord(**row._mapping) for row in self._database.rows(query)][::-1]
+        return [AllocationRecord(*row) for row in self._database.rows(query)][::-1]

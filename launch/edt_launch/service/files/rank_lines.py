@@ -1,14 +1,11 @@
 """The lines of one rank in the log of a job, in which each line of a worker begins with its rank."""
 
-import os
 import re
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import BinaryIO
 
 from edt_launch.core.growing_file import REACH
-from edt_launch.core.lines import LineSplitter
 from edt_launch.service.files import tailing
 from edt_launch.service.files.tailing import IsOver
 
@@ -44,23 +41,14 @@ async def read(
         tail: only so many of the last lines, looked for in the last `REACH` bytes, and what follows.
         is_over: whether nothing will be appended any more; None to stop at the end the file has now.
     """
-    start = max(0, after - 1)  # a line that begins at `after` is whole then
-
-    def found(file: BinaryIO) -> int:
-        nonlocal start
-        if tail is not None:
-            start = max(start, file.seek(0, os.SEEK_END) - REACH)
-        return start
-
     of_rank = selected(rank)
     last: deque[bytes] | None = None if tail is None else deque(maxlen=tail)
-    lines: LineSplitter | None = None
-    async for block in tailing.read(path, found, is_over):
-        lines = lines or LineSplitter(longest=LONGEST, is_within=start > 0)
-        own = [text + b"\n" for line in lines.feed(block) if (text := of_rank(line)) is not None]
+    reach = None if tail is None else REACH
+    async for lines in tailing.lines(path, after, is_over, reach=reach, longest=LONGEST):
+        own = [text + b"\n" for line in lines if (text := of_rank(line.text)) is not None]
         if last is None:
             yield b"".join(own)
-        elif block:
+        elif lines:
             last.extend(own)
         else:  # these were all; what comes now is new
             yield b"".join(last)

@@ -8,6 +8,7 @@ from typing import BinaryIO, TypeVar
 from anyio.to_thread import run_sync
 
 from edt_launch.core.growing_file import GrowingFile, Line
+from edt_launch.core.lines import LONGEST
 
 PAUSE = 0.25
 """Seconds between two looks at a file."""
@@ -31,9 +32,19 @@ async def read(
             yield block or b""
 
 
-async def lines(path: Path, start: int = 0, is_over: IsOver | None = None) -> AsyncIterator[list[Line]]:
-    """The whole lines of a file, like `read`: those of a block at a time, none after a pause."""
-    file = GrowingFile(path, start)
+async def lines(
+    path: Path,
+    start: int = 0,
+    is_over: IsOver | None = None,
+    *,
+    reach: int | None = None,
+    longest: int = LONGEST,
+) -> AsyncIterator[list[Line]]:
+    """The whole lines of a file, like `read`: those of a look at a time, none after a pause.
+
+    `reach` and `longest` are those of `GrowingFile`.
+    """
+    file = GrowingFile(path, start, reach=reach, longest=longest)
     async for found in _looks(file, file.lines, is_over):
         yield found or []
 

@@ -23,7 +23,7 @@ from edt_launch.service.jobs.states import Wanted
 
 Json = dict[str, Any]
 
-_PRIVATE = dict.fromkeys(schemas.Job.model_fields.keys() - schemas.JobForAll.model_fields.keys())
+PRIVATE = dict.fromkeys(schemas.Job.model_fields.keys() - schemas.JobForAll.model_fields.keys())
 """What others than its owner and administrators see of a job: nothing."""
 
 _LINKS = ("why", "logs", "events", "metrics", "results", "checkpoints")
@@ -48,7 +48,7 @@ def job(record: JobRecord, viewer: UserRecord | None = None) -> schemas.Job:
 
 def hidden(shown: schemas.Job, record: JobRecord) -> schemas.Job:
     """A job as others see it: without the name of its script, too."""
-    return shown.model_copy(update=_PRIVATE | {"name": record.name})
+    return shown.model_copy(update=PRIVATE | {"name": record.name})
 
 
 def note(record: JobRecord) -> str:

@@ -19,7 +19,7 @@ from edt_launch.service.accounts.logon import PasswordLogon
 from edt_launch.service.accounts.pages import account, logon, passwords, users
 from edt_launch.service.accounts.pages.authenticator import WebAuthenticator
 from edt_launch.service.app.context import Context
-from edt_launch.service.cluster.pages import console, consumers, pool
+from edt_launch.service.cluster.pages import console, pool, shares
 from edt_launch.service.experiments.pages import (
     adding,
     definition_form,
@@ -42,7 +42,6 @@ PAGES: tuple[Any, ...] = (
     actions,
     run_application,
     console,
-    consumers,
     definition_form,
     deletions,
     adding,
@@ -59,6 +58,7 @@ PAGES: tuple[Any, ...] = (
     search,
     searches,
     selection,
+    shares,
     users,
 )
 """Modules, each with a `router`, in the order in which these are asked for a path."""
@@ -73,10 +73,12 @@ FIRST = frozenset(
         "jobs",
         "logoff",
         "logon",
+        "new-share",
         "pool",
         "search",
         "searches",
         "selected",
+        "shares",
         "static",
         "users",
     }

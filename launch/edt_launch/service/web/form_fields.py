@@ -4,7 +4,7 @@ import secrets
 import shlex
 from typing import Annotated, Any, BinaryIO, TypeVar
 
-from fastapi import Form, UploadFile
+from fastapi import Form
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator
 
 from edt_launch.service.errors import (
@@ -32,18 +32,10 @@ Text = Annotated[str, Field(max_length=MAX_FIELD_LENGTH), Line]
 Value = Annotated[str, Form(max_length=MAX_FIELD_LENGTH), Line]
 """What is written in a field."""
 
-Version = Annotated[str, Form(pattern="^[0-9]{0,9}$")]
-"""The version that a form is about, as it was seen; empty: whichever."""
-
 WRONG = (InvalidError, ConflictError, ForbiddenError, NotFoundError, TooLargeError)
 """What is told where a form was filled in."""
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
-
-KEY = "^[A-Za-z0-9_-]{0,64}$"
-
-FormKey = Annotated[str, Form(pattern=KEY)]
-"""What a form has that starts something: sent twice, it starts that once. Empty: it is not sent twice."""
 
 
 class VersionField(BaseModel):
@@ -77,9 +69,9 @@ class CodeField(BaseModel):
 
 
 class KeyField(BaseModel):
-    """Of an action that starts something."""
+    """Of an action that starts something: sent twice, it starts that once. Empty: it is not sent twice."""
 
-    key: str = Field("", pattern=KEY)
+    key: str = Field("", pattern="^[A-Za-z0-9_-]{0,64}$")
 
 
 def new_key() -> str:
@@ -101,8 +93,3 @@ def parsed(model: type[ModelT], values: dict[str, Any]) -> ModelT:
         return model.model_validate(values)
     except ValidationError as error:
         raise InvalidError(problems.invalid(error.errors()).detail) from None
-
-
-def chosen(code: UploadFile | None) -> UploadFile | None:
-    """The file that was chosen; browsers send an empty one without a name if none was."""
-    return code if code is not None and code.filename else None

@@ -15,6 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
+from edt_launch.core.byte_sizes import byte_size
 from edt_launch.core.durations import duration
 from edt_launch.service.http.compressed import send
 from edt_launch.service.http.dependencies import USER
@@ -62,6 +63,7 @@ def _environment() -> Environment:
     )
     environment.globals |= {"static": static, "places": PLACES, "wording": wording}
     environment.filters |= {
+        "byte_size": byte_size,
         "duration": duration,
         "iso": wording.iso,
         "moment": wording.moment,

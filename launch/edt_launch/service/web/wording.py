@@ -68,14 +68,6 @@ def precise(value: float | None) -> str:
     return NONE if value is None else f"{value:.4g}"
 
 
-def amount(size: int) -> str:
-    """Bytes, with three significant digits."""
-    for unit, bytes_ in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if size >= bytes_:
-            return f"{size / bytes_:.3g} {unit}"
-    return f"{size} B"
-
-
 def progress(step: int | None, total: int | None) -> str:
     """How far a job is."""
     if step is None:

@@ -21,7 +21,7 @@ from edt_launch.launcher.horovodrun.run import Horovodrun, _read_note
 def test_a_job_that_horovod_gave_up_has_failed(exit_code, stop_reason, expected, words):
     job = SimpleNamespace(
         _ending=SimpleNamespace(exit_code=None, is_pausing=False),
-        _output=SimpleNamespace(first_failure=None, stop_reason=stop_reason),
+        _output=SimpleNamespace(first_failure=None, stop_reason=stop_reason, path_of=lambda rank: "own.log"),
         _observed=SimpleNamespace(started=1),
         _plan=SimpleNamespace(paths=SimpleNamespace(horovodrun_log="own.log", log="log")),
     )

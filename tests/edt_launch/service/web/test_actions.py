@@ -18,7 +18,7 @@ def test_what_is_only_previewed_changes_nothing_and_is_not_audited(world: World)
     assert (world.store.jobs.get(job), world.store.audit.newest(1)) == before
 
 
-@pytest.mark.parametrize("path", ["/users/a%00b/remove", "/console/consumers/%00/remove", "/jobs/%0a/stop"])
+@pytest.mark.parametrize("path", ["/users/a%00b/remove", "/shares/%00/remove", "/jobs/%0a/stop"])
 def test_what_cannot_be_a_name_is_not_there(world: World, path: str) -> None:
     client = browser(world, "admin")
     assert (client.get(path).status_code, client.post(path).status_code) == (404, 404)
@@ -41,3 +41,19 @@ def test_what_a_refused_form_offers_is_all_that_there_is_or_says_so(
     lab.definition(name="other")
     assert "(the newest 1)" in client.get(address).text
     shown_again(client.post(address, data={"definition": "daaaaaaaa", "max": "2"}), 422, "(the newest 1)")
+
+
+def test_a_form_says_while_it_is_filled_in_what_starting_would_change(world: World) -> None:
+    lab = Lab(world)
+    experiment = lab.experiment()["id"]
+    form = {
+        "name": "net",
+        "framework": "Horovod",
+        "code": "net.zip",
+        "devices": "1",
+        "distribution": "Elastic",
+        "max": "4",
+        "min": "",
+    }
+    answer = browser(world, "ann").post(f"/experiments/{experiment}/preview", data=form)
+    assert "net starts at once with 4." in answer.text

@@ -18,6 +18,7 @@ from edt_launch.core.job_sizes import Sizes
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.plan import JobOutcome, named_sources
 from edt_launch.launcher.program import Kind, LaunchedJob
+from edt_launch.launcher.programs.torchrun.advice import advice, source_of
 from edt_launch.launcher.programs.torchrun.arguments import Arguments, parse
 
 MODULES = {
@@ -95,7 +96,9 @@ class TorchrunProgram:
         from edt_launch.launcher.elastic import run
         from edt_launch.launcher.programs.torchrun.workers import TorchrunWorkers
 
-        for note in self.arguments.notes:
+        is_resized = self.arguments.min_nodes < self.arguments.max_nodes
+        told = advice(source_of(self.arguments.command)) if is_resized else ()
+        for note in (*self.arguments.notes, *told):
             job.view.message(note)
         logs = self.arguments.log_dir or job.plan.paths.log / "torchrun"
         workers = TorchrunWorkers(

@@ -1,1 +1,1 @@
-"""Pages of the pool, its hosts and its consumers."""
+"""Pages of the pool, its hosts and the shares."""

@@ -23,6 +23,12 @@ def applications(user: CurrentUser) -> Response:
     return RedirectResponse("/jobs?state=all", 303)
 
 
+@router.get("/consumers")
+def consumers(user: CurrentUser) -> Response:
+    """The shares: a consumer is an owner."""
+    return RedirectResponse("/shares", 303)
+
+
 @router.get("/groups")
 async def groups(request: Request, context: ContextDep, user: CurrentUser) -> Response:
     """The departments, as instance groups."""

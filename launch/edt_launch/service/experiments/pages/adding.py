@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Literal
 
 from fastapi import Form, Request, Response
+from pydantic import BaseModel
 
 from edt_launch.service.db.paging import PageQuery
 from edt_launch.service.errors import InvalidError
@@ -40,7 +41,7 @@ UNKNOWN = "daaaaaaaa"
 """Stands for the id of a definition that has not been made yet."""
 
 
-class DefinitionFields(CodeField):
+class DefinitionFields(BaseModel):
     """What says what a training definition is."""
 
     name: Text = ""
@@ -77,6 +78,10 @@ class AttributesFields(DefinitionFields, VersionField, DraftField):
         return parsed(TrainingSpec, {"definition": definition, "distribution": self.distribution, **values})
 
 
+class AddFields(AttributesFields, CodeField):
+    """The same with code for a new definition."""
+
+
 def _ask(asked: Asked) -> AddView:
     made.experiment_for(asked.context, asked.user, asked.id, Role.EDITOR)
     experiment = experiment_of(asked.context, asked.user, asked.id)
@@ -105,7 +110,7 @@ def _ask(asked: Asked) -> AddView:
 
 
 def _add(asked: Asked) -> str:
-    given: AttributesFields = asked.given
+    given: AddFields = asked.given
     made.experiment_for(asked.context, asked.user, asked.id, Role.EDITOR)
     experiment = experiment_of(asked.context, asked.user, asked.id)
     goal = f"/experiments/{asked.id}/edit{draft(given.draft)}"
@@ -149,7 +154,7 @@ router = routes(
             "/experiments/{id}/add",
             _ask,
             _add,
-            AttributesFields,
+            AddFields,
             starts_jobs=True,
             template="experiments/add.html",
         )

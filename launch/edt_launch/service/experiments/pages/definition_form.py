@@ -9,12 +9,12 @@ from edt_launch.service.experiments.pages.views import definition_form as views
 from edt_launch.service.experiments.records import Role
 from edt_launch.service.experiments.spec import DefinitionChange, frameworks
 from edt_launch.service.web.actions import Action, Asked, routes
-from edt_launch.service.web.form_fields import VersionField, parsed, words
+from edt_launch.service.web.form_fields import CodeField, VersionField, parsed, words
 
 Json = dict[str, Any]
 
 
-class ChangeFields(DefinitionFields, VersionField):
+class ChangeFields(DefinitionFields, VersionField, CodeField):
     """What the form was sent with."""
 
 

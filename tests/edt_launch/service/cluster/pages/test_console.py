@@ -15,9 +15,10 @@ def running(world: World, name: str, *devices: str, most: int = 4) -> str:
     return job
 
 
-def test_an_application_is_a_job(world: World) -> None:
+def test_an_application_is_a_job_and_a_consumer_a_share(world: World) -> None:
     client = browser(world, "ann")
     assert client.get("/console/applications").headers["location"] == "/jobs?state=all"
+    assert client.get("/console/consumers").headers["location"] == "/shares"
     assert client.get("/console").headers["location"] == "/console/hosts"
 
 
@@ -29,7 +30,7 @@ def test_hosts_with_load_and_what_their_gpus_do(world: World) -> None:
     world.store.hosts.put([HostRecord("node2", ("0",), is_up=False, source="test", changed=NOW - 60)])
     page = browser(world, "ann").get("/console/hosts").text
     assert "<td>2 of 4</td>" in page
-    assert "<td>3.15 GB, 25%</td>" in page
+    assert "<td>3.1 GB, 25%</td>" in page
     assert ">3s ago</time>" in page
     assert "1m ago" in page
     assert "Drain" not in page

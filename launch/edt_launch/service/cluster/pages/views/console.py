@@ -6,6 +6,7 @@ from typing import Any
 
 from edt_launch.cluster.hosts import is_gpu
 from edt_launch.cluster.nvidia import Load
+from edt_launch.core.byte_sizes import byte_size
 from edt_launch.service.cluster.pages.views.pool import drain_action
 from edt_launch.service.jobs.records import HolderRecord
 from edt_launch.service.jobs.states import State
@@ -16,7 +17,7 @@ Json = Mapping[str, Any]
 PLACES = (
     ("/console/hosts", "Hosts"),
     ("/console/groups", "Instance groups"),
-    ("/console/consumers", "Consumers"),
+    ("/shares", "Shares"),
 )
 """Addresses and names of the console's pages."""
 
@@ -149,7 +150,7 @@ def _gpus(loads: Collection[Load]) -> str:
     if not loads:
         return wording.NONE
     use = sum(load.utilization for load in loads) / len(loads)
-    return f"{wording.amount(sum(load.memory for load in loads) * 2**20)}, {use:.0f}%"
+    return f"{byte_size(sum(load.memory for load in loads) * 2**20)}, {use:.0f}%"
 
 
 def _percent(part: float) -> str:

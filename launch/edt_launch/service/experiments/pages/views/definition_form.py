@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edt_launch.core.byte_sizes import byte_size
 from edt_launch.service.experiments.pages.views.experiment_form import framework_field
-from edt_launch.service.web import wording
 from edt_launch.service.web.asking import Field
 
 Json = Mapping[str, Any]
@@ -79,6 +79,6 @@ def present_code(definition: Json) -> str:
     """The version of its code that a definition runs, in words; empty without one."""
     for code in definition["codes"]:
         if code.place == definition["code"]:
-            told = f"{code.name or 'archive'}, {wording.amount(code.size)}, of {code.owner}"
+            told = f"{code.name or 'archive'}, {byte_size(code.size)}, of {code.owner}"
             return f"version {code.place} ({told}, {code.digest[:12]})"
     return ""

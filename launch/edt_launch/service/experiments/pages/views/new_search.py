@@ -46,6 +46,12 @@ FIRST: Mapping[str, str] = {
 }  # fmt: skip
 """What the form begins with."""
 
+UNSENT: Mapping[str, str] = {
+    "objective": "minimize", "algorithm": "random", "max_parallel": "1", "min": "1", "max": "1",
+    "priority": "0",
+}  # fmt: skip
+"""What stands for fields that are not sent."""
+
 TEXTS = frozenset({"name", "command", "code_of", "source", "metric"})
 REQUIRED = frozenset({"command", "metric"})
 
@@ -146,8 +152,8 @@ class NewSearch:
     rows: Sequence[Row]
     filled: int
     kinds: Mapping[str, str]
-    error: str
     definition: DefinitionRecord | None
+    error: str = ""
     above: Sequence[Crumb] = (SEARCHES,)
 
 
@@ -155,10 +161,9 @@ def new_search(
     key: str,
     given: Mapping[str, str],
     rows: Sequence[Row] = (),
-    error: str = "",
     definition: DefinitionRecord | None = None,
 ) -> NewSearch:
-    """The form with what it was sent with; `error` is what was wrong, empty if nothing was."""
+    """The form with what it was sent with."""
     values = {**FIRST, **given}
     fields = {
         name: Field(
@@ -178,6 +183,5 @@ def new_search(
         [*rows[:used], *[Row()] * (shown - used)],
         used,
         KINDS,
-        error,
         definition,
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from edt_launch.service.web import wording
+from edt_launch.core.byte_sizes import byte_size
 
 Json = Mapping[str, Any]
 
@@ -71,7 +71,7 @@ def results(job_id: str, made: Json, checkpoints: Sequence[Json], checked: Mappi
     for one in sorted(made["files"], key=lambda file: natural(file["name"])):
         folder, _, name = one["name"].rpartition("/")
         address = f"{rest}/files/{quote(one['name'])}"
-        by_folder.setdefault(folder, []).append(File(name, wording.amount(one["size"]), one["time"], address))
+        by_folder.setdefault(folder, []).append(File(name, byte_size(one["size"]), one["time"], address))
     model = [one["name"] for one in made["files"] if one["name"].startswith("model/")]
     archive = f"{rest}/results?name=model" if model else ""
     return Results(
@@ -85,7 +85,7 @@ def results(job_id: str, made: Json, checkpoints: Sequence[Json], checked: Mappi
             Checkpoint(
                 one["name"],
                 one["step"],
-                wording.amount(one["size"]),
+                byte_size(one["size"]),
                 one["time"],
                 one["url"],
                 STATES[checked.get(one["name"], one["state"])],

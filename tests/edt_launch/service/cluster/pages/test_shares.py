@@ -27,7 +27,7 @@ def two_jobs(world: World) -> list[str]:
 def test_everybody_sees_the_tree_and_administrators_change_it(world: World, two_jobs: list[str]) -> None:
     world.admin.put("/shares/lab", json={"guarantee": 3, "limit": 4, "policy": "fifo"})
     world.admin.put("/shares/ann", json={"parent": "lab"})
-    page = browser(world, "ann").get("/console/consumers").text
+    page = browser(world, "ann").get("/shares").text
     assert "ann<span" in page
     assert ", below lab" in page
     assert "<td>fifo</td>" in page
@@ -35,8 +35,8 @@ def test_everybody_sees_the_tree_and_administrators_change_it(world: World, two_
     lab = next(node for node in world.ann.get("/shares").json()["shares"] if node["name"] == "lab")
     # one device of its three is used by bob: no other is free
     assert [lab[name] for name in ("size", "asks", "entitled", "lent")] == [2, 4, 2.0, 1]
-    assert "/console/consumers/lab" in browser(world, "admin").get("/console/consumers").text
-    for path in ("/console/consumers/lab", "/console/new-consumer"):
+    assert "/shares/lab" in browser(world, "admin").get("/shares").text
+    for path in ("/shares/lab", "/new-share"):
         assert browser(world, "ann").get(path).status_code == 403
         assert browser(world, "ann").post(f"{path}?dry_run=1", data=FORM).status_code == 403
 
@@ -49,33 +49,31 @@ def test_of_two_who_change_one_node_the_second_is_told_who_came_first(
     world.clock.now += 7
     data = FORM | {"weight": "3", "version": seen}
     for query in ("?dry_run=1", ""):
-        answer = admin.post(f"/console/consumers/ann{query}", data=data)
+        answer = admin.post(f"/shares/ann{query}", data=data)
         assert answer.status_code == 409
         assert "ann was changed by admin, 7s ago: that came first." in answer.text
         assert "weight 2 (yours: 3), limit 3 (yours: none)" in answer.text
         assert 'name="weight" value="3"' in answer.text
     assert version(world, "ann") in answer.text
     again = data | {"version": version(world, "ann")}
-    assert admin.post("/console/consumers/ann", data=again).status_code == 303
+    assert admin.post("/shares/ann", data=again).status_code == 303
 
 
-def test_a_consumer_is_removed_after_a_look_at_what_that_does(world: World, two_jobs: list[str]) -> None:
+def test_a_share_is_removed_after_a_look_at_what_that_does(world: World, two_jobs: list[str]) -> None:
     admin = browser(world, "admin")
     world.admin.put("/shares/lab", json={"guarantee": 3, "lends": False})
-    page = admin.get("/console/consumers").text
-    assert 'href="/console/consumers/lab/remove"' in page
-    assert 'href="/console/consumers/-/remove"' not in page
-    assert "/remove" not in browser(world, "ann").get("/console/consumers").text
-    asked = admin.get("/console/consumers/lab/remove").text
+    page = admin.get("/shares").text
+    assert 'href="/shares/lab/remove"' in page
+    assert 'href="/shares/-/remove"' not in page
+    assert "/remove" not in browser(world, "ann").get("/shares").text
+    asked = admin.get("/shares/lab/remove").text
     told = ("It is gone from the tree.", "first of ann goes from", "<code>edt shares lab --remove</code>")
     assert [one in asked for one in told] == [True, True, True]
     seen = version(world, "lab")
     world.admin.put("/shares/lab", json={"guarantee": 1})
-    shown_again(
-        admin.post("/console/consumers/lab/remove", data={"version": seen}), 409, "lab was changed by admin"
-    )
+    shown_again(admin.post("/shares/lab/remove", data={"version": seen}), 409, "lab was changed by admin")
     data = {"version": version(world, "lab")}
-    assert browser(world, "ann").post("/console/consumers/lab/remove", data=data).status_code == 403
-    assert admin.post("/console/consumers/lab/remove", data=data).headers["location"] == "/console/consumers"
+    assert browser(world, "ann").post("/shares/lab/remove", data=data).status_code == 403
+    assert admin.post("/shares/lab/remove", data=data).headers["location"] == "/shares"
     assert "lab" not in {node.name for node in world.store.shares.all()}
-    assert world.store.audit.newest(1)[0].path == "/console/consumers/lab/remove"
+    assert world.store.audit.newest(1)[0].path == "/shares/lab/remove"

@@ -1,4 +1,4 @@
-"""The console's consumers: the owners' tree, and changing it, for administrators."""
+"""The owners' tree and their shares, which administrators change."""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.cluster import schemas as cluster_schemas
 from edt_launch.service.cluster import service
-from edt_launch.service.cluster.pages.views import consumers as views
+from edt_launch.service.cluster.pages.views import shares as views
 from edt_launch.service.cluster.store import fresh
 from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
 from edt_launch.service.http import problems
@@ -30,12 +30,12 @@ from edt_launch.service.web.actions import Action, Asked, routes
 from edt_launch.service.web.asking import Question
 from edt_launch.service.web.form_fields import MAX_FIELD_LENGTH, Value
 
-router = APIRouter(prefix="/console")
+router = APIRouter()
 
 Json = dict[str, Any]
 
 
-class ConsumerForm:
+class ShareForm:
     """What a form was sent with."""
 
     def __init__(
@@ -69,18 +69,18 @@ class ConsumerForm:
             raise InvalidError(problems.invalid(error.errors()).detail) from None
 
 
-GivenDep = Annotated[ConsumerForm, Depends()]
+GivenDep = Annotated[ShareForm, Depends()]
 DryRun = Annotated[bool, Query()]
 
 
-@router.get("/consumers")
+@router.get("/shares")
 async def show(request: Request, context: ContextDep, user: CurrentUser) -> Response:
     """The tree."""
     return await templating.shared_page(
         request,
         user.is_admin,
-        "console/consumers.html",
-        lambda: views.consumers(
+        "shares.html",
+        lambda: views.shares(
             service.shares(context),
             service.cluster(context)["devices"],
             {one.name for one in context.store.accounts.users()},
@@ -88,15 +88,15 @@ async def show(request: Request, context: ContextDep, user: CurrentUser) -> Resp
     )
 
 
-@router.get("/new-consumer")
+@router.get("/new-share")
 def ask_new(request: Request, context: ContextDep, user: CurrentAdmin) -> Response:
     """The form for another node."""
     parents = [node["name"] for node in service.shares(context)]
-    view = views.form(None, service.NEW, ConsumerForm().settings, parents)
+    view = views.form(None, service.NEW, ShareForm().settings, parents)
     return templating.page(request, "act.html", view=view)
 
 
-@router.post("/new-consumer")
+@router.post("/new-share")
 def preview_new(request: Request, context: ContextDep, user: CurrentAdmin, given: GivenDep) -> Response:
     """What adding a node would change, and the button for it; or what was wrong with the form."""
     request.scope[SUBJECT] = None
@@ -107,7 +107,7 @@ def preview_new(request: Request, context: ContextDep, user: CurrentAdmin, given
             f"name: {given.name!r} is not possible: use letters, digits, '_', '.', '@' and '-', 64 at most"
         )
     elif any(node["name"] == given.name for node in nodes):
-        error = f"name: there is a consumer {given.name!r} already: choose another name"
+        error = f"name: there is a share of {given.name!r} already: choose another name"
     if error:
         parents = [node["name"] for node in nodes]
         view = views.form(None, given.version, given.settings | {"name": given.name}, parents, error)
@@ -115,7 +115,7 @@ def preview_new(request: Request, context: ContextDep, user: CurrentAdmin, given
     return _answer(request, context, user, given.name, given, dry_run=True, is_new=True)
 
 
-@router.get("/consumers/{node}")
+@router.get("/shares/{node}")
 def ask(request: Request, context: ContextDep, user: CurrentAdmin, node: NodeName) -> Response:
     """The form of a node."""
     nodes = service.shares(context)
@@ -125,7 +125,7 @@ def ask(request: Request, context: ContextDep, user: CurrentAdmin, node: NodeNam
     return templating.page(request, "act.html", view=view)
 
 
-@router.post("/consumers/{node}", dependencies=[PREVIEWED])
+@router.post("/shares/{node}", dependencies=[PREVIEWED])
 def change(
     request: Request,
     context: ContextDep,
@@ -143,7 +143,7 @@ def _answer(
     context: Context,
     user: UserRecord,
     own: str,
-    given: ConsumerForm,
+    given: ShareForm,
     *,
     dry_run: bool,
     is_new: bool = False,
@@ -172,7 +172,7 @@ def _answer(
 def _node(nodes: Sequence[Json], own: str) -> Json:
     node = _found(nodes, own)
     if node is None:
-        raise NotFoundError(f"there is no consumer {own!r}", "look at the page of consumers")
+        raise NotFoundError(f"there is no share of {own!r}", "look at the page of shares")
     return node
 
 
@@ -204,5 +204,5 @@ def _remove(asked: Asked) -> str:
 
 
 router.include_router(
-    routes([Action("/consumers/{id}/remove", _ask_removal, _remove, Seen, is_for_admins=True)])
+    routes([Action("/shares/{id}/remove", _ask_removal, _remove, Seen, is_for_admins=True)])
 )

@@ -1,4 +1,4 @@
-"""What the console shows of the owners' tree, and the forms that change it."""
+"""What the page of shares shows of the owners' tree, and the forms that change it."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from edt_launch.service.web.asking import Field, Question, overtaken
 
 Json = Mapping[str, Any]
 
-LIST = "/console/consumers"
+LIST = "/shares"
 
 LABELS: Mapping[str, str] = {
     "parent": "Below",
@@ -49,7 +49,7 @@ class Amount:
 
 
 @dataclass(frozen=True)
-class Consumer:
+class ShareRow:
     """A node of the tree; `depth` is that of its place below the root, `address` where it is changed.
 
     `removal` is how it can go: a user's node is only reset to what it was at first. Empty: not now.
@@ -75,17 +75,17 @@ class Consumer:
 
 
 @dataclass(frozen=True)
-class Consumers:
+class SharesView:
     """The tree."""
 
-    rows: Sequence[Consumer]
+    rows: Sequence[ShareRow]
     devices: int
     address: str = LIST
-    title: str = "Consumers"
+    title: str = "Shares"
     places: Sequence[tuple[str, str]] = PLACES
 
 
-def consumers(nodes: Sequence[Json], devices: int, users: Collection[str]) -> Consumers:
+def shares(nodes: Sequence[Json], devices: int, users: Collection[str]) -> SharesView:
     """The page of the nodes that REST has shown, of a pool of so many devices; `users` are names of some."""
     above = {node["parent"] for node in nodes}
 
@@ -97,7 +97,7 @@ def consumers(nodes: Sequence[Json], devices: int, users: Collection[str]) -> Co
             return "remove"
         return "" if node["version"] == fresh(name).version else "reset"
 
-    return Consumers([_row(node, depth, devices, removal(node)) for node, depth in in_order(nodes)], devices)
+    return SharesView([_row(node, depth, devices, removal(node)) for node, depth in in_order(nodes)], devices)
 
 
 def in_order(nodes: Iterable[Json]) -> Iterator[tuple[Json, int]]:
@@ -112,12 +112,12 @@ def in_order(nodes: Iterable[Json]) -> Iterator[tuple[Json, int]]:
         waiting += [(child, depth + 1) for child in reversed(below.get(node["name"], ()))]
 
 
-def _row(node: Json, depth: int, devices: int, removal: str) -> Consumer:
+def _row(node: Json, depth: int, devices: int, removal: str) -> ShareRow:
     def amount(value: float) -> Amount:
         percent = 100 * min(1.0, value / devices) if devices else 0.0
         return Amount(wording.number(value, 1), round(percent, 1))
 
-    return Consumer(
+    return ShareRow(
         node["name"] or EVERYBODY,
         "" if node["parent"] is None else node["parent"] or EVERYBODY,
         depth,
@@ -202,14 +202,14 @@ def form(
         fields.insert(0, Field("name", "Name", given.get("name", ""), is_number=False))
     return Question(
         "Add" if name is None else "Edit",
-        "a consumer" if name is None else f"consumer {name or EVERYBODY}",
+        "a share" if name is None else f"the share of {name or EVERYBODY}",
         [],
         LIST,
         fields,
         [("version", version)],
         error,
         "Preview",
-        address=f"{'/console/new-consumer' if name is None else address(name)}?dry_run=1",
+        address=f"{'/new-share' if name is None else address(name)}?dry_run=1",
     )
 
 
@@ -233,7 +233,7 @@ def preview(
     ]
     hidden = [("version", version), *given.items()]
     return Question(
-        "Save", f"consumer {name or EVERYBODY}", effect, LIST, hidden=hidden, address=address(name)
+        "Save", f"the share of {name or EVERYBODY}", effect, LIST, hidden=hidden, address=address(name)
     )
 
 
@@ -243,7 +243,7 @@ def removal(node: Json, changes: Sequence[Json], *, is_user: bool) -> Question:
     effect = [*([defaults] if is_user else ["It is gone from the tree."]), *sentences(changes)]
     return Question(
         "Reset" if is_user else "Remove",
-        f"consumer {node['name']}",
+        f"the share of {node['name']}",
         effect,
         LIST,
         hidden=[("version", node["version"])],

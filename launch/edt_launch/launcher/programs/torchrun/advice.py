@@ -1,0 +1,58 @@
+"""What resizes would do to a program that leaves its training loop to a trainer: told before it starts."""
+
+import ast
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+LIGHTNING = ("lightning", "pytorch_lightning")
+
+MAX_SOURCE = 2**20
+"""Bytes of a script that are read at most."""
+
+
+def advice(source: str) -> list[str]:
+    """What a program's source should have for resizes, and has not."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):  # python itself tells what is wrong with it
+        return []
+    imported = {*_imported(tree)}
+    named = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    named |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    found = []
+    if imported & {*LIGHTNING} and "devices_and_nodes" not in named:
+        found.append(
+            "Lightning stops where devices x num_nodes is not the number of workers, which changes here: "
+            "give its Trainer **edt_hvd.torchrun.devices_and_nodes()"
+        )
+    if "transformers" in imported and "accumulation" not in named and _has_trainer(named):
+        found.append(
+            "transformers' Trainer resumes at the right sample only if the total batch stays the same: give "
+            "gradient_accumulation_steps=edt_hvd.torchrun.accumulation(total=..., per_device=...)"
+        )
+    return found
+
+
+def _imported(tree: ast.AST) -> Iterator[str]:
+    """The packages that are imported, wherever in the program."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
+            yield node.module.partition(".")[0]
+
+
+def _has_trainer(named: set[str]) -> bool:
+    return any(name.endswith("Trainer") for name in named)
+
+
+def source_of(command: Sequence[str]) -> str:
+    """The source of the script of a command of Python; empty if it is none, or cannot be read."""
+    script = next((word for word in command[1:] if word != "-u"), "")
+    if not script.endswith(".py"):
+        return ""
+    try:
+        with Path(script).open("rb") as file:
+            return file.read(MAX_SOURCE).decode(errors="replace")
+    except OSError:
+        return ""
