@@ -263,9 +263,8 @@ class Run:
             if self._has_trained():
                 break
             time.sleep(POLL)
-        else:
-            self.hangs += 1
         waited = time.monotonic() - began
+        self.hangs += waited >= self.args.limit
         self.longest_wait = max(self.longest_wait, waited)
         return waited
 

@@ -22,6 +22,8 @@ FIRST = (
 BEGAN = time.monotonic()
 IGNORED_BY_PYTHON = {signal.SIGPIPE, signal.SIGXFSZ}
 
+gc.disable()  # until all has been imported, which stays
+
 # Tests run beside one another, and threads that wait for each other keep the processors busy.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -58,6 +60,7 @@ def pytest_collection_finish() -> None:
     """All that has been imported stays; looking through it takes most of the time of a collection."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

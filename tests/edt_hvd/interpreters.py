@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
+from light import LIGHT
+
 # Forks itself for each request. The fork goes on behind the loop, so that it ends as any program does.
 _SERVER = """
 import json, os, sys
@@ -37,6 +39,7 @@ class Interpreters:
             [sys.executable, "-c", _SERVER.format(imports=imports)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": LIGHT},
             text=True,
         )
 

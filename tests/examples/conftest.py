@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from light import LIGHT
+
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 
@@ -20,7 +22,7 @@ def run_example(tmp_path) -> Callable[..., subprocess.CompletedProcess[str]]:
     # As root Open MPI asks for these; the path is for a checkout that is not installed.
     clean |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1"}
     clean["PATH"] = f"{BIN}:{clean['PATH']}"
-    clean["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "launch")])
+    clean["PYTHONPATH"] = os.pathsep.join([LIGHT, str(ROOT), str(ROOT / "launch")])
 
     def run(name: str, *arguments: str, prefix: tuple[str, ...] = (), **environment: str):
         launcher = [str(BIN / prefix[0]), *prefix[1:]] if prefix else []
@@ -32,7 +34,6 @@ def run_example(tmp_path) -> Callable[..., subprocess.CompletedProcess[str]]:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
         )
 
     return run

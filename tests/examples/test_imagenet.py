@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from light import LIGHT
 from tiers import full
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "imagenet" / "main.py"
@@ -16,7 +17,8 @@ TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--np
 
 def train(folder: Path, workers: int, *options: str) -> str:
     command = [*TORCHRUN, str(workers), str(SCRIPT), *options]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(SCRIPT.parents[2])}
+    path = f"{LIGHT}{os.pathsep}{SCRIPT.parents[2]}"
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": path}
     ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout

@@ -4,12 +4,11 @@ from pathlib import Path
 import pytest
 
 from harness import ElasticJob, Undisturbed
+from light import LIGHT
 from wmla_service import Service
 from worlds import postgresql
 
 __all__ = ["job", "postgresql", "service"]
-
-LIGHT = Path(__file__).parent / "shims" / "light"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -17,7 +16,7 @@ def _light_processes(_environment: None) -> Iterator[None]:
     """The processes of jobs import less of torch, and do not ask one another a thousand times a second."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOROVOD_CYCLE_TIME", "5")
-        patch.setenv("PYTHONPATH", str(LIGHT), prepend=":")
+        patch.setenv("PYTHONPATH", LIGHT, prepend=":")
         yield
 
 

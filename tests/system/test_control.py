@@ -97,21 +97,3 @@ def test_nobody_answers() -> None:
         port = unused.getsockname()[1]
     with pytest.raises(CoordinatorLostError, match=f"127.0.0.1:{port}.*is edt-launch still running"):
         Launcher(f"127.0.0.1:{port}", TOKEN, 0).connect()
-
-
-@pytest.mark.parametrize(
-    "first_line",
-    [
-        b"GET / HTTP/1.1\r\n\r\n",
-        b'{"type": "hello", "token": "wrong", "worker": 7}\n',
-        b'{"type": "at_rendezvous", "progress": 1}\n',
-    ],
-)
-def test_strangers_are_hung_up_on(wire: Wire, first_line: bytes) -> None:
-    host, _, port = wire.server.address.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=30) as stranger:
-        stranger.sendall(first_line)
-        assert stranger.recv(1) == b""
-    assert wire.received.empty()
-    wire.worker.send(messages.Done())
-    assert wire.next() == messages.Done()

@@ -57,6 +57,15 @@ def test_a_line_of_ten_megabytes_hides_no_failure(job: ElasticJob) -> None:
 
 
 @pytest.mark.full
+def test_workers_in_different_collectives_end_the_job(job: ElasticJob) -> None:
+    job.allocate(2)
+    job.start(FAILING, "averages", job.results)
+    assert job.wait() == 1
+    assert "the end of a step (rank 0), edt_hvd.average() (rank 1)" in last_lines(job)
+    assert job.survivors() == []
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("how, code", [("raise", 1), ("quits", 0)])
 def test_the_others_go_on_without_a_worker_that_failed(job: ElasticJob, how: str, code: int) -> None:
     job.allocate(3)

@@ -54,14 +54,14 @@ def assigned_by_driver(address: str) -> None:
     HorovodDriver(address, timeout=0.2).next_assignment("host", 0)
 
 
-DRIVERS = [
-    (ask, how)
-    for ask in (of_driver, assigned_by_driver)
-    for how in ("closed", "SIGKILL", "SIGSTOP", "silent")
+CASES = [
+    *((of_launcher, how) for how in ("closed", "SIGKILL")),
+    *((of_driver, how) for how in ("closed", "SIGKILL", "SIGSTOP", "silent")),
+    (assigned_by_driver, "SIGSTOP"),
 ]
 
 
-@pytest.mark.parametrize("ask, how", [(of_launcher, "closed"), (of_launcher, "SIGKILL"), *DRIVERS])
+@pytest.mark.parametrize("ask, how", CASES)
 def test_a_worker_does_not_wait_for_who_is_gone_or_silent(ask: Callable[[str], None], how: str) -> None:
     with started([sys.executable, "-c", PEER, how], stdout=subprocess.PIPE, text=True) as process:
         address = f"127.0.0.1:{process.stdout.readline().strip()}"

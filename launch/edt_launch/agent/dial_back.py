@@ -97,7 +97,7 @@ class Session:
         process.stdin.write(first)
         orders = asyncio.create_task(self._pass_on(self._reader, process.stdin))
         said = asyncio.create_task(_keep(process.stderr, last_words))
-        leave = asyncio.create_task(_close_when(leaving, process.stdin))
+        leave = asyncio.create_task(self._leave_when(leaving, process.stdin))
         await self._pass_on(process.stdout, self._writer)
         exit_code = await process.wait()
         leave.cancel()
@@ -119,6 +119,12 @@ class Session:
         while await _read(reader):
             pass
 
+    async def _leave_when(self, leaving: asyncio.Event, orders: asyncio.StreamWriter) -> None:
+        """Let the launcher lose this host, and then the agent its launcher: it ends its workers."""
+        await leaving.wait()
+        self._writer.transport.abort()
+        orders.close()
+
     async def close(self) -> None:
         """Close the connection."""
         self._writer.close()
@@ -131,12 +137,6 @@ async def _read(reader: asyncio.StreamReader) -> bytes:
         return await reader.read(CHUNK)
     except OSError:  # a broken connection has no more to say
         return b""
-
-
-async def _close_when(leaving: asyncio.Event, orders: asyncio.StreamWriter) -> None:
-    """Let an agent end its workers: without orders any more, its launcher is gone."""
-    await leaving.wait()
-    orders.close()
 
 
 async def _keep(stream: asyncio.StreamReader, last_words: deque[str]) -> None:

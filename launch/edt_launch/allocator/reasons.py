@@ -7,7 +7,7 @@ from edt_launch.allocator.filling import SLACK
 from edt_launch.allocator.model import Binding, Job, Move, Plan, Policy, Reason
 from edt_launch.allocator.packing import GAIN
 from edt_launch.allocator.stability import is_beyond_use
-from edt_launch.allocator.tree import Node
+from edt_launch.allocator.tree import TreeNode
 from edt_launch.allocator.useful import UNCERTAINTY, Point, peak
 from edt_launch.allocator.work import Room, Work, bounds, next_usable
 
@@ -89,7 +89,7 @@ def _binding(work: Work, plan: Plan, index: int, size: int) -> tuple[Binding, st
     return _by_share(work, index, size)
 
 
-def _of_higher_tiers(work: Work, index: int, node: Node) -> int:
+def _of_higher_tiers(work: Work, index: int, node: TreeNode) -> int:
     """GPUs of jobs below a node whose tiers are above that of a job."""
     tier = work.jobs[index].tier
     figures = zip(work.target, work.jobs, work.homes, strict=True)
@@ -156,7 +156,7 @@ def _why_not_admitted(work: Work, index: int) -> tuple[Binding, str, str]:
     return _waits_its_turn(work, index, need)
 
 
-def _spent(node: Node) -> tuple[Binding, str, str]:
+def _spent(node: TreeNode) -> tuple[Binding, str, str]:
     whose = node.name or "the pool"
     return (
         Binding.LIMIT,
@@ -165,7 +165,7 @@ def _spent(node: Node) -> tuple[Binding, str, str]:
     )
 
 
-def _limit_of(node: Node) -> str:
+def _limit_of(node: TreeNode) -> str:
     limit = int(node.limit)
     return f"{node.name}'s limit of {limit}" if node.name else f"{limit} devices"
 

@@ -15,7 +15,7 @@ from edt_launch.allocator.filling import SLACK, Floats, Ints
 from edt_launch.allocator.model import Job
 from edt_launch.allocator.shares import entries_below
 from edt_launch.allocator.speedup import best_division
-from edt_launch.allocator.tree import Node
+from edt_launch.allocator.tree import TreeNode
 from edt_launch.allocator.work import Room, Work
 
 Tie = tuple[float, str]
@@ -74,7 +74,7 @@ def quantized(work: Work) -> dict[int, int]:
     return sizes
 
 
-def _ties(children: Sequence[Node], members: Sequence[int], jobs: Sequence[Job]) -> Callable[[int], Tie]:
+def _ties(children: Sequence[TreeNode], members: Sequence[int], jobs: Sequence[Job]) -> Callable[[int], Tie]:
     """What decides between equals, by position: owners by name, then jobs by submit time."""
     count = len(children)
 

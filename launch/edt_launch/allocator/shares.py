@@ -14,7 +14,7 @@ import numpy as np
 
 from edt_launch.allocator.filling import SLACK, Bools, Floats, Ints, divide, fill
 from edt_launch.allocator.model import Policy
-from edt_launch.allocator.tree import Layer, Node
+from edt_launch.allocator.tree import Layer, TreeNode
 from edt_launch.allocator.work import Work
 
 Weigh = Callable[[Layer, Floats, Bools], Floats]
@@ -144,14 +144,14 @@ def plain(work: Work) -> Weigh:
     return weigh
 
 
-def _squeeze(total: float, node: Node, lows: Sequence[float], low: Sequence[int]) -> list[float]:
+def _squeeze(total: float, node: TreeNode, lows: Sequence[float], low: Sequence[int]) -> list[float]:
     """More is guaranteed than there is: minimums first, then in proportion to the rest of the guarantees."""
     least = [float(child.least) for child in node.children] + [float(low[index]) for index in node.jobs]
     beyond = [guaranteed - need or 1.0 for guaranteed, need in zip(lows, least, strict=True)]
     return fill(total, beyond, least, lows)
 
 
-def _order(work: Work, node: Node) -> list[list[int]]:
+def _order(work: Work, node: TreeNode) -> list[list[int]]:
     """Positions of the node's children in the order in which they are served; those of one list share."""
     if node.policy is Policy.FIFO:
         submitted = [_first(work, child) for child in node.children]
@@ -162,7 +162,7 @@ def _order(work: Work, node: Node) -> list[list[int]]:
     return [[*positions] for _, positions in groupby(heaviest_first, key=weights.__getitem__)]
 
 
-def _first(work: Work, node: Node) -> tuple[float, str]:
+def _first(work: Work, node: TreeNode) -> tuple[float, str]:
     times, nodes = list[float](), [node]
     while nodes:
         below = nodes.pop()

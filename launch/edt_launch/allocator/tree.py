@@ -16,7 +16,7 @@ class TreeError(ValueError):
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class TreeNode:
     """An owner, with the sums over everything below it that one pass computes.
 
     Attributes:
@@ -36,7 +36,7 @@ class Node:
     """
 
     name: str
-    parent: "Node | None"
+    parent: "TreeNode | None"
     weight: float
     guarantee: int
     limit: float
@@ -44,9 +44,9 @@ class Node:
     policy: Policy
     usage: Usage
     budget: float | None = None
-    children: list["Node"] = field(default_factory=list)
+    children: list["TreeNode"] = field(default_factory=list)
     position: int = 0
-    path: tuple["Node", ...] = ()
+    path: tuple["TreeNode", ...] = ()
     jobs: list[int] = field(default_factory=list)
     fixed: int = 0
     unlent: int = 0
@@ -72,14 +72,14 @@ class Layer:
         parents: positions of the nodes that the children and jobs are right below.
     """
 
-    nodes: list[Node]
+    nodes: list[TreeNode]
     span: slice
-    children: list[Node]
+    children: list[TreeNode]
     jobs: Ints
     parents: Ints
 
 
-def grow(owners: Sequence[Owner], strangers: Iterable[str], capacity: int) -> list[Node]:
+def grow(owners: Sequence[Owner], strangers: Iterable[str], capacity: int) -> list[TreeNode]:
     """All nodes, those nearer to the root first, and each node's children one after the other.
 
     Args:
@@ -91,7 +91,7 @@ def grow(owners: Sequence[Owner], strangers: Iterable[str], capacity: int) -> li
         TreeError: two owners have one name, a parent is missing, an owner is its own ancestor, or a figure is
             out of range.
     """
-    nodes: dict[str, Node] = {}
+    nodes: dict[str, TreeNode] = {}
     for owner in owners:
         _check(owner)
         if owner.name in nodes:
@@ -127,12 +127,12 @@ def grow(owners: Sequence[Owner], strangers: Iterable[str], capacity: int) -> li
     return ordered
 
 
-def _node(owner: Owner) -> Node:
+def _node(owner: Owner) -> TreeNode:
     limit = floor(owner.limit) if owner.limit < inf else inf
     guarantee, budget = floor(owner.guarantee), None
     if owner.is_spent:
         limit, guarantee, budget = 0, 0, owner.budget
-    return Node(
+    return TreeNode(
         owner.name, None, owner.weight, guarantee, limit, owner.lends, owner.policy, owner.usage, budget
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edt_launch.allocator.model import Cluster, Job, Preemption
-from edt_launch.allocator.tree import WEIGHTS, Layer, Node, grow
+from edt_launch.allocator.tree import WEIGHTS, Layer, TreeNode, grow
 from edt_launch.allocator.useful import gaps, useful
 
 Ints = npt.NDArray[np.int64]
@@ -65,9 +65,9 @@ class Work:
     now: float
     cluster: Cluster
     jobs: Sequence[Job]
-    nodes: list[Node]
+    nodes: list[TreeNode]
     ids: list[str]
-    homes: list[Node]
+    homes: list[TreeNode]
     positions: Ints
     is_whole: bool
     held: list[int]
@@ -91,7 +91,7 @@ class Work:
     is_pinned: list[bool] = field(default_factory=list)
     pinned: list[int] = field(default_factory=list)
     claims: dict[str, int] = field(default_factory=dict)
-    reserved: tuple[int, Node] | None = None
+    reserved: tuple[int, TreeNode] | None = None
     owner_steps: dict[str, int] = field(default_factory=dict)
     job_steps: dict[str, int] = field(default_factory=dict)
 
@@ -213,7 +213,7 @@ def _kept_on_draining(cluster: Cluster, jobs: Sequence[Job]) -> int:
     return sum(len(part.devices) for job in fixed for part in job.held if part.host in draining)
 
 
-def _least_limits(nodes: Sequence[Node]) -> Floats:
+def _least_limits(nodes: Sequence[TreeNode]) -> Floats:
     """The lowest limit from each node up to the root."""
     limits = np.array([node.limit for node in nodes])
     for node in nodes[1:]:
@@ -364,7 +364,7 @@ class Room:
             if node.parent is not None:
                 self._used[node.parent.position] += max(self._used[node.position], claims.get(node.name, 0))
 
-    def lacking(self, index: int, count: int) -> Node | None:
+    def lacking(self, index: int, count: int) -> TreeNode | None:
         """The node, nearest first, that has no room for `count` more GPUs of a job."""
         for node in self._homes[index].path:
             before, after = self._step(node, count)
@@ -377,7 +377,7 @@ class Room:
         """Whether some node above a job has that much left of its guarantee."""
         return any(self._used[node.position] + count <= node.guarantee for node in self._homes[index].path)
 
-    def fits(self, nodes: Sequence[Node]) -> bool:
+    def fits(self, nodes: Sequence[TreeNode]) -> bool:
         """Whether what is taken and claimed keeps all limits."""
         return all(max(self._step(node, 0)) <= node.limit for node in nodes)
 
@@ -388,6 +388,6 @@ class Room:
             self._used[node.position] += count
             count = after - before
 
-    def _step(self, node: Node, count: int) -> tuple[int, int]:
+    def _step(self, node: TreeNode, count: int) -> tuple[int, int]:
         claim, used = self._claims.get(node.name, 0), self._used[node.position]
         return max(claim, used), max(claim, used + count)

@@ -11,6 +11,7 @@
     ├── AllocationError         an allocation file makes no sense
     ├── StartError              the job could not start
     │   └── StartTimeoutError   the slots it needs did not come in time
+    ├── ResourceError           the machine lacks disk space, memory or the like
     └── RunError                a run of the script that `edt verify` compares did not work out
 """
 
@@ -42,6 +43,8 @@ class ExitCode(IntEnum):
     """A mistake in edt-launch itself."""
     LEFT = 5
     """All workers have left because of SIGUSR1: started again in the same folder, the job goes on."""
+    OUT_OF_RESOURCES = 6
+    """The machine lacks disk space, memory or the like: started again later, the job goes on."""
     HUNG_UP = 129
     """Ended by SIGHUP: its terminal went away."""
     INTERRUPTED = 130
@@ -123,6 +126,12 @@ class StartError(EdtLaunchError):
     """The job could not start."""
 
     exit_code = ExitCode.NOT_STARTED
+
+
+class ResourceError(EdtLaunchError):
+    """The machine lacks what the launcher needs: see `is_passing`."""
+
+    exit_code = ExitCode.OUT_OF_RESOURCES
 
 
 class StartTimeoutError(StartError):

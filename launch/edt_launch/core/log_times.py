@@ -25,7 +25,7 @@ _NAME = re.compile(r"[\w.-]{1,64}\.log", re.ASCII)
 _ROW = re.compile(rb"(\d{1,11}\.\d{1,9}) (\d{1,16}) ([\w.-]{1,68})")
 
 
-class Part(NamedTuple):
+class LogRange(NamedTuple):
     """Bytes of a log; `end` is None for all after `start`."""
 
     start: int
@@ -80,7 +80,7 @@ class LogTimes:
         self._file.flush()
 
 
-def part(rows: Iterable[bytes], name: str, since: float | None, until: float | None) -> Part | None:
+def part(rows: Iterable[bytes], name: str, since: float | None, until: float | None) -> LogRange | None:
     """The part of a log that was written in a period, widened to whole samples at either end.
 
     Args:
@@ -102,4 +102,4 @@ def part(rows: Iterable[bytes], name: str, since: float | None, until: float | N
         elif until is not None and time >= until:
             end = size
             break
-    return Part(start, end) if is_known else None
+    return LogRange(start, end) if is_known else None

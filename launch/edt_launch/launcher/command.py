@@ -47,8 +47,8 @@ def launch(
     """Run SCRIPT.PY on a number of workers that may change while it runs.
 
     What follows the script are its own arguments. Exit codes: 0 success, 1 the job failed, 2 usage,
-    3 it could not start, 4 a mistake in edt-launch itself, 5 paused by SIGUSR1, 129, 130, 143 ended by
-    SIGHUP, Ctrl-C, SIGTERM.
+    3 it could not start, 4 a mistake in edt-launch itself, 5 paused by SIGUSR1, 6 the machine lacks disk
+    space or memory, 129, 130, 143 ended by SIGHUP, Ctrl-C, SIGTERM.
     """
     groups, its_own = own[: len(GROUPS)], own[len(GROUPS) :]
     whole = replace(options, groups=groups)

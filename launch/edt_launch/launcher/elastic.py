@@ -71,13 +71,13 @@ def supervised(job: LaunchedJob) -> Iterator[Supervision]:
         contextlib.closing(
             Transports(plan.options, os.environ, hosts.is_remote, plan.transports)
         ) as transports,
-        contextlib.closing(
-            Allocations(plan, monitor.note, lambda host: transports.problem(host) or check(host.host))
-        ) as allocations,
     ):
-        hosts.given = transports.address
-        runs = JobRuns(plan.paths.job_run, monitor.message)
-        yield Supervision(monitor, allocations, hosts, transports, job.listen, runs)
+        hosts.given = transports.address  # before the thread that follows a source asks for the first time
+        with contextlib.closing(
+            Allocations(plan, monitor.note, lambda host: transports.problem(host) or check(host.host))
+        ) as allocations:
+            runs = JobRuns(plan.paths.job_run, monitor.message)
+            yield Supervision(monitor, allocations, hosts, transports, job.listen, runs)
 
 
 def run(job: LaunchedJob, workers: Workers) -> JobOutcome:

@@ -11,7 +11,7 @@ from typing import Any
 from edt_launch.agent import processes
 from edt_launch.core import event_log, events
 from edt_launch.core.atomic import write_atomically
-from edt_launch.core.errors import EdtLaunchError, ExitCode, StartError, UsageError, is_passing
+from edt_launch.core.errors import EdtLaunchError, ExitCode, ResourceError, UsageError, is_passing
 from edt_launch.core.result_file import LauncherResult, ResultFile
 from edt_launch.launcher.control_socket import ControlSocket, as_signals
 from edt_launch.launcher.plan import JobOutcome, Plan
@@ -70,7 +70,7 @@ def run(program: Program, plan: Plan, view: View, signals: list[int]) -> JobOutc
             write_atomically(plan.paths.launcher, json.dumps(me) + "\n")
         except OSError as error:
             what = f"{program.output_option} {plan.paths.root}: {error.filename or 'a file in it'}"
-            kind = StartError if is_passing(error) else UsageError
+            kind = ResourceError if is_passing(error) else UsageError
             raise kind(f"{what}: {error.strerror}; make room, or name another folder") from error
         outcome = JobOutcome(ExitCode.INTERNAL)
         try:
@@ -79,6 +79,14 @@ def run(program: Program, plan: Plan, view: View, signals: list[int]) -> JobOutc
         except EdtLaunchError as error:
             outcome = JobOutcome(error.exit_code, str(error))
             raise
+        except OSError as error:
+            if not is_passing(error):
+                raise
+            what = f"{error.filename}: " if error.filename else ""
+            outcome = JobOutcome(
+                ExitCode.OUT_OF_RESOURCES,
+                f"edt-launch: {what}{error.strerror}; all workers have ended: make room, and start it again",
+            )
         finally:
             last = events.Ended(int(outcome.exit_code), outcome.message, outcome.worker_exit_code)
             log.write(event_log.stamped(last))

@@ -17,7 +17,7 @@ def test_a_heartbeat_says_what_is_done_for_how_long_and_what_it_has_taken_so_far
     stages.enter(Stage.COMPUTING, 3.0)
     stages.awake(3.0)
     stages.worked(3.25)
-    stages.step = 12
+    stages.step, stages.call = 12, "edt_hvd.average()"
     assert json.loads(encode(heartbeat.heartbeat(3.5, stages))) == {
         "type": "heartbeat",
         "step": 12,
@@ -25,6 +25,7 @@ def test_a_heartbeat_says_what_is_done_for_how_long_and_what_it_has_taken_so_far
         "seconds": 0.5,
         "idle": 0.25,
         "stages": {"outside": [1, 1.0], "loading": [1, 2.0]},
+        "call": "edt_hvd.average()",
     }
 
 

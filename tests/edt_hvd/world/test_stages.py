@@ -70,3 +70,9 @@ def test_users_have_the_heartbeat_of_the_present_stage(monkeypatch: pytest.Monke
     monkeypatch.setattr(stages.time, "monotonic", lambda: 1.5)
     edt_hvd.heartbeat()
     assert found.lasting(1.75) == (Stage.UPDATING, 0.25)
+
+
+def test_a_small_collective_is_known_by_its_name_as_long_as_it_lasts() -> None:
+    with stages.calling("edt_hvd.average()"):
+        assert stages.current().call == "edt_hvd.average()"
+    assert stages.current().call == ""

@@ -1,3 +1,4 @@
+import socket
 import threading
 
 import pytest
@@ -82,17 +83,14 @@ def test_a_service_that_never_answers_to_the_end_is_not_waited_for(
         is_over.set()
 
 
-def test_a_log_in_which_nothing_comes_for_long_is_waited_for(service: FakeService) -> None:
-    is_late = threading.Event()
-
-    def slow(handler: Handler) -> None:
-        handler.send_response(200)
-        handler.send_header("Transfer-Encoding", "chunked")
-        handler.end_headers()
-        is_late.wait(1.5)  # longer than the client has patience for an answer
-        handler.wfile.write(b"4\r\n[0] \r\n0\r\n\r\n")
-
-    service.broken.append(slow)
+def test_a_log_in_which_nothing_comes_for_long_is_waited_for(
+    service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[float | None] = []
+    monkeypatch.setattr(socket.socket, "settimeout", lambda _, limit: limits.append(limit))
+    service.logs[JOB] = FIRST
     ended(service)
-    impatient = Service(Http(Configuration(service.url, TOKEN, "the test"), timeout=1.0))
-    assert list(output(impatient, JOB, follow=True)) == ["[0] "]
+    list(output(client(service), JOB, follow=False))
+    assert None not in limits
+    assert list(output(client(service), JOB, follow=True)) == FIRST
+    assert None in limits

@@ -191,23 +191,27 @@ def test_who_speaks_another_language_is_no_agent(
 
 
 @pytest.mark.parametrize(
-    "said, reason",
+    "said, reasons",
     [
-        ("exec sleep 60", "the agent has not said hello for 0.3 s"),
+        ("exec sleep 60", ["the agent has not said hello for 0.3 s"]),
         (
             f'read -r x; echo \'{{"kind": "hello", "version": {VERSION}, "pid": 1}}\'; exec sleep 60',
-            "started worker 7 for",
+            ["started worker 7 for", "said hello for"],  # which it cannot say in time on a busy machine
         ),
-        ("exec >&-; sleep 60", "was killed by signal 9"),  # ends nothing but its output
+        ("exec >&-; sleep 60", ["was killed by signal 9"]),  # ends nothing but its output
     ],
 )
 def test_an_agent_that_is_silent_is_given_up(
-    tmp_path: Path, fake_ssh: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, said: str, reason: str
+    tmp_path: Path,
+    fake_ssh: Callable[[str], None],
+    monkeypatch: pytest.MonkeyPatch,
+    said: str,
+    reasons: list[str],
 ) -> None:
     monkeypatch.setattr(agents, "END_TIMEOUT", 0.1)
     fake_ssh(said)
     hearing = Hearing(tmp_path, timeout=0.3)
     hearing.agents.start("far", 7, {})
     _, lost = hearing.until(Lost)
-    assert any(reason in line for line in lost.explanation)
+    assert any(reason in line for line in lost.explanation for reason in reasons)
     hearing.close()

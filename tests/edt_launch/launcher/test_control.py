@@ -42,7 +42,14 @@ def greets(server: ControlServer, received: Received) -> bool:
         return number == 3
 
 
-@pytest.mark.parametrize("junk", [b"1\n", b'"x"\n', b"null\n", b"[" * 100_000 + b"\n", b"\xff\n", b"{}\n"])
+@pytest.mark.parametrize(
+    "junk",
+    [
+        *(b"1\n", b'"x"\n', b"null\n", b"[" * 100_000 + b"\n", b"\xff\n", b"{}\n", b"GET / HTTP/1.1\r\n\r\n"),
+        b'{"type": "hello", "token": "wrong", "worker": 7}\n',
+        b'{"type": "at_rendezvous", "progress": 1}\n',
+    ],
+)
 def test_junk_of_strangers_ends_their_connection_alone(
     server: ControlServer, received: Received, junk: bytes, capfd: pytest.CaptureFixture[str]
 ) -> None:

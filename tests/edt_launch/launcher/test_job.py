@@ -17,10 +17,10 @@ from edt_launch.agent.processes import command_line
 from edt_launch.cluster.allocation import Allocation, HostSlots, parse, render
 from edt_launch.cluster.follower import SizeLimits
 from edt_launch.core.atomic import write_atomically
-from edt_launch.core.errors import ExitCode, StartError, StartTimeoutError, UsageError
+from edt_launch.core.errors import ExitCode, ResourceError, StartError, StartTimeoutError, UsageError
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
-from edt_launch.launcher import agents, driver, job, termination
+from edt_launch.launcher import agents, allocations, driver, job, termination
 from edt_launch.launcher.plan import JobOutcome, Plan
 from edt_launch.launcher.programs.script import NOT_ELASTIC, Script
 from edt_launch.launcher.transports import child
@@ -70,13 +70,19 @@ def test_what_is_no_file_in_the_output_directory_is_named(run, paths, kind, name
         run("success")
 
 
-def test_a_full_disk_is_no_mistake_in_the_options(run, monkeypatch):
+def test_a_full_disk_is_no_mistake_in_the_options(run, paths, monkeypatch):
     def write(path, text):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    monkeypatch.setattr(job, "write_atomically", write)
-    with pytest.raises(StartError, match="No space left on device; make room"):
-        run("success")
+    with monkeypatch.context() as patch:
+        patch.setattr(job, "write_atomically", write)
+        with pytest.raises(ResourceError, match="No space left on device; make room"):
+            run("success")
+    monkeypatch.setattr(allocations, "write_atomically", write)
+    outcome, _ = run("success")
+    assert outcome.exit_code == ExitCode.OUT_OF_RESOURCES
+    assert "No space left on device" in outcome.message
+    assert events_in(paths)[-1]["exit_code"] == ExitCode.OUT_OF_RESOURCES
 
 
 def test_success(run, paths, tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ from edt_launch.launcher import job
 from edt_launch.launcher.plan import Plan
 from edt_launch.launcher.programs.horovodrun import UnderHorovodrun
 from edt_launch.launcher.programs.script import Script
-from edt_launch.service.jobs.loop.control_client import Answer, Exchange
+from edt_launch.service.jobs.loop.control_client import ControlAnswer, Exchange
 from recorder import Recorder
 
 TESTS = Path(__file__).parents[2]
@@ -45,7 +45,7 @@ def ask(paths: RunDir) -> Iterator[Ask]:
             exchanges.append(Exchange(paths.control, request))
 
     yield ask
-    assert [exchange.look() for exchange in exchanges] == [Answer.ACCEPTED]
+    assert [exchange.look() for exchange in exchanges] == [ControlAnswer.ACCEPTED]
     assert not paths.control.exists()
 
 

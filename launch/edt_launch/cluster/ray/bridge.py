@@ -21,7 +21,7 @@ from edt_launch.cluster.ray import holding, messages
 from edt_launch.cluster.ray.holder import Holder
 from edt_launch.cluster.ray.holding import Device, Memory
 from edt_launch.cluster.ray.messages import Ended, Failed, HostView, Open, Picture, Want
-from edt_launch.cluster.ray.nodes import Node, kind_of, names_of, read
+from edt_launch.cluster.ray.nodes import RayNode, kind_of, names_of, read
 from edt_launch.core.lines import LineSplitter
 
 NAMESPACE = "edt"
@@ -114,7 +114,7 @@ class Bridge:
         self._idle_limit = idle_limit
         self._kind = ""
         self._names: dict[str, str] = {}
-        self._nodes: tuple[Node, ...] = ()
+        self._nodes: tuple[RayNode, ...] = ()
         self._holders: dict[str, Any] = {}
         self._held: dict[str, tuple[str, ...]] = {}
         """Devices that each holder has, by its node."""
@@ -173,7 +173,7 @@ class Bridge:
 
         self._pending[call] = ended
 
-    def _trouble(self, node: Node, error: Exception) -> str:
+    def _trouble(self, node: RayNode, error: Exception) -> str:
         text = str(error)
         if found := re.search(r"No module named '?([\w.]+)", text):
             return f"Ray's node {node.name} has no module {found[1]}: install the same environment there"
@@ -214,10 +214,10 @@ class Bridge:
             self._ray.wait(calls, num_returns=len(calls), timeout=FIND_TIMEOUT)
             self._collect()
 
-    def _name(self, node: Node) -> str:
+    def _name(self, node: RayNode) -> str:
         return f"{self._pool}:{node.name}"
 
-    def _holder(self, node: Node) -> Any:
+    def _holder(self, node: RayNode) -> Any:
         if node.id not in self._holders:
             from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -277,7 +277,7 @@ class Bridge:
         self._looked_at[node] = time.monotonic()
         if error is not None:
             if node in self._holders:
-                named = next((known for known in self._nodes if known.id == node), Node(node, node, ""))
+                named = next((known for known in self._nodes if known.id == node), RayNode(node, node, ""))
                 print(f"edt: {self._trouble(named, error)}", file=sys.stderr, flush=True)
             self._forget(node)
         elif node in self._holders:

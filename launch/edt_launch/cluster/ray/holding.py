@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from edt_launch.cluster.ray.nodes import Node
+from edt_launch.cluster.ray.nodes import RayNode
 
 IDLE_LIMIT = 300.0
 """Seconds without use after which a device is given back, so that the autoscaler can remove its node."""
@@ -48,7 +48,7 @@ class Memory:
 
 def decide(
     now: float,
-    nodes: Collection[Node],
+    nodes: Collection[RayNode],
     held: Collection[Device],
     wanted: int,
     used: Collection[Device] = (),
@@ -88,7 +88,7 @@ def decide(
 
 
 def _chosen(
-    nodes: Iterable[Node], counts: Mapping[str, int], coming: Mapping[str, int], short: int
+    nodes: Iterable[RayNode], counts: Mapping[str, int], coming: Mapping[str, int], short: int
 ) -> dict[str, int]:
     """How many of `short` devices to hold of which nodes: of few nodes, of those already in use first."""
     hold: dict[str, int] = {}
@@ -108,7 +108,7 @@ def _unused_since(
     return {device: memory.unused_since.get(device, now) for device in held if device not in in_use}
 
 
-def _used_by_others(nodes: Iterable[Node], held: Iterable[Device], coming: Mapping[str, int]) -> int:
+def _used_by_others(nodes: Iterable[RayNode], held: Iterable[Device], coming: Mapping[str, int]) -> int:
     ours = Counter(device.node for device in held)
     # What is just being held may count as free, or not yet: it is not somebody else's.
     return sum(max(0, node.total - node.free - ours[node.id] - coming.get(node.id, 0)) for node in nodes)

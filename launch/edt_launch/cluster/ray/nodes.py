@@ -11,7 +11,7 @@ ID_SHOWN = 6
 
 
 @dataclass(frozen=True)
-class Node:
+class RayNode:
     """A node that is alive.
 
     Attributes:
@@ -66,7 +66,7 @@ def read(
     draining: Iterable[str],
     names: Mapping[str, str],
     kind: str,
-) -> tuple[Node, ...]:
+) -> tuple[RayNode, ...]:
     """The nodes that are alive.
 
     Args:
@@ -78,7 +78,7 @@ def read(
     """
     leaving = frozenset(draining)
     return tuple(
-        Node(
+        RayNode(
             node["NodeID"],
             names[node["NodeID"]],
             node["NodeManagerAddress"],

@@ -140,7 +140,7 @@ def _bars(found: Sequence[drawing.Bar], rows: Mapping[drawing.Slot, int], jobs: 
     return {"bars": bars, "reasons": list(reasons)}
 
 
-def _resize(one: drawing.Resize) -> Json:
+def _resize(one: drawing.SizeChange) -> Json:
     return {"job": one.job, "time": one.time, "from": one.before, "to": one.after}
 
 

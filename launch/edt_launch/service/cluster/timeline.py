@@ -34,7 +34,7 @@ class Bar(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Resize:
+class SizeChange:
     """A job was given another number of workers while it ran."""
 
     job: str
@@ -140,10 +140,10 @@ def bands(
     return found_bands
 
 
-def resizes(changes: Iterable[AllocationRecord], since: float, until: float) -> list[Resize]:
+def resizes(changes: Iterable[AllocationRecord], since: float, until: float) -> list[SizeChange]:
     """The changes of size, of jobs that had devices before and after."""
     return [
-        Resize(change.job, change.time, change.before, change.after)
+        SizeChange(change.job, change.time, change.before, change.after)
         for change in changes
         if since <= change.time <= until and change.before and change.after and change.before != change.after
     ]

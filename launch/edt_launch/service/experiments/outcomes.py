@@ -43,18 +43,18 @@ class RunOutcome:
         return None if found is None else float(found)
 
 
-class Usage(NamedTuple):
+class DeviceUsage(NamedTuple):
     """Devices times hours that a job had, and when it had its first one."""
 
     hours: float
     since: float
 
 
-def usage_of(changes: Iterable[AllocationRecord], now: float) -> dict[str, Usage]:
+def usage_of(changes: Iterable[AllocationRecord], now: float) -> dict[str, DeviceUsage]:
     """What jobs have used until now, by their ids; `changes` are all that they went through."""
-    found: dict[str, Usage] = {}
+    found: dict[str, DeviceUsage] = {}
     for bar in bars(changes, 0.0, now):
-        known = found.get(bar.job, Usage(0.0, bar.start))
+        known = found.get(bar.job, DeviceUsage(0.0, bar.start))
         hours = known.hours + (bar.end - bar.start) / HOUR
-        found[bar.job] = Usage(hours, min(known.since, bar.start))
+        found[bar.job] = DeviceUsage(hours, min(known.since, bar.start))
     return found

@@ -10,7 +10,7 @@ from edt_launch.service.app.context import Context, may
 from edt_launch.service.errors import ForbiddenError
 from edt_launch.service.experiments import comparison
 from edt_launch.service.experiments.comparison import Metric
-from edt_launch.service.experiments.outcomes import RunOutcome, Usage, usage_of
+from edt_launch.service.experiments.outcomes import DeviceUsage, RunOutcome, usage_of
 from edt_launch.service.experiments.records import ExperimentRecord, RunRecord
 from edt_launch.service.experiments.searches.spec import Objective
 from edt_launch.service.jobs.records import JobRecord
@@ -134,7 +134,7 @@ def _numbers(history: JobHistory) -> dict[str, dict[str, Any]]:
     return {name: asdict(summary) for name, summary in sorted(history.numbers.items())}
 
 
-def _outcome(context: Context, job: JobRecord, used: Usage | None, now: float) -> RunOutcome:
+def _outcome(context: Context, job: JobRecord, used: DeviceUsage | None, now: float) -> RunOutcome:
     values = context.history_cache.read(context.home.job(job.id).output.events, _numbers)
     started = used.since if used is not None and job.started is None else job.started
     seconds = 0.0 if started is None else max(0.0, (job.ended or now) - started)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from edt_launch.core import log_times
 from edt_launch.core.growing_file import recent_lines
-from edt_launch.core.log_times import Part
+from edt_launch.core.log_times import LogRange
 from edt_launch.core.plain_files import NoFileError, open_file
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
@@ -75,10 +75,10 @@ def find_lines(context: Context, user: UserRecord, job_id: str, wanted: LogQuery
     return {"hits": hits, "next": following}
 
 
-def _part(files: JobDir, wanted: LogQuery) -> Part:
+def _part(files: JobDir, wanted: LogQuery) -> LogRange:
     since, until = wanted.since, wanted.until
     if not wanted.has_bounds:
-        return Part(0, None)
+        return LogRange(0, None)
     if since is not None and until is not None and since >= until:
         raise InvalidError(
             f"since, {_utc(since)}, is not before until, {_utc(until)}", "give the earlier time first"
@@ -92,7 +92,7 @@ def _part(files: JobDir, wanted: LogQuery) -> Part:
         raise InvalidError(
             f"nothing says when the lines of {path.name} were printed", "search without since and until"
         )
-    return found or Part(0, None)
+    return found or LogRange(0, None)
 
 
 def _utc(time: float) -> str:

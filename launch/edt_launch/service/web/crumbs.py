@@ -1,4 +1,4 @@
-"""The pages above a page."""
+"""The pages above a page, and its parts."""
 
 from typing import NamedTuple
 
@@ -8,6 +8,14 @@ class Crumb(NamedTuple):
 
     address: str
     name: str
+
+
+class Tab(NamedTuple):
+    """A link to a part of a page, and whether that is shown."""
+
+    name: str
+    address: str
+    is_chosen: bool
 
 
 JOBS = Crumb("/jobs", "Jobs")

@@ -21,9 +21,9 @@ import typer
 
 from edt_launch.cluster.local import allocate_here
 from edt_launch.cluster.nvidia import gpus_here
-from edt_launch.core import events
 from edt_launch.core.event_codec import events_of
 from edt_launch.core.growing_file import GrowingFile
+from edt_launch.core.job_history import JobHistory, Summary
 from edt_launch.core.run_dir import RunDir
 from edt_launch.tools.demo import plot
 
@@ -49,7 +49,7 @@ DEMO = (Stage(0.0, 2), Stage(0.25, 4), Stage(0.5, 1), Stage(0.75, 3))
 
 
 @dataclass(frozen=True)
-class Progress:
+class DemoProgress:
     """How far the demo is.
 
     Attributes:
@@ -65,20 +65,16 @@ class Progress:
     accuracy: float | None = None
 
 
-def observe(progress: Progress, event: events.Event) -> Progress:
-    """The progress after one event of the job; events of no interest change nothing."""
-    if not isinstance(event, events.Progress):
-        return progress
-    total, accuracy = event.number("total_steps"), event.number("accuracy")
-    return replace(
-        progress,
-        size=event.size,
-        done=event.step / total if total is not None and total > 0 else progress.done,
-        accuracy=progress.accuracy if accuracy is None else accuracy,
-    )
+def seen(stage: int, history: JobHistory) -> DemoProgress:
+    """How far the demo is in a stage, by what its job has reported."""
+    accuracy = history.numbers.get("accuracy", Summary()).last
+    if not history.marks:
+        return DemoProgress(stage)
+    last = history.marks[-1]
+    return DemoProgress(stage, last.size, last.step / history.total if history.total else 0.0, accuracy)
 
 
-def advance(progress: Progress, plan: Sequence[Stage]) -> Progress:
+def advance(progress: DemoProgress, plan: Sequence[Stage]) -> DemoProgress:
     """The next stage if it is due, else `progress` itself.
 
     It is due when the training has come that far and was seen to run with the size of the stage before.
@@ -90,7 +86,7 @@ def advance(progress: Progress, plan: Sequence[Stage]) -> Progress:
     return progress
 
 
-def is_complete(progress: Progress, plan: Sequence[Stage]) -> bool:
+def is_complete(progress: DemoProgress, plan: Sequence[Stage]) -> bool:
     """Whether the last stage has been asked for and seen."""
     return progress.stage == len(plan) - 1 and progress.size == plan[-1].size
 
@@ -132,7 +128,7 @@ def demo(
 
 def run(
     command: Sequence[str], folder: Path, plan: Sequence[Stage] = DEMO, launcher: Sequence[str] = LAUNCHER
-) -> tuple[int, Progress]:
+) -> tuple[int, DemoProgress]:
     """Run a job under `launcher` to its end, asking for the plan's sizes as they come due.
 
     With fewer GPUs than the largest size, the job runs on the CPU.
@@ -152,7 +148,7 @@ def run(
     devices = gpus if len(gpus) >= largest else ()
     allocate_here(allocation, 1, plan[0].size, devices)
     options = ["--min-np=1", f"--max-np={largest}", f"--allocation={allocation}", f"--output-dir={folder}"]
-    progress = Progress()
+    progress, history = DemoProgress(), JobHistory()
     environment = os.environ if devices else os.environ | {"CUDA_VISIBLE_DEVICES": ""}
     with job([*launcher, *options, *command], environment) as child:
         running = True
@@ -161,7 +157,8 @@ def run(
                 child.wait(POLL_INTERVAL)
             running = child.returncode is None
             for event in events_of(log.lines()):
-                progress = observe(progress, event)
+                history.observe(event)
+            progress = seen(progress.stage, history)
             following = advance(progress, plan)
             if following is not progress and running:
                 allocate_here(allocation, following.stage + 1, plan[following.stage].size, devices)
@@ -170,7 +167,7 @@ def run(
     return (code if code >= 0 else 128 - code), progress
 
 
-def conclude(name: str, folder: Path, progress: Progress) -> int:
+def conclude(name: str, folder: Path, progress: DemoProgress) -> int:
     """Draw the plot and print what came out; returns the exit code."""
     if progress.accuracy is not None:
         print(f"test accuracy  {progress.accuracy:.3f}")

@@ -1,11 +1,11 @@
 import pytest
 
 from edt_launch.cluster.ray.holding import IDLE_LIMIT, Decision, Device, Memory, decide, reason
-from edt_launch.cluster.ray.nodes import Node
+from edt_launch.cluster.ray.nodes import RayNode
 
 
-def node(name: str, total: int, free: int | None = None, draining: bool = False) -> Node:
-    return Node(name, name, "10.0.0.1", total, total if free is None else free, draining)
+def node(name: str, total: int, free: int | None = None, draining: bool = False) -> RayNode:
+    return RayNode(name, name, "10.0.0.1", total, total if free is None else free, draining)
 
 
 def devices(node: str, *names: str) -> set[Device]:
@@ -13,7 +13,7 @@ def devices(node: str, *names: str) -> set[Device]:
 
 
 def decided(
-    nodes: list[Node], held: set[Device], wanted: int, promised: dict[str, int] | None = None
+    nodes: list[RayNode], held: set[Device], wanted: int, promised: dict[str, int] | None = None
 ) -> Decision:
     """A decision about devices that are all in use."""
     return decide(0.0, nodes, held, wanted, held, promised)[0]
@@ -49,7 +49,7 @@ def test_nothing_is_held_of_a_node_that_is_about_to_go() -> None:
     ],
 )
 def test_the_cluster_is_asked_for_what_others_use_and_what_jobs_could_use(
-    nodes: list[Node], held: set[Device], wanted: int, lacking: int, asked: int
+    nodes: list[RayNode], held: set[Device], wanted: int, lacking: int, asked: int
 ) -> None:
     decision = decided(nodes, held, wanted)
     assert (decision.lacking, decision.request) == (lacking, asked)

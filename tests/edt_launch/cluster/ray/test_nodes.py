@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from edt_launch.cluster.ray.nodes import CPU, GPU, Node, kind_of, names_of, read
+from edt_launch.cluster.ray.nodes import CPU, GPU, RayNode, kind_of, names_of, read
 
 
 def node(id_: str, name: str = "", host: str = "m", alive: bool = True, **resources: float) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def test_nodes_have_what_is_free_of_them_and_whether_they_are_about_to_go() -> N
     # Ray leaves out of the available resources those of which nothing is left.
     available = {"a": {"GPU": 1.0, "CPU": 4.0}, "b": {"CPU": 4.0}, "c": {"memory": 1.0}}
     assert read(listed, available, ["c"], names, GPU) == (
-        Node("a", "m", "10.0.0.1", 2, 1),
-        Node("b", "n", "10.0.0.1", 0, 0),
-        Node("c", "o", "10.0.0.1", 1, 0, is_draining=True),
+        RayNode("a", "m", "10.0.0.1", 2, 1),
+        RayNode("b", "n", "10.0.0.1", 0, 0),
+        RayNode("c", "o", "10.0.0.1", 1, 0, is_draining=True),
     )

@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edt_launch.service.cluster.records import AllocationRecord
-from edt_launch.service.cluster.timeline import Bar, Resize, Slot, bars, idle, merged, resizes, usage, waiting
+from edt_launch.service.cluster.timeline import (
+    Bar,
+    SizeChange,
+    Slot,
+    bars,
+    idle,
+    merged,
+    resizes,
+    usage,
+    waiting,
+)
 from edt_launch.service.db.types import Held
 from edt_launch.service.jobs.records import TransitionRecord
 from edt_launch.service.jobs.states import State
@@ -112,7 +122,7 @@ def test_a_resize_is_of_a_job_that_runs_before_and_after() -> None:
         change(14, "a", [], 3),
         change(5, "b", SLOTS, 1),
     ]
-    assert resizes(changes, SINCE, UNTIL) == [Resize("a", 13.0, 1, 3)]
+    assert resizes(changes, SINCE, UNTIL) == [SizeChange("a", 13.0, 1, 3)]
 
 
 def test_short_bars_are_several_jobs() -> None:

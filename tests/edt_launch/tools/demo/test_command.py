@@ -8,7 +8,7 @@ import time
 
 from edt_launch.cluster.allocation import parse
 from edt_launch.tools.demo import command as demo
-from edt_launch.tools.demo.command import Progress
+from edt_launch.tools.demo.command import DemoProgress
 from started import gone, started
 
 # Waits at every quarter for the size to change, for as long as a slow machine may need.
@@ -47,7 +47,7 @@ def test_asks_for_every_size_in_turn(tmp_path, capfd):
     exit_code, progress = demo.run(["a script.py", "--delay"], tmp_path, launcher=launcher(LAUNCHER))
     assert exit_code == 0
     assert capfd.readouterr().out.strip() == "[2, 4, 1, 3] ['a script.py', '--delay']"
-    assert progress == Progress(stage=3, size=3, done=1.0, accuracy=0.8)
+    assert progress == DemoProgress(stage=3, size=3, done=1.0, accuracy=0.8)
     assert parse((tmp_path / "allocation").read_text()).generation == 4
 
 

@@ -1,8 +1,8 @@
 """Processes that have it in PYTHONPATH import what torch compiles with only when they compile.
 
 Optimizers import torch._dynamo for two functions that do nothing where nobody compiles, and
-`torch.use_deterministic_algorithms` imports torch._inductor for a setting of what is compiled. That is half of
-the work of starting a worker.
+`torch.use_deterministic_algorithms` imports torch._inductor for a setting of what is compiled. That is half
+of the work of starting a worker.
 """
 
 import importlib
@@ -27,7 +27,8 @@ class Light(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if name in NAMES:
             spec = importlib.machinery.ModuleSpec(name, self, is_package=name in PACKAGES)
             if name in PACKAGES:
-                spec.submodule_search_locations = [f"{folder}/{name.split('.')[-1]}" for folder in path]
+                own = name.removeprefix("torch.")
+                spec.submodule_search_locations = [f"{folder}/{own}" for folder in path]
             return spec
         if name.rpartition(".")[0].startswith(PACKAGES):
             self._load()

@@ -12,7 +12,7 @@ from pathlib import Path
 from edt_launch.adapters.wmla.hypersearch.definition import parse
 from edt_launch.adapters.wmla.hypersearch.views import SEARCH_STATES
 from edt_launch.adapters.wmla.submission import submitting
-from edt_launch.adapters.wmla.submission.request import ExecRequest, Part, model_of, with_names
+from edt_launch.adapters.wmla.submission.request import ExecRequest, FormPart, model_of, with_names
 from edt_launch.core import plain_files
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
@@ -38,7 +38,7 @@ CONFIG = "config.json"
 """Where a trial's program finds its hyperparameters, in its work dir."""
 
 
-def create_search(context: Context, user: UserRecord, data: str, parts: Sequence[Part]) -> SearchRecord:
+def create_search(context: Context, user: UserRecord, data: str, parts: Sequence[FormPart]) -> SearchRecord:
     """Queue a search.
 
     Args:

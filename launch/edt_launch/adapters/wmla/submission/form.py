@@ -14,7 +14,7 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect
 
-from edt_launch.adapters.wmla.submission.request import Part
+from edt_launch.adapters.wmla.submission.request import FormPart
 from edt_launch.service.errors import InvalidError
 
 FILE, DATA = "file", "data"
@@ -29,7 +29,7 @@ class Form:
         data: empty if it was not sent.
     """
 
-    parts: tuple[Part, ...] = ()
+    parts: tuple[FormPart, ...] = ()
     data: str = ""
 
 
@@ -70,7 +70,7 @@ def _form(fields: FormData) -> Form:
     data = fields.get(DATA, "")
     if isinstance(data, UploadFile):
         raise InvalidError(f"{DATA}: expected a text: a part of the form that has no file name")
-    return Form(tuple(Part(file.filename or "", file.file) for file in files), data)
+    return Form(tuple(FormPart(file.filename or "", file.file) for file in files), data)
 
 
 FormDep = Annotated[Form, Depends(read_form)]

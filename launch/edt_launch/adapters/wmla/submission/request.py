@@ -109,14 +109,14 @@ def _data_path(sources: Any) -> str | None:
 
 
 @dataclass(frozen=True)
-class Part:
+class FormPart:
     """A file as it was sent; it can be sought."""
 
     name: str
     file: BinaryIO
 
 
-def with_names(parts: Sequence[Part], main: str) -> list[Part]:
+def with_names(parts: Sequence[FormPart], main: str) -> list[FormPart]:
     """Name the files that were sent without a name: archives by their content, a script as `main` does.
 
     Raises:
@@ -159,14 +159,14 @@ def _is_archive(block: bytes) -> bool:
     return True
 
 
-def model_of(parts: Sequence[Part], main: str) -> Part | None:
+def model_of(parts: Sequence[FormPart], main: str) -> FormPart | None:
     """The tar; without one the script that `main` names, else what comes first. None if nothing was sent."""
     tars = [part for part in parts if part.name.endswith(ARCHIVES)]
     scripts = [part for part in parts if part.name == PurePosixPath(main).name]
     return next(iter([*tars, *scripts, *parts]), None)
 
 
-def beside(parts: Sequence[Part], model: Part | None) -> Mapping[str, bytes]:
+def beside(parts: Sequence[FormPart], model: FormPart | None) -> Mapping[str, bytes]:
     """The content of all others, by their names; they go into the folder that the script runs in."""
     contents: dict[str, bytes] = {}
     left = LARGEST

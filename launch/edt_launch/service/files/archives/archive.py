@@ -19,7 +19,7 @@ from edt_launch.service.errors import ArchiveError
 from edt_launch.service.files.archives import tar_archive, zip_archive
 from edt_launch.service.files.archives.deleting import delete_folder
 from edt_launch.service.files.archives.entry import ArchiveLimits, Entry, too_large
-from edt_launch.service.files.archives.plan import Plan, parts_of, shown
+from edt_launch.service.files.archives.plan import UnpackPlan, parts_of, shown
 
 BLOCK = 2**16
 """Bytes that are copied at a time."""
@@ -36,7 +36,7 @@ def unpack(file: BinaryIO, into: Path, limits: ArchiveLimits) -> None:
     file.seek(0)
     start = file.read(512)
     kind = zip_archive if start[:4] in (b"PK\x03\x04", b"PK\x05\x06") else tar_archive
-    plan = Plan(limits)
+    plan = UnpackPlan(limits)
     with kind.explained():
         file.seek(0)
         for entry in kind.entries(file, limits):

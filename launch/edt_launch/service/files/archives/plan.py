@@ -25,7 +25,7 @@ KINDS = ("file", "folder", "link", "same")
 
 
 @dataclass
-class Plan:
+class UnpackPlan:
     """The files, folders and links of an archive.
 
     Attributes:

@@ -14,7 +14,7 @@ TIMEOUT = 2.0
 """Seconds in which a launcher is to answer."""
 
 
-class Answer(Enum):
+class ControlAnswer(Enum):
     """What became of a request."""
 
     ACCEPTED = "the request was accepted"
@@ -28,7 +28,7 @@ class Exchange:
 
     def __init__(self, path: Path, request: Request, clock: Callable[[], float] = time.monotonic) -> None:
         self.request = request
-        self.answer: Answer | None = None
+        self.answer: ControlAnswer | None = None
         self.reason = ""
         self._clock = clock
         self._until = clock() + TIMEOUT
@@ -39,18 +39,18 @@ class Exchange:
                 self._socket.connect(address)
             self._socket.sendall(write(request))  # its buffer is empty, and far larger
         except (BlockingIOError, BrokenPipeError, ConnectionResetError):  # more wait than it has room for
-            self._end(Answer.NO_ANSWER)
+            self._end(ControlAnswer.NO_ANSWER)
         except OSError:
-            self._end(Answer.NO_LAUNCHER)
+            self._end(ControlAnswer.NO_LAUNCHER)
 
-    def look(self) -> Answer | None:
+    def look(self) -> ControlAnswer | None:
         """The answer, if it is there or will not come; None: not yet."""
         while self.answer is None:
             try:
                 data = self._socket.recv(MAX_LINE)
             except BlockingIOError:
                 if self._clock() >= self._until:
-                    self._end(Answer.NO_ANSWER)
+                    self._end(ControlAnswer.NO_ANSWER)
                 break
             except OSError:
                 data = b""
@@ -66,18 +66,18 @@ class Exchange:
         line, newline, _ = self._received.partition(b"\n")
         if not newline:
             if not data or len(line) > MAX_LINE:
-                self._end(Answer.NO_ANSWER)
+                self._end(ControlAnswer.NO_ANSWER)
             return
         match read_reply(line):
             case Accepted(id_) if id_ == self.request.id:
-                self._end(Answer.ACCEPTED)
+                self._end(ControlAnswer.ACCEPTED)
             case Refused(_, reason):
                 self.reason = reason
-                self._end(Answer.REFUSED)
+                self._end(ControlAnswer.REFUSED)
             case _:
-                self._end(Answer.NO_ANSWER)
+                self._end(ControlAnswer.NO_ANSWER)
 
-    def _end(self, answer: Answer) -> None:
+    def _end(self, answer: ControlAnswer) -> None:
         self.answer = answer
         with contextlib.suppress(OSError):
             self.close()

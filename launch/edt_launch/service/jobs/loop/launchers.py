@@ -30,7 +30,7 @@ from edt_launch.core.run_options import RunOptions, ViewKind
 from edt_launch.launcher.programs import kinds
 from edt_launch.service.app.home import JobDir
 from edt_launch.service.jobs.loop.change_logger import ChangeLogger
-from edt_launch.service.jobs.loop.control_client import Answer, Exchange
+from edt_launch.service.jobs.loop.control_client import ControlAnswer, Exchange
 from edt_launch.service.jobs.loop.device_grant import DeviceGrant, unaccounted
 from edt_launch.service.jobs.loop.observed import ObservedLauncher
 from edt_launch.service.jobs.loop.progress import LOST_GRACE, Device, LauncherRun
@@ -230,7 +230,7 @@ class Launchers:
         """
         self._hang_up(job)
         exchange = self._exchanges[job] = Exchange(paths.output.control, request)
-        if exchange.answer is Answer.NO_LAUNCHER:
+        if exchange.answer is ControlAnswer.NO_LAUNCHER:
             _signal(_process(paths), _like(request))
 
     def kill(self, job: str, paths: JobDir) -> bool:
@@ -266,10 +266,10 @@ class Launchers:
             return
         del self._exchanges[job]
         what = f"{job}: a request to its launcher"
-        if answer is Answer.ACCEPTED:
+        if answer is ControlAnswer.ACCEPTED:
             self._accepted[job] = exchange.request.id
             self._problems.recovered(what)
-        elif answer is not Answer.NO_LAUNCHER:  # which has just been started
+        elif answer is not ControlAnswer.NO_LAUNCHER:  # which has just been started
             self._problems.failed(what, RuntimeError(exchange.reason or answer.value))
             _signal(_process(paths), _like(exchange.request))
 

@@ -200,19 +200,14 @@ def _gone(now: float, transition: Transition) -> Transition:
     if job.is_behind:
         return transition
     if launcher.identity is None:
-        if launcher.exit_code is None:  # nobody knows that it was started at all
-            return _back(now, transition, "its launcher was not started")
-        if launcher.exit_code < 0:
-            return _lost(now, transition, "its launcher was killed")
-        if launcher.exit_code == ExitCode.NOT_STARTED:  # its disk is full, say
-            return _back(now, transition, f"its launcher could not start: {launcher.said}")
-        text = f"edt-launch has ended with exit code {launcher.exit_code}: {launcher.said or 'no output'}"
-        return _end(now, transition, State.FAILED, "it could not be started", launcher.exit_code, text)
+        return _never_began(now, transition)
     code, message = _ending(job)
     if code is None:
         return _lost(now, transition, "its launcher was killed")
     if code == ExitCode.SUCCESS:
         return _end(now, transition, State.SUCCEEDED, "its workers have ended with exit code 0", 0, None)
+    if code == ExitCode.OUT_OF_RESOURCES:
+        return _back(now, transition, f"the machine lacks resources: {message}")
     if code == ExitCode.LEFT:
         return _left(now, transition)
     if code in _SIGNALLED:
@@ -222,6 +217,19 @@ def _gone(now: float, transition: Transition) -> Transition:
     if own is not None:
         code, reason = own, f"a worker ended with {exit_text(own)}"
     return _end(now, transition, State.FAILED, reason, code, message)
+
+
+def _never_began(now: float, transition: Transition) -> Transition:
+    """Its launcher is gone before it could say who it was."""
+    launcher = transition.job.launcher
+    if launcher.exit_code is None:  # nobody knows that it was started at all
+        return _back(now, transition, "its launcher was not started")
+    if launcher.exit_code < 0:
+        return _lost(now, transition, "its launcher was killed")
+    if launcher.exit_code == ExitCode.OUT_OF_RESOURCES:
+        return _back(now, transition, f"the machine lacks resources: {launcher.said}")
+    text = f"edt-launch has ended with exit code {launcher.exit_code}: {launcher.said or 'no output'}"
+    return _end(now, transition, State.FAILED, "it could not be started", launcher.exit_code, text)
 
 
 def _ending(job: ObservedJob) -> tuple[int | None, str]:

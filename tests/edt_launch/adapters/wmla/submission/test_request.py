@@ -9,7 +9,7 @@ from edt_launch.adapters.wmla.submission.args import ArgumentsError
 from edt_launch.adapters.wmla.submission.request import (
     NAME_LIMIT,
     ExecRequest,
-    Part,
+    FormPart,
     beside,
     read,
     with_names,
@@ -62,8 +62,8 @@ def test_nonsense_is_refused(text: str) -> None:
         read(ExecRequest("", data=text))
 
 
-def part(name: str, content: bytes = b"") -> Part:
-    return Part(name, io.BytesIO(content))
+def part(name: str, content: bytes = b"") -> FormPart:
+    return FormPart(name, io.BytesIO(content))
 
 
 ZIP = b"PK\x03\x04"

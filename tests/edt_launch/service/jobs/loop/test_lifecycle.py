@@ -197,6 +197,7 @@ def test_how_it_ended_is_not_known_before_all_of_its_events_are_read() -> None:
         (State.PAUSING, 0, State.SUCCEEDED),
         (State.RUNNING, 1, State.FAILED),
         (State.STARTING, 3, State.FAILED),
+        (State.STARTING, 6, State.QUEUED),
         (State.PAUSING, 5, State.PAUSED),
         (State.PAUSING, None, State.PAUSED),
         (State.SUSPENDING, 5, State.QUEUED),
@@ -289,7 +290,7 @@ def test_one_that_ended_before_it_began_has_failed_with_what_it_said() -> None:
     assert transition.job.record.failure == "edt-launch has ended with exit code 2: no such option"
 
 
-@pytest.mark.parametrize("exit_code", [-9, ExitCode.NOT_STARTED])
+@pytest.mark.parametrize("exit_code", [-9, ExitCode.OUT_OF_RESOURCES])
 def test_one_that_was_killed_or_had_no_room_before_it_began_is_started_again(exit_code: int) -> None:
     one = replace(job(State.STARTING), launcher=ObservedLauncher(exit_code=exit_code, said="no room"))
     assert states(advance(200.0, one)) == [State.QUEUED]

@@ -16,7 +16,7 @@ from edt_launch.service.jobs.pages.views.jobs import MAX_WHY
 from edt_launch.service.jobs.states import LIVE, State
 from edt_launch.service.web import wording
 from edt_launch.service.web.asking import Field, Question
-from edt_launch.service.web.crumbs import Crumb
+from edt_launch.service.web.crumbs import Crumb, Tab
 from edt_launch.service.web.crumbs import project as above
 
 Json = Mapping[str, Any]
@@ -24,15 +24,6 @@ Json = Mapping[str, Any]
 TABS = {"runs": "Training Runs", "compare": "Compare Runs", "overview": "Overview"}
 MAX_METRICS = 20
 """Values that tables of runs have columns for."""
-
-
-@dataclass(frozen=True)
-class Tab:
-    """A part of a page, and whether it is the one that is shown."""
-
-    name: str
-    address: str
-    is_chosen: bool
 
 
 @dataclass(frozen=True)

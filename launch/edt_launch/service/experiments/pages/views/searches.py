@@ -12,7 +12,7 @@ from edt_launch.core.failure_text import cause
 from edt_launch.service.experiments.searches.records import SEARCH_ENDS, SearchState, SearchWanted, TrialState
 from edt_launch.service.web import wording
 from edt_launch.service.web.asking import Question
-from edt_launch.service.web.crumbs import SEARCHES, Crumb
+from edt_launch.service.web.crumbs import SEARCHES, Crumb, Tab
 
 Json = Mapping[str, Any]
 
@@ -144,15 +144,6 @@ class TrialRow:
     job: str | None
     cells: Sequence[str]
     reason: str
-
-
-@dataclass(frozen=True)
-class Tab:
-    """A link to a tab."""
-
-    name: str
-    address: str
-    is_chosen: bool
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from edt_launch.service.jobs.pages.views.job_tabs.monitor import Monitor
 from edt_launch.service.jobs.schemas import Job
 from edt_launch.service.jobs.states import ENDED, State, Wanted
 from edt_launch.service.web import wording
-from edt_launch.service.web.crumbs import Crumb
+from edt_launch.service.web.crumbs import Crumb, Tab
 
 TABS: Mapping[str, str] = {
     "monitor": "Monitor",
@@ -24,15 +24,6 @@ TABS: Mapping[str, str] = {
 
 PUBLIC = frozenset({"size"})
 """Tabs that everybody may see."""
-
-
-@dataclass(frozen=True)
-class Tab:
-    """A link to a tab."""
-
-    name: str
-    address: str
-    is_chosen: bool
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ LEAST_WIDTH = 0.3
 
 
 @dataclass(frozen=True)
-class Part:
+class LifePart:
     """A part of a worker's life, in which it had one rank; times are unix seconds.
 
     Attributes:
@@ -35,7 +35,7 @@ class Part:
 class Lives:
     """The parts of lives by rank, and the time that they are shown over."""
 
-    ranks: Sequence[tuple[int, Sequence[Part]]]
+    ranks: Sequence[tuple[int, Sequence[LifePart]]]
     start: float
     end: float
     left_out: int
@@ -47,19 +47,19 @@ def lives(history: JobHistory, now: float | None) -> Lives:
     return _drawn([_part(life, until) for life in (*history.lives, *history.living.values())])
 
 
-def _part(life: Life, until: float) -> Part:
+def _part(life: Life, until: float) -> LifePart:
     where = life.host if life.device is None else f"{life.host} {life.device}"
-    return Part(
+    return LifePart(
         life.rank, life.worker, where, life.start, until if life.end is None else life.end, life.state
     )
 
 
-def _drawn(parts: list[Part]) -> Lives:
+def _drawn(parts: list[LifePart]) -> Lives:
     shown = [part for part in sorted(parts, key=lambda part: part.start) if part.rank < MAX_RANKS]
     start = min((part.start for part in shown), default=0.0)
     end = max((part.end for part in shown), default=0.0)
     whole = max(end - start, 1e-3)
-    by_rank: dict[int, list[Part]] = {}
+    by_rank: dict[int, list[LifePart]] = {}
     for part in shown:
         left, width = 100 * (part.start - start) / whole, 100 * (part.end - part.start) / whole
         drawn = replace(part, left=round(left, 2), width=round(max(width, LEAST_WIDTH), 2))

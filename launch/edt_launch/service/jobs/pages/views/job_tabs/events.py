@@ -37,7 +37,7 @@ class ResizePhase:
 
 
 @dataclass(frozen=True)
-class Resize:
+class ResizeRow:
     """A resize, and how its time was spent."""
 
     time: float
@@ -52,7 +52,7 @@ class Events:
     """What has happened, the latest first; `failure` is the first one of the job."""
 
     failure: str
-    resizes: Sequence[Resize]
+    resizes: Sequence[ResizeRow]
     phases: Sequence[tuple[int, str]]
     lives: Lives
     events: Sequence[Happened]
@@ -65,7 +65,7 @@ def events(job: Job, pauses: Sequence[Json], lives: Lives, happened: Sequence[Ha
     return Events(
         failure=job.failure or "",
         resizes=[
-            Resize(
+            ResizeRow(
                 one["end"],
                 wording.size(one["from"], one["to"]),
                 f"{one['end'] - one['start']:.2f} s",

@@ -10,7 +10,7 @@ Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Node:
+class SharePathRow:
     """A node of the owners' tree, its share in devices, and that of the whole in percent."""
 
     name: str
@@ -42,14 +42,14 @@ class Size:
     binds: str
     change: str
     start: str
-    path: Sequence[Node]
+    path: Sequence[SharePathRow]
 
 
 def size(why: Json) -> Size:
     """The tab, from REST's reasons."""
     most = max((node["share"] for node in why["path"]), default=0.0)
     nodes = [
-        Node(
+        SharePathRow(
             node["node"] or "everybody",
             wording.number(node["share"], 2),
             round(100 * node["share"] / most, 1) if most else 0.0,
