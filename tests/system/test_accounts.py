@@ -88,11 +88,11 @@ def test_jobs_reach_neither_the_service_nor_the_jobs_of_others(folder: Path) -> 
         probe = ("submit", "--code", folder / "code", "--max", 1, "sh", "probe.sh", service.pid)
         first = edt(*probe).split()[-1]
         assert "[0] ids 54321 54321" in edt("logs", "-f", first).splitlines()
-        assert (home / "jobs" / first / "log" / "rank.0.log").read_text() == "ids 54321 54321\n"
+        assert "\n[0] ids 54321 54321\n" in (home / "jobs" / first / "log" / "launcher.log").read_text()
         second = edt(*probe, first, token=token).split()[-1]
         while '"state": "succeeded"' not in edt("show", "--json", second):
             time.sleep(POLL)
-        assert (home / "jobs" / second / "log.old" / "rank.0.log").read_text() == "ids 54322 54322\n"
+        assert "\n[0] ids 54322 54322\n" in (home / "jobs" / second / "log.old" / "launcher.log").read_text()
         assert "54321" not in edt("logs", second, token=token)
     finally:
         service.terminate()

@@ -97,6 +97,9 @@ def _of_higher_tiers(work: Work, index: int, node: TreeNode) -> int:
 
 
 def _not_admitted(work: Work, index: int) -> tuple[Binding, str, str]:
+    for node in work.homes[index].path:
+        if node.budget is not None:
+            return _spent(node)
     binding, text, change = _why_not_admitted(work, index)
     root = work.nodes[0]
     keeping = [work.ids[other] for other, is_kept in enumerate(work.is_kept) if is_kept]
@@ -121,9 +124,6 @@ def _why_not_admitted(work: Work, index: int) -> tuple[Binding, str, str]:
             f"cannot run: no number from {job.min} to {job.max} is one that it can run with",
             "Change its min, max or allowed numbers.",
         )
-    for node in work.homes[index].path:
-        if node.budget is not None:
-            return _spent(node)
     root = work.nodes[0]
     if need > root.limit:
         return (

@@ -20,5 +20,5 @@ def over_limit(records: Iterable[JobRecord]) -> dict[str, str]:
         if job.state is State.QUEUED and job.wanted is Wanted.RUN and job.array_limit is not None:
             taken[job.owner, job.array_id] += 1
             if taken[job.owner, job.array_id] > job.array_limit:
-                found[job.id] = f"waits: at most {job.array_limit} jobs of its array run at a time"
+                found[job.id] = f"waits: its array runs at most {job.array_limit} at a time"
     return found

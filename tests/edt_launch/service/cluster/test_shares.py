@@ -12,14 +12,13 @@ def test_the_root_is_always_there(store: Store) -> None:
 
 def test_settings_of_a_share_leave_its_usage_alone(store: Store) -> None:
     store.shares.add_missing(ShareRecord("ann", guarantee=2.0))
-    store.shares.remember({"ann": (10.0, 20.0, 30.0), "new": (1.0, 2.0, 3.0), "": (4.0, 5.0, 6.0)})
-    store.shares.put(ShareRecord("ann", weight=3.0, limit=8.0))
+    usage = {"service": 10.0, "entitlement": 20.0, "usage_at": 30.0, "used": 40.0}
+    store.shares.remember({"ann": usage, "new": usage, "": usage})
+    store.shares.put(ShareRecord("ann", weight=3.0, limit=8.0, budget=50.0))
     nodes = {node.name: node for node in store.shares.all()}
-    assert nodes["ann"] == ShareRecord(
-        "ann", weight=3.0, limit=8.0, service=10.0, entitlement=20.0, usage_at=30.0
-    )
+    assert nodes["ann"] == ShareRecord("ann", weight=3.0, limit=8.0, budget=50.0, **usage)
     assert nodes["new"].parent == ""
-    assert nodes["new"].limit == inf
+    assert (nodes["new"].limit, nodes["new"].budget) == (inf, inf)
     assert nodes[""].parent is None
 
 

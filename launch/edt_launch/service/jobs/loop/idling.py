@@ -6,10 +6,10 @@ service's own machine only. Nothing is concluded about a job of which neither is
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import timedelta
 
 from edt_launch.allocator.model import Binding, Job, Preemption, Reason
 from edt_launch.allocator.work import bounds
+from edt_launch.core.durations import duration
 from edt_launch.service.jobs import mapping
 from edt_launch.service.jobs.loop.observed import ObservedJob
 from edt_launch.service.jobs.states import State
@@ -43,9 +43,7 @@ def explained(reason: Reason | None, timeout: float) -> Reason | None:
     if reason is None or reason.binding not in (Binding.MAX, Binding.HAND_OVER):
         return reason
     how = f"has its minimum of {reason.target}" if reason.binding is Binding.MAX else reason.text
-    why = (
-        f"it has completed no step, and no GPU of it has computed, for {timedelta(seconds=timeout)} or longer"
-    )
+    why = f"it has completed no step, and no GPU of it has computed, for {duration(timeout)} or longer"
     return replace(reason, text=f"{how}: {why}", change="It grows again when it goes on.")
 
 

@@ -88,7 +88,7 @@ def test_only_so_many_jobs_of_an_array_run_at_a_time() -> None:
     submit(world, "j3", "bob", high=1, array_id="a", array_index=0, array_limit=2)  # another one of that name
     world.settle()
     assert world.sizes() == {"j0": 1, "j1": 1, "j2": 0, "j3": 1}
-    assert world.rows["j2"].reason == "waits: at most 2 jobs of its array run at a time"
+    assert world.rows["j2"].reason == "waits: its array runs at most 2 at a time"
     assert world.rows["j2"].why is None
     world.rows["j0"] = replace(world.rows["j0"], wanted=Wanted.PAUSE)
     world.settle()

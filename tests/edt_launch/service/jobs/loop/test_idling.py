@@ -89,4 +89,4 @@ def test_an_idle_job_says_why_it_has_its_size(binding: Binding, text: str, expec
     told = explained(Reason(binding, 1.0, 1, (), text), 1800.0)
     assert told is not None
     assert told.text.startswith(expected)
-    assert ("0:30:00" in told.text) is (binding is not Binding.SHARE)
+    assert ("for 30m or longer" in told.text) is (binding is not Binding.SHARE)
