@@ -159,12 +159,13 @@ def autoscaled_nodes(most: int, cpus: int = 1) -> Iterator[AutoscaledNodes]:
     configuration = {
         "cluster_name": "autoscaled",
         "max_workers": most,
-        "idle_timeout_minutes": 0.05,
+        "idle_timeout_minutes": 0.2,
         "upscaling_speed": 100,
         "provider": {
             "type": "fake_multinode",
             "gcs_address": f"127.0.0.1:{port}",
             "disable_node_updaters": True,
+            "use_node_id_as_ip": True,
         },
         "auth": {},
         "file_mounts": {},

@@ -1,8 +1,5 @@
 """Pools on a Ray cluster: the devices of nodes are divided among jobs, and others keep theirs."""
 
-import contextlib
-import random
-import secrets
 import signal
 import subprocess
 import sys
@@ -16,7 +13,6 @@ from attacked.service import Service, tar
 from ray_nodes import autoscaled_nodes, missing, ray_nodes
 
 from harness import BIN, SLOW, TRACED, ElasticJob, Undisturbed
-from programs.traced import SAMPLES
 from started import started
 
 pytestmark = [pytest.mark.ray, pytest.mark.full, pytest.mark.skipif(bool(missing()), reason=f"{missing()}")]
@@ -139,70 +135,6 @@ def test_a_job_goes_on_when_the_head_is_gone(job: ElasticJob, undisturbed: Undis
         assert job.end() == 0, job.stderr
         undisturbed.check(job)
         assert job.survivors() == []
-
-
-@pytest.mark.timeout(1500)
-def test_fifty_random_events_lose_no_sample(
-    tmp_path: Path, pool: Callable[..., Service], undisturbed: Undisturbed
-) -> None:
-    chance = random.Random(11)
-    with ray_nodes(3) as nodes:
-        service = pool("--ray", nodes.address, "--ray-idle-timeout", "1")
-        job = PoolJob(tmp_path / "job", service, min=1, max=4)
-        there, newest = {2, 3}, 3
-        frozen: list[psutil.Process] = []
-        for _ in range(50):
-            for process in frozen:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.resume()
-            frozen = []
-            kinds = [
-                "set",
-                *(["add"] if len(there) < 3 else []),
-                *(["kill", "freeze", "drain"] if there else []),
-            ]
-            kind, victim = chance.choice(kinds), chance.choice(sorted(there) or [0])
-            print(kind, victim, flush=True)
-            match kind:
-                case "set":
-                    service.ask(
-                        "PATCH", f"/jobs/{job.id}", json={"max": chance.randint(1, 4)}
-                    ).raise_for_status()
-                case "add":
-                    newest += 1
-                    nodes.add(newest)
-                    there.add(newest)
-                case "kill":
-                    nodes.kill(victim)
-                case "drain":
-                    nodes.drain(victim)
-                case "freeze":
-                    frozen = [
-                        each for agent in nodes.agents(victim) for each in (agent, *agent.children(True))
-                    ]
-                    for process in frozen:
-                        process.suspend()
-            if kind in ("kill", "drain"):
-                there.remove(victim)
-            job.until_more_steps(3)
-        for process in frozen:
-            process.resume()
-        assert job.end() == 0, service.report()
-        epochs = undisturbed.check_final(job.results)
-        seen = {(row["epoch"], sample) for row in job.trace() for sample in row["samples"]}
-        assert seen == {(epoch, sample) for epoch in range(epochs) for sample in range(SAMPLES)}
-
-
-def test_a_cluster_that_wants_a_token(job: ElasticJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RAY_AUTH_MODE", "token")
-    monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
-    with ray_nodes(1) as nodes:
-        job.start(TRACED, job.results, "--epochs", 1, options=("--ray", nodes.address))
-        assert job.wait() == 0, job.stderr
-        monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
-        job.start(TRACED, job.results, "--epochs", 1, options=("--ray", nodes.address))
-        assert job.wait() != 0
-        assert "the cluster wants a token: set RAY_AUTH_MODE=token" in job.stderr
 
 
 def test_a_cluster_to_try_it_with(job: ElasticJob, undisturbed: Undisturbed) -> None:
