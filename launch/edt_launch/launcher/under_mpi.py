@@ -277,7 +277,7 @@ def gathered(
     Raises:
         StartError: they have not come.
     """
-    with contextlib.closing(Ranks(own)) as ranks, contextlib.ExitStack() as stack:
+    with contextlib.closing(Ranks(own, options.ports)) as ranks, contextlib.ExitStack() as stack:
         stack.enter_context(invited(invitation_file(rank, options), ranks.invitation))
         hosts = ranks.gather(rank.count, options.start_timeout, signals, rank.late)
         if rank.late is None:

@@ -23,7 +23,7 @@ from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher import agents, allocations, driver, job, termination
 from edt_launch.launcher.plan import JobOutcome, Plan
 from edt_launch.launcher.programs.script import NOT_ELASTIC, Script
-from edt_launch.launcher.transports import child
+from edt_launch.launcher.transports import choice
 from no_files import KINDS, put
 from recorder import Recorder
 from started import gone, started
@@ -215,7 +215,7 @@ def test_workers_that_start_leave_on_sigusr1_and_the_job_can_go_on(run, paths):
 
 
 def test_who_runs_the_job_and_how_it_ended_is_written_down(run, paths, monkeypatch):
-    monkeypatch.setattr(child, "AGENT", (sys.executable, "-c", "import no_such_module"))
+    monkeypatch.setattr(choice, "AGENT", (sys.executable, "-c", "import no_such_module"))
     with pytest.raises(StartError):
         run("success")
     launcher = json.loads(paths.launcher.read_text())
@@ -233,14 +233,14 @@ import sys
 from pathlib import Path
 from edt_launch.launcher import job
 from edt_launch.cluster.allocation import Allocation, HostSlots
-from edt_launch.cluster.follower import Limits
+from edt_launch.cluster.follower import SizeLimits
 from edt_launch.launcher.plan import Plan
 from edt_launch.launcher.programs.script import Script
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.view.view import PlainView
 one = Allocation(1, (HostSlots("localhost", 1),))
-plan = Plan(Limits(1, 4), RunDir(Path(sys.argv[1])), one)
+plan = Plan(SizeLimits(1, 4), RunDir(Path(sys.argv[1])), one)
 with job.received_signals() as signals:
     sys.exit(job.run(Script(sys.argv[2:]), plan, PlainView(sys.stdout, sys.stderr), signals).exit_code)
 """

@@ -17,7 +17,7 @@ PROGRAM = """
 import sys
 from types import SimpleNamespace
 from edt_launch.service.app import running
-running.loop = SimpleNamespace(run=lambda settings, store, bus, stop, told: stop.wait())
+running.loop = SimpleNamespace(run=lambda settings, store, bus, stop, **_: stop.wait())
 from edt_launch.cli.main import main
 sys.argv = ["edt", "serve", *sys.argv[1:]]
 main()

@@ -72,7 +72,7 @@ def write(grant: DeviceGrant, listed: Mapping[str, HostSlots] = MappingProxyType
         replace(listed.get(at.host, HostSlots(at.host, 0)), slots=len(at.devices), devices=at.devices)
         for at in grant.held
     )
-    first, rest = render(Allocation(grant.generation, hosts)).split("\n", 1)
+    first, rest = render(Allocation(grant.generation, hosts, grant.at_once)).split("\n", 1)
     left = [f"# leaving {at.host}:{len(at.devices)} devices={','.join(at.devices)}" for at in grant.leaving]
     return "\n".join([first, *left, rest])
 
