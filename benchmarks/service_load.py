@@ -91,8 +91,8 @@ class Connection:
 
     async def ask(self, path: str) -> int:
         """Send a request; the length of the body, -1 if it comes in chunks."""
-        token = f"Authorization: Bearer {self._address.token}"
-        self._writer.write(f"GET /api/v1{path} HTTP/1.1\r\nHost: {self._address.host}\r\n{token}\r\n\r\n".encode())
+        headers = f"Host: {self._address.host}\r\nAuthorization: Bearer {self._address.token}"
+        self._writer.write(f"GET /api/v1{path} HTTP/1.1\r\n{headers}\r\n\r\n".encode())
         head = (await self.reader.readuntil(b"\r\n\r\n")).decode().lower().split("\r\n")
         if " 200 " not in head[0]:
             raise RuntimeError(head[0])
