@@ -2,7 +2,7 @@
 
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -90,12 +90,13 @@ def without_starter(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if not _OF_STARTERS.fullmatch(name)}
 
 
-@dataclass(frozen=True)
 class RankHosts(HostSource):
     """The hosts of the ranks; they do not change."""
 
     name: ClassVar[str] = "ranks"
-    found: tuple[HostSlots, ...]
+
+    def __init__(self, listed: Callable[[], tuple[HostSlots, ...]]) -> None:
+        self._listed = listed
 
     def __str__(self) -> str:
         return "the ranks"
@@ -106,4 +107,11 @@ class RankHosts(HostSource):
         return None
 
     def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
-        return self.found
+        return self._listed()
+
+
+class ChangingRankHosts(RankHosts):
+    """The hosts of ranks that come and go."""
+
+    may_change: ClassVar[bool] = True
+    may_grow: ClassVar[bool] = True

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from edt_launch.agent import dial_back
 from edt_launch.agent.invitation import MAX_LINE, Invitation, InvitationError
@@ -20,7 +20,7 @@ from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.discovery_script import ScriptOptions
 from edt_launch.cluster.hosts import HostOptions, HostSource
 from edt_launch.cluster.network import LOOPBACK
-from edt_launch.cluster.ranks import LateRanks, Rank, RankHosts
+from edt_launch.cluster.ranks import ChangingRankHosts, LateRanks, Rank, RankHosts
 from edt_launch.cluster.sources import THIS_MACHINE, choose
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import StartError, UsageError
@@ -99,28 +99,6 @@ class Ranks(DialBack):
 
     def address(self, host: str) -> str | None:  # noqa: D102
         return LOOPBACK if host == next(iter(self._ranks)) else super().address(host)
-
-
-class PresentRanks(HostSource):
-    """The hosts of the ranks that are there."""
-
-    name: ClassVar[str] = "ranks"
-    may_change: ClassVar[bool] = True
-    may_grow: ClassVar[bool] = True
-
-    def __init__(self, ranks: Ranks) -> None:
-        self._ranks = ranks
-
-    def __str__(self) -> str:
-        return "the ranks"
-
-    @classmethod
-    def detect(cls, options: HostOptions) -> Self | None:
-        """None: the ranks say themselves which hosts they are."""
-        return None
-
-    def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
-        return self._ranks.present()
 
 
 @contextlib.contextmanager
@@ -282,4 +260,5 @@ def gathered(
         hosts = ranks.gather(rank.count, options.start_timeout, signals, rank.late)
         if rank.late is None:
             stack.close()
-        yield ranks, RankHosts(hosts) if rank.late is None else PresentRanks(ranks), hosts
+        source = RankHosts(lambda: hosts) if rank.late is None else ChangingRankHosts(ranks.present)
+        yield ranks, source, hosts

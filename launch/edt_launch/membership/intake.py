@@ -15,7 +15,7 @@ from edt_launch.membership.members import (
     after_failure,
     after_notice,
 )
-from edt_launch.membership.protocol import HostLoss, MemberPhase, Resize, Slot, Worker
+from edt_launch.membership.protocol import HostLoss, MemberPhase, Resize, Worker
 from edt_launch.membership.shortage import over
 
 RETURNED = "finished"
@@ -32,12 +32,8 @@ TERMINATED = (128 + signal.SIGTERM, -signal.SIGTERM)
 def apply_event(turn: Turn, event: protocol.Event) -> None:
     """Change the state by an event, and do what has to be done or told at once."""
     match event:
-        case protocol.Desired() if turn.state.limits.resize is Resize.FIXED and turn.state.desired:
-            return  # its processes know of those alone with whom they were started
-        case protocol.Desired(slots, at_once=at_once):
-            _desire(turn, slots[: turn.state.limits.max_size])
-            if at_once:
-                _end_unwanted(turn)
+        case protocol.Desired():
+            _desire(turn, event)
         case protocol.Ready(worker, progress):
             _ready(turn, worker, progress)
         case protocol.Synced(worker):
@@ -50,17 +46,24 @@ def apply_event(turn: Turn, event: protocol.Event) -> None:
             end_hung(turn, worker, reason)
         case protocol.Exited():
             _exited(turn, event)
-        case protocol.Abort(reason) | protocol.Deadlock(reason):
-            turn.decide_end(events.Finished(1, reason, aborted=isinstance(event, protocol.Abort)))
+        case protocol.Abort(reason):
+            turn.decide_end(events.Finished(1, reason, aborted=True))
+        case protocol.Deadlock(reason):
+            turn.decide_end(events.Finished(1, reason))
         case protocol.PauseWanted(reason):
             _pause(turn, reason)
 
 
-def _desire(turn: Turn, slots: tuple[Slot, ...]) -> None:
+def _desire(turn: Turn, wanted: protocol.Desired) -> None:
     """Follow an allocation; what it drops loses its record of failures and notices."""
+    if turn.state.limits.resize is Resize.FIXED and turn.state.desired:
+        return  # its processes know of those alone with whom they were started
+    slots = wanted.slots[: turn.state.limits.max_size]
     keys = {slot.key for slot in slots}
     kept = {key: suspension for key, suspension in turn.state.suspended.items() if key in keys}
     turn.set(desired=slots, suspended=kept)
+    if wanted.at_once:
+        _end_unwanted(turn)
 
 
 def _end_unwanted(turn: Turn) -> None:

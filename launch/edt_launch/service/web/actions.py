@@ -5,7 +5,7 @@ question `can_foresee`, its form has a second button, which shows it again, with
 is shown above the question, which keeps what was written.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, get_origin
 
@@ -93,26 +93,15 @@ def routes(actions: Iterable[Action]) -> APIRouter:
     router = APIRouter()
     for action in actions:
         who = [Depends(admin)] if action.is_for_admins else []
-        router.add_api_route(action.path, _asks(action), methods=["GET"], dependencies=who)
-        router.add_api_route(action.path, _does(action), methods=["POST"], dependencies=who)
+        router.add_api_route(action.path, _route(action, _question), methods=["GET"], dependencies=who)
+        router.add_api_route(action.path, _route(action, _done), methods=["POST"], dependencies=who)
     return router
 
 
-def _asks(action: Action) -> Callable[..., Any]:
-    async def ask(
-        request: Request,
-        context: ContextDep,
-        user: CurrentUser,
-        session: CurrentToken,
-        later: BackgroundTasks,
-    ) -> Response:
-        return await _question(action, await _asked(action, request, context, user, session, later))
-
-    return ask
-
-
-def _does(action: Action) -> Callable[..., Any]:
-    async def do(
+def _route(
+    action: Action, answer: Callable[[Action, Asked], Awaitable[Response]]
+) -> Callable[..., Awaitable[Response]]:
+    async def route(
         request: Request,
         context: ContextDep,
         user: CurrentUser,
@@ -120,11 +109,11 @@ def _does(action: Action) -> Callable[..., Any]:
         later: BackgroundTasks,
     ) -> Response:
         try:
-            return await _done(action, await _asked(action, request, context, user, session, later))
+            return await answer(action, await _asked(action, request, context, user, session, later))
         finally:
             await request.close()  # and files that were sent
 
-    return do
+    return route
 
 
 async def _done(action: Action, asked: Asked) -> Response:
