@@ -163,7 +163,8 @@ def submit(
     job = _submitted(service, Submission(spec, files))
     if least > max(1, devices) and not as_json:
         has = f"the hosts that are up have {plural(devices, 'device')}"
-        note(f"it waits: --min {least}, and {has}; edt set {job['id']} --min N")
+        advice = f"edt set {job['id']} --min N" if devices else "see: edt hosts"
+        note(f"it waits: --min {least}, and {has}; {advice}")
     if follow or wait:
         raise typer.Exit(_follow(service, job, as_json, shows_output=follow))
     if as_json:
