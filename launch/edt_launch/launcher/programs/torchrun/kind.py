@@ -65,6 +65,7 @@ class TorchrunProgram:
         """By --node-rank, else by whether this is the machine at which all nodes meet."""
         asked = self.arguments
         low, high, number, meeting = asked.min_nodes, asked.max_nodes, asked.node_rank, asked.meeting
+        host = name_of_host(environment)
         is_named = options.allocation is not None or named_sources(HostOptions(environment, options.groups))
         if high == 1 or is_named:
             return None
@@ -81,13 +82,15 @@ class TorchrunProgram:
             return None
         if number >= high:
             raise UsageError(f"--node-rank {number}: --nnodes {low}:{high} has 0 to {high - 1}")
+        if asked.node_rank and (meeting is None or meeting.host in LOOPBACKS):
+            host = f"{host}-{number}"  # another node on the machine of the first one
         return Rank(
             number,
             low,
             for_file_name(f"torchrun-{asked.run_id}-{meeting or ''}"),
-            name_of_host(environment),
+            host,
             asked.nproc,
-            late=None if low == high else LateRanks(high, asked.last_call),
+            late=LateRanks(high, asked.last_call),
             is_elected=asked.node_rank is None and number == 0,
         )
 
