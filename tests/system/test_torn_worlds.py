@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from edt_launch.worlds.gloo_store import Rendezvous
-from harness import POLL
+from harness import POLL, PROGRAMS
 from programs import torn
 
 TOKEN = "of-the-job"
@@ -94,6 +94,12 @@ class Pair:
             connection.close()
         for rendezvous in self.rendezvous:
             rendezvous.close()
+
+
+@pytest.fixture(autouse=True)
+def _prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.11 gives the process that forks the others no path of ours."""
+    monkeypatch.setenv("PYTHONPATH", str(PROGRAMS.parent), prepend=":")
 
 
 @contextmanager
