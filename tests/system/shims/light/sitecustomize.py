@@ -1,9 +1,9 @@
 """Processes that have it in PYTHONPATH import what torch compiles with only when they compile.
 
 Optimizers import torch._dynamo for two functions that do nothing where nobody compiles,
-`torch.use_deterministic_algorithms` imports torch._inductor for a setting of what is compiled, and torch itself
-the shapes of what operators would give. That is most of the work of starting a worker. Settings of torch._dynamo
-are real ones.
+`torch.use_deterministic_algorithms` imports torch._inductor for a setting of what is compiled, and torch
+itself imports which shapes operators would give. That is most of the work of starting a worker. The settings
+of torch._dynamo are real ones.
 """
 
 import importlib
