@@ -13,8 +13,7 @@ import atexit, signal, subprocess, sys, time
 atexit.register(lambda: print("exit functions ran", flush=True))
 signal.signal(signal.SIGTERM, lambda *_: sys.exit("saved"))
 LOOP = "while true; do sleep 0.1; done"
-child = subprocess.Popen(["sh", "-c", "trap 'echo child ended too; exit' TERM; " + LOOP])
-print("is up", flush=True)
+child = subprocess.Popen(["sh", "-c", "trap 'echo child ended too; exit' TERM; echo is up; " + LOOP])
 time.sleep(600)
 """
 

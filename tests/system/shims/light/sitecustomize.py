@@ -1,8 +1,9 @@
 """Processes that have it in PYTHONPATH import what torch compiles with only when they compile.
 
-Optimizers import torch._dynamo for two functions that do nothing where nobody compiles, and
-`torch.use_deterministic_algorithms` imports torch._inductor for a setting of what is compiled. That is half
-of the work of starting a worker.
+Optimizers import torch._dynamo for two functions that do nothing where nobody compiles,
+`torch.use_deterministic_algorithms` imports torch._inductor for a setting of what is compiled, and torch
+itself imports which shapes operators would give. That is most of the work of starting a worker. The settings
+of torch._dynamo are real ones.
 """
 
 import importlib
@@ -13,7 +14,9 @@ from types import ModuleType
 from typing import Any
 
 PACKAGES = ("torch._dynamo", "torch._inductor")
-NAMES = (*PACKAGES, "torch._inductor.config")
+NAMES = ("torch._meta_registrations", *PACKAGES, "torch._inductor.config")
+ALONE = "torch._dynamo.config"
+"""Needs nothing else of its package."""
 
 
 def disable(function: Any, recursive: bool = True, **_: Any) -> Any:
@@ -30,7 +33,7 @@ class Light(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 own = name.removeprefix("torch.")
                 spec.submodule_search_locations = [f"{folder}/{own}" for folder in path]
             return spec
-        if name.rpartition(".")[0].startswith(PACKAGES):
+        if name.rpartition(".")[0].startswith(PACKAGES) and name != ALONE:
             self._load()
         return None
 
