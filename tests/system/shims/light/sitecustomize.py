@@ -1,9 +1,8 @@
 """Processes that have it in PYTHONPATH import what torch compiles with only when they compile.
 
-Optimizers import torch._dynamo for two functions that do nothing where nobody compiles,
-`torch.use_deterministic_algorithms` imports torch._inductor for a setting of what is compiled, and torch
-itself imports which shapes operators would give. That is most of the work of starting a worker. The settings
-of torch._dynamo are real ones.
+Optimizers import torch._dynamo for two functions that do nothing where nobody compiles, and
+`torch.use_deterministic_algorithms` imports torch._inductor for a setting of what is compiled. That is half
+of the work of starting a worker. The settings of torch._dynamo are real ones.
 """
 
 import importlib
@@ -14,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 PACKAGES = ("torch._dynamo", "torch._inductor")
-NAMES = ("torch._meta_registrations", *PACKAGES, "torch._inductor.config")
+NAMES = (*PACKAGES, "torch._inductor.config")
 ALONE = "torch._dynamo.config"
 """Needs nothing else of its package."""
 
