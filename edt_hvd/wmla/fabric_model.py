@@ -55,8 +55,7 @@ class FabricModel:
             - user_callback: a `Callback`, or a list of them;
             - enable_onnx (save_to_onnx): also write the final model in ONNX format;
             - fn_step_train: takes ``(model, data, eva, train_loader, fn_args)``, returns ``(acc, loss)``;
-              attributes that it sets on ``model`` are set on the module, ``train_loader`` has ``dataset`` and
-              ``batch_size``;
+              ``train_loader`` has ``dataset`` and ``batch_size``;
             - fn_test (fn_step_test): takes ``(model, test_iter, fn_args)``, returns the mean loss;
             - fn_batch_collate: takes a list of ``(feature, label)``, returns ``(features, labels)``.
 

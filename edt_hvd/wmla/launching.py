@@ -31,8 +31,8 @@ def is_driver(environ: Mapping[str, str]) -> bool:
     """
     if VARIABLE in environ and driver_process != os.getpid():
         raise WmlaError(
-            f"train() in a process that the script has started; call it in the script, or unset {VARIABLE} to "
-            "have this process train by itself"
+            f"train() in a process that the script has started; call it in the script, or unset {VARIABLE} "
+            "to have this process train by itself"
         )
     return VARIABLE in environ
 

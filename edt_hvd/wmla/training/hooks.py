@@ -1,10 +1,10 @@
 """The program's own callbacks in an executor, and what of them belongs to the training's state.
 
-That is the state of the callbacks, and what their hooks have changed elsewhere: globals of the script and of the
-user's own modules, attributes of classes and functions there and of the objects that the program was given, such as a
-loss function, and variables of closures. Executors that join have what the driver had when `train` was called, and
-are given the rest. All of these are variables here. One that is no callback's counts as changed by a hook if its
-pickled form is another after it.
+That is the state of the callbacks, and what their hooks have changed elsewhere: globals of the script and of
+the user's own modules, attributes of classes and functions there and of the objects that the program was
+given, such as a loss function, and variables of closures. Executors that join have what the driver had when
+`train` was called, and are given the rest. All of these are variables here. One that is no callback's counts
+as changed by a hook if its pickled form is another after it.
 """
 
 import copy
@@ -248,7 +248,7 @@ class Hooks:
         memory = set(map(_memory, [*self._model.parameters(), *self._model.buffers(), *tensors])) - {0}
         shared = {id(value): each for each, value in self._others() if is_shareable(value)}
 
-        references = {**shared, **self._numbers}
+        references: dict[int, int | Variable] = {**shared, **self._numbers}
 
         def dump(value: Any, file: IO[bytes]) -> None:
             _Pickler(file, references, memory).dump(value)

@@ -73,8 +73,8 @@ def computed(program: Program, data: Any) -> tuple[torch.Tensor, Outcome]:
 def program_view(program: Program, caller: str) -> Iterator[list[Any]]:
     """Around a call of the program's own step or test: the model has what such functions ask it for.
 
-    The model gets ``get_optimizer`` and ``get_loss_function``. The optimizer's `step` does nothing: the engine
-    steps, once for the mini-batches of all executors.
+    The model gets ``get_optimizer`` and ``get_loss_function``. The optimizer's `step` does nothing: the
+    engine steps, once for the mini-batches of all executors.
 
     Args:
         program: whose model and optimizer they are.
@@ -115,8 +115,8 @@ def program_view(program: Program, caller: str) -> Iterator[list[Any]]:
     if changed := sorted(option for option, _ in _options_of(optimizer).items() ^ options.items()):
         number, name = changed[0]
         raise TypeError(
-            f"{caller} sets {name!r} of parameter group {number}, which each executor would do for mini-batches "
-            "of its own; set it in a Callback's on_epoch_begin, in params['optimizer']"
+            f"{caller} sets {name!r} of parameter group {number}, which each executor would do for "
+            "mini-batches of its own; set it in a Callback's on_epoch_begin, in params['optimizer']"
         )
 
 

@@ -18,7 +18,6 @@ from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.plan import JobOutcome
 from edt_launch.launcher.program import Kind, LaunchedJob
 
-
 EXECUTOR = "edt_hvd.wmla.executor"
 """The module that executors run; its first argument is the script."""
 
@@ -53,8 +52,8 @@ class Options:
 class WmlaProgram:
     """A program for WMLA: what the driver runs, or each worker, and the folders; None for the defaults.
 
-    `code`, the folder that it runs in, is copied unless it was submitted. `script` is in it: executors will train
-    what it makes. Empty if they run something else.
+    `code`, the folder that it runs in, is copied unless it was submitted. `script` is the one in it whose
+    training executors will do; empty if they run something else.
     """
 
     command: Sequence[str]
