@@ -79,8 +79,8 @@ class Driven:
         """Run the job; raises `UsageError` if a host is wrong, `StartError` if the driver cannot start."""
         with self._start() as driver, contextlib.ExitStack() as stack:
             if self._executor:
-                request = Train(1, tuple(self._executor), self._plan.limits.max_np)
-                self._ahead = self._new(driver, request, self._plan.limits)
+                expected = Train(1, tuple(self._executor), self._plan.limits.max_np)
+                self._ahead = self._new(driver, expected, self._plan.limits)
                 stack.enter_context(contextlib.closing(self._ahead[0]))
             while (request := self._next(driver)) is not None:
                 self._last = self._train(driver, request)
