@@ -36,6 +36,9 @@ WINDOW = 2**20
 MAX_PIECE = 2**20
 """Bytes of a file that one message has at most."""
 
+STREAMS = ("stdout", "stderr")
+"""What a worker prints to."""
+
 CODE = "code"
 """What the archive of the program's files is called in `Want`, `Piece` and `Stored`."""
 

@@ -216,8 +216,7 @@ def step(now: float, state: State, event: Event) -> _Step:
 def _step(now: float, state: State, event: Event) -> _Step:
     match event:
         case Renew(sent_at):
-            renewed = replace(state.lease, renewed_at=min(sent_at, now)) if state.lease is not None else None
-            return replace(state, lease=renewed), []
+            return replace(state, lease=_renewed(now, state.lease, sent_at)), []
         case Start(worker):
             return _start(now, state, worker)
         case Closed():
@@ -226,6 +225,13 @@ def _step(now: float, state: State, event: Event) -> _Step:
             return _tick(now, state, living)
     process = state.processes.get(event.worker)
     return (state, []) if process is None else _of_worker(now, state, process, event)
+
+
+def _renewed(now: float, lease: Lease | None, sent_at: float) -> Lease | None:
+    """The lease from when a heartbeat was sent; the answer to an earlier one takes nothing back."""
+    if lease is None:
+        return None
+    return replace(lease, renewed_at=max(lease.renewed_at, min(sent_at, now)))
 
 
 def _of_worker(now: float, state: State, process: Process, event: _WorkerEvent) -> _Step:

@@ -140,6 +140,7 @@ def test_a_lease_is_renewed_from_the_heartbeat_that_was_answered():
     assert deadline(state) == HEARTBEAT_INTERVAL
     state, actions = step(14.0, state, Renew(10.0))  # an answer that was under way for long
     assert actions == []
+    state, _ = step(14.0, state, Renew(5.0))  # the answer to an earlier heartbeat takes nothing back
     state, actions = step(14.0, state, Tick())
     assert actions == [Heartbeat(14.0)]
     state, actions = step(24.9, state, START)
