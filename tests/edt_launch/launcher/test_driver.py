@@ -4,6 +4,7 @@ import os
 import queue
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -206,8 +207,12 @@ def test_behind_a_cut_link_workers_are_lost_until_a_new_agent_has_swept_their_ho
 
 
 def test_a_host_is_reported_once_as_unreachable_and_once_as_back(far: Running) -> None:
-    lost = Lost(255, ("ssh: gone", "edt-launch: no route to far", "edt-launch: ssh ended"))
-    for happening in (lost, lost, Hello(1, 6), Hello(1, 7)):
+    lost = Lost(255, ("ssh: gone", "edt-launch: no route to far", "edt-launch: ssh ended"), has_connected=False)
+    for happening in (lost, lost):
+        far.notify("far", happening)
+        far.driver._start(replace(far.driver._state.workers[0], id=2, slot=Slot("far", 0)))  # it is tried again
+    assert far.told == [(1, text) for text in lost.explanation]
+    for happening in (Hello(1, 6), Hello(1, 7)):
         far.notify("far", happening)
     said = [(e["event"], e.get("reason")) for e in far.events if e["event"].startswith("host_")]
     assert said == [("host_unreachable", "no route to far"), ("host_reachable", None)]
