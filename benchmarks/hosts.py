@@ -142,7 +142,7 @@ def run(system: str, fault: str, args: argparse.Namespace) -> Outcome | str:
         place = Place(Path(name), [name, "--delay", str(args.delay)], variables)
         job = HostsJob(system, place, bed)
         try:
-            wait_for(lambda: trained(place) >= args.steps, args.limit, job, "train on three hosts")
+            wait_for(lambda: trained(place) >= args.steps, args.start_limit, job, "train on three hosts")
             victim = next(step.worker for step in place.steps() if bed.host_of(step.worker) == "h2")
             before = {step.worker for step in place.steps()}
             at = time.time()
@@ -228,6 +228,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=40, help="steps before the fault")
     parser.add_argument("--delay", type=float, default=0.05, help="seconds that a step sleeps")
     parser.add_argument("--limit", type=float, default=90.0, help="seconds until a job counts as stuck")
+    parser.add_argument("--start-limit", type=float, default=300.0, help="the same before the fault")
     args = parser.parse_args()
     if reason := host_bed.missing():
         parser.error(reason)

@@ -153,6 +153,26 @@ def test_hosts_without_a_shared_disk_get_the_code_and_the_newest_checkpoint_surv
     assert job.survivors() == []
 
 
+@pytest.mark.full
+def test_a_host_without_the_script_is_done_without_until_it_has_it(
+    apart: HostBed, job: ElasticJob, undisturbed: Undisturbed, tmp_path: Path
+) -> None:
+    def copy(*hosts: str) -> None:
+        for host in hosts:
+            shutil.copy(TRACED, apart.disk_of(host))
+
+    copy("h0", "h1")
+    script = tmp_path / "disk" / TRACED.name
+    job.start(script, job.results, *SLOW, options=("-H", "h1:1,h2:1"), prefix=apart.on("h0", []))
+    job.until_size(1)
+    job.until(lambda: f"h2 has no {script}: put it on that host, too" in job.stderr)
+    copy("h2")
+    job.until_size(2)
+    job.until_more_steps(3)
+    assert job.end() == 0, job.stderr
+    undisturbed.check(job)
+
+
 def test_what_workers_write_on_hosts_without_a_shared_disk_comes_back_at_the_end(
     apart: HostBed, job: ElasticJob, tmp_path: Path
 ) -> None:

@@ -361,7 +361,13 @@ class Agent:
     def _lacking(self, worker: Worker) -> str | None:
         """What the host lacks that the worker needs; None if nothing is known to be missing."""
         host, given = worker.environment.get("HOROVOD_HOSTNAME", ""), worker.environment.get("EDT_DEVICE")
-        return None if given is None else devices.problem(host, given, devices.count())
+        if given is not None and (problem := devices.problem(host, given, devices.count())) is not None:
+            return problem
+        program = forkable.parse(worker.command) if self._setup.inherits else None
+        if program is None or program.script is None:
+            return None
+        script = os.path.join(self._directory or "", program.script)
+        return None if os.path.isfile(script) else f"{host} has no {script}: put it on that host, too"
 
     def _give_up(self, number: int, worker: Worker, reason: str) -> None:
         self._printing.note(number, reason)

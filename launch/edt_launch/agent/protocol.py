@@ -24,7 +24,7 @@ from typing import Any, Generic, TypeVar, get_args, get_origin
 
 from edt_launch.core.lines import LineSplitter
 
-VERSION = 6
+VERSION = 7
 """Of these messages; launcher and agent must have the same."""
 
 MAX_LINE = 2**26
@@ -267,6 +267,8 @@ class Exited:
 
     worker: int
     exit_code: int
+    has_begun: bool = True
+    """False if the host lacks something without which it cannot."""
 
 
 @dataclass(frozen=True)

@@ -298,10 +298,11 @@ def _end(now: float, state: State, worker: int, exit_code: int) -> _Step:
 
 
 def _forget(state: State, worker: int) -> _Step:
-    exit_code = state.processes[worker].exit_code
-    assert exit_code is not None
+    process = state.processes[worker]
+    assert process.exit_code is not None
     others = {key: other for key, other in state.processes.items() if key != worker}
-    return replace(state, processes=others), [Do(Verb.FORGET, worker), Exited(worker, exit_code)]
+    exited = Exited(worker, process.exit_code, has_begun=process.pid is not None or process.is_killed)
+    return replace(state, processes=others), [Do(Verb.FORGET, worker), exited]
 
 
 def _close(now: float, state: State) -> _Step:

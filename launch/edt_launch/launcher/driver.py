@@ -223,8 +223,9 @@ class Driver:
                 self._timers.enter(READ_INTERVAL, 0, self._events.put, (event,))
             case ProcessEnded(worker, 0) if self._fetching[worker]:  # its last checkpoint is still there
                 self._timers.enter(READ_INTERVAL, 0, self._events.put, (event,))
-            case ProcessEnded(worker, exit_code):
-                self._end(now, worker, exit_code)
+            case ProcessEnded(worker, exit_code, has_begun):
+                loss = None if has_begun else protocol.HostLoss.UNFIT
+                self._take_end(now, protocol.Exited(worker, exit_code, host_loss=loss))
             case Lost() as lost:
                 self._lose(now, event.host, lost)
 
@@ -235,10 +236,6 @@ class Driver:
             self._report(events.HostReachable(host))
         for worker in [key for key, worker in self.given_up.items() if worker.slot.host == host]:
             self._report(events.Released(*self.given_up.pop(worker).where))
-
-    def _end(self, now: float, worker: int, exit_code: int) -> None:
-        """A worker has ended."""
-        self._take_end(now, protocol.Exited(worker, exit_code))
 
     def _take_end(self, now: float, exited: protocol.Exited) -> None:
         """A worker has ended, or is given up; one that was given up before may be known to be gone now."""

@@ -63,7 +63,7 @@ class JobMonitor:
             self.message(message)
 
     def _is_news(self, event: events.Event) -> bool:
-        """Whether the user has not heard of this yet: a host that is away is tried again every few seconds."""
+        """Whether the user has not heard of this yet; a host that is away is tried again and again."""
         match event:
             case events.HostUnreachable(host):
                 self._away[host] = set()
