@@ -242,6 +242,9 @@ def _end_with(
     if worker.phase is MemberPhase.DONE:
         return " after training"
     if not state.generation:
+        has_begun = host_loss not in (HostLoss.UNREACHED, HostLoss.UNFIT)
+        if state.outcome is not None and state.outcome.succeeded and not has_begun:
+            return None
         others = _others_that_start(state, worker)
         if others and (host_loss is not None or _works_elsewhere(state, others)):
             return None

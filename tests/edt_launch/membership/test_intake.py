@@ -99,6 +99,16 @@ def test_a_job_begins_without_a_host_that_lacks_what_its_program_needs() -> None
         assert [worker.slot.host for worker in job.state.world] == ["a", "c"]
 
 
+def test_a_host_on_which_nothing_has_begun_spoils_no_success() -> None:
+    for host_loss, exit_code in ((HostLoss.UNREACHED, 0), (HostLoss.UNFIT, 0), (HostLoss.LOST, 1)):
+        job = Job(min_size=1)
+        job(Desired((Slot("a", 0), Slot("b", 0))))
+        job(Exited(0, 0))
+        job(Exited(1, 255, host_loss=host_loss))
+        assert job.state.outcome is not None
+        assert job.state.outcome.exit_code == exit_code
+
+
 def test_a_program_that_fails_on_too_many_hosts_ends_the_job() -> None:
     for host_loss, reason in (
         (HostLoss.UNFIT, "rank 0 on a failed"),
