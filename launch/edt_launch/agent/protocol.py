@@ -24,7 +24,7 @@ from typing import Any, Generic, TypeVar, get_args, get_origin
 
 from edt_launch.core.lines import LineSplitter
 
-VERSION = 7
+VERSION = 8
 """Of these messages; launcher and agent must have the same."""
 
 MAX_LINE = 2**26
