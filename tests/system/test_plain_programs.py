@@ -4,6 +4,8 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from harness import ElasticJob
 
 TIDY = """
@@ -52,3 +54,19 @@ def test_a_job_that_never_stops_printing_is_stopped_and_its_one_log_has_a_limit(
     assert "[0] last words\n" in end
     assert len(text) < 301_000
     assert sorted(path.name for path in log.parent.iterdir()) == ["edt-launch.log", "launcher.log"]
+
+
+@pytest.mark.full
+def test_what_a_job_uses_is_measured(job: ElasticJob, tmp_path: Path) -> None:
+    job.allocate(1)
+    script = tmp_path / "busy.py"
+    script.write_text("block = bytearray(2**28)\nwhile True: pass\n")
+    job.start(script, options=("--no-warm-start",))
+    job.until(lambda: bool(job.events("usage")))
+    assert job.process is not None
+    os.kill(job.process.pid, signal.SIGTERM)
+    job.end()
+    used = job.events("usage")[0]
+    assert used["processors"] > 0
+    assert used["memory"] > 2**28
+    assert used["gpus"] is None
