@@ -68,7 +68,7 @@ def test_logs_go_where_torchrun_has_them(tmp_path: Path) -> None:
     (run,) = tmp_path.glob("id_*")
     folder = run / "attempt_2" / "1"
     assert found["TORCHELASTIC_ERROR_FILE"] == str(folder / "error.json")
-    assert folder.is_dir()
+    assert {path.name for path in folder.iterdir()} == {"stdout.log", "stderr.log"}
     assert ours.copy_of(11, "stdout") == folder / "stdout.log"
     assert ours.copy_of(11, "stderr") == folder / "stderr.log"
     ours.variables_of(worker(3), SLOTS, "127.0.0.1")
