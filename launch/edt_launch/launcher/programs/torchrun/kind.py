@@ -162,6 +162,10 @@ class TorchrunKind(Kind):
         is_any = nproc == 1 and wanted.allowed is None
         return Sizes(options.min_np, options.max_np, None if is_any else allowed)
 
+    def advise(self, source: str) -> Sequence[str]:
+        """What resizes would do to its trainer or its sampler."""
+        return advice(source)
+
     def check(self, framework: str, command: Sequence[str], least: int, most: int) -> None:
         """See whether the options of a job's command make sense."""
         _arguments(command)
