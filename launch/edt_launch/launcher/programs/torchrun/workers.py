@@ -211,10 +211,9 @@ class TorchrunWorkers(Workers):
 
     def explain(self, failures_: Sequence[events.Failed]) -> str:
         """The failures of the last attempt with their error files, the first one last."""
-        attempts = {each.worker: self._folders[each.worker].parent for each in failures_}
-        known = [
-            each for each in failures_ if attempts[each.worker].name == attempts[failures_[-1].worker].name
-        ]
+        started = [each for each in failures_ if each.worker in self._folders]
+        attempts = [self._folders[each.worker].parent.name for each in started]
+        known = [each for each, attempt in zip(started, attempts, strict=True) if attempt == attempts[-1]]
         title = next((word for word in self.arguments.command[1:] if not word.startswith("-")), "")
         return failures.describe(
             title or self.arguments.command[0],

@@ -1,6 +1,7 @@
 """The variables, logs and arguments of the workers of a program for torchrun."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,7 @@ def test_failures_of_the_last_attempt_are_told_the_first_one_last(tmp_path: Path
         said = {"py_callstack": f"Traceback of {rank}\nlast line", "timestamp": str(100 - rank)}
         Path(file).write_text(json.dumps({"message": {"message": "m", "extraInfo": said}}))
         failures.append(Failed(one.id, "a", rank, None, rank, 1))
+    assert ours.explain([replace(failures[0], worker=99)]) == ""  # it could not be started
     text = ours.explain(failures)
     assert text.startswith("=" * 60 + "\ntrain.py FAILED\n")
     before, _, root = text.partition("Root Cause (first observed failure):\n")
