@@ -78,8 +78,13 @@ def refusal_of(greeting: Greeting, present: str | None) -> str:
         return "its host name is no name: use letters, digits, '_', '.' and '-'"
     devices = greeting.devices
     is_device = all(isinstance(name, str) and re.fullmatch(DEVICE, name) for name in devices)
-    if not 0 <= greeting.slots <= MAX_SLOTS or not is_device or (devices and len(devices) != greeting.slots):
-        return f"{greeting.host} says that it has {greeting.slots} slots with {len(devices)} devices"
+    is_one_each = is_device and (not devices or len(set(devices)) == len(devices) == greeting.slots)
+    if not 0 <= greeting.slots <= MAX_SLOTS or not is_one_each:
+        named = ", ".join(map(str, devices))[:SHOWN]
+        return (
+            f"{greeting.host} says that it has {greeting.slots} slots and the devices '{named}': expected "
+            f"0 to {MAX_SLOTS} slots, and a device of its own for each or none"
+        )
     if present not in (None, greeting.instance):
         return f"{greeting.host} has an agent already: give each host a name of its own, and one agent"
     return ""

@@ -224,6 +224,16 @@ def test_one_agent_a_host() -> None:
     assert refusal_of(one, "y").startswith("far has an agent already")
 
 
+@pytest.mark.parametrize(
+    "slots, devices", [(-1, []), (2**31, []), (2, ["0"]), (2, ["0", "0"]), (1, ["a b"]), (2, [1, 2])]
+)
+def test_a_host_that_lies_about_its_devices(slots: int, devices: list[object]) -> None:
+    one = Greeting("t", "far", protocol.VERSION, "x", 2, ["0", "1"])
+    assert refusal_of(one, None) == ""
+    refused = refusal_of(replace(one, slots=slots, devices=devices), None)
+    assert refused.startswith(f"far says that it has {slots} slots and the devices")
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"addresses": [], "port": "1"}', "[" * 100_000])
 def test_what_is_no_invitation(text: str) -> None:
     with pytest.raises(InvitationError, match="invitation"):
