@@ -97,7 +97,7 @@ def test_trials_that_end_are_seen_without_a_reload(site: Site) -> None:
         dialog.get_by_role("button", name="Stop").focus()
         page.keyboard.press("Enter")
         dialog.wait_for(state="hidden")
-    search = site.world.store.searches.get(ID)
+    search = site.world.store.experiments.search(ID)
     assert search is not None
     assert search.wanted == "stop"
     assert site.errors == []

@@ -20,6 +20,10 @@ from edt_launch.service.experiments.runs import DELETED, Shown
 from edt_launch.service.jobs.forecast.forecast import changes_by
 from edt_launch.service.jobs.forecast.foreseen import of_starting
 
+SHOWN = ("id", "experiment", "definition", "name", "code", "digest", "job", "owner", "created")
+SHOWN += ("place", "parameters")
+"""Fields of a run that answers have as they are."""
+
 MAX_RUNS = 100
 """Runs of one page, or of one comparison."""
 
@@ -82,7 +86,7 @@ def beside(context: Context, experiment: ExperimentRecord, found: Sequence[RunRe
     """Runs of an experiment beside each other, in their order."""
     shown = runs.shown(context, found)
     metrics = runs.metrics(experiment, shown)
-    told = [comparison.parameters(run.name, f"{run.code}" if run.code else "", run.spec) for run in found]
+    told = [_started_with(run) for run in found]
     return {
         "runs": [view(one) for one in shown],
         "metrics": [
@@ -92,23 +96,30 @@ def beside(context: Context, experiment: ExperimentRecord, found: Sequence[RunRe
     }
 
 
+def _started_with(run: RunRecord) -> dict[str, str]:
+    if run.place is not None:
+        return {name: str(value) for name, value in run.parameters.items()}
+    return comparison.parameters(run.name, f"{run.code}" if run.code else "", run.spec)
+
+
 def view(shown: Shown) -> dict[str, Any]:
     """A run as answers have it."""
     run, job, outcome = shown.run, shown.job, shown.outcome
-    least = run.spec["min"]
+    least = run.spec.get("min", 1)
+    state = run.state if run.place is not None and run.job is None else DELETED
     known = {"job_name": job and (job.name or job.id)} | {
         name: None if job is None else getattr(job, name)
         for name in ("started", "ended", "size", "total_steps")
     }
     has_ended = run.outcome is not None or (job is not None and job.has_ended)
     return {
-        **{name: value for name, value in vars(run).items() if name not in ("spec", "outcome", "number")},
+        **{name: getattr(run, name) for name in SHOWN},
         **known,
-        "state": DELETED if job is None else job.state,
+        "state": state if job is None else job.state,
         "ended_as": outcome.state if has_ended else None,
         "seconds": outcome.seconds,
         "min": least if job is None else job.min,
-        "max": run.spec["max"] or least if job is None else job.max,
+        "max": run.spec.get("max") or least if job is None else job.max,
         "step": outcome.step,
         "hours": outcome.hours,
         "values": outcome.values,

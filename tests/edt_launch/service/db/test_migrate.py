@@ -12,7 +12,7 @@ from edt_launch.service.db.engine import Database
 from edt_launch.service.db.migrate import NewerDatabaseError, OlderDatabaseError, migrate
 from edt_launch.service.db.store import Store
 from edt_launch.service.db.tables import metadata
-from edt_launch.service.experiments.searches.records import TrialState
+from edt_launch.service.experiments.records import TrialState
 
 NOTES = {"bounds": [1, 4], "written": 5.0, "lost": 2, "suspended": [["node1", "3", 1000.0]]}
 """What the first version remembered of a job."""
@@ -41,12 +41,12 @@ def test_a_database_of_the_first_version_opens(tmp_path: Path) -> None:
     assert (store.jobs.get(job).granted_at, store.jobs.get(job).launchers_lost) == (5.0, 2)
     assert store.jobs.suspended() == {("node1", "3"): 1000.0}
     assert len(store.jobs.transitions(job)) == 1
-    (search,) = store.searches.live()
-    assert store.searches.trials(search.id)[0].state is TrialState.SUCCEEDED
+    (search,) = store.experiments.live_searches()
+    assert store.experiments.trials(search.id)[0].state is TrialState.SUCCEEDED
     with store._database.reading() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, metadata) == []
-        assert tables_that_number_on(connection) == {"execs", "jobs", "searches"}
+        assert tables_that_number_on(connection) == {"execs", "jobs", "experiments"}
     store.close()
 
 
@@ -59,7 +59,7 @@ def tables_that_number_on(connection: Connection) -> set[str]:
 def test_a_new_database_numbers_on_like_an_older_one(tmp_path: Path) -> None:
     store = Store.opened(f"sqlite:///{tmp_path}/edt.db")
     with store._database.reading() as connection:
-        assert tables_that_number_on(connection) == {"execs", "jobs", "searches"}
+        assert tables_that_number_on(connection) == {"execs", "jobs", "experiments"}
     store.close()
 
 

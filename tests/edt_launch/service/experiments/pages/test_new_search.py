@@ -31,19 +31,19 @@ def test_a_search_is_started_from_a_form(world: World) -> None:
     assert 'name="parameter"' in client.get("/searches/new").text
     answer = client.post("/searches/new", data=FORM, files=CODE)
     assert answer.status_code == 303, answer.text
-    found = world.store.searches.get("find")
+    found = world.store.experiments.search("find")
     assert found is not None
     assert answer.headers["location"] == f"/searches/{found.id}"
-    assert found.definition["algorithm"] == "tpe"
+    assert found.generator["algorithm"] == "tpe"
     ranges = {
         name: {key: value for key, value in one.items() if value not in ("", [], None)}
-        for name, one in found.definition["parameters"].items()
+        for name, one in found.generator["parameters"].items()
     }
     assert ranges["rate"] == {"type": "float", "min": -4, "max": -1, "base": 10}
     assert ranges["units"]["values"] == [16, 32.5]
     assert ranges["optimizer"]["values"] == ["sgd", "<b>true", "true"]
     assert ranges["layers"] == {"type": "int", "min": 1, "max": 9, "step": 2}
-    assert (found.template["max"], found.definition["max_trials"]) == (2, 5)
+    assert (found.template["max"], found.generator["max_trials"]) == (2, 5)
     assert world.store.audit.newest(1)[0].path == f"/searches/new {found.id}"
     assert "there is a search" in client.post("/searches/new", data=FORM, files=CODE).text
 
@@ -76,7 +76,7 @@ def test_what_is_wrong_is_told_above_what_was_written(
     assert "<b>" not in answer.text
     assert 'value="find"' in answer.text
     assert 'value="sgd, &lt;b&gt;true, true"' in answer.text or "values" in change
-    assert world.store.searches.all() == []
+    assert world.store.experiments.searches() == []
 
 
 @pytest.mark.parametrize("framework", ["Horovod", "edtPyTorch"])
@@ -103,7 +103,7 @@ def test_it_searches_with_a_training_definition(world: World, framework: str) ->
     wrong = client.post("/searches/new", data=given | {"source": "nothing"})
     shown_again(wrong, 422, "&#39;nothing&#39; cannot be read", f'name="definition" value="{definition}"')
     assert client.post("/searches/new", data=given).status_code == 303
-    job = world.store.searches.get("find").template  # type: ignore[union-attr]
+    job = world.store.experiments.search("find").template  # type: ignore[union-attr]
     found = job["environment"].get("DATA_DIR") if framework == "Horovod" else job["data_dir"]
     assert found == str(data)
     assert job["framework"] == (None if framework == "Horovod" else framework)
@@ -118,7 +118,7 @@ def test_only_editors_search_with_a_training_definition(world: World) -> None:
     assert client.get(f"/searches/new?definition={definition}").status_code == 403
     assert client.post("/searches/new", data=FORM | {"definition": definition}).status_code == 403
     assert "/searches/new" not in client.get(f"/experiments/{experiment}?tab=overview").text
-    assert world.store.searches.all() == []
+    assert world.store.experiments.searches() == []
 
 
 def test_a_form_that_is_sent_twice_starts_one_search(world: World) -> None:

@@ -1,9 +1,14 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from browser import browser
-from edt_launch.service.experiments.searches.records import SearchRecord, SearchState, TrialRecord, TrialState
+from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.experiments.records import SearchState, TrialState
+from edt_launch.service.experiments.searches.plan import Next
+from edt_launch.service.experiments.searches.service import record_of
+from edt_launch.service.experiments.searches.spec import SearchSpec
 from world import NOW, World
 
 SPEC: dict[str, Any] = {
@@ -22,7 +27,10 @@ ID = "haaaaaaaa"
 def search(world: World, *, trials: bool = True, **fields: Any) -> None:
     template = {"command": ["python", "train.py", "--rate", "{rate}"], "min": 1, "max": 2}
     values = {"template": template, "total": 3, "state": SearchState.RUNNING, "started": NOW - 90} | fields
-    world.store.searches.add(SearchRecord(ID, "<b>find", "ann", SPEC, "", 7, NOW - 100, **values))
+    spec = SearchSpec.model_validate(SPEC)
+    ann = UserRecord("ann", False, 0.0)
+    made = record_of(ann, spec, NOW - 100, id=ID, name="<b>find", **values)
+    world.store.experiments.add(made)
     if not trials:
         return
     job = world.submit(world.ann, name="find-0")["id"]
@@ -34,11 +42,9 @@ def search(world: World, *, trials: bool = True, **fields: Any) -> None:
         ]
     ):
         parameters = {"rate": 0.1 / (number + 1), "<i>": "<b>"}
-        world.store.searches.add_trial(
-            TrialRecord(
-                ID, number, {}, parameters, 0, NOW, job=job, state=state, metric=metric, reason=reason
-            )
-        )
+        trial = Next(number, {}, parameters, 0, "").run(made, f"raaaaaaa{'abc'[number]}", NOW)
+        its = job if number == 1 else None
+        world.store.experiments.add_trial(replace(trial, job=its, state=state, metric=metric, reason=reason))
 
 
 def test_searches_are_listed_with_their_best(world: World) -> None:
@@ -106,9 +112,9 @@ def test_what_can_be_done_is_asked_about_and_done(world: World) -> None:
     assert job.name == "<b>find-best"
     assert client.post(f"/searches/{ID}/stop").headers["location"] == f"/searches/{ID}"
     assert "/stop" not in client.get(f"/searches/{ID}").text
-    world.store.searches.update(ID, state=SearchState.STOPPED, ended=NOW)
+    world.store.experiments.update_search(ID, state=SearchState.STOPPED, ended=NOW)
     assert "stopped are tried again" in client.get(f"/searches/{ID}/restart").text
     client.post(f"/searches/{ID}/restart")
-    found = world.store.searches.get(ID)
+    found = world.store.experiments.search(ID)
     assert found is not None
     assert found.state is SearchState.QUEUED

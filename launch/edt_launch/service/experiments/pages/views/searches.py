@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 from edt_launch.core.durations import duration
 from edt_launch.core.failure_text import cause
-from edt_launch.service.experiments.searches.records import SEARCH_ENDS, SearchState, SearchWanted, TrialState
+from edt_launch.service.experiments.records import SEARCH_ENDS, SearchState, SearchWanted, TrialState
 from edt_launch.service.web import wording
 from edt_launch.service.web.asking import Question
 from edt_launch.service.web.crumbs import SEARCHES, Crumb, Tab
