@@ -24,7 +24,8 @@ from edt_launch.service.experiments.records import (
     RunRecord,
     TrainingRecord,
 )
-from edt_launch.service.experiments.searches.service import not_theirs
+from edt_launch.service.experiments.searches import service as searches
+from edt_launch.service.experiments.searches.service import Deletion, not_theirs
 from edt_launch.service.experiments.spec import (
     HOROVOD,
     ExperimentChange,
@@ -153,13 +154,20 @@ def change(
     return settled(done, experiment, after, changes.name, KIND, now)
 
 
-def delete(context: Context, user: UserRecord, experiment_id: str) -> None:
-    """Forget an experiment and its runs, whose jobs stay; `ConflictError` if some have not ended."""
-    experiment = started_by_hand(context, user, experiment_id)
+def delete(context: Context, user: UserRecord, experiment_id: str) -> list[Deletion]:
+    """Forget an experiment and its runs, whose jobs stay unless it is a search.
+
+    Raises:
+        ConflictError: some have not ended.
+    """
+    experiment = experiment_for(context, user, experiment_id, Role.EDITOR)
+    if experiment.algorithm:
+        return searches.delete(context, experiment)
     if live := context.store.experiments.delete(experiment.id):
         raise ConflictError(
             f"{experiment.name!r} has runs that have not ended: {', '.join(live[:10])}", "stop them first"
         )
+    return []
 
 
 def delete_run(context: Context, user: UserRecord, run_id: str) -> None:

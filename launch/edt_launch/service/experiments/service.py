@@ -17,11 +17,14 @@ from edt_launch.service.experiments.records import (
     RunRecord,
 )
 from edt_launch.service.experiments.runs import DELETED, Shown
+from edt_launch.service.experiments.searches import service as searches
 from edt_launch.service.jobs.forecast.forecast import changes_by
 from edt_launch.service.jobs.forecast.foreseen import of_starting
 
-SHOWN = ("id", "experiment", "definition", "name", "code", "digest", "job", "owner", "created")
-SHOWN += ("place", "parameters")
+SHOWN = (
+    *("id", "experiment", "definition", "name", "code", "digest", "job", "owner", "created"),
+    *("place", "parameters"),
+)
 """Fields of a run that answers have as they are."""
 
 MAX_RUNS = 100
@@ -186,6 +189,17 @@ def experiments_page(
         "experiments": [summary(one, counts.get(one.id, 0)) for one in page],
         "next": following,
     }
+
+
+def listed(context: Context, user: UserRecord, owner: str | None, wanted: PageQuery) -> dict[str, Any]:
+    """A page of the experiments in projects of a user, and of all searches; or of those of an owner."""
+    own = None if user.is_admin else user.name
+    page, following = wanted.cut(context.store.experiments.shown_page(own, owner, wanted))
+    found = searches.listed(context, user, [one for one in page if one.algorithm])
+    known = {one["id"]: one for one in found}
+    counts = context.store.experiments.run_counts([one.id for one in page if one.id not in known])
+    shown = [known.get(one.id) or summary(one, counts.get(one.id, 0)) for one in page]
+    return {"experiments": shown, "next": following}
 
 
 def experiment(context: Context, record: ExperimentRecord) -> dict[str, Any]:

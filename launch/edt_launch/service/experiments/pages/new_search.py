@@ -68,7 +68,7 @@ def _ask(asked: Asked) -> views.NewSearch:
 def _create(asked: Asked) -> str:
     search = _submit(asked)
     asked.note(search.id)
-    return f"/searches/{search.id}"
+    return f"/experiments/{search.id}"
 
 
 def _submit(asked: Asked) -> ExperimentRecord:
@@ -121,5 +121,14 @@ def _spec(asked: Asked, fields: dict[str, Any]) -> SubmittedSearch:
 
 
 router = routes(
-    [Action("/searches/new", _ask, _create, SearchFields, starts_jobs=True, template="new_search.html")]
+    [
+        Action(
+            "/experiments/new-search",
+            _ask,
+            _create,
+            SearchFields,
+            starts_jobs=True,
+            template="experiments/new_search.html",
+        )
+    ]
 )

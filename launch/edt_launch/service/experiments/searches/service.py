@@ -269,9 +269,11 @@ def shown(context: Context, user: UserRecord, name: str) -> dict[str, Any]:
 def page(context: Context, user: UserRecord, owner: str | None, wanted: PageQuery) -> dict[str, Any]:
     """A page of all searches, or of those of an owner."""
     page, following = wanted.cut(context.store.experiments.search_page(owner, wanted))
+    return {"searches": listed(context, user, page), "next": following}
+
+
+def listed(context: Context, user: UserRecord, page: Sequence[ExperimentRecord]) -> list[dict[str, Any]]:
+    """Searches as lists have them, as `user` may see them."""
     counts = context.store.experiments.trial_counts([one.id for one in page])
     best = best_of(context, [one for one in page if may(user, one)])
-    return {
-        "searches": [views.search(one, counts[one.id], best.get(one.id), user) for one in page],
-        "next": following,
-    }
+    return [views.search(one, counts[one.id], best.get(one.id), user) for one in page]

@@ -10,13 +10,15 @@ from edt_launch.core.durations import duration
 from edt_launch.core.failure_text import cause
 from edt_launch.service.cluster.pages.views.pool import Tile
 from edt_launch.service.experiments.pages.views.compared import Compared
+from edt_launch.service.experiments.pages.views.searches import TABS as SEARCH_TABS
+from edt_launch.service.experiments.pages.views.searches import tabs
 from edt_launch.service.experiments.records import Role
 from edt_launch.service.experiments.runs import Summary
 from edt_launch.service.jobs.pages.views.jobs import MAX_WHY
 from edt_launch.service.jobs.states import LIVE, State
 from edt_launch.service.web import wording
 from edt_launch.service.web.asking import Field, Question
-from edt_launch.service.web.crumbs import Crumb, Tab
+from edt_launch.service.web.crumbs import EXPERIMENTS, Crumb, Tab
 from edt_launch.service.web.crumbs import project as above
 
 Json = Mapping[str, Any]
@@ -60,7 +62,7 @@ class Pages:
     """
 
     path: str
-    places: Mapping[str, int]
+    places: Mapping[str, int | str]
     nexts: Mapping[str, int | None]
 
     @property
@@ -77,7 +79,7 @@ class Pages:
         """The address at which it begins; empty if it does."""
         return self.address_of({**self.places, name: 0}) if self.places[name] else ""
 
-    def address_of(self, places: Mapping[str, int]) -> str:
+    def address_of(self, places: Mapping[str, int | str]) -> str:
         """The page with its lists from there."""
         query = urlencode({name: place for name, place in places.items() if place})
         return f"{self.path}?{query}" if query else self.path
@@ -110,8 +112,8 @@ class ExperimentView:
     """
 
     experiment: Json
-    project: Json
     may_edit: bool
+    actions: Sequence[tuple[str, str]]
     tab: str
     tabs: Sequence[Tab]
     tiles: Sequence[Tile]
@@ -120,7 +122,7 @@ class ExperimentView:
     metrics: Sequence[str]
     without_column: int
     best_over: str
-    elsewhere: Sequence[tuple[str, str, str, bool]]
+    elsewhere: Sequence[tuple[str, str, str | None, bool]]
     queued: Sequence[RunRow]
     running: Sequence[RunRow]
     completed: Sequence[RunRow]
@@ -131,6 +133,11 @@ class ExperimentView:
     older: str
 
     @property
+    def goes_on(self) -> bool:
+        """Whether trials of a search are about to change it."""
+        return bool(self.actions and (self.queued or self.running))
+
+    @property
     def command(self) -> str:
         """The global execution command, as it is written."""
         return shlex.join(self.experiment["command"])
@@ -138,7 +145,7 @@ class ExperimentView:
 
 def experiment_view(
     experiment: Json,
-    project: Json,
+    project: Json | None,
     runs: Sequence[Json],
     summary: Summary,
     asked: ExperimentQuery,
@@ -146,10 +153,11 @@ def experiment_view(
     compared: Compared | None,
     *,
     viewer: str | None,
+    actions: Sequence[tuple[str, str]] = (),
 ) -> ExperimentView:
     """The page of an experiment, from what REST answers of it, its project, and a page of its runs.
 
-    `viewer` is who looks; None: an administrator.
+    A search has no project, and `actions`. `viewer` is who looks; None: an administrator.
     """
     best = {
         one.name: None if one.best is None else summary.runs[one.best].run.id
@@ -165,12 +173,12 @@ def experiment_view(
     before = {"before": asked.before} if asked.before else {}
     return ExperimentView(
         experiment,
-        project,
-        may_edit(project),
+        project is not None and may_edit(project),
+        actions,
         asked.tab,
-        [Tab(name, f"{address}?tab={key}", key == asked.tab) for key, name in TABS.items()],
+        tabs(experiment["id"], asked.tab, SEARCH_TABS if project is None else TABS),
         _tiles(experiment, summary),
-        above(project["id"], project["name"]),
+        [EXPERIMENTS] if project is None else above(project["id"], project["name"]),
         asked,
         list(best),
         len(summary.names) - len(best),
@@ -205,9 +213,9 @@ def _partly(experiment: Json, summary: Summary) -> str:
     return f" of the newest {summary.number} runs" if summary.number < experiment["runs"] else ""
 
 
-def _elsewhere(summary: Summary, shown: Collection[str]) -> list[tuple[str, str, str, bool]]:
+def _elsewhere(summary: Summary, shown: Collection[str]) -> list[tuple[str, str, str | None, bool]]:
     """Values whose best run is none of those that are shown."""
-    found = []
+    found: list[tuple[str, str, str | None, bool]] = []
     for one in summary.metrics[:MAX_METRICS]:
         best = None if one.best is None else summary.runs[one.best]
         if best is not None and best.run.id not in shown:
