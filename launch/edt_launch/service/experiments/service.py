@@ -89,14 +89,18 @@ def beside(context: Context, experiment: ExperimentRecord, found: Sequence[RunRe
     """Runs of an experiment beside each other, in their order."""
     shown = runs.shown(context, found)
     metrics = runs.metrics(experiment, shown)
-    told = [_started_with(run) for run in found]
     return {
         "runs": [view(one) for one in shown],
         "metrics": [
             one._asdict() | {"best": None if one.best is None else found[one.best].id} for one in metrics
         ],
-        "parameters": [one._asdict() for one in comparison.differing(told)],
+        "parameters": [one._asdict() for one in differing(found)],
     }
+
+
+def differing(found: Sequence[RunRecord]) -> list[comparison.ComparedParameter]:
+    """The parameters that are not the same in all of these runs."""
+    return comparison.differing([_started_with(run) for run in found])
 
 
 def _started_with(run: RunRecord) -> dict[str, str]:
@@ -114,6 +118,7 @@ def view(shown: Shown) -> dict[str, Any]:
         name: None if job is None else getattr(job, name)
         for name in ("started", "ended", "size", "total_steps")
     }
+    known |= {"tags": () if job is None else job.tags, "comment": "" if job is None else job.comment}
     has_ended = run.outcome is not None or (job is not None and job.has_ended)
     return {
         **{name: getattr(run, name) for name in SHOWN},

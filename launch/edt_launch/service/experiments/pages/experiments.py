@@ -16,6 +16,7 @@ from edt_launch.service.experiments.pages import searches
 from edt_launch.service.experiments.pages.searches import PicturesQueryDep
 from edt_launch.service.experiments.pages.views import experiments as views
 from edt_launch.service.experiments.pages.views.compared import AXES, Compared, compared, too_many
+from edt_launch.service.experiments.pages.views.run_table import RunTableQuery
 from edt_launch.service.experiments.pages.views.searches import TABS as SEARCH_TABS
 from edt_launch.service.experiments.pages.views.searches import ListedExperiment
 from edt_launch.service.experiments.pages.views.searches import actions as search_actions
@@ -103,6 +104,8 @@ async def show(
     tab: Annotated[str, Query(pattern=f"^({'|'.join([*views.TABS, *SEARCH_TABS])}|)$")] = "",
     after: Place = 0,
     before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
+    find: Annotated[str, Query(max_length=1024)] = "",
+    column: Annotated[list[Annotated[str, Query(max_length=300)]] | None, Query(max_length=200)] = None,
     run: Annotated[list[Annotated[str, Query(pattern=f"^{RUN_ID}$")]] | None, Query(max_length=200)] = None,
     metric: Annotated[str, Query(max_length=256)] = "",
     smooth: Annotated[str, Query(pattern=r"^0(\.[0-9]{1,2})?$")] = "0",
@@ -114,14 +117,17 @@ async def show(
     tab = tab or ("progress" if is_search else "runs")
     if tab not in (SEARCH_TABS if is_search else views.TABS):
         raise InvalidError(f"tab: {experiment_id!r} has no {tab!r}", "leave it out")
-    if is_search and tab != "compare":
+    if is_search and tab not in views.TABS:
         search = await run_in_threadpool(searches.view, context, user, experiment_id, tab, drawn, after)
         return await run_in_threadpool(templating.page, request, "experiments/search.html", view=search)
+    table = RunTableQuery(
+        find.strip(), drawn.sort or RunTableQuery.sort, list(dict.fromkeys(column or ())), after
+    )
     x = drawn.x or "step"
     if x not in AXES:
         raise InvalidError(f"x: {x!r} is no axis of curves", f"use one of {', '.join(AXES)}")
     chosen = list(dict.fromkeys(run or ()))
-    asked = views.ExperimentQuery(tab, before, chosen, metric, x, smooth, "1" in drawn.log)
+    asked = views.ExperimentQuery(tab, table, before, chosen, metric, x, smooth, "1" in drawn.log)
     view = await context.reads.run(user.name, lambda: _experiment(context, user, experiment_id, asked))
     status = 422 if view.compared and view.compared.error else 200
     return await run_in_threadpool(
@@ -163,18 +169,24 @@ def _experiment(
     record = made.experiment_for(context, user, experiment_id)
     experiment = experiment_of(context, user, record.id)
     project = None if record.project is None else project_of(context, user, record.project)
-    page, following = service.page_of(context, record.id, asked.before)
+    actions = search_actions(shown_search(context, user, record.id)) if record.algorithm else ()
     summary = runs.summary(context, record)
+    viewer = None if user.is_admin else user.name
+    if asked.tab == "runs":
+        seen = [service.view(one) for one in summary.runs]
+        parameters = service.differing([one.run for one in summary.runs])
+        return views.experiment_view(
+            experiment, project, seen, summary, asked, None, None, parameters, viewer=viewer, actions=actions
+        )
+    page, following = service.page_of(context, record.id, asked.before)
     beside, chosen = None, []
     if asked.tab == "compare":
         chosen = context.store.experiments.runs(record.id, None, len(asked.chosen), asked.chosen)
         beside = _compared(context, user, record, page, summary.names, asked)
     shown = {run.id: run for run in (*chosen, *page)}
     seen = service.beside(context, record, list(shown.values()))["runs"]
-    viewer = None if user.is_admin else user.name
-    actions = search_actions(shown_search(context, user, record.id)) if record.algorithm else ()
     return views.experiment_view(
-        experiment, project, seen, summary, asked, following, beside, viewer=viewer, actions=actions
+        experiment, project, seen, summary, asked, following, beside, (), viewer=viewer, actions=actions
     )
 
 

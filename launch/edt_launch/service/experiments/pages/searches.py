@@ -13,7 +13,7 @@ from edt_launch.service.errors import ConflictError
 from edt_launch.service.experiments.pages.views import searches as views
 from edt_launch.service.experiments.searches import service
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
-from edt_launch.service.names import MAX_NAME, PLAIN
+from edt_launch.service.names import PLAIN
 from edt_launch.service.web.actions import Action, Asked, routes
 from edt_launch.service.web.asking import Question
 from edt_launch.service.web.form_fields import KeyField, new_key
@@ -23,7 +23,7 @@ router = APIRouter()
 PAGE = 100
 """Trials of a page."""
 
-Key = Annotated[str, StringConstraints(max_length=MAX_NAME + 2, pattern=f"^{PLAIN}$")]
+Key = Annotated[str, StringConstraints(max_length=300, pattern=f"^{PLAIN}$")]
 Keys = Annotated[list[Key] | None, Query(max_length=2 * views.MAX_AXES)]
 
 

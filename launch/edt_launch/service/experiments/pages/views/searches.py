@@ -20,6 +20,7 @@ TABS: Mapping[str, str] = {
     "input": "Input",
     "best": "Best",
     "progress": "Progress",
+    "runs": "Training Runs",
     "compare": "Compare Runs",
 }
 """Names of the tabs of a search, as in the address and as shown."""
