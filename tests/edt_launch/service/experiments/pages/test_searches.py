@@ -115,7 +115,9 @@ def test_trials_are_compared_as_runs(world: World) -> None:
     assert "&lt;b&gt;find-2" in page  # it has no job
     assert "Differing parameters" in page
     assert browser(world, "bob").get(f"/experiments/{ID}?tab=compare").status_code == 403
-    assert browser(world, "ann").get(f"/experiments/{ID}?tab=runs").status_code == 422
+    table = browser(world, "ann").get(f"/experiments/{ID}?tab=runs&column=parameter:rate").text
+    assert ("<bdi>0.05</bdi>" in table, "Run again" in table) == (True, False)
+    assert browser(world, "ann").get(f"/experiments/{ID}?tab=overview").status_code == 422
 
 
 @pytest.mark.parametrize("action", ["stop", "restart", "run-best", "delete"])
