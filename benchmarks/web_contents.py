@@ -82,10 +82,9 @@ def _report(now: float, number: int, step: int) -> str:
 
 def _search(store: Any) -> None:
     from edt_launch.service.accounts.records import UserRecord
-    from edt_launch.service.experiments.experiments import new_run_id
     from edt_launch.service.experiments.records import TrialState
     from edt_launch.service.experiments.searches.plan import Next
-    from edt_launch.service.experiments.searches.service import record_of
+    from edt_launch.service.experiments.searches.service import new_run_id, record_of
     from edt_launch.service.experiments.searches.spec import SearchSpec
 
     now = time.time()

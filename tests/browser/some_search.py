@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from edt_launch.service.accounts.records import UserRecord
-from edt_launch.service.experiments.experiments import new_run_id
 from edt_launch.service.experiments.records import SearchState, TrialState
 from edt_launch.service.experiments.searches.plan import Next
-from edt_launch.service.experiments.searches.service import record_of
+from edt_launch.service.experiments.searches.service import new_run_id, record_of
 from edt_launch.service.experiments.searches.spec import SearchSpec
 from pages import Site
 from world import NOW

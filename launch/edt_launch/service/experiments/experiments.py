@@ -25,7 +25,7 @@ from edt_launch.service.experiments.records import (
     TrainingRecord,
 )
 from edt_launch.service.experiments.searches import service as searches
-from edt_launch.service.experiments.searches.service import Deletion, not_theirs
+from edt_launch.service.experiments.searches.service import Deletion, new_run_id, not_theirs
 from edt_launch.service.experiments.spec import (
     HOROVOD,
     ExperimentChange,
@@ -296,11 +296,6 @@ def _run_of(context: Context, job: JobRecord) -> RunRecord:
     if known is None:
         raise ConflictError(f"the run of {job.id} was forgotten meanwhile", "start another one")
     return known
-
-
-def new_run_id() -> str:
-    """An id of a run that nobody can guess: `spec.RUN_ID`."""
-    return "r" + new_id()[1:]
 
 
 def _run(context: Context, user: UserRecord, planned: Planned) -> RunRecord:

@@ -14,7 +14,6 @@ from edt_launch.service.app.context import Context
 from edt_launch.service.bus import Topic
 from edt_launch.service.db.engine import AWAY
 from edt_launch.service.errors import NotFoundError, ServiceError, UnavailableError
-from edt_launch.service.experiments.experiments import new_run_id
 from edt_launch.service.experiments.records import (
     ExperimentRecord,
     RunRecord,
@@ -33,6 +32,7 @@ from edt_launch.service.experiments.searches.decide import (
     seen,
 )
 from edt_launch.service.experiments.searches.plan import Next, total
+from edt_launch.service.experiments.searches.service import new_run_id
 from edt_launch.service.experiments.searches.spec import SearchSpec
 from edt_launch.service.experiments.searches.trials import JobTrials, Trials
 from edt_launch.service.files.archives.deleting import delete_file

@@ -140,6 +140,11 @@ def stop(context: Context, search: ExperimentRecord, wanted: SearchWanted = Sear
     return True
 
 
+def new_run_id() -> str:
+    """An id of a run, or a trial, that nobody can guess: `spec.RUN_ID`."""
+    return "r" + new_id()[1:]
+
+
 def to_try_again(search: ExperimentRecord, trials: Sequence[RunRecord]) -> Sequence[RunRecord] | None:
     """The trials that are tried again if a search goes on; None if it has nothing to go on with."""
     match search.state:
