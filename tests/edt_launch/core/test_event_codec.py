@@ -49,7 +49,6 @@ WRITTEN: list[dict[str, Any]] = [
 @pytest.mark.parametrize("written", WRITTEN, ids=lambda written: str(written["event"]))
 def test_what_is_in_files_is_read_and_written_as_it_was(written: dict[str, Any]) -> None:
     event = read_line(json.dumps({"time": 1.7e9, **written}).encode())
-    assert event is not None
     assert (type(event), event.time) == (events.KINDS[written["event"]], 1.7e9)
     again = json.loads(json.dumps(write(event)))
     assert again == {"time": 1.7e9, **written}
