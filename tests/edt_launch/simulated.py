@@ -5,7 +5,7 @@ from edt_launch.membership.protocol import Action, Assign, Desired, Event, Membe
 from edt_launch.membership.step import GROWTH_INTERVAL, step
 
 
-def slots(*counts: int, hosts: str = "ab") -> tuple[Slot, ...]:
+def slots(*counts: int, hosts: str = "abc") -> tuple[Slot, ...]:
     return tuple(Slot(host, i) for host, count in zip(hosts, counts, strict=False) for i in range(count))
 
 

@@ -92,14 +92,6 @@ def test_what_always_fails_before_training_ends_the_job() -> None:
         assert job.state.outcome == events.Finished(1, "rank 1 on a failed")
 
 
-def test_an_elastic_program_is_known_to_have_failed_before_training() -> None:
-    job = Job(min_size=2)
-    job(Desired(slots(2)))
-    job(Ready(0, 0))
-    job(Exited(1, 1))
-    assert job.state.outcome == events.Finished(1, "rank 1 on a failed before training began")
-
-
 def test_members_that_are_to_go_at_once_are_ended_if_others_have_the_state() -> None:
     job = Job().grown_to(3)
     actions = job(Desired(slots(1), at_once=True))
@@ -128,14 +120,6 @@ def test_a_member_that_reaches_the_rendezvous_unasked_tells_the_others() -> None
     assert job(Ready(1, 4)) == [Cut((0, 2), 1), StopWorkers((0, 2), 2)]
     assert job(Ready(0, 4)) == []
     assert isinstance(job(Ready(2, 4))[0], Assign)
-
-
-def test_failure_of_the_last_worker_with_the_state_ends_the_job() -> None:
-    job = Job().grown_to(1)
-    failed, finish = job(Exited(0, 1))
-    assert isinstance(failed, events.Failed)
-    assert not finish.succeeded
-    assert "last that had the state" in finish.reason
 
 
 @pytest.mark.parametrize(

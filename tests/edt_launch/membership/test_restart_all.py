@@ -23,13 +23,10 @@ from edt_launch.membership.protocol import (
     Terminate,
     Tick,
 )
-from edt_launch.membership.restart_all import PATIENCE, RESIZE_GRACE, Generations, fit
+from edt_launch.membership.restart_all import PATIENCE, RESIZE_GRACE, fit
+from simulated import of, slots
 
 GRACE, END_GRACE = 120.0, 30.0
-
-
-def slots(*counts: int) -> tuple[Slot, ...]:
-    return tuple(Slot(host, i) for host, count in zip("abc", counts, strict=False) for i in range(count))
 
 
 class Job:
@@ -39,13 +36,11 @@ class Job:
         policy = POLICIES[Resize.RESTART_ALL]
         given = {"grace": GRACE, "end_grace": END_GRACE, **limits}
         state = policy.begin(WorldLimits(min_size, 8, resize=Resize.RESTART_ALL, **given), 0)  # type: ignore[arg-type]
-        assert isinstance(state, Generations)
         self.state, self.now, self._step = state, 0.0, policy.step
 
     def feed(self, event: Event, after: float = 0.0) -> list[Action]:
         self.now += after
         state, actions = self._step(self.now, self.state, event)
-        assert isinstance(state, Generations)
         self.state = state
         return actions
 
@@ -62,10 +57,6 @@ class Job:
     def end(self, workers: list[int]) -> list[Action]:
         """Processes that were told to end have ended."""
         return [action for worker in workers for action in self.feed(Exited(worker, -15))]
-
-
-def of(kind: type, actions: list[Action]) -> list[Action]:
-    return [action for action in actions if isinstance(action, kind)]
 
 
 def test_the_first_world_is_open_at_once_and_members_are_admitted_as_they_come() -> None:
