@@ -343,6 +343,13 @@ def test_late_messages_of_workers_that_are_gone_change_nothing() -> None:
     assert job.state == before
 
 
+def test_a_newcomer_that_ends_well_does_not_end_the_job() -> None:
+    job = Job().grown_to(1)
+    job(Desired(slots(2)))
+    (failed,) = job(Exited(1, 0))
+    assert (failed.retry_after, job.state.outcome) == (SUSPENSION, None)
+
+
 def test_a_worker_that_hangs_after_training_does_not_hold_up_the_end() -> None:
     job = Job().grown_to(2)
     job(Done(0))
