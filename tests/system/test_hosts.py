@@ -11,7 +11,7 @@ import psutil
 import pytest
 from host_bed import HostBed
 
-from harness import BIN, POLL, SLOW, TRACED, ElasticJob, Undisturbed, run
+from harness import BIN, PATIENCE, POLL, SLOW, TRACED, ElasticJob, Undisturbed, run
 from tiers import full
 
 THREE = ("-H", "h1:1,h2:1,h3:1")
@@ -65,7 +65,7 @@ def test_a_host_that_fails_costs_its_workers_and_nothing_else(
     undisturbed.check(job, repeated=len(job.events("world")))
     assert job.survivors() == []
     left = [process for host in bed.names for process in bed.processes(host)]
-    assert psutil.wait_procs(left, timeout=60)[1] == []
+    assert psutil.wait_procs(left, timeout=PATIENCE)[1] == []
 
 
 @pytest.mark.full

@@ -30,12 +30,16 @@ from edt_messages.runs import BROUGHT
 
 if TYPE_CHECKING:
     from edt_launch.agent.files import Files
+    from edt_launch.agent.usage import UsageMeter
 
 SNAPSHOTS = "EDT_SNAPSHOTS"
 """Names a folder in memory in which workers keep what is to outlive them, but not the job."""
 
 ATTEMPTS = 2
 """Warm servers that are asked for a worker: one may be ending at the very moment that it is asked."""
+
+USAGE_INTERVAL = 10.0
+"""Seconds between two measurements of what the workers use."""
 
 FLUSH_TIMEOUT = 5.0
 """Seconds that the launcher has at the end to read what is still to be sent."""
@@ -68,6 +72,9 @@ class Agent:
         self._selector = selectors.DefaultSelector()
         self._printing = Printing(self._selector, self._send, self._take)
         self._prober = Prober(self._selector, self._send)
+        self._meter: UsageMeter | None = None
+        """None before the first worker."""
+        self._measured_at = 0.0
 
     def run(self) -> None:
         """Serve until the launcher is gone, and every worker with it."""
@@ -88,8 +95,8 @@ class Agent:
         self._flush()
 
     def _turn(self) -> None:
-        due = workers.deadline(self._state)
-        first = min((at for at in (due, self._prober.deadline) if at is not None), default=None)
+        due, measuring = workers.deadline(self._state), self._measuring_at
+        first = min((at for at in (due, self._prober.deadline, measuring) if at is not None), default=None)
         timeout = None if first is None else max(0.0, first - time.monotonic())
         for key, mask in self._selector.select(timeout):
             if mask & selectors.EVENT_READ and not self._state.is_over:
@@ -98,7 +105,27 @@ class Agent:
         if due is not None and time.monotonic() >= due:
             self._tick()
         self._prober.tick()
+        if measuring is not None and time.monotonic() >= measuring:
+            self._measure()
         self._send_rest()
+
+    @property
+    def _measuring_at(self) -> float | None:
+        """When what the workers use is measured next; None without any."""
+        return self._measured_at + USAGE_INTERVAL if self._workers else None
+
+    def _measure(self) -> None:
+        if self._meter is None:
+            from edt_launch.agent.usage import UsageMeter
+
+            self._meter = UsageMeter()
+        self._measured_at = now = time.monotonic()
+        devices = [worker.environment.get("CUDA_VISIBLE_DEVICES", "") for worker in self._workers.values()]
+        gpus = dict.fromkeys(
+            device for devices_of_one in devices for device in devices_of_one.split(",") if device
+        )
+        if (usage := self._meter.measure(now, gpus)) is not None:
+            self._send(usage)
 
     def _tick(self) -> None:
         from edt_launch.agent import processes

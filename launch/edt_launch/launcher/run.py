@@ -16,14 +16,16 @@ from typing import Self
 from edt_launch.agent import processes
 from edt_launch.agent.processes import JOB_VARIABLE
 from edt_launch.agent.protocol import Exited as ProcessEnded
-from edt_launch.agent.protocol import Output, Setup, Swept
+from edt_launch.agent.protocol import Output, Setup, Swept, Usage
 from edt_launch.cluster.allocation import Allocation
 from edt_launch.core import events
 from edt_launch.core.appender import Appender
+from edt_launch.core.event_log import stamped
 from edt_launch.core.file_watch import Watch
 from edt_launch.launcher.agents import AgentOutput, Agents, AllEnded, HostEvent
 from edt_launch.launcher.driver import PAUSED, Driver, DriverSettings
 from edt_launch.launcher.host_files import HostFiles
+from edt_launch.launcher.host_usage import HostUsage
 from edt_launch.launcher.transports.choice import Transports
 from edt_launch.launcher.view.output import Line, LineReader
 from edt_launch.membership import protocol
@@ -85,6 +87,7 @@ class DriverRun:
         self._readers: dict[tuple[int, str], LineReader] = {}
         self._copies: dict[tuple[int, str], Appender] = {}
         self._swept = 0
+        self._usage = HostUsage()
         self._agents = Agents(setup, logs, transports, self._notify, files=files)
         self._driver = Driver(settings, self._agents, self._put, self._print_line)
         self._thread = threading.Thread(target=self._drive, name="edt-driver", daemon=True)
@@ -241,6 +244,9 @@ class DriverRun:
                     yield from reader.close() if reader is not None else ()
             case HostEvent(host, AgentOutput(text)):
                 yield Line(None, "stderr", f"{host}: {text}" if host else text)
+            case HostEvent(host, Usage() as measured):
+                if (used := self._usage.take(time.monotonic(), host, measured)) is not None:
+                    yield stamped(used)
             case HostEvent(_, Swept(count)):
                 self._swept += count
             case events.Event() | Line():
