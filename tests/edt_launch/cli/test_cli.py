@@ -144,11 +144,7 @@ def test_a_reader_that_has_enough_sees_no_error(service: FakeService) -> None:
 
 @pytest.mark.parametrize(
     "line, found",
-    [
-        ("edt sub", {"submit"}),
-        ("edt show jb", {"jbbbbbbbb"}),
-        ("edt shares --", {"--weight", "--limit"}),
-    ],
+    [("edt sub", {"submit"}), ("edt show jb", {"jbbbbbbbb"}), ("edt shares --", {"--weight", "--limit"})],
 )
 def test_the_shell_completes(service: FakeService, line: str, found: set[str]) -> None:
     words = line.split(" ")

@@ -11,15 +11,13 @@ from edt_launch.core.scripts import script_name, script_of, script_problem
     [
         ("train.py --lr 0.1", "train.py"),
         ("/usr/bin/python3.12 -u -X faulthandler -W ignore train.py", "train.py"),
-        ("python -m train.py", None),
-        ("python", None),
         ("-u train.py", "train.py"),
         ("/bin/bash -e sub/train.sh x.py", "sub/train.sh"),
-        ("bash -lc train.sh", None),
-        ("bash -s train.sh", None),
-        ("sh /opt/train.sh", None),
-        ("sh -o pipefail train.sh", None),
-        ("bash", None),
+        *(
+            (words, None)
+            for words in ("python -m train.py", "python", "bash", "bash -lc x.sh", "bash -s x.sh")
+        ),
+        *((words, None) for words in ("sh /opt/train.sh", "sh -o pipefail train.sh")),
     ],
 )
 def test_the_script_of_a_command(command: str, script: str | None) -> None:
@@ -63,18 +61,11 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "command, problem",
     [
-        ("./good.sh", None),
-        ("./program", None),
-        ("sh nobit.sh", None),
-        ("python crlf.py", None),
-        ("crlf.py", None),
-        ("sh -c crlf.sh", None),
-        ("echo crlf.sh", None),
-        ("/no/such", None),
+        *((words, None) for words in ("./good.sh", "./program", "sh nobit.sh", "python crlf.py", "crlf.py")),
+        *((words, None) for words in ("./crlf.py", "sh -c crlf.sh", "echo crlf.sh", "/no/such")),
         ("papermill train.ipynb", None),
         ("./crlf.sh", "line ends of Windows"),
         ("bash -e crlf.sh", "line ends of Windows"),
-        ("./crlf.py", None),
         ("./bom.sh", "byte order mark"),
         ("./bare.sh", "#!"),
         ("./empty", "#!"),

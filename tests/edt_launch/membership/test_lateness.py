@@ -6,15 +6,7 @@ from edt_launch.core import events
 from edt_launch.membership.intake import KILLED
 from edt_launch.membership.lateness import GIVE_UP, GIVE_UP_FACTOR, HOLD_UP, HOLD_UP_FACTOR, TOLD_AFTER
 from edt_launch.membership.members import START_FAILURES, SUSPENSION
-from edt_launch.membership.protocol import (
-    Desired,
-    Exited,
-    Ready,
-    Slot,
-    StopWorkers,
-    Terminate,
-    Tick,
-)
+from edt_launch.membership.protocol import Desired, Exited, Ready, Slot, StopWorkers, Terminate, Tick
 from simulated import Job, of, slots
 
 

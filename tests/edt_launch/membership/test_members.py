@@ -1,12 +1,6 @@
 """Which slot is the same one, and how workers are let go."""
 
-from edt_launch.membership.members import (
-    FORGET,
-    LONGEST,
-    SUSPENSION,
-    after_failure,
-    after_notice,
-)
+from edt_launch.membership.members import FORGET, LONGEST, SUSPENSION, after_failure, after_notice
 from edt_launch.membership.protocol import (
     Desired,
     Dismiss,
