@@ -15,7 +15,8 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from edt_launch.agent import forkable, protocol, subreaper, workers
+from edt_launch.agent import devices, forkable, protocol, subreaper, workers
+from edt_launch.agent.conversation import Conversation
 from edt_launch.agent.places import Places, merged
 from edt_launch.agent.ports import reserve_port
 from edt_launch.agent.printing import Printing
@@ -53,6 +54,7 @@ class Agent:
     def __init__(self, reading: int, writing: int) -> None:
         self._reading, self._writing = reading, writing
         self._reader: protocol.Reader[protocol.Order] = protocol.Reader(protocol.Order)
+        self._conversation = Conversation()
         self._unsent = bytearray()
         self._environment: dict[str, str] = {}
         self._command: tuple[str, ...] = ()
@@ -147,6 +149,7 @@ class Agent:
             data = b""
         try:
             for order in self._reader.feed(data):
+                self._conversation.order(order)
                 self._obey(order)
         except protocol.ProtocolError as error:
             print(f"edt agent: the launcher has sent {error}", file=sys.stderr, flush=True)
@@ -347,6 +350,8 @@ class Agent:
     def _carry_out(self, action: Do) -> None:
         number, worker = action.worker, self._workers[action.worker]
         match action.verb:
+            case Verb.FORK | Verb.EXECUTE if (lacking := self._lacking(worker)) is not None:
+                self._give_up(number, worker, lacking)
             case Verb.FORK:
                 self._fork(number, worker)
             case Verb.EXECUTE:
@@ -373,14 +378,28 @@ class Agent:
             process = worker.execute(self._directory)
         except (OSError, ValueError) as error:
             program = worker.command[0]
-            self._printing.note(number, f"cannot run {program}: {self._why_not(program, error)}")
-            worker.close_its_ends()
-            self._take(workers.Gone(number, workers.NOT_FOUND))
+            self._give_up(number, worker, f"cannot run {program}: {self._why_not(program, error)}")
             return
         worker.close_its_ends()
         process.returncode = 0  # `_reap` waits for it
         self._children[process.pid] = number
         self._take(workers.Running(number, process.pid))
+
+    def _lacking(self, worker: Worker) -> str | None:
+        """What the host lacks that the worker needs; None if nothing is known to be missing."""
+        host, given = worker.environment.get("HOROVOD_HOSTNAME", ""), worker.environment.get("EDT_DEVICE")
+        if given is not None and (problem := devices.problem(host, given, devices.count())) is not None:
+            return problem
+        program = forkable.parse(worker.command) if self._setup.inherits else None
+        if program is None or program.script is None:
+            return None
+        script = os.path.join(self._directory or "", program.script)
+        return None if os.path.isfile(script) else f"{host} has no {script}: put it on that host, too"
+
+    def _give_up(self, number: int, worker: Worker, reason: str) -> None:
+        self._printing.note(number, reason)
+        worker.close_its_ends()
+        self._take(workers.Gone(number, workers.NOT_FOUND))
 
     # The warm server.
 

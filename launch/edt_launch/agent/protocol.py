@@ -24,7 +24,7 @@ from typing import Any, Generic, TypeVar, get_args, get_origin
 
 from edt_launch.core.lines import LineSplitter
 
-VERSION = 7
+VERSION = 8
 """Of these messages; launcher and agent must have the same."""
 
 MAX_LINE = 2**26
@@ -35,6 +35,9 @@ WINDOW = 2**20
 
 MAX_PIECE = 2**20
 """Bytes of a file that one message has at most."""
+
+STREAMS = ("stdout", "stderr")
+"""What a worker prints to."""
 
 CODE = "code"
 """What the archive of the program's files is called in `Want`, `Piece` and `Stored`."""
@@ -283,6 +286,8 @@ class Exited:
 
     worker: int
     exit_code: int
+    has_begun: bool = True
+    """False if the host lacks something without which it cannot."""
 
 
 @dataclass(frozen=True)
