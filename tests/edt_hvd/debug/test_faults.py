@@ -79,8 +79,7 @@ def done(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "verb, number",
-    [("kill", signal.SIGKILL), ("stop", signal.SIGSTOP), ("terminate", signal.SIGTERM)],
+    "verb, number", [("kill", signal.SIGKILL), ("stop", signal.SIGSTOP), ("terminate", signal.SIGTERM)]
 )
 def test_the_process_gets_the_signal(inject, tmp_path, verb, number):
     injector = inject(f'{{ step = 1, action = "{verb}", rank = 0 }}')

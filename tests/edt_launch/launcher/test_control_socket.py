@@ -36,7 +36,7 @@ def connect(path: Path) -> Iterator[Callable[[], socket.socket]]:
 
     def connect() -> socket.socket:
         client = socket.socket(socket.AF_UNIX)
-        client.settimeout(10.0)  # so that a failure ends
+        client.settimeout(60.0)  # so that a failure ends
         made.append(client)
         with unix_address(path) as address:
             client.connect(address)

@@ -185,11 +185,7 @@ def test_what_breaks_determinism_is_named(
 
 @pytest.mark.parametrize(
     "environment",
-    [
-        {},
-        {"OMP_DYNAMIC": "false", "CUBLAS_WORKSPACE_CONFIG": ":16:8"},
-        {"OMP_NUM_THREADS": "2, 1"},
-    ],
+    [{}, {"OMP_DYNAMIC": "false", "CUBLAS_WORKSPACE_CONFIG": ":16:8"}, {"OMP_NUM_THREADS": "2, 1"}],
 )
 def test_a_quiet_environment_is_deterministic(environment: dict[str, str]) -> None:
     machine = FakeMachine(environment=environment, commands={"nvidia-smi": ONE_GPU})
