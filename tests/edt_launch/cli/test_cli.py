@@ -133,6 +133,17 @@ def test_our_own_mistakes_leave_a_report_and_no_traceback(
     (report,) = tmp_path.glob("edt-*.txt")
     assert "ZeroDivisionError" in report.read_text()
     assert report.name in ended.err.replace("\n", "").replace(" ", "")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    ended = edt("ps")
+    assert ended.code == 4
+    assert "ZeroDivisionError" in ended.err
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+def test_standard_streams_may_be_closed(service: FakeService, closed: str) -> None:
+    command = [sys.executable, "-m", "edt_launch.cli", "ps"]
+    done = subprocess.run(["sh", "-c", f'"$@" {closed}', "sh", *command], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_a_reader_that_has_enough_sees_no_error(service: FakeService) -> None:

@@ -68,12 +68,9 @@ def test_who_is_late_is_told_once_with_what_comes_then() -> None:
     assert job(Tick()) == []
 
 
-def test_the_first_workers_have_all_the_time_they_need() -> None:
+def test_the_first_workers_have_all_the_time_they_need_and_a_plain_program_is_told_nothing() -> None:
     job = Job(min_size=2)
     job(Desired(slots(2)))
-    job.now += TOLD_AFTER
-    (late,) = job(Tick())
-    assert (len(late.workers), late.longest, late.waited, late.limit) == (2, None, None, None)
     job.now += 36000.0
     assert job(Tick()) == []
     job(Ready(0, 0))
@@ -94,6 +91,10 @@ def test_a_limit_of_the_user_replaces_what_is_learned() -> None:
 def test_a_first_start_that_is_too_slow_for_the_user_ends_the_job_after_a_few_tries() -> None:
     job = Job(ready_timeout=400.0)
     job(Desired(slots(1)))
+    job.now += TOLD_AFTER
+    (late,) = job(Tick())
+    assert isinstance(late, events.SlowStart)
+    assert (late.longest, late.waited, late.limit) == (None, 400.0, 400.0)
     failures = 0
     while job.state.outcome is None:
         job.now += 10.0
