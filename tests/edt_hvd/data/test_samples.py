@@ -164,6 +164,16 @@ def test_a_sample_draws_the_same_on_any_worker_and_after_a_resize(
     assert found == drawn
 
 
+def test_an_optimizers_first_step_in_a_world_compares_samples(resized: Callable[[int, int], None]) -> None:
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1))
+    resized(0, 2)
+    loader, compared = loader_of(Augmented(14)), list[int]()
+    loader._source._compare = lambda at: compared.append(at.step)
+    list(next(iter(loader)))
+    assert compared == [0]
+    del optimizer
+
+
 def test_a_collate_function_draws_the_same_wherever_it_runs() -> None:
     def collated(samples: list[Any]) -> list[tuple[int, Drawn]]:
         return [(int(samples[0][0]), draw())]

@@ -118,6 +118,7 @@ def test_what_is_wrong_with_a_script(folder: Path, command: str, problem: str | 
     if problem is None:
         assert found is None
     else:
+        assert found is not None
         assert re.search(problem, f"{found.text}; {found.advice}")
 
 
