@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from edt_launch.cli.errors import MistakenError
+from edt_launch.core import current_directory
 from edt_launch.core.command_line import with_options
 from edt_launch.core.errors import EdtLaunchError
 from edt_launch.core.run_options import PortOptions, RunOptions
@@ -301,6 +302,8 @@ def doctor(
 
     Exit code 1 when a check fails.
     """
+    if current_directory.is_deleted():  # where nothing that is tried would run
+        raise MistakenError(current_directory.DELETED, current_directory.ADVICE)
     if hosts is None:
         raise typer.Exit(report(Machine(), as_json=as_json))
     if hosts.endswith(".py"):

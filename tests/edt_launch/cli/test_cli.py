@@ -180,12 +180,13 @@ def test_arguments_that_are_no_text_are_refused(edt: Edt) -> None:
     assert "s3cret" not in ended.err
 
 
+@pytest.mark.parametrize("words", [("submit", "--", "true"), ("doctor",)])
 def test_a_deleted_folder_is_no_mistake_of_ours(
-    edt: Edt, service: FakeService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    edt: Edt, service: FakeService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    ended = edt("submit", "--", "true")
+    ended = edt(*words)
     assert ended.code == 2
     assert "current directory was deleted" in ended.err
