@@ -113,6 +113,7 @@ def test_trials_are_compared_as_runs(world: World) -> None:
     search(world)
     page = browser(world, "ann").get(f"/experiments/{ID}?tab=compare").text
     assert "&lt;b&gt;find-2" in page  # it has no job
+    assert ("None" in page, "raaaaaaac" in page) == (False, True)
     assert "Differing parameters" in page
     assert browser(world, "bob").get(f"/experiments/{ID}?tab=compare").status_code == 403
     table = browser(world, "ann").get(f"/experiments/{ID}?tab=runs&column=parameter:rate").text

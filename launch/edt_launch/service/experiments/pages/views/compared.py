@@ -56,10 +56,10 @@ def compared(
         for one in comparison["parameters"]
     ]
     return Compared(
-        [run["job"] for run in comparison["runs"]],
+        [run["job"] or run["id"] for run in comparison["runs"]],
         differing,
         f"/api/v1/series?{query}" if jobs and not error else "",
-        json.dumps(_labels([run["job"] for run in comparison["runs"]], differing)),
+        json.dumps(_labels([run["job"] or run["id"] for run in comparison["runs"]], differing)),
         shown,
         names,
         x,

@@ -277,7 +277,7 @@ def _run(run: Json, best: Mapping[str, str | None], why: str, viewer: str | None
     return RunRow(
         run["id"],
         run["job_name"] or run["name"],
-        run["job"],
+        run["job"] or run["id"],
         run["owner"],
         str(run["state"]),
         run["created"],
