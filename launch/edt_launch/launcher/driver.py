@@ -142,8 +142,12 @@ class Driver:
             while not self._state.finished:
                 self._turn()
         finally:
-            self._server.close()
-            self._world.close()
+            self.close()
+
+    def close(self) -> None:
+        """Give up what it listens on; `run` does so at its end."""
+        self._server.close()
+        self._world.close()
 
     def _turn(self) -> None:
         due = self._timers.run(blocking=False)

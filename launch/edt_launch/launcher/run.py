@@ -66,7 +66,7 @@ _Queued = HostEvent | events.Event | Line | _Stopped
 class DriverRun:
     """A driver and its agents. Leaving its context leaves no process of theirs on this machine.
 
-    `setup` has the mark of the job's processes. When `watch` wakes, a `Tick` comes at once.
+    `setup` has the mark of the job's processes.
     """
 
     def __init__(
@@ -75,13 +75,11 @@ class DriverRun:
         settings: DriverSettings,
         logs: Path,
         transports: Transports,
-        watch: Watch | None = None,
         files: HostFiles | None = None,
     ) -> None:
         self._job = setup.environment[JOB_VARIABLE]
         self._settings = settings
         self._transports = transports
-        self._watch = watch
         self._happened: queue.SimpleQueue[_Queued] = queue.SimpleQueue()
         self._wakeup, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._readers: dict[tuple[int, str], LineReader] = {}
@@ -110,6 +108,8 @@ class DriverRun:
                 self.kill()
             if self._thread.ident is not None:
                 self._thread.join()
+            else:
+                self._driver.close()
             self._agents.join()
         finally:
             self._logger.removeHandler(self._handler)
@@ -119,8 +119,8 @@ class DriverRun:
             os.close(self._wakeup)
             os.close(self._woken)
 
-    def start(self, allocation: Allocation) -> None:
-        """Start the agents of all hosts, and then the first workers.
+    def open(self, allocation: Allocation) -> None:
+        """Start the agents of all hosts, whose warm servers import what the workers need.
 
         Raises:
             StartError: an agent cannot be executed.
@@ -130,6 +130,10 @@ class DriverRun:
         for host in allocation.hosts:
             if host.slots:
                 self._agents.open(host.host)
+
+    def start(self, allocation: Allocation) -> None:
+        """Start the agents of all hosts, unless they run, and then the first workers; raises as `open`."""
+        self.open(allocation)
         self.follow(allocation)
         self._thread.start()
 
@@ -172,23 +176,24 @@ class DriverRun:
         self._agents.abandon()
         return count
 
-    def happenings(self) -> Iterator[Happening]:
+    def happenings(self, watch: Watch | None) -> Iterator[Happening]:
         """Everything that happens until all processes have ended, a `Tick` now and then.
 
-        Workers that print faster than this is taken in keep no `Tick` from coming.
+        A `Tick` comes at once when `watch` wakes. Workers that print faster than this is taken in keep none
+        from coming.
         """
         with selectors.DefaultSelector() as selector:
             selector.register(self._wakeup, selectors.EVENT_READ)
-            if self._watch is not None:
-                selector.register(self._watch, selectors.EVENT_READ)
+            if watch is not None:
+                selector.register(watch, selectors.EVENT_READ)
             is_over = False
             while not is_over:
                 ready = {key.fileobj for key, _ in selector.select(TICK if self._happened.empty() else 0.0)}
                 until = time.monotonic() + TICK
                 if self._wakeup in ready:
                     os.read(self._wakeup, 2**16)
-                if self._watch is not None and self._watch in ready:
-                    self._watch.clear()
+                if watch is not None and watch in ready:
+                    watch.clear()
                 while not self._happened.empty() and time.monotonic() < until:
                     match self._happened.get():
                         case HostEvent(_, AllEnded(error)):
