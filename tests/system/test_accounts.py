@@ -28,7 +28,7 @@ exec "$@"
 """Lets other accounts get to an interpreter that is in a folder of root's, in this mount namespace alone."""
 
 PROBE = """
-echo "ids $(id -u) $(id -g)"
+echo "ids $(id -u) $(id -G)"
 for path in "$SERVICE/token" "$SERVICE/edt.db" "/proc/$1/environ" "$SERVICE/jobs/$2/events.jsonl"; do
     cat "$path" > /dev/null 2>&1 && echo "read $path"
 done

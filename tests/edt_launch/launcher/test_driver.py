@@ -206,6 +206,21 @@ def test_behind_a_cut_link_workers_are_lost_until_a_new_agent_has_swept_their_ho
     assert far.of("released") == [("released", 1)]
 
 
+def test_devices_of_a_lost_host_are_free_when_twice_its_lease_has_passed(
+    far: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far.notify("far", Started(1, 4711))
+    far.notify("far", Lost(255, gone_after=0.0))
+    assert far.of("released", "lost") == [("lost", 1)]
+    monkeypatch.setattr(driver_module, "LEASE", 0.0)
+    next_run = Running(("here",), first_worker=2, given_up=far.driver.given_up)
+    far.notify("here", Hello(1, 5))  # any turn
+    assert far.of("released") == [("released", 1)]
+    next_run.turn()
+    assert next_run.of("released") == [("released", 1)]
+    next_run.driver._server.close()
+
+
 def test_a_host_is_reported_once_as_unreachable_and_once_as_back(far: Running) -> None:
     said = ("ssh: gone", "edt-launch: no route to far", "edt-launch: ssh ended")
     lost, again = Lost(255, said, has_connected=False), Slot("far", 0)

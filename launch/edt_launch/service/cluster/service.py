@@ -107,7 +107,6 @@ def hosts(context: Context) -> list[dict[str, Any]]:
     return [
         view
         | {
-            "changed": host.changed,
             "heard": machines.heard if host.is_up else host.changed or None,
             "jobs": len({device["job"] for device in view["devices"]} - {None}),
             "load": loads.get(host.name),

@@ -102,6 +102,7 @@ def hosts(
             "state": record.state,
             "source": record.source,
             "reason": record.why,
+            "changed": record.changed,
             "devices": [
                 _device(name, users.get((record.name, name)), retried.get((record.name, name)))
                 for name in record.devices

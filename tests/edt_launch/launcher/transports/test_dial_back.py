@@ -228,7 +228,7 @@ def test_one_agent_a_host() -> None:
     "slots, devices", [(-1, []), (2**31, []), (2, ["0"]), (2, ["0", "0"]), (1, ["a b"]), (2, [1, 2])]
 )
 def test_a_host_that_lies_about_its_devices(slots: int, devices: list[object]) -> None:
-    one = Greeting("t", "far", protocol.VERSION, "x", 2, ["0", "1"])
+    one = Greeting("t", "far", protocol.VERSION, "x", slots=2, devices=["0", "1"])
     assert refusal_of(one, None) == ""
     refused = refusal_of(replace(one, slots=slots, devices=devices), None)
     assert refused.startswith(f"far says that it has {slots} slots and the devices")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy.exc import InterfaceError, OperationalError
+from structlog.testing import capture_logs
 
 from edt_launch.core.certificates import ensure_certificate
 from edt_launch.service.app import running
@@ -176,3 +177,11 @@ def test_commands_on_this_machine_need_no_host_name(
     file = tmp_path / "certificate.pem" if certificate else None
     settings = Settings(home=tmp_path, host=host, tls_certificate=file, tls_key=file)
     assert urls(settings, 80, lambda: "node") == expected
+
+
+def test_it_says_whether_jobs_of_its_users_are_apart(tmp_path: Path) -> None:
+    for job_users, count in ((None, 1), ("*=*", 0)):
+        with capture_logs() as logged:
+            running._warn(Settings(home=tmp_path, job_users=job_users))
+        texts = [line["event"] for line in logged]
+        assert texts.count("all jobs run as one user and can read each other's files") == count

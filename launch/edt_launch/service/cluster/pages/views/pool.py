@@ -64,10 +64,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Box:
-    """A host now; `action` is what the viewer can do with it, empty for nothing."""
+    """A host now, and since when; `action` is what the viewer can do with it, empty for nothing."""
 
     name: str
     state: str
+    since: float
     reason: str
     cells: Sequence[Cell]
     action: str
@@ -275,7 +276,8 @@ def _box(
     host: Json, jobs: Mapping[str, HolderRecord], owners: Mapping[str, int], now: float, is_admin: bool
 ) -> Box:
     cells = [_cell(device, host["state"], jobs, owners, now) for device in host["devices"]]
-    return Box(host["name"], host["state"], host["reason"], cells, drain_action(host["state"], is_admin))
+    action = drain_action(host["state"], is_admin)
+    return Box(host["name"], host["state"], host["changed"], host["reason"], cells, action)
 
 
 def drain_action(state: str, is_admin: bool) -> str:

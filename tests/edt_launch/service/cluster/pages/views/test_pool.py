@@ -20,7 +20,7 @@ def job(number: int, **changes: Any) -> HolderRecord:
 def test_devices_show_whose_they_are() -> None:
     hosts = [
         HostRecord("n1", ("0", "1", "2")),
-        HostRecord("n2", ("0",), is_up=False),
+        HostRecord("n2", ("0",), is_up=False, lost="it cannot be reached: x", changed=70.0),
         HostRecord("n3", ("0",), is_draining=True, reason="mended"),
     ]
     runs = job(1, state=State.RUNNING, name="digits", held=(("n1", ("0",)),), leaving=(("n1", ("1",)),))
@@ -34,6 +34,7 @@ def test_devices_show_whose_they_are() -> None:
     used = view.boxes[0].cells[0]
     assert (used.job, used.mark, used.title) == (runs.id, Mark("A", 0), "0: digits of ann")
     assert view.boxes[0].cells[1].title.endswith("its worker is leaving")
+    assert (view.boxes[1].since, view.boxes[1].reason) == (70.0, "it cannot be reached: x")
     assert view.boxes[2].reason == "mended"
     assert view.tiles == [
         Tile("GPUs in use", "2 of 4"),
