@@ -20,7 +20,7 @@ from attacked.service import CODE, TIMEOUT, Service, tar
 from disturbed import history
 from elastic_jobs import MARK, POLL, EdtJob, NotResizedError, Place, environment, exit_text
 from host_bed import HostBed
-from ray_nodes import RayNodes
+from ray_nodes import NodeError, RayNodes
 from strikes import ROLES, STOPPED, SmallDisk, later
 
 TRAIN = Path(history.__file__).with_name("train.py")
@@ -423,7 +423,11 @@ class OnRay(Pooled):
         if len(self._nodes.numbers) >= self._most:
             return False
         self._newest += 1
-        self._nodes.add(self._newest)
+        try:
+            self._nodes.add(self._newest)
+        except NodeError as error:  # a busy machine
+            print(error, flush=True)
+            return False
         return True
 
     def _strike(self, fault: Callable[[int], object]) -> bool:

@@ -26,6 +26,10 @@ def missing() -> str | None:
     return None if importlib.util.find_spec("ray") else "needs Ray: pip install 'edt-hvd[ray]'"
 
 
+class NodeError(Exception):
+    """What was asked of a node was not done; the message is the cluster's."""
+
+
 class RayNodes:
     """Nodes `name(1)`, the head, `name(2)`, ..."""
 
@@ -109,7 +113,8 @@ class RayNodes:
             assert self._process.stdin is not None
             self._process.stdin.write(f"{command} {self.name(number)}\n")
             self._process.stdin.flush()
-            self._answer()
+            if not (said := self._answer()).endswith(": done"):
+                raise NodeError(said)
         return self.name(number)
 
     def _answer(self) -> str:

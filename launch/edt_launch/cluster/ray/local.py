@@ -79,6 +79,11 @@ class LocalCluster:
         self._cluster.shutdown()
 
 
+def first_line(error: Exception) -> str:
+    """Of its text, which may be long."""
+    return next(iter(str(error).splitlines()), "")
+
+
 def main() -> None:
     """Run a cluster until standard input ends."""
     parser = argparse.ArgumentParser()
@@ -103,6 +108,8 @@ def main() -> None:
                 print(f"edt: {line.strip()}: done", flush=True)
             except KeyError:
                 print(f"edt: there is no node {name!r}; the first one is the head, which stays", flush=True)
+            except Exception as error:  # noqa: BLE001 - of Ray's many kinds; the other nodes stay
+                print(f"edt: {line.strip()}: {type(error).__name__}: {first_line(error)}", flush=True)
     except KeyboardInterrupt:
         pass
     finally:
