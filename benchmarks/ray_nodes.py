@@ -21,6 +21,15 @@ FAKE_HEAD = "fffffffffffffffffffffffffffffffffffffffffffffffffff00000"
 """By which an autoscaler that starts nodes as processes knows the head."""
 
 
+PATIENT = {
+    "RAY_enable_worker_prestart": "0",
+    "RAY_worker_niceness": "0",
+    "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "300",
+    "RAY_DASHBOARD_SUBPROCESS_MODULE_WAIT_READY_TIMEOUT": "300",
+}
+"""On a busy machine, Ray's head would end because its dashboard takes a minute."""
+
+
 def missing() -> str | None:
     """Why there is no cluster; None if there can be one."""
     return None if importlib.util.find_spec("ray") else "needs Ray: pip install 'edt-hvd[ray]'"
@@ -199,7 +208,7 @@ def _started_head(
     start += ["--temp-dir", str(folder), "--disable-usage-stats", "--object-store-memory", str(10**8)]
     process = subprocess.Popen(
         [Path(sys.executable).parent / "ray", *start, *words],
-        env={**os.environ, "RAY_enable_worker_prestart": "0", "RAY_worker_niceness": "0", **variables},
+        env={**os.environ, **PATIENT, **variables},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -268,6 +277,7 @@ def head_with_dashboard(cpus: int) -> Iterator[tuple[StartedHead, str]]:
         _started_head(Path(name), port, words, {}) as head,
     ):
         while not _listens(dashboard):
+            assert _listens(port), "Ray's head has ended: its dashboard did not start in time"
             time.sleep(0.2)
         yield head, f"http://127.0.0.1:{dashboard}"
 
