@@ -25,7 +25,7 @@ import tempfile
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -54,7 +54,7 @@ LEAST_WORLDS = 1 / 50
 """Worlds that have to be formed for each change, so that a run shows anything."""
 
 LEAST_FAULTS = 1 / 3
-"""The part of the faults that has to find a victim."""
+"""The part that has to find a victim of the faults whose steps and resizes the job has come to."""
 
 STEPS_PER_SECOND = 4
 """What is expected of the job at least, to place the faults."""
@@ -65,7 +65,7 @@ END_LIMIT = 30.0
 IN_STEP = ("before-reduction", "micro-batch", "after-reduction", "after-commit")
 IN_RESIZE = ("waiting", "rendezvous", "transfer")
 
-Row = dict[str, object]
+Row = dict[str, Any]
 Draw = Callable[[random.Random, int, int], Row]
 
 
@@ -132,17 +132,27 @@ def draw_changes(chance: random.Random, count: int, duration: float) -> list[Cha
     return changes
 
 
-def draw_faults(chance: random.Random, args: argparse.Namespace) -> list[str]:
-    """The rows of a fault script, in TOML."""
+def draw_faults(chance: random.Random, args: argparse.Namespace) -> list[Row]:
+    """The rows of a fault script."""
     last = max(2, int(args.duration * STEPS_PER_SECOND))
     lowest = 0 if args.restarts else 1  # without restarts, the death of a job's only worker is its end
     rows = []
     for step in sorted(chance.randint(2, last) for _ in range(args.faults)):
         draw = KINDS[chance.choice(args.kinds)]
         rank = min(chance.randint(lowest, SLOTS[-1] - 1) for _ in range(2))  # low ones are there more often
-        row = draw(chance, rank, step)
-        rows.append(f"{{ {', '.join(f'{name} = {json.dumps(value)}' for name, value in row.items())} }}")
+        rows.append(draw(chance, rank, step))
     return rows
+
+
+def toml(row: Row) -> str:
+    """A row as a fault script has it."""
+    return f"{{ {', '.join(f'{name} = {json.dumps(value)}' for name, value in row.items())} }}"
+
+
+def due(faults: Sequence[Row], steps: int, resizes: int) -> list[Row]:
+    """The faults whose step, or whose resize, the job has come to."""
+    reached = {"step": steps, "resize": resizes}
+    return [row for row in faults if all(row[unit] <= reached[unit] for unit in reached if unit in row)]
 
 
 @dataclass
@@ -165,7 +175,7 @@ class Run:
         self,
         folder: Path,
         changes: list[Change],
-        faults: list[str],
+        faults: list[Row],
         args: argparse.Namespace,
         disk: SmallDisk | None = None,
         bed: HostBed | None = None,
@@ -178,7 +188,7 @@ class Run:
         self.args = args
         self.mark = uuid.uuid4().hex
         script = folder / "faults"
-        script.write_text("\n".join(["faults = [", *(f"    {row}," for row in faults), "]\n"]))
+        script.write_text("\n".join(["faults = [", *(f"    {toml(row)}," for row in faults), "]\n"]))
         settings = {MARK: self.mark, "OMP_NUM_THREADS": "1", "EDT_FAULTS": str(script)}
         options = [str(folder), "--delay", str(args.delay)]
         variables = os.environ if bed is None else bed.variables()
@@ -304,11 +314,13 @@ def count(run: Run, report: Report) -> None:
     failed = run.job.told("failed")
     executions = history.read(run.folder)
     happened = len(list(run.folder.glob("faults.*.done")))
+    steps = max((event["step"] for event in run.job.told("progress")), default=0)
+    came = due(run.faults, steps, len(resumed))
     report.figures |= {
         "changes made": str(len(run.changed_at)),
         "changes reached before the next one": str(reached(run.changes, run.changed_at, worlds)),
         "worlds formed": str(len(worlds)),
-        "faults": f"{happened} of {len(run.faults)} found their victim",
+        "faults": f"{len(came)} of {len(run.faults)} came due, {happened} found their victim",
         "strikes": f"{len(run.struck)} of {run.args.strikes}: "
         + ", ".join(f"{number} {name}" for name, number in sorted(Counter(run.struck).items())),
         "longest wait for training after a change or strike": f"{run.longest_wait:.1f} s",
@@ -317,7 +329,7 @@ def count(run: Run, report: Report) -> None:
         "steps": f"{len(executions)}, {history.redone(executions)} of them begun again",
     }
     report.broken += [f"{run.hangs} times it has not trained for {run.args.limit:g} s"] * bool(run.hangs)
-    report.broken += proves_little(len(run.changed_at), len(worlds), len(run.faults), happened)
+    report.broken += proves_little(len(run.changed_at), len(worlds), len(came), happened)
     for kind, pauses in pauses_by_kind(worlds, resumed, failed).items():
         longest = f"{median(pauses):.2f} s, at most {max(pauses):.2f} s ({len(pauses)})"
         report.figures[f"pause, {kind}"] = longest
@@ -332,7 +344,8 @@ def proves_little(changes: int, worlds: int, faults: int, happened: int) -> list
         )
     if happened < LEAST_FAULTS * faults:
         found.append(
-            f"{happened} of {faults} faults only found a victim; give them more seconds (--duration)"
+            f"{happened} of {faults} faults that came due have found a victim: the ranks that they name were "
+            "not there; give them more seconds (--duration)"
         )
     return found
 
@@ -445,7 +458,7 @@ def main() -> None:
     changes = draw_changes(chance, args.changes, args.duration)
     faults = draw_faults(chance, args)
     print(f"seed {seed}: {len(changes)} changes in {args.duration:g} s, and these faults:", flush=True)
-    print("".join(f"    {line}\n" for line in faults), flush=True)
+    print("".join(f"    {toml(row)}\n" for row in faults), flush=True)
     with contextlib.ExitStack() as stack:
         name = stack.enter_context(tempfile.TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True))
         folder = args.logs.absolute() if args.logs else Path(name) / "job"

@@ -90,6 +90,9 @@ class HostBed:
     def _namespace(self, host: str) -> str:
         return f"edt{self._mark}{host}"
 
+    def _card_of(self, host: str) -> str:
+        return self._card or f"card{self.names.index(host)}"
+
     def address(self, host: str) -> str:
         """The IPv4 address of a host."""
         return f"{SUBNET}.{1 + self.names.index(host)}"
@@ -127,8 +130,7 @@ class HostBed:
                 self._servers.append(subprocess.Popen(self.on(host, server), stderr=log))
 
     def _plug_in(self, host: str, switch: str) -> None:
-        card = self._card or f"card{self.names.index(host)}"
-        name = self._namespace(host)
+        card, name = self._card_of(host), self._namespace(host)
         etc = Path("/etc/netns") / name
         etc.mkdir(parents=True)
         self._etc.append(etc)
@@ -196,6 +198,16 @@ class HostBed:
         _run(*inside, "add table ip edt")
         _run(*inside, "add chain ip edt in { type filter hook input priority 0; }")
         _run(*inside, f"add rule ip edt in tcp dport {PORTS} tcp flags & (syn|ack) == syn drop")
+
+    def impair(self, host: str, percent: int, rate: str) -> None:
+        """Lose some of the packets that come and go, and limit what goes to a rate such as "100mbit"."""
+        inside = ("ip", "netns", "exec", self._namespace(host))
+        _run(*inside, "nft", "add table ip edt")
+        for way in ("input", "output"):
+            _run(*inside, "nft", f"add chain ip edt {way} {{ type filter hook {way} priority 0; }}")
+            _run(*inside, "nft", f"add rule ip edt {way} numgen random mod 100 < {percent} drop")
+        shape = ("root", "tbf", "rate", rate, "burst", "64k", "latency", "50ms")
+        _run(*inside, "tc", "qdisc", "add", "dev", self._card_of(host), *shape)
 
     def add_card(self, host: str, name: str, address: str) -> None:
         """Give a host one more network card, which leads nowhere."""

@@ -10,6 +10,8 @@ first one, a worker on each of three others; the second of these is hit. The mom
 - `checkpoint`: just after a checkpoint, where one is written after every step.
 - `rendezvous`: a moment after the worker of the last host was killed.
 
+`slow and lossy` is a host whose packets get lost, one in twenty, at 100 Mbit/s; it may not count as lost.
+
 After that the job has to train on, end, and have the bits of the undisturbed job, each sample once, and no
 process left on any host. `pause` is the longest time without a micro-batch after the fault. The exit code is
 1 if a promise is broken.
@@ -140,6 +142,7 @@ class Fault:
         ends_with: workers that the job has to have again, or to get, in the end; None if they do not matter.
         prepare: the hosts.
         small_disk: the host that has a small disk; then no host shares one.
+        keeps_hosts: whether no host may count as lost.
     """
 
     strike: Callable[[Stage], None]
@@ -148,6 +151,7 @@ class Fault:
     ends_with: int | None = None
     prepare: Callable[[HostBed], None] = lambda bed: None
     small_disk: str | None = None
+    keeps_hosts: bool = False
 
 
 def flap(stage: Stage) -> None:
@@ -200,6 +204,7 @@ FAULTS: Mapping[str, Fault] = {
     "useless card first": Fault(lambda stage: None, prepare=add_cards),
     "ports blocked": Fault(lambda stage: stage.bed.block_ports(HIT)),
     "full disk": Fault(fill, small_disk=HIT),
+    "slow and lossy": Fault(lambda stage: stage.bed.impair(HIT, 5, "100mbit"), keeps_hosts=True),
 }
 
 
@@ -285,6 +290,8 @@ def run(name: str, moment: str, limit: float) -> tuple[float, list[str]]:
         if final["digest"] != undisturbed(final["epochs"]):
             broken.append("the weights are not those of the undisturbed job")
         broken += history.mistakes(history.read(on.folder), SAMPLES, final["epochs"])
+        lost = on.job.told("host_unreachable") if fault.keeps_hosts else []
+        broken += [f"{event['host']} counted as lost: {event['reason']}" for event in lost]
         left = [process for host in on.bed.names for process in on.bed.processes(host)]
         _, alive = psutil.wait_procs(left, timeout=END_LIMIT)
         return pause, broken + [f"left behind: {process}" for process in alive]

@@ -4,7 +4,6 @@ It trains what the driver has put into the folder of a training. Of the script i
 the warm server imports what the script imports.
 """
 
-import os
 import sys
 import traceback
 import types
@@ -16,7 +15,7 @@ from typing_extensions import override
 
 import edt_hvd
 from edt_hvd import program_messages
-from edt_hvd.wmla import handing, process
+from edt_hvd.wmla import handing
 from edt_hvd.wmla.errors import WmlaError
 from edt_hvd.wmla.job_dir import TrainingDir
 from edt_hvd.wmla.results import Begun, Deduplicator, Failed, Message, Result, encode
@@ -32,7 +31,6 @@ def main() -> None:
         sys.exit("usage: python -m edt_hvd.wmla.executor SCRIPT FOLDER DIGEST")
     _, script, folder_name, digest = sys.argv
     folder = TrainingDir(Path(folder_name))
-    os.environ[process.VARIABLE] = process.Role.EXECUTOR
     main_module = sys.modules["__main__"] = types.ModuleType("__main__")
     main_module.__file__ = script
     try:

@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from edt_hvd.wmla import driving, process, program
+from edt_hvd.wmla import driving, launching, program
+from edt_hvd.wmla.job_dir import JobDir
 from edt_hvd.wmla.kernel import kernel_shell
 from edt_hvd.wmla.launching import Launcher
 from edt_hvd.wmla.logs.console import Console
@@ -19,10 +20,12 @@ from edt_hvd.wmla.logs.loggers import DefaultLogger, Logger
 from edt_hvd.wmla.logs.result_log import Listener, ResultLog, ToLogger
 from edt_hvd.wmla.logs.tensorboard import TensorBoard
 from edt_hvd.wmla.notebook import training
-from edt_hvd.wmla.process import Role
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.train_config import ScaleUp, make_train_config, worker_limit
 from edt_hvd.wmla.training import saving
+
+ALONE_VARIABLE = "EDT_WMLA_ROLE"
+"""Set to ``alone``, it has the kernel of a notebook train by itself."""
 
 _ALIASES: Mapping[str, str] = {
     "driver_logger_callback": "driver_logger",
@@ -52,8 +55,7 @@ class FabricModel:
             - user_callback: a `Callback`, or a list of them;
             - enable_onnx (save_to_onnx): also write the final model in ONNX format;
             - fn_step_train: takes ``(model, data, eva, train_loader, fn_args)``, returns ``(acc, loss)``;
-              attributes that it sets on ``model`` are set on the module, ``train_loader`` has ``dataset`` and
-              ``batch_size``;
+              ``train_loader`` has ``dataset`` and ``batch_size``;
             - fn_test (fn_step_test): takes ``(model, test_iter, fn_args)``, returns the mean loss;
             - fn_batch_collate: takes a list of ``(feature, label)``, returns ``(features, labels)``.
 
@@ -135,7 +137,7 @@ class FabricModel:
             TypeError, ValueError: an argument is invalid.
             TrainingFailedError: the executors ended without success.
         """
-        role = process.role()
+        is_driver = launching.is_driver(os.environ)
         _say_ignored(
             "edt-launch and the job service decide about machines",
             worker_memory=worker_memory,
@@ -154,10 +156,10 @@ class FabricModel:
             validation_freq=validation_freq,
             checkpoint_freq=checkpoint_freq,
             seed=torch.initial_seed() % 2**63,
-            usual_engines=1 if role is Role.ALONE else process.start().engines,
+            usual_engines=_usual_engines() if is_driver else 1,
         )
         program.check_callable("scaleup_function", scaleup_function)
-        if role is Role.DRIVER:
+        if is_driver:
             launcher = Launcher.of(os.environ)
             try:
                 driving.train_in_executors(
@@ -165,7 +167,7 @@ class FabricModel:
                 )
             finally:
                 launcher.close()
-        elif process.VARIABLE not in os.environ and kernel_shell() is not None:
+        elif kernel_shell() is not None and os.environ.get(ALONE_VARIABLE) != "alone":
             training.train(self._program, config, self._result_log, scaleup_function)
         else:
             _say_ignored(
@@ -245,6 +247,10 @@ def _say_ignored(reason: str, **arguments: Any) -> None:
     if new:
         _said.update(new)
         print(f"without effect: {', '.join(sorted(new))}; {reason}", file=sys.stderr)
+
+
+def _usual_engines() -> int:
+    return JobDir.of().engines(int(os.environ[launching.MAX_WORKERS_VARIABLE]))
 
 
 def _exec_id() -> str:

@@ -1,14 +1,13 @@
 """The files that driver and executors of a job share, below ``RESULT_DIR/run/wmla``.
 
 ==========================  ================  =========================================================
-start                       by the driver     how the script was started first
+engines                     by the driver     the most executors that the job might have at first
 training-N/program          by the driver     what the script's N-th call of `train` trains
 training-N/outcome.pt       by a coordinator  what the training leaves behind for the script
 ==========================  ================  =========================================================
 """
 
 import os
-import pickle
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,20 +15,6 @@ from pathlib import Path
 
 from edt_hvd.wmla.atomic_file import replacing
 from edt_hvd.wmla.errors import WmlaError
-from edt_hvd.wmla.random_states import RandomStates
-
-
-@dataclass(frozen=True)
-class Start:
-    """How the script of a job was started first.
-
-    Attributes:
-        engines: the most executors that the job might have.
-        random_states: before the first statement.
-    """
-
-    engines: int
-    random_states: RandomStates
 
 
 @dataclass(frozen=True)
@@ -49,26 +34,14 @@ class JobDir:
             raise WmlaError("RESULT_DIR is not set; edt-launch --wmla sets it for the script it starts")
         return cls(Path(os.path.abspath(environ["RESULT_DIR"]), "run", "wmla"))
 
-    def begin(self, start: Start) -> Start:
-        """Note how the script is started; a job that goes on is started as it was first.
-
-        Raises:
-            WmlaError: an earlier note cannot be read.
-        """
-        path = self.path / "start"
-        if path.exists():
-            try:
-                first = pickle.loads(path.read_bytes())
-                return Start(first.engines, first.random_states)
-            except Exception as error:
-                raise WmlaError(
-                    f"{path} cannot be read ({type(error).__name__}: {error}); without it the job cannot go "
-                    "on: start it with another result folder"
-                ) from error
-        self.path.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as file:
-            file.write(pickle.dumps(start))
-        return start
+    def engines(self, most: int) -> int:
+        """The most executors that the job might have when it asked first: steps depend on it."""
+        path = self.path / "engines"
+        if not path.exists():
+            self.path.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as file:
+                file.write(str(most).encode())
+        return int(path.read_text())
 
     def training(self, number: int) -> "TrainingDir":
         """The folder of the script's `number`-th call of `train`, from 1."""

@@ -13,7 +13,28 @@ from edt_messages.codec import MessageError
 VARIABLE = "EDT_WMLA_LAUNCHER"
 """Names the inherited socket in the environment of a driver."""
 
+MAX_WORKERS_VARIABLE = "EDT_WMLA_MAX_WORKERS"
+"""Tells a driver how many executors its job may have."""
+
 GONE = "edt-launch is gone, and the executors with it; its log says why"
+
+
+driver_process = 0
+"""The process that runs the script of a job: it alone may use the socket."""
+
+
+def is_driver(environ: Mapping[str, str]) -> bool:
+    """Whether this process is the driver of a job.
+
+    Raises:
+        WmlaError: it is another process that the script has started.
+    """
+    if VARIABLE in environ and driver_process != os.getpid():
+        raise WmlaError(
+            f"train() in a process that the script has started; call it in the script, or unset {VARIABLE} "
+            "to have this process train by itself"
+        )
+    return VARIABLE in environ
 
 
 def executor_program(script: str, folder: Path, digest: str) -> list[str]:

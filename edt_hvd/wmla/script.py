@@ -5,20 +5,19 @@ imported, and that the error of a program for a framework that EDT does not trai
 """
 
 import os
+import random
 import runpy
 import sys
 import time
+import zlib
 from collections.abc import Sequence
 from types import TracebackType
 
-from edt_hvd.wmla import launching, process
-from edt_hvd.wmla.job_dir import JobDir, Start
+import numpy as np
+
+from edt_hvd.wmla import launching
 from edt_hvd.wmla.notebook import relay, remote
 from edt_hvd.wmla.program import FOREIGN, REFUSAL
-from edt_hvd.wmla.random_states import RandomStates
-
-ENGINES_VARIABLE = "EDT_WMLA_MAX_WORKERS"
-"""Tells a driver how many executors its job may have."""
 
 SHOWN = ("DLI_WORK_DIR", "DATA_DIR", "RESULT_DIR", "LOG_DIR", "SAVED_MODEL_DIR", "DLI_EXECID", "FABRIC_HOME")
 """Variables that a driver's output begins with: where everything is."""
@@ -35,10 +34,12 @@ def main() -> None:
         remote.drive(*arguments) if kernel == relay.POOL else relay.relay()
         return
     if launching.VARIABLE in os.environ:
-        engines = int(os.environ.get(ENGINES_VARIABLE, "1"))
-        start = JobDir.of().begin(Start(engines, RandomStates.now()))
-        start.random_states.restore()
-        process.begin(start)
+        launching.driver_process = os.getpid()
+        job = os.environ["DLI_EXECID"]
+        random.seed(
+            job
+        )  # a job that goes on after a pause draws the same numbers; torch's are always the same
+        np.random.seed(zlib.crc32(job.encode()))
         for name in SHOWN:
             print(f"{name}={os.environ.get(name, '')}", flush=True)
     try:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
 from starlette.types import ASGIApp
 
 import npm
@@ -87,6 +87,12 @@ def _axe() -> str:
         return f"(() => {{ {npm.file_of(*AXE).decode()}; window.axe = axe }})()"
     except npm.NotFetchedError as error:
         pytest.skip(f"axe-core cannot be had: {error}")
+
+
+def until_other_picture(picture: Locator, before: bytes) -> None:
+    """Wait until something looks otherwise than before."""
+    while picture.screenshot() == before:
+        pass
 
 
 def is_too_wide(page: Page) -> bool:

@@ -40,7 +40,7 @@ def test_an_experiment_is_made_and_run_by_the_keyboard_alone(site: Site) -> None
         page.get_by_label("Minimum GPUs").fill("1")
         by_keyboard(page, "button", "Add")
         by_keyboard(page, "button", "Create and run")
-        page.get_by_role("region", name="Queued").get_by_role("link", name="net").wait_for()
+        page.get_by_role("region", name="Runs").get_by_role("link", name="net").wait_for()
         (job,) = site.world.store.jobs.live()
         assert (job.owner, job.max) == ("ann", 4)
         by_keyboard(page, "link", "Delete")
@@ -107,7 +107,7 @@ def test_pages_follow_what_others_do(site: Site) -> None:
         # What happens while a page is loaded.
         page.route("**/api/v1/stream", lambda route: (lab.run(experiment), route.continue_()), times=1)
         page.goto(f"/experiments/{experiment}")
-        page.get_by_role("region", name="Queued").get_by_role("link", name="net").wait_for()
+        page.get_by_role("region", name="Runs").get_by_text("queued").wait_for()
         for job in site.world.store.jobs.live():
             site.world.go(job.id, State.STOPPED)
         assert lab.ann.delete(f"/experiments/{experiment}").status_code < 300

@@ -1,9 +1,11 @@
 """The pool, live, in a real browser."""
 
+from playwright.sync_api import expect
+
 from edt_launch.service.bus import Topic
 from edt_launch.service.cluster.records import AllocationRecord, HostRecord
 from edt_launch.service.jobs.states import State
-from pages import Site
+from pages import PATIENCE, Site, until_other_picture
 from world import NOW
 
 
@@ -38,8 +40,8 @@ def test_a_resize_is_seen_without_a_reload(site: Site) -> None:
         second = running(site, "second", "2", "3", ago=600)
         page.locator(f"a.cell[href$='{second}']").nth(1).wait_for()
         page.locator("#chart[data-bars='6']").wait_for()
-        assert canvas.screenshot() != drawn
-        assert cells.count() == 2
+        until_other_picture(canvas, drawn)
+        expect(cells).to_have_count(2, timeout=1000 * PATIENCE)
         assert page.evaluate("window.isSame")
         page.get_by_text("As a table").click()
         page.get_by_role("cell", name="second").first.wait_for()

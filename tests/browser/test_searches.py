@@ -5,7 +5,7 @@ import re
 from playwright.sync_api import expect
 
 from edt_launch.service.bus import Topic
-from pages import PATIENCE, Site
+from pages import PATIENCE, Site, until_other_picture
 from some_search import ID, a_search, add_trial
 
 LIMIT = 1000 * PATIENCE
@@ -13,6 +13,8 @@ VALUES = [abs(-4 + 3 * (number * 7 % 20) / 20 + 2.5) for number in range(20)]
 """The objective of each trial, also of those that have failed."""
 LABELS = """echarts.getInstanceByDom(document.getElementById("parallel")).getZr().storage.getDisplayList()
     .filter(one => one.type === "tspan" && !one.ignore && !one.invisible).map(one => one.style.text)"""
+ONE_FAILED = f"{LABELS}.filter(text => text === 'failed').length === 1"
+"""There is one label of the lane of those that have failed."""
 CHANGED = "document.body.dispatchEvent(new CustomEvent('edt:changed'))"
 
 
@@ -24,7 +26,7 @@ def test_trials_are_looked_at_by_pointer_and_by_keyboard(site: Site) -> None:
         page.get_by_role("link", name="<img src=x").click()
         pictures = page.locator("#parallel[data-trials='20'][data-looked='20']")
         pictures.wait_for()
-        assert page.evaluate(LABELS).count("failed") == 1  # the lane of those that have
+        page.wait_for_function(ONE_FAILED)
         box = page.locator("#parallel").bounding_box()
         assert box is not None
         drawn = page.locator("#parallel canvas").screenshot()
@@ -39,7 +41,7 @@ def test_trials_are_looked_at_by_pointer_and_by_keyboard(site: Site) -> None:
         page.mouse.up()
         about_half = re.compile(r"^([5-9]|1[0-5])$")
         expect(page.locator("#parallel")).to_have_attribute("data-looked", about_half, timeout=LIMIT)
-        assert page.locator("#parallel canvas").screenshot() != drawn
+        until_other_picture(page.locator("#parallel canvas"), drawn)
         looked = int(page.locator("#parallel").get_attribute("data-looked") or 0)
         expect(page.locator("#rows tbody tr")).to_have_count(looked, timeout=LIMIT)
         page.get_by_text("Axes", exact=True).click()
@@ -64,7 +66,8 @@ def test_trials_are_looked_at_by_pointer_and_by_keyboard(site: Site) -> None:
         page.keyboard.press("Tab")
         fitting = sum(value <= 0.5 and number % 5 < 4 for number, value in enumerate(VALUES))
         page.locator(f"#parallel[data-looked='{fitting}']").wait_for()
-        assert page.locator("#rows caption").inner_text() == f"{fitting} of 20 trials are looked at"
+        caption = page.locator("#rows caption")
+        expect(caption).to_have_text(f"{fitting} of 20 trials are looked at", timeout=LIMIT)
         page.reload()
         page.locator(f"#parallel[data-looked='{fitting}']").wait_for()  # the bounds are in the address
         page.get_by_text("Axes", exact=True).click()
@@ -88,7 +91,7 @@ def test_trials_that_end_are_seen_without_a_reload(site: Site) -> None:
         page.clock.run_for(6000)
         page.clock.run_for(6000)
         page.locator("#parallel[data-trials='4']").wait_for()
-        assert page.locator("#rows tbody tr").count() == 4
+        expect(page.locator("#rows tbody tr")).to_have_count(4, timeout=LIMIT)
         page.get_by_role("link", name="Stop").focus()
         page.keyboard.press("Enter")
         dialog = page.get_by_role("dialog")

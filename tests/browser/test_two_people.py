@@ -186,7 +186,7 @@ def run_with(page: Page, command: str) -> None:
 
 
 def completed(page: Page, status: str) -> Locator:
-    return page.get_by_role("region", name="Completed").get_by_role("row").filter(has_text=status)
+    return page.get_by_role("region", name="Runs").get_by_role("row").filter(has_text=status)
 
 
 def compare(story: Story, page: Page) -> None:

@@ -38,6 +38,9 @@ SLOW = ("--delay", 0.2)
 STEPS = -(-SAMPLES // BATCH)
 """Of an epoch of traced.py."""
 
+PATIENCE = 120.0
+"""Seconds for which a test waits for what is to end by itself."""
+
 SURVEY = 0.5
 """Seconds between two looks at a job's processes, each of which reads all processes of the machine."""
 
@@ -171,8 +174,8 @@ class ElasticJob:
         return self.process.returncode
 
     def survivors(self) -> list[str]:
-        """Processes of the job that are still there half a minute after its end."""
-        _, alive = psutil.wait_procs(self.family, timeout=30)
+        """Processes of the job that do not end with it."""
+        _, alive = psutil.wait_procs(self.family, timeout=PATIENCE)
         return [describe(p) for p in alive if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
     def kill(self) -> None:

@@ -91,7 +91,7 @@ def test_jobs_reach_neither_the_service_nor_the_jobs_of_others(folder: Path) -> 
         assert "\n[0] ids 54321 54321\n" in (home / "jobs" / first / "log" / "launcher.log").read_text()
         second = edt(*probe, first, token=token).split()[-1]
         while '"state": "succeeded"' not in edt("show", "--json", second):
-            time.sleep(POLL)
+            time.sleep(10 * POLL)
         assert "\n[0] ids 54322 54322\n" in (home / "jobs" / second / "log.old" / "launcher.log").read_text()
         assert "54321" not in edt("logs", second, token=token)
     finally:

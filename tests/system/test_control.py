@@ -16,6 +16,8 @@ from edt_messages import messages
 from edt_messages.messages import Message
 
 TOKEN = "5ec2e7"
+PATIENCE = 120.0
+"""Seconds until a test gives up."""
 PLACE = messages.Assign(1, 2, 1, 2, 0, 1, "node1", generation=3, port=4711)
 
 
@@ -31,7 +33,7 @@ class Wire:
         self.worker._end_orphan = lambda: None  # type: ignore[method-assign]  # this process is the test
 
     def next(self) -> Message:
-        worker, message = self.received.get(timeout=30)
+        worker, message = self.received.get(timeout=PATIENCE)
         assert worker == 7
         return message
 
@@ -69,14 +71,14 @@ def test_a_worker_waits_at_the_rendezvous_for_its_assignment(wire: Wire, is_earl
     assert wire.next() == messages.AtRendezvous(5)
     if not is_early:
         wire.server.send(7, PLACE)
-    assert outcome.get(timeout=30) == PLACE
+    assert outcome.get(timeout=PATIENCE) == PLACE
 
 
 def test_a_worker_is_told_to_leave(wire: Wire) -> None:
     outcome = at_rendezvous(wire)
     wire.next()
     wire.server.send(7, messages.Leave())
-    assert outcome.get(timeout=30) is None
+    assert outcome.get(timeout=PATIENCE) is None
     assert not wire.server.send(8, messages.Leave()), "there is no such worker"
 
 
@@ -86,7 +88,7 @@ def test_the_wanted_generation_only_grows(wire: Wire) -> None:
     for generation in (4, 2, 4, 6):
         wire.server.send(7, messages.Stop(generation))
     wire.server.send(7, PLACE)
-    at_rendezvous(wire).get(timeout=30)
+    at_rendezvous(wire).get(timeout=PATIENCE)
     assert announced == [4, 6]
     assert wire.worker.wanted_generation == 6
 

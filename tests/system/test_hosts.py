@@ -1,5 +1,6 @@
 """Jobs over several hosts whose network and power fail: network namespaces, real ssh."""
 
+import contextlib
 import shutil
 import subprocess
 import time
@@ -11,7 +12,7 @@ import psutil
 import pytest
 from host_bed import HostBed
 
-from harness import BIN, POLL, SLOW, TRACED, ElasticJob, Undisturbed, run
+from harness import BIN, PATIENCE, POLL, SLOW, TRACED, ElasticJob, Undisturbed, run
 from tiers import full
 
 THREE = ("-H", "h1:1,h2:1,h3:1")
@@ -65,7 +66,7 @@ def test_a_host_that_fails_costs_its_workers_and_nothing_else(
     undisturbed.check(job, repeated=len(job.events("world")))
     assert job.survivors() == []
     left = [process for host in bed.names for process in bed.processes(host)]
-    assert psutil.wait_procs(left, timeout=60)[1] == []
+    assert psutil.wait_procs(left, timeout=PATIENCE)[1] == []
 
 
 @pytest.mark.full
@@ -152,6 +153,26 @@ def test_hosts_without_a_shared_disk_get_the_code_and_the_newest_checkpoint_surv
     assert job.survivors() == []
 
 
+@pytest.mark.full
+def test_a_host_without_the_script_is_done_without_until_it_has_it(
+    apart: HostBed, job: ElasticJob, undisturbed: Undisturbed, tmp_path: Path
+) -> None:
+    def copy(*hosts: str) -> None:
+        for host in hosts:
+            shutil.copy(TRACED, apart.disk_of(host))
+
+    copy("h0", "h1")
+    script = tmp_path / "disk" / TRACED.name
+    job.start(script, job.results, *SLOW, options=("-H", "h1:1,h2:1"), prefix=apart.on("h0", []))
+    job.until_size(1)
+    job.until(lambda: f"h2 has no {script}: put it on that host, too" in job.stderr)
+    copy("h2")
+    job.until_size(2)
+    job.until_more_steps(3)
+    assert job.end() == 0, job.stderr
+    undisturbed.check(job)
+
+
 def test_what_workers_write_on_hosts_without_a_shared_disk_comes_back_at_the_end(
     apart: HostBed, job: ElasticJob, tmp_path: Path
 ) -> None:
@@ -168,48 +189,100 @@ def test_what_workers_write_on_hosts_without_a_shared_disk_comes_back_at_the_end
     assert [(seen / "out" / "model" / name).read_text() for name in names[1:]] == ["a b\n"] * 2
 
 
-@pytest.mark.full
-def test_a_service_counts_a_host_that_it_does_not_reach_as_down_and_uses_it_when_it_is_back(
-    apart: HostBed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    disk, home = tmp_path / "disk", apart.disk_of("h0") / "home"
-    monkeypatch.setenv("EDT_HOME", str(disk / "home"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(disk))
-    code, results = apart.disk_of("h0") / "code", tmp_path / "results"
-    code.mkdir()
-    results.mkdir()
-    shutil.copy(TRACED, code)
-    (code / "hosts").write_text("h1 slots=1\nh2 slots=1\n")
+class ServiceOnHosts:
+    """A service on the first host, and a job of its pool."""
 
-    def edt(*words: object) -> str:
-        return run(*apart.on("h0", [str(BIN / "edt"), *map(str, words)]))
+    def __init__(self, bed: HostBed, folder: Path) -> None:
+        self._bed = bed
+        self.disk, self.seen = folder / "disk", bed.disk_of("h0")
+        self.home, self.code, self.results = self.seen / "home", self.seen / "code", folder / "results"
+        for made in (self.code, self.results):
+            made.mkdir()
+        shutil.copy(TRACED, self.code)
 
-    def until(is_so: Callable[[], bool]) -> None:
+    def list_hosts(self, *lines: str) -> None:
+        beside = self.code / "hosts.new"
+        beside.write_text("".join(f"{line}\n" for line in lines))
+        beside.rename(self.code / "hosts")
+
+    def edt(self, *words: object) -> str:
+        return run(*self._bed.on("h0", [str(BIN / "edt"), *map(str, words)]))
+
+    def until(self, is_so: Callable[[], bool]) -> None:
         while not is_so():
-            assert service.poll() is None
+            assert self._process.poll() is None
             time.sleep(10 * POLL)
 
-    serve = [str(BIN / "edt"), "serve", "--hostfile", str(disk / "code" / "hosts")]
-    with (tmp_path / "log").open("wb") as log:
-        service = subprocess.Popen(apart.on("h0", serve), stdout=log, stderr=log)
-    try:
-        until((home / "server.json").exists)
-        command = ("python", TRACED.name, results, *SLOW)
-        id_ = edt("submit", "--code", disk / "code", "--min", 1, "--max", 2, *command).split()[-1]
-        one = ElasticJob(tmp_path / "seen")
-        one.out = home / "jobs" / id_
-        until(lambda: one.size() == 2)
+    @contextlib.contextmanager
+    def serving(self, log: Path) -> Iterator[None]:
+        words = (BIN / "edt", "serve", "--hostfile", self.disk / "code" / "hosts")
+        with log.open("wb") as said:
+            command = self._bed.on("h0", [*map(str, words)])
+            self._process = subprocess.Popen(command, stdout=said, stderr=said)
+        try:
+            self.until((self.home / "server.json").exists)
+            yield
+        finally:
+            self._process.terminate()
+            self._process.wait()
+
+    def submit(self, most: int) -> ElasticJob:
+        command = ("python", TRACED.name, self.results, *SLOW)
+        words = ("submit", "--code", self.disk / "code", "--min", 1, "--max", most, *command)
+        self.id = self.edt(*words).split()[-1]
+        one = ElasticJob(self.results.parent / "seen")
+        one.out = self.home / "jobs" / self.id
+        return one
+
+    def until_succeeded(self) -> None:
+        (self.results / "hurry").touch()
+        self.until(lambda: "succeeded" in self.edt("show", self.id))
+
+
+@pytest.fixture
+def service(apart: HostBed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ServiceOnHosts:
+    monkeypatch.setenv("EDT_HOME", str(tmp_path / "disk" / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "disk"))
+    return ServiceOnHosts(apart, tmp_path)
+
+
+@pytest.mark.full
+def test_a_service_counts_a_host_that_it_does_not_reach_as_down_and_uses_it_when_it_is_back(
+    apart: HostBed, service: ServiceOnHosts, tmp_path: Path
+) -> None:
+    service.list_hosts("h1 slots=1", "h2 slots=1")
+    with service.serving(tmp_path / "log"):
+        job = service.submit(2)
+        service.until(lambda: job.size() == 2)
         apart.unplug("h2")
-        until(lambda: one.size() == 1)
-        until(lambda: "h2 is down since" in edt("why", id_))
-        assert "it cannot be reached: nothing has come from h2 for 3 s" in edt("hosts")
+        service.until(lambda: job.size() == 1)
+        service.until(lambda: "h2 is down since" in service.edt("why", service.id))
+        assert "it cannot be reached: nothing has come from h2 for 3 s" in service.edt("hosts")
         apart.plug("h2")
-        until(lambda: one.size() == 2)
-        assert " down" not in edt("hosts")
-        edt("drain", "h2")
-        until(lambda: one.size() == 1)
-        (results / "hurry").touch()
-        until(lambda: "succeeded" in edt("show", id_))
-    finally:
-        service.terminate()
-        service.wait()
+        service.until(lambda: job.size() == 2)
+        assert " down" not in service.edt("hosts")
+        service.edt("drain", "h2")
+        service.until(lambda: job.size() == 1)
+        service.until_succeeded()
+
+
+@pytest.mark.full
+def test_a_service_reaches_each_host_as_its_line_says_and_uses_one_when_its_line_is_mended(
+    service: ServiceOnHosts, tmp_path: Path
+) -> None:
+    other = tmp_path / "other" / "edt"  # shared by all hosts
+    other.parent.mkdir()
+    other.write_text(f'#!/bin/sh\nhostname >> {tmp_path}/agents\nexec {BIN / "edt"} "$@"\n')
+    other.chmod(0o755)
+    hosts = ("h0 devices=0 transport=child", f"h1 devices=0 agent={other}")
+    service.list_hosts(*hosts, "h2 devices=0 transport=ssh agent=/no/such/edt")
+    with service.serving(tmp_path / "log"):
+        job = service.submit(3)
+        service.until(lambda: job.size() == 2)
+        (lacking,) = job.events("host_unreachable")
+        assert lacking["host"] == "h2"
+        assert "is missing on h2, and there is no edt in PATH" in lacking["reason"]
+        service.list_hosts(*hosts, f"h2 devices=0 agent={other}")
+        service.until(lambda: job.size() == 3)
+        service.until_succeeded()
+    assert {*(tmp_path / "agents").read_text().split()} == {"h1", "h2"}

@@ -4,6 +4,8 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from harness import ElasticJob
 
 TIDY = """
@@ -11,8 +13,7 @@ import atexit, signal, subprocess, sys, time
 atexit.register(lambda: print("exit functions ran", flush=True))
 signal.signal(signal.SIGTERM, lambda *_: sys.exit("saved"))
 LOOP = "while true; do sleep 0.1; done"
-child = subprocess.Popen(["sh", "-c", "trap 'echo child ended too; exit' TERM; " + LOOP])
-print("is up", flush=True)
+child = subprocess.Popen(["sh", "-c", "trap 'echo child ended too; exit' TERM; echo is up; " + LOOP])
 time.sleep(600)
 """
 
@@ -53,3 +54,19 @@ def test_a_job_that_never_stops_printing_is_stopped_and_its_one_log_has_a_limit(
     assert "[0] last words\n" in end
     assert len(text) < 301_000
     assert sorted(path.name for path in log.parent.iterdir()) == ["edt-launch.log", "launcher.log"]
+
+
+@pytest.mark.full
+def test_what_a_job_uses_is_measured(job: ElasticJob, tmp_path: Path) -> None:
+    job.allocate(1)
+    script = tmp_path / "busy.py"
+    script.write_text("block = bytearray(2**28)\nwhile True: pass\n")
+    job.start(script, options=("--no-warm-start",))
+    job.until(lambda: bool(job.events("usage")))
+    assert job.process is not None
+    os.kill(job.process.pid, signal.SIGTERM)
+    job.end()
+    used = job.events("usage")[0]
+    assert used["processors"] > 0
+    assert used["memory"] > 2**28
+    assert used["gpus"] is None

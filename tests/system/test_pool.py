@@ -37,10 +37,12 @@ def test_two_users_and_four_slots(pool: Pool) -> None:
     pool.bus.notify(Topic.DESIRED_STATE)
     pool.until_sizes(3, 1)
 
-    urgent = pool.submit("eve", 1, 2, *ENDLESS, "--fail-at", 5, priority=1, max_restarts=0)
+    urgent = pool.submit("eve", 1, 2, *ENDLESS, priority=1, max_restarts=0)
     pool.until_sizes(1, 1, 2)
+    pool.until_training(urgent)
+    (pool.out / f"fail.{urgent}").touch()
     pool.until(lambda: pool.job(urgent).state is State.FAILED)
-    assert "step 5 fails" in (pool.job(urgent).failure or "")
+    assert "fails" in (pool.job(urgent).failure or "")
     pool.until_sizes(3, 1, 0)
     pool.until_training(first, second)
 

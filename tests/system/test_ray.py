@@ -7,7 +7,7 @@ import psutil
 import pytest
 from ray_nodes import RayNodes, missing, ray_nodes
 
-from harness import SLOW, TRACED, ElasticJob, Undisturbed
+from harness import PATIENCE, SLOW, TRACED, ElasticJob, Undisturbed
 
 pytestmark = pytest.mark.ray
 
@@ -44,7 +44,7 @@ def test_workers_leave_a_node_that_is_about_to_go_and_nodes_that_join_are_used(
         with contextlib.suppress(psutil.NoSuchProcess):
             process.resume()
     undisturbed.check(job, repeated=1)
-    assert psutil.wait_procs([*frozen, *nodes.agents()], timeout=60)[1] == []
+    assert psutil.wait_procs([*frozen, *nodes.agents()], timeout=PATIENCE)[1] == []
 
 
 def test_a_node_whose_power_fails_costs_its_worker_and_nothing_else(
@@ -61,4 +61,4 @@ def test_a_node_whose_power_fails_costs_its_worker_and_nothing_else(
     assert job.end() == 0, job.stderr
     undisturbed.check(job, repeated=1)
     assert job.survivors() == []
-    assert psutil.wait_procs(agents, timeout=60)[1] == []
+    assert psutil.wait_procs(agents, timeout=PATIENCE)[1] == []

@@ -12,7 +12,7 @@ import pytest
 from attacked.service import Service, tar
 from ray_nodes import autoscaled_nodes, missing, ray_nodes
 
-from harness import BIN, SLOW, TRACED, ElasticJob, Undisturbed, run
+from harness import BIN, PATIENCE, SLOW, TRACED, ElasticJob, Undisturbed, run
 from started import started
 
 pytestmark = [pytest.mark.ray, pytest.mark.full, pytest.mark.skipif(bool(missing()), reason=f"{missing()}")]
@@ -169,4 +169,4 @@ def test_a_cluster_to_try_it_with(job: ElasticJob, undisturbed: Undisturbed) -> 
             if "edt_launch.cluster.ray.local" in child.cmdline():
                 child.send_signal(signal.SIGINT)  # as a terminal does
         assert up.wait(60) == 0
-    assert psutil.wait_procs(every, timeout=60)[1] == []
+    assert psutil.wait_procs(every, timeout=PATIENCE)[1] == []

@@ -7,7 +7,7 @@ import psutil
 import pytest
 from attacked import journals
 
-from harness import SLOW, STEPS, TRACED, ElasticJob, Undisturbed
+from harness import PATIENCE, SLOW, STEPS, TRACED, ElasticJob, Undisturbed
 
 pytestmark = pytest.mark.full
 
@@ -42,7 +42,7 @@ def test_a_killed_launcher_goes_on_from_the_newest_checkpoint_that_is_whole(
     assert job.process is not None
     job.process.kill()
     job.process.wait()
-    psutil.wait_procs(job.family, timeout=30)
+    psutil.wait_procs(job.family, timeout=PATIENCE)
     before = set(job.results.glob("trace.*"))
     (*_, older, newest) = sorted((job.out / "checkpoint").glob("step-*"))
     os.truncate(newest / "state.pt", 100)

@@ -13,6 +13,7 @@ def test_workers_are_started_over_ssh(
 ) -> None:
     hosts, log = reach(tmp_path, monkeypatch)
     monkeypatch.setenv("GREETING", 'it\'s "quoted" & has $signs; `and more`')
+    job.sizes[1] = "3"
     job.start(TRACED, job.results, options=hosts)
     assert job.end() == 0, job.stderr
     assert log.read_text().split() == [ELSEWHERE]

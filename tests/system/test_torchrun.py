@@ -1,7 +1,6 @@
 """A program for torchrun grows, shrinks and loses a worker, with nothing of it changed."""
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -64,26 +63,30 @@ def test_in_a_pool_it_has_whole_nodes_and_makes_room(tmp_path: Path) -> None:
 
 
 SUM = """
+import os
+import sys
+
 import torch
 import torch.distributed as dist
 
 dist.init_process_group("gloo")
 ones = torch.ones(1)
 dist.all_reduce(ones)
-print("sum", int(ones), flush=True)
+print("sum", int(ones), "node", os.environ["GROUP_RANK"], flush=True)
+sys.exit(3 * (dist.get_rank() == int(sys.argv[1])))
 """
 
 
 @pytest.mark.full
-def test_the_same_command_on_each_node_is_one_job(tmp_path: Path) -> None:
+@pytest.mark.parametrize("failing, exit_code", [(-1, 0), (3, 1)])
+def test_the_same_command_on_each_node_is_one_job(tmp_path: Path, failing: int, exit_code: int) -> None:
     (tmp_path / "sum.py").write_text(SUM)
     launch = [sys.executable, "-m", "edt_launch.launcher.command", "--program", "torchrun"]
     options = ["--nnodes", "2", "--nproc-per-node", "2", "--master-addr", "127.0.0.1", "--rdzv-id", "7"]
     nodes = [
         subprocess.Popen(
-            [*launch, *options, "--node-rank", str(rank), "sum.py"],
+            [*launch, *options, "--node-rank", str(rank), "sum.py", str(failing)],
             cwd=tmp_path,
-            env=os.environ | {"SLURMD_NODENAME": f"node{rank}"},  # this machine under two names
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -91,9 +94,9 @@ def test_the_same_command_on_each_node_is_one_job(tmp_path: Path) -> None:
         for rank in (1, 0)
     ]
     said = [node.communicate()[0] for node in nodes]
-    assert [node.returncode for node in nodes] == [0, 0], said
-    assert said[1].count("sum 4") == 4
-    assert "uses the hosts of 2 ranks: node0, node1" in said[1]
+    assert [node.returncode for node in nodes] == [exit_code, exit_code], said
+    assert said[1].count("sum 4 node 1") == 2
+    assert "uses the hosts of 2 ranks" in said[1]
     assert not list(tmp_path.glob(".edt-invitation*"))
 
 
@@ -129,7 +132,7 @@ def test_nodes_come_and_go_where_the_same_command_is_started_again(tmp_path: Pat
         nodes[2].terminate()
         until(2)
         (results / "hurry").touch()
-        assert [node.wait() for node in nodes] == [0, 0, 0]
+        assert [node.wait() for node in nodes] == [0, 0, 143]
     finally:
         for node in nodes:
             node.kill()

@@ -39,8 +39,8 @@ def test_plain_torchrun_takes_its_nodes_from_the_allocation_at_once(tmp_path, mo
         wait_for({"rank 0 of 1 devices 7"})
         allocate(2, "localhost:2 devices=7,5")
         wait_for({"rank 0 of 2 devices 7", "rank 1 of 2 devices 5"})
-        allocate(3, "localhost:1 devices=7")
         steps = int((tmp_path / "steps").read_text())
+        allocate(3, "localhost:1 devices=7")
         while sum(log.read_text().count("rank 0 of 1") for log in logs) < 2:
             time.sleep(0.05)
         (tmp_path / "until").touch()

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness import SLOW, TRACED, ElasticJob, Undisturbed
+from harness import PATIENCE, SLOW, TRACED, ElasticJob, Undisturbed
 
 AS_HOST = 'SLURMD_NODENAME=h${0}$OMPI_COMM_WORLD_RANK exec "$@"'
 """Gives each rank a host name of its own, as srun does."""
@@ -94,4 +94,4 @@ def test_a_signal_to_mpirun_leaves_no_process(tmp_path: Path, number: int) -> No
     os.kill(running.pid, number)
     running.communicate(timeout=300)
     assert running.returncode != 0
-    assert psutil.wait_procs(family, timeout=60)[1] == []
+    assert psutil.wait_procs(family, timeout=PATIENCE)[1] == []

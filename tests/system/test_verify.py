@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from edt_launch.agent import processes
-from harness import POLL, PROGRAMS
+from harness import PATIENCE, POLL, PROGRAMS
 from started import started
 
 VERIFIED = PROGRAMS / "verified.py"
@@ -117,7 +117,7 @@ def test_ending_it_leaves_no_process_behind(folder, marked, tmp_path, number, ex
         command.send_signal(number)
         command.communicate()
     assert command.returncode == exit_code
-    assert processes.wait_until_gone(processes.having(marked), 30) == set()
+    assert processes.wait_until_gone(processes.having(marked), PATIENCE) == set()
     assert exit_code != 130 or list(folder.glob("edt-verify-*")) == []
 
 

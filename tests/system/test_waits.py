@@ -74,7 +74,7 @@ def test_both_ends_of_a_workers_connection_notice_a_silent_host() -> None:
     server = ControlServer("127.0.0.1", "token", lambda _, message: heard.put(message))
     launcher = Launcher(server.address, "token", 0)
     launcher.connect()
-    assert isinstance(heard.get(timeout=30), messages.Hello)
+    assert isinstance(heard.get(timeout=120), messages.Hello)
     for end in (launcher._socket, server._connections[0]):
         assert end.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
         assert end.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 60_000

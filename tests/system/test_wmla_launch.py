@@ -10,7 +10,7 @@ import pytest
 
 from edt_launch.adapters.wmla.running.layout import ResultDir
 from edt_launch.core.errors import ExitCode
-from harness import PROGRAMS, TRACED, ElasticJob
+from harness import PATIENCE, PROGRAMS, TRACED, ElasticJob
 
 MODEL, GANG = PROGRAMS / "wmla model" / "main.py", PROGRAMS / "wmla gang" / "main.py"
 ELASTIC = ("--wmla", "--checkpoint-interval", "100000")
@@ -52,7 +52,7 @@ def test_nothing_is_left_of_a_job_that_loses_a_process(job: ElasticJob, tmp_path
         psutil.Process(job.events("driver")[0]["pid"]).kill()
         assert until_over(job) == ExitCode.JOB_FAILED
         assert "its driver was killed by SIGKILL in the middle of training" in job.stderr
-    assert psutil.wait_procs([grandchild, *job.family], timeout=20)[1] == []
+    assert psutil.wait_procs([grandchild, *job.family], timeout=PATIENCE)[1] == []
 
 
 # Programs without elasticity.

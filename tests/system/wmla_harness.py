@@ -28,6 +28,7 @@ class WmlaJob(ElasticJob):
         super().__init__(folder, max_np=max_np)
         self.data = data
         self.out = self.results
+        self.program: Program | None = None
 
     def start_program(
         self,
@@ -36,6 +37,7 @@ class WmlaJob(ElasticJob):
         environment: dict[str, str] | None = None,
         options: tuple[str, ...] = (),
     ) -> "WmlaJob":
+        self.program = program
         script = program.bring(self.folder / "brought")
         self.run(
             script, *arguments, environment=dict(program.environment) | (environment or {}), options=options
@@ -63,10 +65,25 @@ class WmlaJob(ElasticJob):
         files = (self.results / "log").glob("driver-*/stdout")
         return [line for file in files for line in file.read_text().splitlines()]
 
-    def slow(self, program: Program) -> None:
+    def slow(self, program: Program, pace: float = PACE) -> None:
         beside = self.data / "slow.new"
-        beside.write_text(str(PACE / (program.batch_size * program.interval)))
+        beside.write_text(str(pace / (program.batch_size * program.interval)))
         beside.rename(self.data / "slow")
+
+    def until_size(self, size: int) -> None:
+        """Wait for a size, with storage that gets slower: its program must not end before."""
+        assert self.program is not None
+        program, logged, pace = self.program, len(self.logged()), PACE
+
+        def is_of_size() -> bool:
+            nonlocal logged, pace
+            if len(self.logged()) >= logged + program.interval:
+                logged, pace = len(self.logged()), 2 * pace
+                self.slow(program, pace)
+            return self.size() == size
+
+        self.until(is_of_size)
+        self.slow(program)
 
     def hurry(self) -> None:
         (self.data / "slow").unlink(missing_ok=True)

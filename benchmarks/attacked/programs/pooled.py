@@ -1,10 +1,10 @@
 """A small elastic job for tests of the pool: counts its steps and writes down which device did them.
 
-pooled.py OUT [--steps N] [--delay S] [--fail-at STEP]
+pooled.py OUT [--steps N] [--delay S]
 
 Every step lasts S seconds. Each worker appends to OUT/<job>.<pid>.jsonl a line when it starts, one for each
-step, and one when it leaves Python. With --fail-at the job fails at that step; a file OUT/hurry makes all
-hurry, and a file OUT/finish.<job> ends one job after its present step.
+step, and one when it leaves Python. A file OUT/hurry makes all jobs hurry, OUT/finish.<job> ends one of them
+after its present step, and OUT/fail.<job> has it fail there.
 """
 
 import argparse
@@ -38,7 +38,6 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--delay", type=float, default=0.1)
-    parser.add_argument("--fail-at", type=int)
     options = parser.parse_args()
     job = os.environ["EDT_JOB_ID"]
     journal = (options.out / f"{job}.{os.getpid()}.jsonl").open("a", buffering=1)
@@ -72,7 +71,7 @@ def main() -> None:
                 optimizer.step()
                 state.done += 1
                 write("step", step=state.done, rank=edt_hvd.rank(), size=edt_hvd.size())
-                if state.done == options.fail_at:
+                if (options.out / f"fail.{job}").exists():
                     raise RuntimeError(f"step {state.done} fails")
                 if not (options.out / "hurry").exists():
                     time.sleep(options.delay)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import torch
+from torch.utils._pytree import tree_map
 
 import edt_hvd
 from edt_hvd.wmla.train_config import TrainConfig
@@ -145,16 +146,12 @@ def inputs_and_target(data: Any) -> tuple[tuple[Any, ...], Any]:
 
 
 def moved(data: Any, device: torch.device) -> Any:
-    """The data with every tensor in it on `device`, in mappings, sequences and whatever has `to`."""
-    if hasattr(data, "to"):
-        return data.to(device)
-    if isinstance(data, Mapping):
-        return {name: moved(value, device) for name, value in data.items()}
-    if isinstance(data, tuple) and hasattr(data, "_fields"):
-        return type(data)(*(moved(value, device) for value in data))
-    if isinstance(data, list | tuple):
-        return type(data)(moved(value, device) for value in data)
-    return data
+    """The data with every tensor in it on `device`, in containers and whatever has `to`."""
+    return tree_map(
+        lambda each: each.to(device) if hasattr(each, "to") else each,
+        data,
+        is_leaf=lambda each: hasattr(each, "to"),
+    )
 
 
 def result_dir() -> Path | None:

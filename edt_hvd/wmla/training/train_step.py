@@ -1,9 +1,7 @@
 """What happens to one mini-batch in training: the engine's own way, or the program's `fn_step_train`."""
 
-import copy
-import functools
-import inspect
-from collections.abc import Callable, Iterator
+import types
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
@@ -15,7 +13,6 @@ from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.results import MiniBatch
 from edt_hvd.wmla.training.data import inputs_and_target, moved
 from edt_hvd.wmla.training.metrics import Number, accuracy, as_float, measured
-from edt_hvd.wmla.training.step_optimizer import StepOptimizer
 
 
 class Outcome(NamedTuple):
@@ -72,100 +69,85 @@ def computed(program: Program, data: Any) -> tuple[torch.Tensor, Outcome]:
     return loss, Outcome(loss.detach(), accuracy(outputs, target), metrics)
 
 
-class ModelView:
-    """What the program's own steps get as the model: the module, with optimizer and loss function.
+@contextmanager
+def program_view(program: Program, caller: str) -> Iterator[list[Any]]:
+    """Around a call of the program's own step or test: the model has what such functions ask it for.
 
-    `isinstance` takes it for the module. A method that returns the module, such as `to`, returns this view.
+    The model gets ``get_optimizer`` and ``get_loss_function``. The optimizer's `step` does nothing: the
+    engine steps, once for the mini-batches of all executors.
 
     Args:
-        module: is called, and has the attributes.
-        optimizer: as the steps see it.
-        loss_function: the program's.
+        program: whose model and optimizer they are.
+        caller: the name of the function, for messages.
+
+    Yields:
+        A list that has the outputs of the model's last forward pass, once there was one.
+
+    Raises:
+        TypeError: at the end: the function has changed what has to be the same in all executors.
     """
+    model, optimizer, outputs = program.model, program.optimizer, list[Any]()
 
-    outputs: Any
-    """Of the last forward pass."""
+    def note(module: torch.nn.Module, _: Any, found: Any) -> None:
+        if module is model:  # copies of it have this hook, too
+            outputs[:] = [found]
 
-    def __init__(self, module: torch.nn.Module, optimizer: Any, loss_function: Callable[..., Any]) -> None:
-        self._module = module
-        self._optimizer = optimizer
-        self._loss_function = loss_function
-        self.outputs = None
+    def step(_: torch.optim.Optimizer, closure: Callable[[], Any] | None = None) -> Any:
+        return closure() if closure is not None else None
 
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        return type(self._module)
+    def refuse(*_: Any, **__: Any) -> None:
+        raise TypeError(f"{caller} loads a state into the optimizer; do so before train()")
 
-    def __call__(self, *inputs: Any, **named: Any) -> Any:
-        """Run the module."""
-        self.outputs = self._module(*inputs, **named)
-        return self.outputs
-
-    def get_optimizer(self) -> Any:
-        """The optimizer."""
-        return self._optimizer
-
-    def get_loss_function(self) -> Callable[..., Any]:
-        """The loss function."""
-        return self._loss_function
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._module, name)
-        is_own = inspect.ismethod(value) and value.__self__ is self._module
-        return self._chained(value) if is_own else value
-
-    def _chained(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(method)
-        def call(*arguments: Any, **named: Any) -> Any:
-            found = method(*arguments, **named)
-            return self if found is self._module else found
-
-        return call
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in ("_module", "_optimizer", "_loss_function", "outputs"):
-            super().__setattr__(name, value)
-        else:
-            setattr(self._module, name, value)
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._module[key]  # type: ignore[index]
-
-    def __len__(self) -> int:
-        return len(self._module)  # type: ignore[arg-type]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._module)  # type: ignore[call-overload,no-any-return]
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        return copy.deepcopy(self._module, memo)
+    options, parameters = _options_of(optimizer), set(model.parameters())
+    getters = {"get_optimizer": lambda: optimizer, "get_loss_function": lambda: program.loss_function}
+    hook = model.register_forward_hook(note)
+    try:
+        own = {"step": types.MethodType(step, optimizer), "load_state_dict": refuse}
+        with _replaced(model, getters), _replaced(optimizer, own):
+            yield outputs
+    finally:
+        hook.remove()
+    if new := [name for name, each in model.named_parameters() if each not in parameters]:
+        raise TypeError(
+            f"{caller} gives the model a new parameter, {new[0]}, which nothing would train; make layers and "
+            "parameters before the optimizer"
+        )
+    if changed := sorted(option for option, _ in _options_of(optimizer).items() ^ options.items()):
+        number, name = changed[0]
+        raise TypeError(
+            f"{caller} sets {name!r} of parameter group {number}, which each executor would do for "
+            "mini-batches of its own; set it in a Callback's on_epoch_begin, in params['optimizer']"
+        )
 
 
-class _StepView(ModelView):
-    """The model of a `fn_step_train`."""
+@contextmanager
+def _replaced(thing: Any, attributes: Mapping[str, Any]) -> Iterator[None]:
+    """Give an object attributes of its own for a while."""
+    before = {name: vars(thing)[name] for name in attributes if name in vars(thing)}
+    vars(thing).update(attributes)
+    try:
+        yield
+    finally:
+        for name in attributes:
+            vars(thing).pop(name, None)
+        vars(thing).update(before)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name[0] != "_" and isinstance(value, torch.nn.Module | torch.nn.Parameter):
-            raise TypeError(
-                f"fn_step_train sets model.{name} to a {type(value).__name__}, which nothing would train; "
-                "make layers and parameters before the optimizer"
-            )
-        super().__setattr__(name, value)
+
+def _options_of(optimizer: torch.optim.Optimizer) -> dict[tuple[int, str], str]:
+    """Of all parameter groups, by the number of the group and the name of the option."""
+    return {
+        (number, name): str(len(value)) if name == "params" else repr(value)
+        for number, group in enumerate(optimizer.param_groups)
+        for name, value in group.items()
+    }
 
 
 class ProgramTrainStep(TrainStep):
     """The program's ``fn_step_train(model, data, eva, train_loader, fn_args) -> (acc, loss)``."""
 
     def __init__(self, program: Program, loader: edt_hvd.ElasticDataLoader) -> None:
-        assert program.fn_step_train is not None
-        self._function = program.fn_step_train
-        self._metrics = program.metrics
+        self._program = program
         self._loader = loader
-        self._model = program.model
-        self._view = _StepView(program.model, StepOptimizer(program.optimizer), program.loss_function)
 
     @override
     def train(self, step: edt_hvd.Step, data: Any) -> Outcome:
@@ -176,33 +158,20 @@ class ProgramTrainStep(TrainStep):
             return torch.as_tensor(found[0].loss)
 
         step.collect(body)
-        for parameter in self._model.parameters():  # those that the optimizer does not have
+        for parameter in self._program.model.parameters():  # those that the optimizer does not have
             parameter.grad = None
         return found[0]
 
     def _call(self, data: Any) -> Outcome:
-        with forgetting(self._view):
-            try:
-                answer = self._function(self._view, as_pair(data), accuracy, self._loader, None)
-            except edt_hvd.GradientError as error:
-                raise edt_hvd.GradientError(
-                    "fn_step_train steps an optimizer of the script, but an optimizer steps once for the "
-                    "mini-batches of all executors; use model.get_optimizer(), whose step() has no effect"
-                ) from error
-            if not isinstance(answer, tuple | list) or len(answer) != 2:
-                raise TypeError(f"fn_step_train returned {answer!r}; return (acc, loss)")
-            metrics = measured_of(self._view.outputs, data, self._metrics)
+        function, model = self._program.fn_step_train, self._program.model
+        assert function is not None
+        with program_view(self._program, "fn_step_train") as outputs:
+            answer = function(model, as_pair(data), accuracy, self._loader, None)
+        if not isinstance(answer, tuple | list) or len(answer) != 2:
+            raise TypeError(f"fn_step_train returned {answer!r}; return (acc, loss)")
         found, loss = answer
+        metrics = measured_of(outputs, data, self._program.metrics)
         return Outcome(torch.as_tensor(loss).detach().reshape(()), found, metrics)
-
-
-@contextmanager
-def forgetting(view: ModelView) -> Iterator[None]:
-    """Do not keep the graph of the last outputs alive."""
-    try:
-        yield
-    finally:
-        view.outputs = None
 
 
 def train_step(program: Program, loader: edt_hvd.ElasticDataLoader) -> TrainStep:
@@ -220,8 +189,9 @@ def target_of(data: Any) -> Any:
     return data[-1] if isinstance(data, tuple | list) and data else None
 
 
-def measured_of(outputs: Any, data: Any, metrics: Any) -> tuple[Number, ...]:
+def measured_of(outputs: list[Any], data: Any, metrics: Any) -> tuple[Number, ...]:
     """The program's own metrics of what its own step has made of a mini-batch."""
-    outputs = outputs.detach() if isinstance(outputs, torch.Tensor) else outputs
-    device = outputs.device if isinstance(outputs, torch.Tensor) else edt_hvd.device()
-    return measured(metrics, outputs, moved(target_of(data), device)) if metrics else ()
+    last = outputs[0] if outputs else None
+    last = last.detach() if isinstance(last, torch.Tensor) else last
+    device = last.device if isinstance(last, torch.Tensor) else edt_hvd.device()
+    return measured(metrics, last, moved(target_of(data), device)) if metrics else ()

@@ -17,7 +17,7 @@ from edt_hvd.wmla.results import MiniBatch
 from edt_hvd.wmla.train_config import TrainConfig
 from edt_hvd.wmla.training.data import loading, rewind, test_loader
 from edt_hvd.wmla.training.metrics import accuracy, as_float
-from edt_hvd.wmla.training.train_step import ModelView, as_pair, computed, forgetting, measured_of, target_of
+from edt_hvd.wmla.training.train_step import as_pair, computed, measured_of, program_view, target_of
 
 
 class Validation(Protocol):
@@ -65,21 +65,20 @@ class ProgramValidation(Validation):
     """The program's ``fn_test(model, test_iter, fn_args) -> loss``, over the whole test set."""
 
     def __init__(self, program: Program, dataset: Any, config: TrainConfig) -> None:
-        assert program.fn_test is not None
-        self._function = program.fn_test
-        self._metrics = program.metrics
+        self._program = program
         self._samples = len(dataset)
         self._loader: DataLoader[Any] = DataLoader(
             dataset, config.batch_size, **loading(config, program.fn_batch_collate)
         )
-        self._view = ModelView(program.model, program.optimizer, program.loss_function)
 
     @override
     def run(self, epoch: int) -> MiniBatch:
-        batches = Batches(self._loader, self._view, self._metrics)
-        with forgetting(self._view):
-            loss = as_float("what fn_test returned", self._function(self._view, batches, None))
-            found, *metrics = batches.means()
+        function, model = self._program.fn_test, self._program.model
+        assert function is not None
+        with program_view(self._program, "fn_test") as outputs:
+            batches = Batches(self._loader, outputs, self._program.metrics)
+            loss = as_float("what fn_test returned", function(model, batches, None))
+        found, *metrics = batches.means()
         return MiniBatch(self._samples, loss, found, tuple(metrics))
 
 
@@ -90,10 +89,10 @@ class Batches:
     metrics follow from it, since `fn_test` returns a loss alone. Asking for a batch is a heartbeat.
     """
 
-    def __init__(self, loader: "DataLoader[Any]", view: ModelView, metrics: Any) -> None:
+    def __init__(self, loader: "DataLoader[Any]", outputs: list[Any], metrics: Any) -> None:
         self.dataset = loader.dataset
         self._loader = loader
-        self._view = view
+        self._outputs = outputs
         self._metrics = metrics
         self._running: Iterator[Any] | None = None
         self._data: Any = None
@@ -120,14 +119,17 @@ class Batches:
         return [total / max(1, self._samples) for total in self._sums]
 
     def _account(self) -> None:
-        outputs, data = self._view.outputs, self._data
-        self._view.outputs = self._data = None
-        if data is None or outputs is None:
-            return
-        values = (accuracy(outputs, target_of(data)), *measured_of(outputs, data, self._metrics))
-        samples = len(outputs) if isinstance(outputs, torch.Tensor) and outputs.dim() else 1
-        self._samples += samples
-        self._sums = [
-            total + as_float("a metric", value) * samples
-            for total, value in zip(self._sums, values, strict=True)
-        ]
+        if self._data is not None and self._outputs:
+            (last,) = self._outputs
+            values = (
+                accuracy(last, target_of(self._data)),
+                *measured_of(self._outputs, self._data, self._metrics),
+            )
+            samples = len(last) if isinstance(last, torch.Tensor) and last.dim() else 1
+            self._samples += samples
+            self._sums = [
+                total + as_float("a metric", value) * samples
+                for total, value in zip(self._sums, values, strict=True)
+            ]
+        self._data = None
+        self._outputs.clear()

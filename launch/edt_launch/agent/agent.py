@@ -15,7 +15,8 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from edt_launch.agent import forkable, protocol, subreaper, workers
+from edt_launch.agent import devices, forkable, protocol, subreaper, workers
+from edt_launch.agent.conversation import Conversation
 from edt_launch.agent.places import Places, merged
 from edt_launch.agent.ports import reserve_port
 from edt_launch.agent.printing import Printing
@@ -30,12 +31,16 @@ from edt_messages.runs import BROUGHT
 
 if TYPE_CHECKING:
     from edt_launch.agent.files import Files
+    from edt_launch.agent.usage import UsageMeter
 
 SNAPSHOTS = "EDT_SNAPSHOTS"
 """Names a folder in memory in which workers keep what is to outlive them, but not the job."""
 
 ATTEMPTS = 2
 """Warm servers that are asked for a worker: one may be ending at the very moment that it is asked."""
+
+USAGE_INTERVAL = 10.0
+"""Seconds between two measurements of what the workers use."""
 
 FLUSH_TIMEOUT = 5.0
 """Seconds that the launcher has at the end to read what is still to be sent."""
@@ -49,6 +54,7 @@ class Agent:
     def __init__(self, reading: int, writing: int) -> None:
         self._reading, self._writing = reading, writing
         self._reader: protocol.Reader[protocol.Order] = protocol.Reader(protocol.Order)
+        self._conversation = Conversation()
         self._unsent = bytearray()
         self._environment: dict[str, str] = {}
         self._command: tuple[str, ...] = ()
@@ -68,6 +74,9 @@ class Agent:
         self._selector = selectors.DefaultSelector()
         self._printing = Printing(self._selector, self._send, self._take)
         self._prober = Prober(self._selector, self._send)
+        self._meter: UsageMeter | None = None
+        """None before the first worker."""
+        self._measured_at = 0.0
 
     def run(self) -> None:
         """Serve until the launcher is gone, and every worker with it."""
@@ -88,8 +97,8 @@ class Agent:
         self._flush()
 
     def _turn(self) -> None:
-        due = workers.deadline(self._state)
-        first = min((at for at in (due, self._prober.deadline) if at is not None), default=None)
+        due, measuring = workers.deadline(self._state), self._measuring_at
+        first = min((at for at in (due, self._prober.deadline, measuring) if at is not None), default=None)
         timeout = None if first is None else max(0.0, first - time.monotonic())
         for key, mask in self._selector.select(timeout):
             if mask & selectors.EVENT_READ and not self._state.is_over:
@@ -98,7 +107,27 @@ class Agent:
         if due is not None and time.monotonic() >= due:
             self._tick()
         self._prober.tick()
+        if measuring is not None and time.monotonic() >= measuring:
+            self._measure()
         self._send_rest()
+
+    @property
+    def _measuring_at(self) -> float | None:
+        """When what the workers use is measured next; None without any."""
+        return self._measured_at + USAGE_INTERVAL if self._workers else None
+
+    def _measure(self) -> None:
+        if self._meter is None:
+            from edt_launch.agent.usage import UsageMeter
+
+            self._meter = UsageMeter()
+        self._measured_at = now = time.monotonic()
+        devices = [worker.environment.get("CUDA_VISIBLE_DEVICES", "") for worker in self._workers.values()]
+        gpus = dict.fromkeys(
+            device for devices_of_one in devices for device in devices_of_one.split(",") if device
+        )
+        if (usage := self._meter.measure(now, gpus)) is not None:
+            self._send(usage)
 
     def _tick(self) -> None:
         from edt_launch.agent import processes
@@ -120,6 +149,7 @@ class Agent:
             data = b""
         try:
             for order in self._reader.feed(data):
+                self._conversation.order(order)
                 self._obey(order)
         except protocol.ProtocolError as error:
             print(f"edt agent: the launcher has sent {error}", file=sys.stderr, flush=True)
@@ -320,6 +350,8 @@ class Agent:
     def _carry_out(self, action: Do) -> None:
         number, worker = action.worker, self._workers[action.worker]
         match action.verb:
+            case Verb.FORK | Verb.EXECUTE if (lacking := self._lacking(worker)) is not None:
+                self._give_up(number, worker, lacking)
             case Verb.FORK:
                 self._fork(number, worker)
             case Verb.EXECUTE:
@@ -346,14 +378,28 @@ class Agent:
             process = worker.execute(self._directory)
         except (OSError, ValueError) as error:
             program = worker.command[0]
-            self._printing.note(number, f"cannot run {program}: {self._why_not(program, error)}")
-            worker.close_its_ends()
-            self._take(workers.Gone(number, workers.NOT_FOUND))
+            self._give_up(number, worker, f"cannot run {program}: {self._why_not(program, error)}")
             return
         worker.close_its_ends()
         process.returncode = 0  # `_reap` waits for it
         self._children[process.pid] = number
         self._take(workers.Running(number, process.pid))
+
+    def _lacking(self, worker: Worker) -> str | None:
+        """What the host lacks that the worker needs; None if nothing is known to be missing."""
+        host, given = worker.environment.get("HOROVOD_HOSTNAME", ""), worker.environment.get("EDT_DEVICE")
+        if given is not None and (problem := devices.problem(host, given, devices.count())) is not None:
+            return problem
+        program = forkable.parse(worker.command) if self._setup.inherits else None
+        if program is None or program.script is None:
+            return None
+        script = os.path.join(self._directory or "", program.script)
+        return None if os.path.isfile(script) else f"{host} has no {script}: put it on that host, too"
+
+    def _give_up(self, number: int, worker: Worker, reason: str) -> None:
+        self._printing.note(number, reason)
+        worker.close_its_ends()
+        self._take(workers.Gone(number, workers.NOT_FOUND))
 
     # The warm server.
 

@@ -22,7 +22,15 @@ from pathlib import Path
 from typing import Any
 
 from edt_launch.agent import protocol
-from edt_launch.agent.invitation import MAX_LINE, VARIABLE, Answer, Greeting, Invitation, InvitationError
+from edt_launch.agent.invitation import (
+    MAX_LINE,
+    VARIABLE,
+    Answer,
+    Greeting,
+    Invitation,
+    InvitationError,
+    Outcome,
+)
 from edt_launch.core.errors import ExitCode
 from edt_launch.core.reserved_variables import is_of_launcher
 from edt_messages.keepalive import end_with_peer
@@ -80,9 +88,13 @@ class Session:
         self._reader = reader
         self._writer = writer
 
-    async def wanted(self) -> bytes:
+    async def wanted(self) -> bytes | Outcome:
         """Wait until an agent is wanted; its first orders, or nothing if the launcher wants none any more."""
-        return await _read(self._reader)
+        first = await _read(self._reader)
+        try:
+            return Outcome.parse(first)
+        except InvitationError:
+            return first
 
     async def serve(self, first: bytes, environment: dict[str, str], leaving: asyncio.Event) -> None:
         """Connect an agent that gets these orders first, until it ends, or this host is `leaving`."""
@@ -197,24 +209,33 @@ async def run(
     *,
     stays: bool,
     leaves: bool = False,
+    number: int = 0,
     slots: int = 0,
     devices: Sequence[str] = (),
-) -> None:
+) -> int | None:
     """Connect an agent of this host; with `stays` again and again, until the launcher has ended.
 
-    `slots` and `devices` are what the host has, if the launcher does not know that. A signal ends it while it
-    has no agent; an agent ends with its launcher, and with `leaves` at a signal, too.
+    `slots` and `devices` are what the host has, if the launcher does not know that; `number` orders hosts. A
+    signal ends it while it has no agent; an agent ends with its launcher, and with `leaves` at a signal, too.
+
+    Returns:
+        The launcher's exit code, or that of a signal, as a shell has it; None if the launcher has not said.
 
     Raises:
         RefusedError: the launcher does not take this host.
         UnreachableError: it cannot be reached.
     """
-    stopped = asyncio.Event()
+    stopped, received = asyncio.Event(), list[int]()
     leaving = stopped if leaves else asyncio.Event()
-    for number in SIGNALS:
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+
+    def stop(signal_number: int) -> None:
+        received.append(signal_number)
+        stopped.set()
+
+    for each in SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(each, stop, each)
     has_served, instance = False, secrets.token_hex(8)
-    greeting = Greeting(invitation.token, host, protocol.VERSION, instance, slots, list(devices))
+    greeting = Greeting(invitation.token, host, protocol.VERSION, instance, number, slots, list(devices))
     patience = LONG_PATIENCE if stays else PATIENCE
     deadline = time.monotonic() + patience
     while not stopped.is_set():
@@ -222,20 +243,23 @@ async def run(
             session = await connect(invitation, greeting)
         except UnreachableError as error:
             if has_served and error.is_gone:
-                return
+                return None
             if error.is_gone or time.monotonic() >= deadline:
                 raise
             await _first_of(asyncio.sleep(RETRY_INTERVAL), stopped.wait())
             continue
         try:
             orders = await _first_of(session.wanted(), stopped.wait())
+            if isinstance(orders, Outcome):
+                return orders.exit_code
             if isinstance(orders, bytes) and orders:
                 await session.serve(orders, environment, leaving)
         finally:
             await session.close()
         if not stays or not orders:
-            return
+            break
         has_served, deadline = True, time.monotonic() + patience
+    return 128 + received[0] if received else None
 
 
 async def _first_of(*waits: Coroutine[Any, Any, Any]) -> Any:

@@ -1,7 +1,7 @@
 """What an agent needs to connect to its launcher, and the two lines with which that begins.
 
 The agent sends a `Greeting`, and the launcher its `Answer`: JSON objects, a line each. Then the connection
-waits until the launcher wants the agent, whose messages `protocol` has.
+waits until the launcher wants the agent, whose messages `protocol` has, or tells the `Outcome` of the job.
 """
 
 import json
@@ -67,6 +67,7 @@ class Greeting(_Line):
 
     Attributes:
         instance: another one for each process that connects agents.
+        number: orders hosts, the first one 0; hosts with the same number are ordered by name.
         slots, devices: what its host has; 0 and none where the launcher knows that from somebody else.
     """
 
@@ -74,6 +75,7 @@ class Greeting(_Line):
     host: str
     version: int
     instance: str
+    number: int = 0
     slots: int = 0
     devices: list = field(default_factory=list)  # type: ignore[type-arg]  # of strings
 
@@ -83,3 +85,10 @@ class Answer(_Line):
     """`refused` is the reason for which the launcher does not take the agent; empty if it does."""
 
     refused: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome(_Line):
+    """The job has ended; `exit_code` is the launcher's."""
+
+    exit_code: int

@@ -24,7 +24,7 @@ from typing import Any, Generic, TypeVar, get_args, get_origin
 
 from edt_launch.core.lines import LineSplitter
 
-VERSION = 6
+VERSION = 8
 """Of these messages; launcher and agent must have the same."""
 
 MAX_LINE = 2**26
@@ -35,6 +35,9 @@ WINDOW = 2**20
 
 MAX_PIECE = 2**20
 """Bytes of a file that one message has at most."""
+
+STREAMS = ("stdout", "stderr")
+"""What a worker prints to."""
 
 CODE = "code"
 """What the archive of the program's files is called in `Want`, `Piece` and `Stored`."""
@@ -250,6 +253,25 @@ class Started:
 
 
 @dataclass(frozen=True)
+class Usage:
+    """What the workers of this host use together.
+
+    Attributes:
+        processors: seconds of processor time a second.
+        memory: bytes of resident memory; what workers share counts for each of them.
+        gpus: percents of the time in which their GPUs compute, on average; None without a driver.
+        gpu_memory: bytes that are used of their GPUs.
+        gpu_power: watts that their GPUs draw; None where the driver does not say.
+    """
+
+    processors: float
+    memory: int
+    gpus: float | None
+    gpu_memory: int | None
+    gpu_power: float | None
+
+
+@dataclass(frozen=True)
 class Output:
     """A worker has printed `data` to `stream`, "stdout" or "stderr"."""
 
@@ -264,6 +286,8 @@ class Exited:
 
     worker: int
     exit_code: int
+    has_begun: bool = True
+    """False if the host lacks something without which it cannot."""
 
 
 @dataclass(frozen=True)
@@ -331,6 +355,7 @@ Report = (
     | LeaseExpired
     | Warm
     | Started
+    | Usage
     | Output
     | Exited
     | Want

@@ -216,8 +216,7 @@ def step(now: float, state: State, event: Event) -> _Step:
 def _step(now: float, state: State, event: Event) -> _Step:
     match event:
         case Renew(sent_at):
-            renewed = replace(state.lease, renewed_at=min(sent_at, now)) if state.lease is not None else None
-            return replace(state, lease=renewed), []
+            return replace(state, lease=_renewed(now, state.lease, sent_at)), []
         case Start(worker):
             return _start(now, state, worker)
         case Closed():
@@ -226,6 +225,13 @@ def _step(now: float, state: State, event: Event) -> _Step:
             return _tick(now, state, living)
     process = state.processes.get(event.worker)
     return (state, []) if process is None else _of_worker(now, state, process, event)
+
+
+def _renewed(now: float, lease: Lease | None, sent_at: float) -> Lease | None:
+    """The lease from when a heartbeat was sent; the answer to an earlier one takes nothing back."""
+    if lease is None:
+        return None
+    return replace(lease, renewed_at=max(lease.renewed_at, min(sent_at, now)))
 
 
 def _of_worker(now: float, state: State, process: Process, event: _WorkerEvent) -> _Step:
@@ -292,10 +298,11 @@ def _end(now: float, state: State, worker: int, exit_code: int) -> _Step:
 
 
 def _forget(state: State, worker: int) -> _Step:
-    exit_code = state.processes[worker].exit_code
-    assert exit_code is not None
+    process = state.processes[worker]
+    assert process.exit_code is not None
     others = {key: other for key, other in state.processes.items() if key != worker}
-    return replace(state, processes=others), [Do(Verb.FORGET, worker), Exited(worker, exit_code)]
+    exited = Exited(worker, process.exit_code, has_begun=process.pid is not None or process.is_killed)
+    return replace(state, processes=others), [Do(Verb.FORGET, worker), exited]
 
 
 def _close(now: float, state: State) -> _Step:

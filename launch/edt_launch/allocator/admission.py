@@ -20,18 +20,21 @@ from statistics import fmean
 
 from edt_launch.allocator.filling import SLACK
 from edt_launch.allocator.model import Policy, Preemption
-from edt_launch.allocator.shares import hold_back
+from edt_launch.allocator.shares import fix_other_tiers
 from edt_launch.allocator.turns import Turns, is_protected, is_resting
 from edt_launch.allocator.work import Room, Work, could_run, usable
 
 Rank = tuple[object, ...]
 
 
-def set_aside(work: Work) -> None:
-    """Fill in what is not lent, and what higher tiers must leave to jobs of lower ones."""
-    work.kept = [low if is_kept else 0 for low, is_kept in zip(work.low, work.is_kept, strict=True)]
-    work.is_pinned, work.pinned, work.claims = [*work.is_kept], [], {}
-    _keep_unlent(work)
+def reserve(work: Work) -> None:
+    """Fill in what owners withhold, and what higher tiers must leave to jobs of lower ones."""
+    work.reserved = [
+        low if is_nonpreemptible else 0
+        for low, is_nonpreemptible in zip(work.low, work.is_nonpreemptible, strict=True)
+    ]
+    work.is_pinned, work.pinned, work.claims = [*work.is_nonpreemptible], [], {}
+    _withhold(work)
     if any(node.guarantee for node in work.nodes) and (len(work.tiers) > 1 or not _fit(work)):
         _pin(work)
     preemption = work.cluster.options.preemption
@@ -41,28 +44,28 @@ def set_aside(work: Work) -> None:
     order = [index for _, members in work.tiers for index in sorted(members, key=_seniority(work))]
     running = [index for index in order if work.runs[index] and work.low[index]]
     for index in running:
-        _keep(work, room, index, work.low[index])
+        _reserve(work, room, index, work.low[index])
     for index in running if preemption is Preemption.NONE else ():
         need = usable(work.jobs[index], work.soon[index])
-        while need > work.kept[index] > 0 and not _keep(work, room, index, need):
+        while need > work.reserved[index] > 0 and not _reserve(work, room, index, need):
             need = usable(work.jobs[index], need - 1)
 
 
-def _keep(work: Work, room: Room, index: int, count: int) -> bool:
-    """Keep a number of GPUs for a job, if there is room beside those kept for others; whether it has them."""
-    more = count - work.kept[index]
+def _reserve(work: Work, room: Room, index: int, count: int) -> bool:
+    """Reserve a number of GPUs for a job, if there is room beside what others have; whether it has them."""
+    more = count - work.reserved[index]
     if more > 0 and room.lacking(index, more) is None:
         room.take(index, more)
-        work.kept[index] = count
-    return work.kept[index] >= count
+        work.reserved[index] = count
+    return work.reserved[index] >= count
 
 
 def admit(work: Work, tier: int, members: Sequence[int], turns: Turns) -> list[int]:
     """Those jobs of one tier that run, given what higher tiers have."""
-    hold_back(work, tier)
+    fix_other_tiers(work, tier)
     candidates = [index for index in members if work.high[index]]
     chosen = candidates
-    if work.reserved is not None or _is_short(work, candidates):
+    if work.reservation is not None or _is_short(work, candidates):
         chosen = _take_turns(work, candidates, turns)
     for index in chosen:
         work.is_admitted[index] = True
@@ -81,14 +84,14 @@ def _take_turns(work: Work, candidates: Sequence[int], turns: Turns) -> list[int
     chosen = []
     for index in sorted(candidates, key=rank):
         need, is_new = work.low[index], not work.runs[index] and not work.is_pinned[index]
-        if is_new and work.reserved is not None and work.reserved[1] in work.homes[index].path:
+        if is_new and work.reservation is not None and work.reservation[1] in work.homes[index].path:
             continue
         lacking = None if work.is_pinned[index] else room.lacking(index, need)  # pinned: kept by all tiers
         if lacking is None:
             room.take(index, need)
             chosen.append(index)
-        elif work.reserved is None and index in overdue:
-            work.reserved = index, lacking
+        elif work.reservation is None and index in overdue:
+            work.reservation = index, lacking
     return chosen
 
 
@@ -169,7 +172,7 @@ def _overdue(
 
 
 def _turn_of_overdue(work: Work, index: int, order: Mapping[int, Rank]) -> Rank:
-    return work.ids[index] != work.last_reserved, *order[index]
+    return work.ids[index] != work.last_reservation, *order[index]
 
 
 def _rank(
@@ -256,9 +259,9 @@ def _pin(work: Work) -> None:
     room = Room(work, _pinned_minimums(work), {})
     wanted = {node.name: 0 for node in work.nodes if node.guarantee}
     for node in work.nodes:
-        for above in node.path if node.unlent else ():
+        for above in node.path if node.withheld else ():
             if above.guarantee:
-                wanted[above.name] += node.unlent
+                wanted[above.name] += node.withheld
     for _, members in work.tiers:
         for index in sorted(members, key=_seniority(work)):
             need = work.low[index]
@@ -268,7 +271,7 @@ def _pin(work: Work) -> None:
                 room.take(index, need)
                 work.is_pinned[index] = True
                 work.pinned.append(index)
-                work.kept[index] = need
+                work.reserved[index] = need
                 _want(work, index, wanted)
     owners = [node for node in work.nodes if node.guarantee]
     claims = {node.name: int(min(node.guarantee, node.limit, wanted[node.name])) for node in owners}
@@ -292,33 +295,33 @@ def _seniority(work: Work) -> Callable[[int], Rank]:
     return rank
 
 
-def _keep_unlent(work: Work) -> None:
+def _withhold(work: Work) -> None:
     """Fill in what is kept for owners that do not lend: what they leave of guarantees, within all limits."""
     if all(node.lends for node in work.nodes):
         return
-    wanted, reserved = work.sums(work.high), [0] * len(work.nodes)
+    wanted, promised = work.sums(work.high), [0] * len(work.nodes)
     free = [node.limit for node in work.nodes]
-    for home, low, is_kept in zip(work.homes, work.low, work.is_kept, strict=True):
-        if is_kept and all(node.lends for node in home.path):
+    for home, low, is_nonpreemptible in zip(work.homes, work.low, work.is_nonpreemptible, strict=True):
+        if is_nonpreemptible and all(node.lends for node in home.path):
             for node in home.path:
                 free[node.position] -= low
     for node in reversed(work.nodes):
         if not node.lends:
             above = [each.position for each in node.path]
-            more = max(0, int(min(node.guarantee - reserved[node.position], *(free[at] for at in above))))
+            more = max(0, int(min(node.guarantee - promised[node.position], *(free[at] for at in above))))
             for at in above:
                 free[at] -= more
-                reserved[at] += more
-            node.unlent = max(0, reserved[node.position] - wanted[node.position])
+                promised[at] += more
+            node.withheld = max(0, promised[node.position] - wanted[node.position])
         if node.parent is not None:
-            wanted[node.parent.position] += wanted[node.position] + node.unlent
+            wanted[node.parent.position] += wanted[node.position] + node.withheld
     for node in reversed(work.nodes):
-        node.unlent_below = node.unlent + sum([child.unlent_below for child in node.children])
+        node.withheld_below = node.withheld + sum([child.withheld_below for child in node.children])
 
 
 def _fit(work: Work) -> bool:
     """Whether the minimums of all jobs of all tiers fit, beside what is guaranteed."""
-    fixed = _beside(_unlent(work), work.sums(work.low))
+    fixed = _beside(_withheld(work), work.sums(work.low))
     claims = {node.name: node.guarantee for node in work.nodes if node.guarantee}
     return Room(work, fixed, claims).fits(work.nodes)
 
@@ -329,13 +332,13 @@ def _is_short(work: Work, candidates: Sequence[int]) -> bool:
 
 
 def _pinned_minimums(work: Work) -> list[int]:
-    """The minimums of pinned jobs right below each node, beside its unlent GPUs."""
+    """The minimums of pinned jobs right below each node, beside its withheld GPUs."""
     members = [index for index, is_pinned in enumerate(work.is_pinned) if is_pinned]
-    return _beside(_unlent(work), work.sums(work.low, members))
+    return _beside(_withheld(work), work.sums(work.low, members))
 
 
-def _unlent(work: Work) -> list[int]:
-    return [node.unlent for node in work.nodes]
+def _withheld(work: Work) -> list[int]:
+    return [node.withheld for node in work.nodes]
 
 
 def _beside(fixed: Sequence[int], needed: Sequence[int]) -> list[int]:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import inf
 
-from edt_launch.allocator.admission import admit, reservation_times, set_aside
+from edt_launch.allocator.admission import admit, reservation_times, reserve
 from edt_launch.allocator.model import Cluster, HostDevices, Job, Memory, Move, Plan, Reason
 from edt_launch.allocator.packing import Packed, is_quiet, pack
 from edt_launch.allocator.placement import place
@@ -137,7 +137,7 @@ def target(work: Work, turns: Turns) -> None:
         work.soon = work.last = whole
         work.runs = [size > 0 for size in whole]
         work.last_pinned = {job: number for number, job in enumerate(_pinned(work))}
-        work.last_reserved = _reserved(work)
+        work.last_reservation = _reserved(work)
         _fill_in(work, turns)
         if work.target == whole:
             break
@@ -145,7 +145,7 @@ def target(work: Work, turns: Turns) -> None:
 
 
 def _fill_in(work: Work, turns: Turns) -> None:
-    set_aside(work)
+    reserve(work)
     _pass(work, turns)
 
 
@@ -154,13 +154,13 @@ def _pinned(work: Work) -> tuple[str, ...]:
 
 
 def _reserved(work: Work) -> str | None:
-    return None if work.reserved is None else work.jobs[work.reserved[0]].id
+    return None if work.reservation is None else work.jobs[work.reservation[0]].id
 
 
 def _pass(work: Work, turns: Turns) -> None:
     """Tier by tier, each on what higher ones have left, and lower ones keep."""
     weigh = balanced(work)
-    work.reserved = None
+    work.reservation = None
     work.owner_steps, work.job_steps = {}, {}
     work.is_admitted = [False] * len(work.jobs)
     work.target = [0] * len(work.jobs)

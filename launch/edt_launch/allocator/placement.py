@@ -225,5 +225,5 @@ def _leave(job: Job, parts: Parts, draining: set[str], site: Site) -> Parts:
     bigger = next_usable(job, size)
     if bigger is not None and bigger - size <= site.free.count:
         return grown(parts, bigger - size, site.free)
-    is_kept = job.preemption is not Preemption.TO_ZERO
-    return () if bounds(job)[0] <= site.free.count and not is_kept else parts
+    is_nonpreemptible = job.preemption is not Preemption.TO_ZERO
+    return () if bounds(job)[0] <= site.free.count and not is_nonpreemptible else parts

@@ -102,8 +102,10 @@ def _not_admitted(work: Work, index: int) -> tuple[Binding, str, str]:
             return _spent(node)
     binding, text, change = _why_not_admitted(work, index)
     root = work.nodes[0]
-    keeping = [work.ids[other] for other, is_kept in enumerate(work.is_kept) if is_kept]
-    is_short_without = root.limit - root.kept < work.low[index]
+    keeping = [
+        work.ids[other] for other, is_nonpreemptible in enumerate(work.is_nonpreemptible) if is_nonpreemptible
+    ]
+    is_short_without = root.limit - root.nonpreemptible < work.low[index]
     if not keeping or not is_short_without or not work.low[index]:
         return binding, text, change
     more = f" and {len(keeping) - SHOWN_JOBS} more" if len(keeping) > SHOWN_JOBS else ""
@@ -146,8 +148,8 @@ def _why_not_admitted(work: Work, index: int) -> tuple[Binding, str, str]:
                 f"waits: {higher} of {_limit_of(node)} are for jobs of a higher priority",
                 "It starts when they need less, or with a higher priority.",
             )
-    if work.reserved is not None and work.reserved[0] != index:
-        holder = work.jobs[work.reserved[0]]
+    if work.reservation is not None and work.reservation[0] != index:
+        holder = work.jobs[work.reservation[0]]
         return (
             Binding.ADMISSION,
             f"waits: devices are being kept for {holder.id}, which has waited longest",
@@ -175,11 +177,11 @@ def _waits_its_turn(work: Work, index: int, need: int) -> tuple[Binding, str, st
     home = work.homes[index]
     admitted = [other for other, is_in in enumerate(work.is_admitted) if is_in]
     tier = work.jobs[index].tier
-    figures = zip(work.jobs, work.target, work.low, work.kept, strict=True)
+    figures = zip(work.jobs, work.target, work.low, work.reserved, strict=True)
     taken = [
         whole if job.tier > tier else low if job.tier == tier else kept for job, whole, low, kept in figures
     ]
-    used = [own + node.unlent for own, node in zip(work.sums(taken, admitted), work.nodes, strict=True)]
+    used = [own + node.withheld for own, node in zip(work.sums(taken, admitted), work.nodes, strict=True)]
     room = Room(work, used, {})
     node = room.lacking(index, need)
     if node is None and Room(work, used, work.claims).lacking(index, need) is not None:
@@ -189,7 +191,7 @@ def _waits_its_turn(work: Work, index: int, need: int) -> tuple[Binding, str, st
             "It starts when these use less of what they are guaranteed, or with a lower minimum.",
         )
     node = node or work.nodes[0]
-    beside = node.unlent_below
+    beside = node.withheld_below
     if node.limit - beside < need:
         return (
             Binding.ADMISSION,
@@ -301,7 +303,7 @@ def _by_share(work: Work, index: int, size: int) -> tuple[Binding, str, str]:
         )
     for node in path[:-1]:
         if node.share >= node.limit - SLACK:
-            if kept := node.unlent_below:
+            if kept := node.withheld_below:
                 return (
                     Binding.LIMIT,
                     f"has {size}: {kept} of {_limit_of(node)} are not lent by their owners",

@@ -134,8 +134,8 @@ def top_up(work: Work, members: Sequence[int], claims: Mapping[str, int]) -> Non
     behind = [index for index in members if 0 < work.target[index] < work.high[index]]
     if not behind:
         return
-    own = work.sums([target or kept for target, kept in zip(work.target, work.kept, strict=True)])
-    room = Room(work, [node.unlent + own[node.position] for node in work.nodes], claims)
+    own = work.sums([target or reserved for target, reserved in zip(work.target, work.reserved, strict=True)])
+    room = Room(work, [node.withheld + own[node.position] for node in work.nodes], claims)
 
     def rank(index: int) -> tuple[int, bool, bool, float, Tie]:
         job: Job = work.jobs[index]

@@ -23,7 +23,7 @@ Weigh = Callable[[Layer, Floats, Bools], Floats]
 
 def sum_up(work: Work, tier: int, members: Sequence[int]) -> None:
     """Bounds of every node for a pass over the jobs `members` of one tier, which are all in."""
-    lower = hold_back(work, tier)
+    lower = fix_other_tiers(work, tier)
     homes = work.homes
     for index in members:
         homes[index].jobs.append(index)
@@ -66,7 +66,7 @@ def _layers(work: Work) -> list[Layer]:
     return layers
 
 
-def hold_back(work: Work, tier: int) -> dict[str, tuple[int, int]]:
+def fix_other_tiers(work: Work, tier: int) -> dict[str, tuple[int, int]]:
     """Empty the nodes for a pass over one tier, and fix what it may not move.
 
     Returns:
@@ -75,12 +75,12 @@ def hold_back(work: Work, tier: int) -> dict[str, tuple[int, int]]:
     lower: dict[str, tuple[int, int]] = {}
     for node in work.nodes:
         node.jobs = []
-        node.fixed = node.unlent
+        node.fixed = node.withheld
     for other, members in work.tiers:
         if other == tier:
             continue
         for index in members:
-            fixed = work.target[index] if other > tier else work.kept[index]
+            fixed = work.target[index] if other > tier else work.reserved[index]
             work.homes[index].fixed += fixed
             if other < tier and fixed:
                 for node in work.homes[index].path:

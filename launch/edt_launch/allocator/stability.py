@@ -97,9 +97,9 @@ def patience(options: Options, resize_cost: float) -> float:
 
 
 def _totals(work: Work, sizes: Sequence[int]) -> dict[str, int]:
-    """What the jobs below each node have together, unlent GPUs included, by its name."""
+    """What the jobs below each node have together, withheld GPUs included, by its name."""
     own = work.sums(sizes)
-    sums = {node.name: node.unlent + own[node.position] for node in work.nodes}
+    sums = {node.name: node.withheld + own[node.position] for node in work.nodes}
     for node in reversed(work.nodes):
         if node.parent is not None:
             sums[node.parent.name] += sums[node.name]

@@ -24,10 +24,11 @@ class TreeNode:
         position: of the node among all of them.
         path: the node itself and all above it, the root last.
         jobs: indices of the jobs right below it that take part in the pass.
-        fixed: GPUs right below it that the pass may not move: of higher tiers, kept by lower ones, unlent.
-        unlent: GPUs that it does not use and keeps from others.
-        unlent_below: those of it and of all below it.
-        kept: GPUs of the jobs below it that run and may not be suspended.
+        fixed: GPUs right below it that the pass may not move: of higher tiers, reserved for lower ones,
+            withheld.
+        withheld: GPUs that it does not use and keeps from others.
+        withheld_below: those of it and of all below it.
+        nonpreemptible: GPUs of the jobs below it that run and may not be suspended.
         least: what its admitted jobs need at least, fixed ones included.
         low, high: between which its share lies; `low` counts guarantees, too.
         share: real share.
@@ -49,9 +50,9 @@ class TreeNode:
     path: tuple["TreeNode", ...] = ()
     jobs: list[int] = field(default_factory=list)
     fixed: int = 0
-    unlent: int = 0
-    unlent_below: int = 0
-    kept: int = 0
+    withheld: int = 0
+    withheld_below: int = 0
+    nonpreemptible: int = 0
     least: int = 0
     low: float = 0.0
     high: float = 0.0

@@ -40,9 +40,9 @@ class Work:
         soon: the same once hand-overs under way are done.
         last: the whole numbers that the last decision came to, which this one keeps where it may.
         last_pinned: the jobs that it found room for in guarantees, numbered in that order, by their ids.
-        last_reserved: id of the job that it kept devices for, if any.
+        last_reservation: id of the job that it kept devices for, if any.
         runs: whether it holds something, or is about to.
-        is_kept: whether it runs and may not be suspended.
+        is_nonpreemptible: whether it runs and may not be suspended.
         low, high: fewest and most workers that it can run with, and makes use of; both 0 if there is no such
             number, or the fewest are more than a limit above it.
         gaps: pairs of numbers between which a job is offered none, by its position.
@@ -53,11 +53,11 @@ class Work:
         share: real share.
         target: whole number by fairness alone, whatever it holds.
         is_admitted: whether it is to run.
-        kept: GPUs that higher tiers must leave it.
+        reserved: GPUs that higher tiers must leave it.
         is_pinned: whether it is admitted before all others, within a guarantee of an owner above it.
         pinned: those jobs, in the order in which room was found for them.
         claims: what owners may claim of their guarantees, by their names.
-        reserved: the job that devices are being kept for, and the node that lacks them.
+        reservation: the job that devices are being kept for, and the node that lacks them.
         owner_steps, job_steps: quarters of a power of two by which weights are raised, by owners' names and
             jobs' ids.
     """
@@ -74,9 +74,9 @@ class Work:
     soon: list[int]
     last: list[int]
     last_pinned: dict[str, int]
-    last_reserved: str | None
+    last_reservation: str | None
     runs: list[bool]
-    is_kept: list[bool]
+    is_nonpreemptible: list[bool]
     low: list[int]
     high: list[int]
     gaps: dict[int, list[tuple[int, int]]]
@@ -87,11 +87,11 @@ class Work:
     layers: list[Layer] = field(default_factory=list)
     target: list[int] = field(default_factory=list)
     is_admitted: list[bool] = field(default_factory=list)
-    kept: list[int] = field(default_factory=list)
+    reserved: list[int] = field(default_factory=list)
     is_pinned: list[bool] = field(default_factory=list)
     pinned: list[int] = field(default_factory=list)
     claims: dict[str, int] = field(default_factory=dict)
-    reserved: tuple[int, TreeNode] | None = None
+    reservation: tuple[int, TreeNode] | None = None
     owner_steps: dict[str, int] = field(default_factory=dict)
     job_steps: dict[str, int] = field(default_factory=dict)
 
@@ -124,7 +124,7 @@ class Work:
 def could_run(work: Work, index: int) -> bool:
     """Whether there is room for a job, beside what owners keep."""
     need = work.low[index]
-    return need > 0 and all(need <= node.limit - node.unlent_below for node in work.homes[index].path)
+    return need > 0 and all(need <= node.limit - node.withheld_below for node in work.homes[index].path)
 
 
 def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
@@ -139,10 +139,10 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
     _check(jobs)
     is_whole = all(host.is_up and not host.is_draining for host in cluster.hosts)
     held = _held(cluster, jobs, is_whole)
-    is_kept = [
+    is_nonpreemptible = [
         size > 0 and job.preemption is not Preemption.TO_ZERO for job, size in zip(jobs, held, strict=True)
     ]
-    if any(is_kept):
+    if any(is_nonpreemptible):
         jobs = [_keeping(job, size) for job, size in zip(jobs, held, strict=True)]
     ids, owners = [job.id for job in jobs], [job.owner for job in jobs]
     nodes = grow(cluster.owners, owners, cluster.size + _kept_on_draining(cluster, jobs))
@@ -161,12 +161,12 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
     left_out = _left_out(jobs, low, high) if has_speedups else {}
     at = np.array(positions, dtype=np.int64)
     for index, node in enumerate(map(nodes.__getitem__, positions)):
-        if is_kept[index]:
-            node.kept += low[index]
+        if is_nonpreemptible[index]:
+            node.nonpreemptible += low[index]
     for node in reversed(nodes):  # a limit that came later takes nothing from them
-        node.limit = max(node.limit, node.kept)
+        node.limit = max(node.limit, node.nonpreemptible)
         if node.parent is not None:
-            node.parent.kept += node.kept
+            node.parent.nonpreemptible += node.nonpreemptible
     too_large = np.flatnonzero(np.array(low, dtype=np.int64) > _least_limits(nodes)[at]).tolist()
     if too_large:
         low, high = [*low], [*high]
@@ -185,8 +185,8 @@ def gather(now: float, cluster: Cluster, jobs: Sequence[Job]) -> Work:
         soon=soon,
         last=last,
         last_pinned={job: number for number, job in enumerate(cluster.memory.pinned)},
-        last_reserved=cluster.memory.reserved,
-        is_kept=is_kept,
+        last_reservation=cluster.memory.reserved,
+        is_nonpreemptible=is_nonpreemptible,
         runs=[before > 0 or size > 0 for before, size in zip(held, soon, strict=True)],
         low=low,
         high=high,

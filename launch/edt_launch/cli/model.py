@@ -26,6 +26,8 @@ class ListedJob:
     directory: str | None = None
     min: int | None = None
     max: int | None = None
+    tags: Sequence[str] = ()
+    comment: str = ""
     allowed: Sequence[int] | None = None
     priority: int | None = None
     weight: float | None = None

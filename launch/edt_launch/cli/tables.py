@@ -138,6 +138,10 @@ def job_lines(job: ListedJob, now: float, limit: int, colours: bool) -> list[str
     held = [f"{one['host']}: {', '.join(one['devices'])}" for one in job.hosts]
     facts += [("" if i else "devices", text) for i, text in enumerate(held)]
     facts += _progress_facts(job, limit)
+    if job.tags:
+        facts.append(("tags", visible(", ".join(job.tags))))
+    if job.comment:
+        facts.append(("comment", visible(job.comment)))
     if job.priority is not None:
         facts.append(("priority", f"{job.priority}, weight {number(job.weight)}"))
     if job.time_limit:

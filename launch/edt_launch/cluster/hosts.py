@@ -118,6 +118,11 @@ def leave_out(where: str, host: str, problem: str = "") -> None:
     log.warning("%s: host %r is left out: %s; mend the source", where, host[:SHOWN], problem or expected)
 
 
+def ways(hosts: Mapping[str, HostSlots]) -> dict[str, tuple[str, str]]:
+    """The transports and agents that hosts name, by the names of the hosts."""
+    return {name: (host.transport, host.agent) for name, host in hosts.items()}
+
+
 def without_devices(host: str, count: int) -> HostSlots:
     """A host whose slots have names, and no GPU: none has such a name, so that a worker there sees none."""
     return HostSlots(host, count, tuple(f"{_NO_DEVICE}{index}" for index in range(count)))

@@ -377,6 +377,25 @@ class World(Event):
 
 
 @dataclass(frozen=True)
+class Usage(Event):
+    """What all workers use together, as their hosts measure it. At most every 10 s.
+
+    Attributes:
+        processors: seconds of processor time a second.
+        memory: bytes of resident memory; what workers share counts for each of them.
+        gpus: percents of the time in which their GPUs compute, on average over the hosts; null without any.
+        gpu_memory: bytes that are used of their GPUs.
+        gpu_power: watts that their GPUs draw.
+    """
+
+    processors: Seconds
+    memory: Serial
+    gpus: Seconds | None
+    gpu_memory: Serial | None
+    gpu_power: Seconds | None
+
+
+@dataclass(frozen=True)
 class Finished(Event):
     """The last worker of a run is gone.
 

@@ -1,4 +1,4 @@
-"""Time limits, start times and arrays as people write them, in commands and forms."""
+"""Time limits, start times, arrays and lists as people write them, in commands and forms."""
 
 import re
 from dataclasses import dataclass
@@ -98,3 +98,8 @@ def indices(option: str, text: str) -> Indices:
             raise WrittenError(f"{option} {text} has more than {MAX_JOBS} jobs", "submit several arrays")
         found.update(chosen)
     return Indices(tuple(sorted(found)), int(limit) if percent else None)
+
+
+def words(text: str | None) -> list[str] | None:
+    """The words of a list with commas between; None for None."""
+    return None if text is None else [word for part in text.split(",") if (word := part.strip())]

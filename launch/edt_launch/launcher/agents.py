@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from edt_launch.agent import protocol
+from edt_launch.agent.conversation import Conversation
 from edt_launch.agent.ports import PORT_VARIABLE
 from edt_launch.agent.processes import JOB_VARIABLE
 from edt_launch.core.errors import HOST_LOST, StartError
@@ -378,9 +379,10 @@ class Agents:
             link.silence = 0.0
             try:
                 for report in reader.feed(data):
+                    link.conversation.report(report)
                     self._take(host, link, report)
             except protocol.ProtocolError as error:
-                self._refuse(host, link, f"the agent has sent {error}")
+                self._refuse(host, link, f"the agent of {host} has sent {error}: {host} counts as lost")
                 return
 
     async def _send_code(self, host: str, link: "_Link", hello: protocol.Hello) -> None:
@@ -508,6 +510,7 @@ class _Link:
         self.connection = connection
         self.orders: asyncio.WriteTransport | None = None
         """None until the agent is connected."""
+        self.conversation = Conversation()
         self.left: protocol.Left | None = None
         """How the agent has ended, if what connects it has said so."""
         self.last_words: deque[str] = deque(maxlen=LAST_WORDS)
@@ -562,6 +565,7 @@ class _Link:
 
     def write(self, order: protocol.Order) -> None:
         """Send an order now, if there is somebody to read it."""
+        self.conversation.order(order)
         if isinstance(order, protocol.Start):
             self.unanswered[order.worker] = 0.0
         if self.orders is not None and not self.orders.is_closing():

@@ -143,13 +143,20 @@ def _run_rank(
     rank = stack.enter_context(under_mpi.elected(rank, options))
     own = under_mpi.own_slots(rank, environment, options)
     if rank.number:
-        under_mpi.serve(rank, options, own, environment, signals)
-        return JobOutcome(ExitCode.SUCCESS)
+        code = under_mpi.serve(rank, options, own, environment, signals)
+        if options.under_mpi:  # mpirun would end rank 0 before it has said why
+            return JobOutcome(ExitCode.SUCCESS)
+        if code is None:
+            text = "edt-launch: the first node has ended without saying how; its own output has more"
+            return JobOutcome(ExitCode.JOB_FAILED, text)
+        return JobOutcome(ExitCode(code))
     transport, source, hosts = stack.enter_context(under_mpi.gathered(rank, options, own, signals))
     options = replace(options, transport=transport.name)
     followed = source if options.allocation is None else None
     said = f"edt-launch: uses the hosts of {len(hosts)} ranks: {', '.join(host.host for host in hosts)}"
-    return _run_job(chosen, program, options, followed, signals, said, (transport,))
+    outcome = _run_job(chosen, program, options, followed, signals, said, (transport,))
+    transport.exit_code = outcome.exit_code
+    return outcome
 
 
 def main() -> None:

@@ -119,8 +119,8 @@ class Driver:
         """Workers whose processes may be there still, those of earlier runs included."""
         self.coordinator_host: str | None = None
         """The host of rank 0 in the latest world; None before the first."""
-        self._unreachable: set[str] = set()
-        """Hosts whose agent is lost, or cannot be started."""
+        self._unreachable: dict[str, str] = {}
+        """Hosts whose agent is lost, or cannot be started, and why, at the last attempt."""
         self._to_end: set[int] = set()
         self._timers = sched.scheduler()
         elsewhere = frozenset(key for key, at in self.given_up.items() if not agents.is_here(at.slot.host))
@@ -142,8 +142,12 @@ class Driver:
             while not self._state.finished:
                 self._turn()
         finally:
-            self._server.close()
-            self._world.close()
+            self.close()
+
+    def close(self) -> None:
+        """Give up what it listens on; `run` does so at its end."""
+        self._server.close()
+        self._world.close()
 
     def _turn(self) -> None:
         due = self._timers.run(blocking=False)
@@ -223,22 +227,19 @@ class Driver:
                 self._timers.enter(READ_INTERVAL, 0, self._events.put, (event,))
             case ProcessEnded(worker, 0) if self._fetching[worker]:  # its last checkpoint is still there
                 self._timers.enter(READ_INTERVAL, 0, self._events.put, (event,))
-            case ProcessEnded(worker, exit_code):
-                self._end(now, worker, exit_code)
+            case ProcessEnded(worker, exit_code, has_begun):
+                loss = None if has_begun else protocol.HostLoss.UNFIT
+                self._take_end(now, protocol.Exited(worker, exit_code, host_loss=loss))
             case Lost() as lost:
                 self._lose(now, event.host, lost)
 
     def _note_agent(self, host: str) -> None:
         """A host has an agent, which has killed what one before it has left."""
         if host in self._unreachable:
-            self._unreachable.remove(host)
+            del self._unreachable[host]
             self._report(events.HostReachable(host))
         for worker in [key for key, worker in self.given_up.items() if worker.slot.host == host]:
             self._report(events.Released(*self.given_up.pop(worker).where))
-
-    def _end(self, now: float, worker: int, exit_code: int) -> None:
-        """A worker has ended."""
-        self._take_end(now, protocol.Exited(worker, exit_code))
 
     def _take_end(self, now: float, exited: protocol.Exited) -> None:
         """A worker has ended, or is given up; one that was given up before may be known to be gone now."""
@@ -268,13 +269,15 @@ class Driver:
         workers = [worker for worker, at in self._hosts.items() if at == host]
         loss = protocol.HostLoss.LOST if lost.has_connected else protocol.HostLoss.UNREACHED
         is_here = self._agents.is_here(host)
+        is_news = is_here or self._unreachable.get(host) != lost.reason
         if not is_here and host not in self._unreachable:
-            self._unreachable.add(host)
             self._report(events.HostUnreachable(host, lost.reason))
+        if not is_here:
+            self._unreachable[host] = lost.reason
         left = {worker: self._processes_of(worker) for worker in workers} if is_here else {}
         processes.kill({process for family in left.values() for process in family})
         for worker in workers:
-            if worker not in self._to_end:
+            if worker not in self._to_end and is_news:
                 for text in lost.explanation:
                     self._print_line(worker, text)
             exit_code = KILLED if is_here else HOST_LOST

@@ -113,11 +113,28 @@ class Elastic:
         given = RESTARTS if plan.options.max_restarts is None else plan.options.max_restarts
         self._max_restarts = given if POLICIES[workers.resize].restarts else 0
         self._restarts = 0
+        self._ahead: DriverRun | None = None
+        """The first run, if its agents have been started ahead."""
         self._applied: Allocation | None = None
         """What the run under way knows of."""
         self._has_left = False
         self.ending = Ending()
         """How far the end is that somebody has asked for."""
+
+    def start_ahead(self) -> None:
+        """Start the agents of the first run, whose warm servers import what its workers need; see `close`.
+
+        Does nothing if they run, or if there is no allocation yet. What it raises is what `job.run` raises.
+        """
+        if self._ahead is None and self._allocations.current is not None:
+            self._ahead = self._new_run()
+            self._ahead.open(self._allocations.current)
+
+    def close(self) -> None:
+        """End agents that were started ahead, and were not needed."""
+        if self._ahead is not None:
+            with self._ahead:
+                self._ahead = None
 
     def run(self) -> JobOutcome:
         """Run the job; what it raises is what `job.run` raises."""
@@ -189,14 +206,12 @@ class Elastic:
         interface = self._hosts.interface_towards(named)
         self.ending = Ending()
         monitor.begin_run()
-        with (
-            watching(plan.follow) as watch,
-            DriverRun(*self._how(), plan.paths.log, self._transports, watch, self._files()) as run,
-        ):
+        ahead, self._ahead = self._ahead, None
+        with watching(plan.follow) as watch, ahead or self._new_run() as run:
             monitor.note(stamped(events.Launched(tuple(self._workers.command), os.getpid(), interface)))
             self._applied = self._allocations.current
             run.start(self._applied)
-            for happening in run.happenings():
+            for happening in run.happenings(watch):
                 match happening:
                     case events.Event():
                         monitor.note(happening)
@@ -211,6 +226,9 @@ class Elastic:
                         self._tick(run)
             self._given_up.clear()
             self._given_up.update(run.given_up)
+
+    def _new_run(self) -> DriverRun:
+        return DriverRun(*self._how(), self._plan.paths.log, self._transports, self._files())
 
     def _how(self) -> tuple[Setup, DriverSettings]:
         """What the workers have in common, and what the driver goes by."""

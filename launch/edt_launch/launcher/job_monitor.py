@@ -4,6 +4,7 @@ import os
 import time
 
 from edt_launch.core import events
+from edt_launch.core.errors import HOST_LOST
 from edt_launch.core.event_log import EventLog
 from edt_launch.core.job_history import JobHistory
 from edt_launch.core.log_times import LogTimes
@@ -33,6 +34,8 @@ class JobMonitor:
         """Of the present run of the workers, or of the last."""
         server = StatusServer.detect(os.environ)
         self._trainjob = None if server is None else Reporter(server)
+        self._away: dict[str, set[int]] = {}
+        """Hosts that cannot be reached, and the slots of them that were told to have failed since."""
         self.is_quiet = False
         """Whether events are no news to the user, who has told the job to end."""
 
@@ -55,9 +58,22 @@ class JobMonitor:
         self.ranks.observe(event)
         self.history.observe(event)
         self.run = self.run.observe(event)
-        message = describe(event)
+        message = describe(event) if self._is_news(event) else None
         if message is not None and not self.is_quiet:
             self.message(message)
+
+    def _is_news(self, event: events.Event) -> bool:
+        """Whether the user has not heard of this yet; a host that is away is tried again and again."""
+        match event:
+            case events.HostUnreachable(host):
+                self._away[host] = set()
+            case events.HostReachable(host):
+                self._away.pop(host, None)
+            case events.Failed(_, host, slot, exit_code=code) if code == HOST_LOST and host in self._away:
+                is_first = slot not in self._away[host]
+                self._away[host].add(slot)
+                return is_first
+        return True
 
     def show(self, line: Line) -> None:
         """Somebody has printed a line."""

@@ -16,14 +16,16 @@ from typing import Self
 from edt_launch.agent import processes
 from edt_launch.agent.processes import JOB_VARIABLE
 from edt_launch.agent.protocol import Exited as ProcessEnded
-from edt_launch.agent.protocol import Output, Setup, Swept
+from edt_launch.agent.protocol import Output, Setup, Swept, Usage
 from edt_launch.cluster.allocation import Allocation
 from edt_launch.core import events
 from edt_launch.core.appender import Appender
+from edt_launch.core.event_log import stamped
 from edt_launch.core.file_watch import Watch
 from edt_launch.launcher.agents import AgentOutput, Agents, AllEnded, HostEvent
 from edt_launch.launcher.driver import PAUSED, Driver, DriverSettings
 from edt_launch.launcher.host_files import HostFiles
+from edt_launch.launcher.host_usage import HostUsage
 from edt_launch.launcher.transports.choice import Transports
 from edt_launch.launcher.view.output import Line, LineReader
 from edt_launch.membership import protocol
@@ -64,7 +66,7 @@ _Queued = HostEvent | events.Event | Line | _Stopped
 class DriverRun:
     """A driver and its agents. Leaving its context leaves no process of theirs on this machine.
 
-    `setup` has the mark of the job's processes. When `watch` wakes, a `Tick` comes at once.
+    `setup` has the mark of the job's processes.
     """
 
     def __init__(
@@ -73,18 +75,17 @@ class DriverRun:
         settings: DriverSettings,
         logs: Path,
         transports: Transports,
-        watch: Watch | None = None,
         files: HostFiles | None = None,
     ) -> None:
         self._job = setup.environment[JOB_VARIABLE]
         self._settings = settings
         self._transports = transports
-        self._watch = watch
         self._happened: queue.SimpleQueue[_Queued] = queue.SimpleQueue()
         self._wakeup, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._readers: dict[tuple[int, str], LineReader] = {}
         self._copies: dict[tuple[int, str], Appender] = {}
         self._swept = 0
+        self._usage = HostUsage()
         self._agents = Agents(setup, logs, transports, self._notify, files=files)
         self._driver = Driver(settings, self._agents, self._put, self._print_line)
         self._thread = threading.Thread(target=self._drive, name="edt-driver", daemon=True)
@@ -107,6 +108,8 @@ class DriverRun:
                 self.kill()
             if self._thread.ident is not None:
                 self._thread.join()
+            else:
+                self._driver.close()
             self._agents.join()
         finally:
             self._logger.removeHandler(self._handler)
@@ -116,8 +119,8 @@ class DriverRun:
             os.close(self._wakeup)
             os.close(self._woken)
 
-    def start(self, allocation: Allocation) -> None:
-        """Start the agents of all hosts, and then the first workers.
+    def open(self, allocation: Allocation) -> None:
+        """Start the agents of all hosts, whose warm servers import what the workers need.
 
         Raises:
             StartError: an agent cannot be executed.
@@ -127,6 +130,10 @@ class DriverRun:
         for host in allocation.hosts:
             if host.slots:
                 self._agents.open(host.host)
+
+    def start(self, allocation: Allocation) -> None:
+        """Start the agents of all hosts, unless they run, and then the first workers; raises as `open`."""
+        self.open(allocation)
         self.follow(allocation)
         self._thread.start()
 
@@ -169,23 +176,24 @@ class DriverRun:
         self._agents.abandon()
         return count
 
-    def happenings(self) -> Iterator[Happening]:
+    def happenings(self, watch: Watch | None) -> Iterator[Happening]:
         """Everything that happens until all processes have ended, a `Tick` now and then.
 
-        Workers that print faster than this is taken in keep no `Tick` from coming.
+        A `Tick` comes at once when `watch` wakes. Workers that print faster than this is taken in keep none
+        from coming.
         """
         with selectors.DefaultSelector() as selector:
             selector.register(self._wakeup, selectors.EVENT_READ)
-            if self._watch is not None:
-                selector.register(self._watch, selectors.EVENT_READ)
+            if watch is not None:
+                selector.register(watch, selectors.EVENT_READ)
             is_over = False
             while not is_over:
                 ready = {key.fileobj for key, _ in selector.select(TICK if self._happened.empty() else 0.0)}
                 until = time.monotonic() + TICK
                 if self._wakeup in ready:
                     os.read(self._wakeup, 2**16)
-                if self._watch is not None and self._watch in ready:
-                    self._watch.clear()
+                if watch is not None and watch in ready:
+                    watch.clear()
                 while not self._happened.empty() and time.monotonic() < until:
                     match self._happened.get():
                         case HostEvent(_, AllEnded(error)):
@@ -241,6 +249,9 @@ class DriverRun:
                     yield from reader.close() if reader is not None else ()
             case HostEvent(host, AgentOutput(text)):
                 yield Line(None, "stderr", f"{host}: {text}" if host else text)
+            case HostEvent(host, Usage() as measured):
+                if (used := self._usage.take(time.monotonic(), host, measured)) is not None:
+                    yield stamped(used)
             case HostEvent(_, Swept(count)):
                 self._swept += count
             case events.Event() | Line():

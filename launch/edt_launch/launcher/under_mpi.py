@@ -23,7 +23,7 @@ from edt_launch.cluster.network import LOOPBACK
 from edt_launch.cluster.ranks import ChangingRankHosts, LateRanks, Rank, RankHosts
 from edt_launch.cluster.sources import THIS_MACHINE, choose
 from edt_launch.core.atomic import write_atomically
-from edt_launch.core.errors import StartError, UsageError
+from edt_launch.core.errors import EdtLaunchError, ExitCode, StartError, UsageError
 from edt_launch.core.ports import PortRange
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.plan import named_sources
@@ -43,11 +43,13 @@ class Ranks(DialBack):
         self._ranks = {own.host: own}
         self._connected: set[str] = set()
         """Hosts whose agents were connected at the last look."""
+        self.exit_code = ExitCode.INTERNAL
+        """With which rank 0 will end."""
 
     def gather(
         self, count: int, timeout: float, signals: Sequence[int], late: LateRanks | None = None
     ) -> tuple[HostSlots, ...]:
-        """Wait for the ranks; the hosts of all, that of rank 0 first, the others by name.
+        """Wait for the ranks; the hosts of all, by their ranks, late ones of the same rank by name.
 
         Raises:
             StartError: not all have come for so many seconds, or before a signal.
@@ -83,10 +85,14 @@ class Ranks(DialBack):
 
     def _in_order(self, names: Iterable[str]) -> tuple[HostSlots, ...]:
         own, *others = self._ranks
-        return tuple(self._ranks[name] for name in (own, *sorted({*names} & {*others})))
+        shown = sorted({*names} & {*others}, key=lambda name: (self.number(name), name))
+        return tuple(self._ranks[name] for name in (own, *shown))
 
     def _why(self) -> str:
         return "".join(f"; {reason}" for reason in self.refusals)
+
+    def close(self) -> None:
+        """The job has ended; the ranks stay until they are dismissed."""
 
     def problem(self, host: str) -> str | None:  # noqa: D102
         if host in self._ranks:
@@ -222,8 +228,11 @@ def _own_text(file: Path) -> str:
 
 def serve(
     rank: Rank, options: RunOptions, own: HostSlots, environment: Mapping[str, str], signals: Sequence[int]
-) -> None:
+) -> int | None:
     """Be the agent of this rank's host until rank 0 has ended; a late rank, until a signal, too.
+
+    Returns:
+        Rank 0's exit code, or that of a signal, as a shell has it; None if rank 0 has not said.
 
     Raises:
         StartError: rank 0 cannot be reached, or refuses this rank.
@@ -235,15 +244,27 @@ def serve(
         dict(environment),
         stays=True,
         leaves=rank.late is not None,
+        number=rank.number,
         slots=own.slots,
         devices=own.devices or (),
     )
     try:
-        asyncio.run(serving)
+        return asyncio.run(serving)
     except dial_back.RefusedError as error:
         raise StartError(f"rank {rank.number} is refused: {error}") from None
     except dial_back.UnreachableError as error:
         raise StartError(f"rank {rank.number} does not reach rank 0: {error}") from None
+
+
+@contextlib.contextmanager
+def _dismissed(ranks: Ranks) -> Iterator[Ranks]:
+    try:
+        yield ranks
+    except EdtLaunchError as error:
+        ranks.exit_code = error.exit_code
+        raise
+    finally:
+        ranks.dismiss(ranks.exit_code)
 
 
 @contextlib.contextmanager
@@ -252,10 +273,12 @@ def gathered(
 ) -> Iterator[tuple[Ranks, HostSource, tuple[HostSlots, ...]]]:
     """All ranks, and the source of their hosts, as rank 0 has them, and the hosts at first.
 
+    In the end all ranks are told `Ranks.exit_code`.
+
     Raises:
         StartError: they have not come.
     """
-    with contextlib.closing(Ranks(own, options.ports)) as ranks, contextlib.ExitStack() as stack:
+    with _dismissed(Ranks(own, options.ports)) as ranks, contextlib.ExitStack() as stack:
         stack.enter_context(invited(invitation_file(rank, options), ranks.invitation))
         hosts = ranks.gather(rank.count, options.start_timeout, signals, rank.late)
         if rank.late is None:

@@ -218,10 +218,15 @@ def _lost(turn: Turn, worker: Worker, exit_code: int, reason: str, host_loss: Ho
         _cut(turn)
 
 
-def _others_start(state: Membership, worker: Worker) -> bool:
-    """Whether workers of other hosts may form a world without this one's."""
+def _others_that_start(state: Membership, worker: Worker) -> list[Worker]:
+    """The workers of other hosts that have not failed: they may form a world without this one's."""
     others = (w for w in state.workers.values() if w.slot.host != worker.slot.host)
-    return any(w.slot.key not in state.suspended for w in others)
+    return [w for w in others if w.slot.key not in state.suspended]
+
+
+def _works_elsewhere(state: Membership, others: list[Worker]) -> bool:
+    """Whether a failure is its host's: on others the program is at the rendezvous, and they are enough."""
+    return len(others) >= state.limits.min_size and any(w.phase is MemberPhase.READY for w in others)
 
 
 def _end_with(
@@ -237,7 +242,11 @@ def _end_with(
     if worker.phase is MemberPhase.DONE:
         return " after training"
     if not state.generation:
-        if host_loss is not None and _others_start(state, worker):
+        has_begun = host_loss not in (HostLoss.UNREACHED, HostLoss.UNFIT)
+        if state.outcome is not None and state.outcome.succeeded and not has_begun:
+            return None
+        others = _others_that_start(state, worker)
+        if others and (host_loss is not None or _works_elsewhere(state, others)):
             return None
         is_early = exit_code == 0 and not state.limits.has_to_train
         was_lost = host_loss is HostLoss.LOST or exit_code in (KILLED, -signal.SIGKILL)
@@ -245,7 +254,8 @@ def _end_with(
         if may_be_chance and suspension.failures < START_FAILURES:
             return None
         is_elastic = any(w.phase is MemberPhase.READY for w in (*state.workers.values(), worker))
-        return " before training began" if is_elastic or host_loss is not None else ""
+        is_known = is_elastic or host_loss in (HostLoss.LOST, HostLoss.UNREACHED)
+        return " before training began" if is_known else ""
     if worker.generation != state.generation:
         return None
     if _has_returned(state) and not _at_work(state):

@@ -33,12 +33,14 @@ class Resize(Enum):
 
 
 class HostLoss(Enum):
-    """How an agent was lost, or the way to it."""
+    """How an agent was lost, or the way to it, or what makes a host of no use."""
 
     LOST = "lost"
     """The host had an agent."""
     UNREACHED = "unreached"
     """None has ever answered."""
+    UNFIT = "unfit"
+    """The host lacks something without which the worker cannot begin, such as the script."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ class Exited:
     exit_code: int
     is_gone: bool = True
     host_loss: HostLoss | None = None
-    """Set if it was the agent that ended, or the way to it."""
+    """Set if it was the agent that ended, or the way to it, or if the worker could not begin."""
 
 
 @dataclass(frozen=True)

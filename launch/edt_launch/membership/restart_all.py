@@ -266,6 +266,7 @@ def _reconcile(turn: _Turn) -> None:
         _reconcile(turn)
     elif state.returned and not state.is_torn:
         _discard(turn)
+        _release_holder(turn)  # the others train on to the end
         if not turn.state.in_force:
             turn.decide_end(events.Finished(0, ALL_ENDED))
         _finish_if_empty(turn)
@@ -303,6 +304,13 @@ def _discard(turn: _Turn) -> None:
         turn.set(lineups=lineups)
 
 
+def _release_holder(turn: _Turn) -> None:
+    """Let rank 0 go on where it holds for a resize."""
+    if turn.state.holder is not None:
+        turn.do(Admit(turn.state.holder, turn.state.generation))
+        turn.set(holder=None)
+
+
 def _move(turn: _Turn) -> None:
     state = turn.state
     target = fit(state.wanted(turn.now), state.limits)
@@ -311,9 +319,8 @@ def _move(turn: _Turn) -> None:
     if state.is_prepared and (is_same or _keys(state.lineups[state.newest]) != _keys(target)):
         _discard(turn)
     if is_same and target:
-        if state.holder is not None:
-            turn.do(Admit(state.holder, state.generation))  # it goes on
-        turn.set(due_since=None, holder=None, stop_sent=False, short_since=None, shortage=None)
+        _release_holder(turn)
+        turn.set(due_since=None, stop_sent=False, short_since=None, shortage=None)
         return
     if state.is_torn:
         turn.end(state.in_force, RESIZE_GRACE if state.has_chance else state.limits.end_grace)

@@ -15,6 +15,9 @@ ROOT = "-"
 VARIABLE = r"[A-Za-z_][A-Za-z0-9_]{0,127}"
 """Environment variables."""
 
+TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}"
+"""Tags of jobs."""
+
 MAX_NAME = 128
 """Characters of a job's name."""
 

@@ -258,7 +258,6 @@ class C(Base):
     def check(self):
         assert (sys.argv[1], os.getcwd(), os.environ["CHOSEN"]) == ("an argument", "/", "yes")
         assert torch.get_num_threads() == 2
-        assert os.environ["EDT_WMLA_ROLE"] == "executor"
 train(C())
 """,
     "optimizers and modules of the user's, tied weights, and schedulers": """

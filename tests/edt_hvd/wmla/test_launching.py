@@ -1,7 +1,9 @@
+import os
 import socket
 
 import pytest
 
+from edt_hvd.wmla import launching
 from edt_hvd.wmla.errors import TrainingFailedError, WmlaError
 from edt_hvd.wmla.launching import Launcher
 from edt_messages.wmla import Ended, ExecutorMessage, encode
@@ -47,6 +49,12 @@ def test_unknown_messages_are_errors(line: bytes, reason: str) -> None:
         ours.sendall(line)
         with pytest.raises(WmlaError, match=reason):
             Launcher(theirs).receive(1)
+
+
+def test_a_process_that_the_script_has_started_is_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launching, "driver_process", os.getppid())
+    with pytest.raises(WmlaError, match=r"train\(\) in a process that the script has started; .* unset EDT"):
+        launching.is_driver({"EDT_WMLA_LAUNCHER": "3"})
 
 
 @pytest.mark.parametrize("value", ["", "x", "99999"])

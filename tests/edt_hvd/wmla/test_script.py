@@ -69,6 +69,17 @@ def test_an_error_is_shown_as_if_we_were_not_there(script: Path, importing: Inte
     assert lines[-1] == "ValueError: on purpose"
 
 
+def test_a_job_that_goes_on_draws_the_same_random_numbers(script: Path, importing: Interpreters) -> None:
+    script.write_text(
+        "import random, numpy, torch\nprint(random.random(), numpy.random.rand(), torch.rand(1))\n"
+    )
+
+    def draw(job: str) -> str:
+        return run(importing, script, EDT_WMLA_LAUNCHER="0", DLI_EXECID=job).stdout.splitlines()[-1]
+
+    assert draw("one") == draw("one") != draw("two")
+
+
 @pytest.mark.parametrize("package, is_refused", [("keras", True), ("tf_keras", True), ("nobody_has", False)])
 def test_a_framework_that_is_not_trained_here_is_refused(
     script: Path, importing: Interpreters, package: str, is_refused: bool

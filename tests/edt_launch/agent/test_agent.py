@@ -13,7 +13,7 @@ import numpy as np
 import psutil
 import pytest
 
-from edt_launch.agent.protocol import WINDOW, WindowUpdate
+from edt_launch.agent.protocol import WINDOW, Start, WindowUpdate, write
 from running_agent import COMMAND, IMPATIENT, RunningAgent, script, until
 from started import gone
 from tiers import full
@@ -412,14 +412,33 @@ def test_an_agent_waits_for_its_launcher_to_deal_with_output(cold):
     agent.until(lambda: 1 in agent.exits)
 
 
-def test_nonsense_from_the_launcher_ends_the_agent(cold, capfd):
+@pytest.mark.parametrize(
+    "sent, reason",
+    [
+        (b"nonsense\n", "no message: b'nonsense'"),
+        (write(Start(0, {})), "Start of worker 0, which was asked for already"),
+    ],
+)
+def test_nonsense_from_the_launcher_ends_the_agent(cold, capfd, sent, reason):
     agent = cold("import time; print('up', flush=True); time.sleep(60)")
     agent.start()
     agent.line()
-    agent._socket.sendall(b"nonsense\n")
+    agent._socket.sendall(sent)
     assert agent.process.wait(60) == 0
     until(lambda: gone(agent.pids[0]))
-    assert "the launcher has sent no message: b'nonsense'" in capfd.readouterr().err
+    assert f"the launcher has sent {reason}" in capfd.readouterr().err
+
+
+def test_a_gpu_that_the_host_does_not_have(agents, tmp_path):
+    (tmp_path / "gpus" / "0000:00:1e.0").mkdir(parents=True)
+    found = (
+        f"from edt_launch.agent import devices, main; devices.GPUS = {str(tmp_path / 'gpus')!r}; main.main()"
+    )
+    one = agents(["true"], tmp_path, variables={"HOROVOD_HOSTNAME": "node2"}, code=found)
+    assert one.run(0, EDT_DEVICE="0")[0] == 0
+    code, _, said = one.run(1, EDT_DEVICE="1")
+    assert code == 127
+    assert "node2 has no GPU 1, only 1 GPU, number 0: mend its devices" in said
 
 
 def test_an_agent_is_not_for_users():

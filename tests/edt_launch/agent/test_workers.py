@@ -134,12 +134,19 @@ def test_one_that_closes_what_it_does_not_know_lives_on():
 LEASED = State(can_fork=True, lease=Lease(15.0, renewed_at=0.0, heartbeat_at=0.0))
 
 
+@pytest.mark.parametrize("event, has_begun", [(Gone(1, 127), False), (Kill(1), True)])
+def test_a_worker_that_cannot_begin_is_told_from_one_that_has_failed(event, has_begun):
+    state, _ = after(START, event, can_fork=False)
+    assert step(9.0, state, OutputEnded(1))[1][-1].has_begun is has_begun
+
+
 def test_a_lease_is_renewed_from_the_heartbeat_that_was_answered():
     state, actions = step(0.0, LEASED, Tick())
     assert actions == [Heartbeat(0.0)]
     assert deadline(state) == HEARTBEAT_INTERVAL
     state, actions = step(14.0, state, Renew(10.0))  # an answer that was under way for long
     assert actions == []
+    state, _ = step(14.0, state, Renew(5.0))  # the answer to an earlier heartbeat takes nothing back
     state, actions = step(14.0, state, Tick())
     assert actions == [Heartbeat(14.0)]
     state, actions = step(24.9, state, START)

@@ -77,7 +77,7 @@ def test_every_node_is_less_than_one_gpu_from_its_real_share(pool):
     whole = {job.id: work.target[index] for index, job in enumerate(pool.jobs)}
     sums = Tree(pool).totals(whole)
     for node in work.nodes:
-        below = sum(other.unlent for other in work.nodes if node in other.path)
+        below = sum(other.withheld for other in work.nodes if node in other.path)
         assert abs(sums[node.name] + below - node.share) < 1 + SLACK
 
 

@@ -5,7 +5,7 @@ from itertools import groupby
 
 import pytest
 
-from edt_launch.allocator.admission import set_aside
+from edt_launch.allocator.admission import reserve
 from edt_launch.allocator.model import Cluster, Host, HostDevices, Job, Options, Owner, Policy, Usage
 from edt_launch.allocator.turns import Turns
 from edt_launch.allocator.work import gather
@@ -138,7 +138,7 @@ def test_jobs_that_can_never_run_keep_nobody_waiting_for_longer():
     blocked = Job("blocked", "bob", 4, 4, NOW)
     for others in (), (NEVER,), tuple(replace(blocked, id=f"b{number}") for number in range(9)):
         work = gather(NOW, Cluster((Host("h", tuple("0123")),), owners), (*some, *others))
-        set_aside(work)
+        reserve(work)
         assert Turns(work).longest_wait(0) == OPTIONS.longest_wait
 
 

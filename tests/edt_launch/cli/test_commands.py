@@ -92,6 +92,8 @@ def test_set_sends_only_what_is_given(edt: Edt, service: FakeService) -> None:
     assert (ended.code, service.asked[-1].json) == (0, {"max": 8, "weight": 3.0})
     assert ended.out.splitlines() == ["jaaaaaaaa: max was 4, is 8", "jaaaaaaaa: weight was 1.0, is 3.0"]
     assert edt("set", "train", "--max", "8").out == "jaaaaaaaa: max is 8 already\n"
+    said = edt("set", "train", "--tags", "lr-3, best", "--comment", "").out.splitlines()
+    assert said == ["jaaaaaaaa: tags was empty, is lr-3, best", "jaaaaaaaa: comment is empty already"]
     assert edt("set", "train").code == 2
 
 

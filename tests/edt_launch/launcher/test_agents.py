@@ -176,7 +176,7 @@ def test_the_transport_of_the_guide_works_as_it_is_printed(
 @pytest.mark.parametrize(
     "said, reason",
     [
-        ("echo nonsense", "the agent has sent no message"),
+        ("echo nonsense", "the agent of far has sent no message"),
         ('read -r x; echo \'{"kind": "hello", "version": 99, "pid": 1}\'; exec sleep 60', "install the same"),
     ],
 )
@@ -188,6 +188,25 @@ def test_who_speaks_another_language_is_no_agent(
     _, lost = hearing.until(Lost)
     assert not lost.has_connected
     assert any(reason in line for line in lost.explanation)
+
+
+def test_a_host_decides_about_its_own_workers_alone(
+    hearing: Hearing, fake_ssh: Callable[[str], None]
+) -> None:
+    hearing.agents.start("here", 0, {"EDT_WORKER": "0"})
+    pid = hearing.until(Started)[1].pid
+    said = (
+        f'{{"kind": "hello", "version": {VERSION}, "pid": 1}}',
+        '{"kind": "exited", "worker": 0, "exit_code": 0}',
+    )
+    fake_ssh(f"read -r x; printf '%s\\n' '{said[0]}' '{said[1]}'; exec sleep 60")
+    hearing.agents.open("far")
+    host, lost = hearing.until(Lost | Exited)
+    assert (host, lost.reason) == (
+        "far",
+        "the agent of far has sent Exited of worker 0, which is not its own: far counts as lost",
+    )
+    assert psutil.pid_exists(pid)
 
 
 @pytest.mark.parametrize(

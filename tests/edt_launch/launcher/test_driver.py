@@ -4,6 +4,7 @@ import os
 import queue
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -206,11 +207,24 @@ def test_behind_a_cut_link_workers_are_lost_until_a_new_agent_has_swept_their_ho
 
 
 def test_a_host_is_reported_once_as_unreachable_and_once_as_back(far: Running) -> None:
-    lost = Lost(255, ("ssh: gone", "edt-launch: no route to far", "edt-launch: ssh ended"))
-    for happening in (lost, lost, Hello(1, 6), Hello(1, 7)):
+    said = ("ssh: gone", "edt-launch: no route to far", "edt-launch: ssh ended")
+    lost, again = Lost(255, said, has_connected=False), Slot("far", 0)
+    for _ in range(2):
+        far.notify("far", lost)
+        far.driver._start(replace(far.driver._state.workers[0], id=2, slot=again))
+    assert far.told == [(1, text) for text in lost.explanation]
+    for happening in (Hello(1, 6), Hello(1, 7)):
         far.notify("far", happening)
-    said = [(e["event"], e.get("reason")) for e in far.events if e["event"].startswith("host_")]
-    assert said == [("host_unreachable", "no route to far"), ("host_reachable", None)]
+    found = [(e["event"], e.get("reason")) for e in far.events if e["event"].startswith("host_")]
+    assert found == [("host_unreachable", "no route to far"), ("host_reachable", None)]
+
+
+def test_a_worker_that_cannot_begin_on_a_host_is_done_without(far: Running) -> None:
+    far.notify("far", ProcessEnded(1, 127, has_begun=False))
+    assert far.of("failed", "released") == [("released", 1), ("failed", 1)]
+    assert far.driver._state.outcome is None
+    far.notify("here", ProcessEnded(0, 127, has_begun=False))
+    assert far.driver._state.outcome is not None
 
 
 def test_a_checkpoint_counts_when_it_has_been_fetched_and_the_end_of_its_worker_waits(

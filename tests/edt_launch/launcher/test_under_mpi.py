@@ -73,7 +73,7 @@ def test_a_job_uses_hosts_of_ranks_alone() -> None:
         assert ranks.problem("h9") == "no rank runs on it; there are h0"
         assert (ranks.address("h0"), ranks.address("h9")) == ("127.0.0.1", None)
     finally:
-        ranks.close()
+        ranks.dismiss(0)
 
 
 class FakeRanks(Ranks):
@@ -90,21 +90,24 @@ class FakeRanks(Ranks):
     def connected(self) -> set[str]:
         return self.hosts
 
+    def number(self, host: str) -> int:
+        return {"h1": 2, "h2": 1}.get(host, 2)
+
 
 def test_late_ranks_come_and_go() -> None:
     ranks = FakeRanks()
     try:
         ranks.coming = ["h2", "h1", "h3"]
-        assert [host.host for host in ranks.gather(1, 60, [], LateRanks(3, 60))] == ["h0", "h1", "h2"]
+        assert [host.host for host in ranks.gather(1, 60, [], LateRanks(3, 60))] == ["h0", "h2", "h1"]
         for ranks.hosts, shown in (
-            ({"h1", "h2"}, "h0 h1 h2"),
-            ({"h1"}, "h0 h1 h2"),
+            ({"h1", "h2"}, "h0 h2 h1"),
+            ({"h1"}, "h0 h2 h1"),
             ({"h1"}, "h0 h1"),
             ({"h1", "h3"}, "h0 h1 h3"),
         ):
             assert [host.host for host in ranks.present()] == shown.split()
     finally:
-        ranks.close()
+        ranks.dismiss(0)
 
 
 def test_the_first_of_a_machine_is_rank_0(tmp_path: Path) -> None:

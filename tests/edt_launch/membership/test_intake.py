@@ -83,6 +83,45 @@ def test_a_job_begins_without_hosts_that_cannot_be_reached_but_not_without_any()
     assert "before training began" in job.state.outcome.reason
 
 
+THREE_HOSTS = Desired((Slot("a", 0), Slot("b", 0), Slot("c", 0)))
+
+
+def test_a_job_begins_without_a_host_that_lacks_what_its_program_needs() -> None:
+    for worker, exit_code, host_loss in ((1, 127, HostLoss.UNFIT), (1, 1, None)):
+        job = Job(min_size=2)
+        job(THREE_HOSTS)
+        if host_loss is None:
+            job(Ready(0, 0))  # elsewhere it works
+        (failed, *_) = job(Exited(worker, exit_code, host_loss=host_loss))
+        assert (failed.host, failed.retry_after) == ("b", SUSPENSION)
+        job(Ready(0, 0))
+        job(Ready(2, 0))
+        assert [worker.slot.host for worker in job.state.world] == ["a", "c"]
+
+
+def test_a_host_on_which_nothing_has_begun_spoils_no_success() -> None:
+    for host_loss, exit_code in ((HostLoss.UNREACHED, 0), (HostLoss.UNFIT, 0), (HostLoss.LOST, 1)):
+        job = Job(min_size=1)
+        job(Desired((Slot("a", 0), Slot("b", 0))))
+        job(Exited(0, 0))
+        job(Exited(1, 255, host_loss=host_loss))
+        assert job.state.outcome is not None
+        assert job.state.outcome.exit_code == exit_code
+
+
+def test_a_program_that_fails_on_too_many_hosts_ends_the_job() -> None:
+    for host_loss, reason in (
+        (HostLoss.UNFIT, "rank 0 on a failed"),
+        (None, "rank 1 on b failed"),
+    ):
+        job = Job(min_size=2)
+        job(THREE_HOSTS)
+        for worker in (1, 2, 0):
+            if job.state.outcome is None:
+                job(Exited(worker, 1, host_loss=host_loss))
+        assert job.state.outcome == events.Finished(1, reason)
+
+
 def test_what_always_fails_before_training_ends_the_job() -> None:
     for exit_code, times in ((1, 1), (139, 1), (137, START_FAILURES)):
         job = Job(min_size=2)

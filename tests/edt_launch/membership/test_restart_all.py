@@ -1,5 +1,7 @@
 """Worlds that are replaced as a whole: when the next one is begun, and when the one in force is ended."""
 
+import pytest
+
 from edt_launch.core import events
 from edt_launch.membership.members import SUSPENSION, WorldLimits
 from edt_launch.membership.policy import POLICIES
@@ -233,6 +235,18 @@ def test_the_job_succeeds_when_all_have_ended_well_and_no_resize_comes_in_betwee
     (*_, finished) = job.feed(Exited(old[1], 0))
     assert isinstance(finished, events.Finished)
     assert finished.succeeded
+
+
+@pytest.mark.parametrize("is_held_first", [True, False])
+def test_rank_0_does_not_hold_for_a_resize_that_comes_no_more(is_held_first: bool) -> None:
+    job = Job()
+    old = job.run(2)
+    new = job.started(job.feed(Desired(slots(3))))
+    for worker in new[:2] if is_held_first else new:
+        job.feed(Ready(worker, 0))
+    happening = [Held(old[0]), Exited(old[1], 0)]
+    actions = [job.feed(event) for event in (happening if is_held_first else happening[::-1])]
+    assert Admit(old[0], 1) in actions[-1]
 
 
 def test_too_few_slots_are_reported_and_time_out() -> None:

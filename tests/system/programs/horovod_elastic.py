@@ -1,11 +1,12 @@
 """An elastic script as Horovod's documentation writes them; only the decorator is ours, if it is not plain.
 
-horovod_elastic.py EPOCHS FOLDER [plain]
+horovod_elastic.py FOLDER [plain]
 
-Every step lasts 50 ms more, until there is a file FOLDER/hurry. FOLDER/began says that training has begun,
-FOLDER/size.N that the job has had N workers after a resize.
+Every step lasts 50 ms more, until there is a file FOLDER/hurry, which ends training after its epoch.
+FOLDER/began says that training has begun, FOLDER/size.N that the job has had N workers after a resize.
 """
 
+import itertools
 import sys
 import time
 from pathlib import Path
@@ -18,7 +19,7 @@ if "plain" in sys.argv:
     elastic = hvd.elastic.run
 else:
     from edt_hvd import elastic
-folder = Path(sys.argv[2])
+folder = Path(sys.argv[1])
 
 hvd.init()
 torch.manual_seed(0)
@@ -41,7 +42,7 @@ def on_reset() -> None:
 @elastic
 def train(state) -> None:
     (folder / "began").touch()
-    for state.epoch in range(state.epoch, int(sys.argv[1])):  # noqa: B020 - Horovod's own idiom
+    for state.epoch in itertools.count(state.epoch):  # noqa: B020 - Horovod's own idiom
         for batch, (inputs, targets) in enumerate(loader):
             optimizer.zero_grad()
             nn.functional.cross_entropy(model(inputs), targets).backward()
@@ -51,10 +52,12 @@ def train(state) -> None:
             state.commit()
         sampler.set_epoch(state.epoch + 1)
         state.commit()
+        if hvd.allreduce(torch.tensor(float((folder / "hurry").exists())), name="hurry") > 0:
+            break
 
 
 state = hvd.elastic.TorchState(model, optimizer, sampler=sampler, epoch=0)
 state.register_reset_callbacks([on_reset])
 train(state)
 if hvd.rank() == 0:
-    print(f"resets {sizes} epoch {state.epoch} replicas {sampler.num_replicas}", flush=True)
+    print(f"resets {sizes} replicas {sampler.num_replicas}", flush=True)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from pathlib import Path
 
 import torch
@@ -20,4 +21,5 @@ while not ends:
         steps.with_suffix(".new").replace(steps)
         ends[0] = until.exists()
     dist.broadcast(ends, 0)
+    time.sleep(0.01)
 dist.destroy_process_group()

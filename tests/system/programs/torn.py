@@ -1,10 +1,10 @@
 """A bare Horovod world of two in which rank 1 goes wrong, without a launcher.
 
-torn.py RANK. On standard input comes, one line a world, what goes wrong and the port of the world's
-rendezvous. What has come of the world is printed.
+For each world comes what goes wrong, and the port of the world's rendezvous; what has come of the world goes
+back.
 
 =========  ========================================================================================
-garbage    rank 1 sends rank 0 a message that belongs to no operation, and waits for a line
+garbage    rank 1 sends rank 0 a message that belongs to no operation, and waits for a message
 half       rank 1 says when it is sending a large tensor, and is then to be killed
 skipped    rank 1 fails in the first of two operations, before it has sent anything
 refused    rank 1 aborts its collectives while rank 0 enqueues operations that it does not wait for
@@ -12,15 +12,16 @@ stopped    rank 1 is to be stopped while rank 0 waits for it in a collective
 unformed   rank 1 is to be stopped while the world is being formed
 =========  ========================================================================================
 
-In the last two rank 0 aborts its collectives when a line more comes on standard input.
+In the last two rank 0 aborts its collectives when one more message comes.
 """
 
 import itertools
 import os
 import struct
-import sys
 import threading
 import time
+from collections.abc import Callable, Mapping
+from multiprocessing.connection import Connection
 
 import horovod.torch as hvd
 import psutil
@@ -41,28 +42,28 @@ def connected() -> list[int]:
     return [c.fd for c in psutil.Process().net_connections("tcp") if c.status == psutil.CONN_ESTABLISHED]
 
 
-def garbage() -> str:
+def garbage(test: Connection) -> str:
     if hvd.rank() == 0:
         while True:
             hvd.allreduce(torch.ones(4), name="wait")
     for descriptor in connected():
         os.write(descriptor, struct.pack("=6Q", 48 + 8, UNBOUND, NO_SLOT, 0, 8, 0))
-    sys.stdin.readline()
+    test.recv()
     return "woken"
 
 
-def half() -> str:
+def half(test: Connection) -> str:
     received = torch.full((LARGE,), float(hvd.rank()))
     handle = hvd.broadcast_async_(received, root_rank=1, name="large")
     if hvd.rank() == 0:
         while received[0] == 0:
             time.sleep(0.001)
-        print("half", flush=True)
+        test.send("half")
     hvd.synchronize(handle)
     return "whole"
 
 
-def skipped() -> str:
+def skipped(_test: Connection) -> str:
     mine = [torch.full((8,), float(10 * number + hvd.rank())) for number in (1, 2)]
     outputs = [torch.empty(0), torch.empty(0)]
     if hvd.rank() == 1:
@@ -72,7 +73,7 @@ def skipped() -> str:
     return str([part.tolist()[::8] for part in found])
 
 
-def refused() -> str:
+def refused(_test: Connection) -> str:
     if hvd.rank() == 1:
         hvd.allreduce(torch.ones(1), name="start")
         time.sleep(0.02)
@@ -93,23 +94,23 @@ def refused() -> str:
     return "all answered"
 
 
-def stopped() -> str:
+def stopped(test: Connection) -> str:
     hvd.allreduce(torch.ones(1), name="start")
-    print("together", flush=True)
+    test.send("together")
     while True:
         hvd.allreduce(torch.ones(1), name="wait")
 
 
-def unformed() -> str:
+def unformed(_test: Connection) -> str:
     return "formed"
 
 
-def abort_when_told() -> None:
-    sys.stdin.readline()
+def abort_when_told(test: Connection) -> None:
+    test.recv()
     abort_collectives()
 
 
-WHAT = {
+WHAT: dict[str, Callable[[Connection], str]] = {
     "garbage": garbage,
     "half": half,
     "skipped": skipped,
@@ -119,20 +120,16 @@ WHAT = {
 }
 
 
-def main() -> None:
-    rank = sys.argv[1]
-    os.environ |= {"HOROVOD_RANK": rank, "HOROVOD_LOCAL_RANK": rank}
-    while line := sys.stdin.readline():
-        what, os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"] = line.split()
+def main(rank: str, environment: Mapping[str, str], test: Connection) -> None:
+    """Take part in worlds, until the test ends this process."""
+    os.environ |= {**environment, "HOROVOD_RANK": rank, "HOROVOD_LOCAL_RANK": rank}
+    while True:
+        what, os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"] = test.recv().split()
         if rank == "0" and what in ("stopped", "unformed"):
-            threading.Thread(target=abort_when_told, daemon=True).start()
+            threading.Thread(target=abort_when_told, args=(test,), daemon=True).start()
         try:
             hvd.init()
-            print(WHAT[what](), flush=True)
+            test.send(WHAT[what](test))
         except (HorovodInternalError, ValueError):  # as Horovod says that a world could not be formed
-            print("an error", flush=True)
+            test.send("an error")
         hvd.shutdown()
-
-
-if __name__ == "__main__":
-    main()

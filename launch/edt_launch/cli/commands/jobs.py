@@ -18,6 +18,7 @@ from edt_launch.cli.tables import course_lines, job_lines, jobs_table
 from edt_launch.cli.times import moment
 from edt_launch.cli.times import time_limit as limit_of
 from edt_launch.core.terminal_text import visible
+from edt_launch.core.written import words
 
 POINTS = 100
 """Points of a course at most: REST's least."""
@@ -31,7 +32,8 @@ def ps(
     everything: Annotated[bool, Option("--all", "-a", help="Include jobs that ended long ago.")] = False,
     state: Annotated[str | None, Option(help="Only jobs in these states, such as running,queued.")] = None,
     owner: Annotated[str | None, Option(help="Only jobs of these users, separated by commas.")] = None,
-    text: Annotated[str | None, Option(help="Only jobs with this text in their name.")] = None,
+    text: Annotated[str | None, Option(help="Only jobs with this text in their name or comment.")] = None,
+    tag: Annotated[str | None, Option(help="Only jobs with this tag.")] = None,
     host: Annotated[str | None, Option(help="Only jobs with devices on this host.")] = None,
     experiment: Annotated[str | None, Option(help="Only runs of this experiment, by id.")] = None,
     search: Annotated[str | None, Option(help="Only trials of this search, by id.")] = None,
@@ -53,7 +55,8 @@ def ps(
 
     def ask() -> list[Json]:
         submitted = moment("--since", since, time.time())
-        wanted = {"state": state, "owner": owner, "text": text, "host": host, "experiment": experiment}
+        wanted = {"state": state, "owner": owner, "text": text, "host": host}
+        wanted |= {"tag": tag, "experiment": experiment}
         found = service.jobs(everything=everything, **wanted, search=search, submitted_since=submitted)
         return list(found)
 
@@ -61,7 +64,7 @@ def ps(
         jobs = list(map(model.job, ask()))
         if only_ids:
             return [job.id for job in jobs]
-        if not jobs and any((state, owner, text, host, experiment, search, since)):
+        if not jobs and any((state, owner, text, tag, host, experiment, search, since)):
             return ["no such jobs" if everything else "no such jobs; those that ended long ago: edt ps --all"]
         return jobs_table(jobs, time.time(), *terminal())
 
@@ -118,18 +121,23 @@ def change(
     priority: Annotated[int | None, Option(help="Priority; higher ones are served first.")] = None,
     weight: Annotated[float | None, Option(help="Weight of its share, relative to your other jobs.")] = None,
     name: Annotated[str | None, Option(help="New name.")] = None,
+    tags: Annotated[
+        str | None, Option(metavar="TAG,...", help='All of its tags, separated by commas; "": none.')
+    ] = None,
+    comment: Annotated[str | None, Option(help='A remark, shown with the job; "": none.')] = None,
     time_limit: Annotated[
         str | None, Option("--time", help="Time limit: minutes, HH:MM:SS or D-HH:MM; 0: none.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change a job, also while it runs."""
-    options = {"min": least, "max": most, "priority": priority, "weight": weight, "name": name}
-    options["time_limit"] = limit_of("--time", time_limit)
+    """Change a job, also while it runs; its name, tags and comment also after its end."""
+    options: Json = {"min": least, "max": most, "priority": priority, "weight": weight, "name": name}
+    options |= {"tags": words(tags), "comment": comment, "time_limit": limit_of("--time", time_limit)}
     changes = {option: value for option, value in options.items() if value is not None}
     if not changes:
         raise MistakenError(
-            "nothing is to be changed", "give one of --min, --max, --priority, --weight, --name, --time"
+            "nothing is to be changed",
+            "give one of --min, --max, --priority, --weight, --name, --tags, --comment, --time",
         )
     service = connect()
     job_id = service.resolve(job)
@@ -146,7 +154,13 @@ def change(
 
 def _changed(option: str, before: object, after: object) -> str:
     """What has become of one of a job's values."""
-    return f"{option} is {after} already" if before == after else f"{option} was {before}, is {after}"
+    then, now = _in_words(before), _in_words(after)
+    return f"{option} is {now} already" if then == now else f"{option} was {then}, is {now}"
+
+
+def _in_words(value: object) -> str:
+    text = ", ".join(value) if isinstance(value, list) else value
+    return "empty" if text in (None, "") else str(text)
 
 
 def stop(jobs: LiveJobs, as_json: AsJson = False) -> None:

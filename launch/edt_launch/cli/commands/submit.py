@@ -27,6 +27,7 @@ from edt_launch.core.durations import duration
 from edt_launch.core.home_directory import expanded
 from edt_launch.core.scripts import script_name, script_of, script_problem
 from edt_launch.core.terminal_text import visible
+from edt_launch.core.written import words
 
 NEWEST = "newest"
 """Stands for a job's newest checkpoint."""
@@ -44,6 +45,10 @@ def submit(
         Option("--max", min=1, help="Maximum number of workers. Default: --min."),
     ] = None,
     name: Annotated[str | None, Option(help="Name of the job. Default: that of the script.")] = None,
+    tags: Annotated[
+        str | None, Option(metavar="TAG,...", help="Tags to find it by, separated by commas.")
+    ] = None,
+    comment: Annotated[str | None, Option(help="A remark, shown with the job.")] = None,
     priority: Annotated[int | None, Option(help="Priority; higher ones are served first.")] = None,
     weight: Annotated[float | None, Option(help="Weight of its share, relative to your other jobs.")] = None,
     allowed: Annotated[str | None, Option(metavar="N,N,...", help="Allowed numbers of workers.")] = None,
@@ -119,7 +124,8 @@ def submit(
     With --follow and --wait the exit code is the job's own, or 1 if it failed without one.
     """
     spec = {
-        "name": name or script_name(command), "command": command, "path": path, "directory": directory,
+        "name": name or script_name(command), "tags": words(tags), "comment": comment,
+        "command": command, "path": path, "directory": directory,
         "min": least, "max": most, "allowed": numbers(allowed), "priority": priority, "weight": weight,
         "environment": environment(variables or (), os.environ),
         "checkpoint_interval": checkpoint_interval, "max_restarts": max_restarts,

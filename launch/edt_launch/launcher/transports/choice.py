@@ -80,6 +80,8 @@ class Transports:
             UsageError: a name is none, or its transport cannot be used here.
         """
         for host in hosts:
+            self._agents.pop(host.host, None)
+            self._named.pop(host.host, None)
             if host.agent:
                 self._agents[host.host] = host.agent
             if host.transport:

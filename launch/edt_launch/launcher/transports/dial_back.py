@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from edt_launch.agent import protocol
-from edt_launch.agent.invitation import MAX_LINE, Answer, Greeting, Invitation
+from edt_launch.agent.invitation import MAX_LINE, Answer, Greeting, Invitation, Outcome
 from edt_launch.cluster.allocation import DEVICE, HOST, MAX_SLOTS, HostSlots
 from edt_launch.cluster.network import LOOPBACK, interfaces
 from edt_launch.core.errors import HOST_LOST, SHOWN, StartError
@@ -44,6 +44,12 @@ MAX_REFUSALS = 20
 
 PEER_TIMEOUT = 15.0
 """Seconds after which a connection fails whose other end acknowledges nothing."""
+
+RETURN_TIMEOUT = 5.0
+"""Seconds that an agent has to connect again after it has ended, to be told how the job has ended."""
+
+POLL = 0.02
+"""Seconds between two looks whether it has."""
 
 VIRTUAL = ("docker", "virbr", "lo")
 """What the names of interfaces begin with that do not lead to other machines."""
@@ -72,8 +78,13 @@ def refusal_of(greeting: Greeting, present: str | None) -> str:
         return "its host name is no name: use letters, digits, '_', '.' and '-'"
     devices = greeting.devices
     is_device = all(isinstance(name, str) and re.fullmatch(DEVICE, name) for name in devices)
-    if not 0 <= greeting.slots <= MAX_SLOTS or not is_device or (devices and len(devices) != greeting.slots):
-        return f"{greeting.host} says that it has {greeting.slots} slots with {len(devices)} devices"
+    is_one_each = is_device and (not devices or len(set(devices)) == len(devices) == greeting.slots)
+    if not 0 <= greeting.slots <= MAX_SLOTS or not is_one_each:
+        named = ", ".join(map(str, devices))[:SHOWN]
+        return (
+            f"{greeting.host} says that it has {greeting.slots} slots and the devices '{named}': expected "
+            f"0 to {MAX_SLOTS} slots, and a device of its own for each or none"
+        )
     if present not in (None, greeting.instance):
         return f"{greeting.host} has an agent already: give each host a name of its own, and one agent"
     return ""
@@ -88,6 +99,11 @@ class _AgentConnection:
     instance: str
     requested: "asyncio.Future[_HostConnection]"
     """Done when the agent is wanted."""
+
+    def tell(self, outcome: Outcome) -> None:
+        """Tell an agent that is not wanted how the job has ended."""
+        if not self.requested.done():
+            self.writer.write(f"{outcome.text}\n".encode())
 
 
 class _HostConnection(Connection):
@@ -150,6 +166,10 @@ class DialBack(Transport):
         self._own = own
         self._agents: dict[str, _AgentConnection] = {}
         self._addresses: dict[str, str] = {}
+        self._left: dict[str, float] = {}
+        """When the connection of a host has ended that has not come again, by the clock of the loop."""
+        self._outcome: Outcome | None = None
+        self._numbers: dict[str, int] = {}
         self._arrivals: queue.SimpleQueue[HostSlots] = queue.SimpleQueue()
         self._requested: dict[str, _HostConnection] = {}
         self._refusals: dict[str, str] = {}
@@ -194,6 +214,10 @@ class DialBack(Transport):
         except queue.Empty:
             return None
 
+    def number(self, host: str) -> int:
+        """That of the host's greeting."""
+        return self._numbers[host]
+
     def connected(self) -> set[str]:
         """The hosts whose agents are connected now."""
         return {*self._agents}
@@ -216,6 +240,26 @@ class DialBack(Transport):
         """Tell the agents that wait that they are not needed any more."""
         self._soon(self._closed.set)
         self._thread.join()
+
+    def dismiss(self, exit_code: int) -> None:
+        """Tell all agents that the job has ended so, those too that are about to connect again; close."""
+        self._soon(self._dismiss, Outcome(exit_code))
+        self._thread.join()
+
+    def _dismiss(self, outcome: Outcome) -> None:
+        if self._outcome is None:
+            self._outcome = outcome
+            for agent in self._agents.values():
+                agent.tell(outcome)
+            self._keep(self._close_when_told(self._loop.time() + RETURN_TIMEOUT))
+
+    async def _close_when_told(self, deadline: float) -> None:
+        while (now := self._loop.time()) < deadline and (
+            any(agent.requested.done() for agent in self._agents.values())
+            or any(now - left < RETURN_TIMEOUT for left in self._left.values())
+        ):
+            await asyncio.sleep(POLL)
+        self._closed.set()
 
     def _soon(self, function: Callable[..., None], *arguments: object) -> None:
         with contextlib.suppress(RuntimeError):  # the loop has ended, and all connections
@@ -288,9 +332,13 @@ class DialBack(Transport):
                 self._fail(wanted, refused)
             return
         self._refusals.pop(host, None)
+        self._left.pop(host, None)
         if present is not None:  # its other end knows already that this connection is broken
             present.writer.transport.abort()
         self._agents[host] = agent
+        if self._outcome is not None:
+            agent.tell(self._outcome)
+        self._numbers[host] = greeting.number
         self._addresses[host] = peer
         self._arrivals.put(HostSlots(host, greeting.slots, tuple(greeting.devices) or None))
         self._keep(self._hold_until_requested(host, agent))
@@ -311,6 +359,8 @@ class DialBack(Transport):
             agent.writer.close()
             if self._agents.get(host) is agent:
                 del self._agents[host]
+                if agent.requested.done():  # one that was not wanted does not come again
+                    self._left[host] = self._loop.time()
 
     async def _connect(self, agent: _AgentConnection, wanted: _HostConnection) -> None:
         (reports, its_reports), (orders, its_orders) = socket.socketpair(), socket.socketpair()

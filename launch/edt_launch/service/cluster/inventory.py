@@ -7,7 +7,7 @@ from types import MappingProxyType
 import structlog
 
 from edt_launch.cluster.allocation import HostSlots
-from edt_launch.cluster.hosts import HostSource, usable
+from edt_launch.cluster.hosts import HostSource, usable, ways
 from edt_launch.cluster.usage import Usage, Used
 from edt_launch.core.errors import SourceError
 from edt_launch.service.bus import Bus, Topic
@@ -110,7 +110,8 @@ class Inventory:
             return
         self._trouble = ""
         self._machines.heard, self._machines.waiting = self._clock(), waiting
-        self._machines.listed = {host.host: host for host in listed}
+        named, self._machines.listed = self._machines.listed, {host.host: host for host in listed}
+        is_reached_otherwise = ways(named) != ways(self._machines.listed)
         by_ssh = {host.host for host in listed if host.transport in BY_SSH}
         lost = self._losses.look(self._clock(), by_ssh, self._store.jobs.unreachable())
         changed = changes(self._store.hosts.all(), listed, self._source.name, self._clock(), lost)
@@ -119,3 +120,5 @@ class Inventory:
             self._bus.notify(Topic.HOSTS, Topic.JOBS)
             for host in changed:
                 log.info("host", name=host.name, state=host.state, devices=len(host.devices))
+        elif is_reached_otherwise:
+            self._bus.notify(Topic.HOSTS)

@@ -82,14 +82,20 @@ def beside(context: Context, experiment: ExperimentRecord, found: Sequence[RunRe
     """Runs of an experiment beside each other, in their order."""
     shown = runs.shown(context, found)
     metrics = runs.metrics(experiment, shown)
-    told = [comparison.parameters(run.name, f"{run.code}" if run.code else "", run.spec) for run in found]
     return {
         "runs": [view(one) for one in shown],
         "metrics": [
             one._asdict() | {"best": None if one.best is None else found[one.best].id} for one in metrics
         ],
-        "parameters": [one._asdict() for one in comparison.differing(told)],
+        "parameters": [one._asdict() for one in differing(found)],
     }
+
+
+def differing(found: Sequence[RunRecord]) -> list[comparison.ComparedParameter]:
+    """The parameters that are not the same in all of these runs."""
+    return comparison.differing(
+        [comparison.parameters(run.name, f"{run.code}" if run.code else "", run.spec) for run in found]
+    )
 
 
 def view(shown: Shown) -> dict[str, Any]:
@@ -100,6 +106,7 @@ def view(shown: Shown) -> dict[str, Any]:
         name: None if job is None else getattr(job, name)
         for name in ("started", "ended", "size", "total_steps")
     }
+    known |= {"tags": () if job is None else job.tags, "comment": "" if job is None else job.comment}
     has_ended = run.outcome is not None or (job is not None and job.has_ended)
     return {
         **{name: value for name, value in vars(run).items() if name not in ("spec", "outcome", "number")},

@@ -4,12 +4,12 @@ Reports are thinned by buckets of as many reports each. Of each bucket the first
 the lowest, the highest and the first that is no finite number, so that spikes and gaps stay, too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import isfinite, isnan, nan
 from typing import Any
 
-from edt_launch.core.events import Event, Progress
+from edt_launch.core.events import Event, Progress, Usage
 from edt_launch.core.job_history import JobHistory, Summary
 
 MAX_POINTS = 2000
@@ -17,6 +17,15 @@ MAX_POINTS = 2000
 
 MAX_PAUSES = 500
 """Pauses that are kept: the latest."""
+
+SYSTEM: Mapping[str, tuple[str, float]] = {
+    "system/processors": ("processors", 1),
+    "system/memory GiB": ("memory", 2**30),
+    "system/GPU %": ("gpus", 1),
+    "system/GPU memory GiB": ("gpu_memory", 2**30),
+    "system/GPU power W": ("gpu_power", 1),
+}
+"""Values that hosts measure: the field of a `Usage`, and by what it is divided."""
 
 LOSS = "loss"
 """The value that is always kept."""
@@ -49,13 +58,23 @@ class Series:
         self._stride = 1
         self._seen = 0
         self._last: Point | None = None
+        self._usage: dict[str, float] = {}
+        """What was measured last, until it is the value of a report."""
 
     def observe(self, event: Event) -> None:
         """Take in an event."""
         goes_on = self._history.is_training
         self._history.observe(event)
-        if isinstance(event, Progress):
+        if isinstance(event, Usage):
+            self._measure(event)
+        elif isinstance(event, Progress):
             self._report(event, goes_on)
+
+    def _measure(self, usage: Usage) -> None:
+        measured = {name: getattr(usage, field) for name, (field, _) in SYSTEM.items()}
+        self._usage = {name: used / SYSTEM[name][1] for name, used in measured.items() if used is not None}
+        for name, used in self._usage.items():
+            self._history.numbers.setdefault(name, Summary()).observe(used)
 
     def columns(self) -> dict[str, Any]:
         """Lists of the rows' fields, with `values` by name, and what is known besides."""
@@ -100,8 +119,9 @@ class Series:
             step=report.step,
             size=report.size,
             throughput=_speed(self._last, report) if goes_on else None,
-            values=tuple(_value(report, name) for name in self.names),
+            values=tuple(self._usage.get(name, _value(report, name)) for name in self.names),
         )
+        self._usage = {}
         self._last = point
         if self._seen % self._stride == 0:
             if len(self._buckets) >= 2 * self._most:

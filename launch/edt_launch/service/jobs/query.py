@@ -29,7 +29,8 @@ class JobQuery:
         ended_since: those, too, that have ended since then, whatever `states` says.
         owners: those of one of these users; None for all.
         owner_text: those whose owner's name contains it, in whatever case.
-        text: those whose name contains it, in whatever case, or whose id begins with it.
+        text: those whose name or comment contains it, in whatever case, or whose id begins with it.
+        tag: those that have it.
         host: those that have devices of it.
         experiment: the runs of one, by its id.
         search: the jobs of one's trials, by its id.
@@ -46,6 +47,7 @@ class JobQuery:
     owners: Collection[str] | None = None
     owner_text: str = ""
     text: str = ""
+    tag: str | None = None
     host: str | None = None
     experiment: str | None = None
     search: str | None = None
@@ -81,8 +83,10 @@ class JobQuery:
         if self.owner_text:
             found.append(columns.owner.icontains(self.owner_text, autoescape=True))
         if self.text:
-            is_named = columns.name.icontains(self.text, autoescape=True)
-            found.append(or_(is_named, columns.id.startswith(self.text, autoescape=True)))
+            named = [one.icontains(self.text, autoescape=True) for one in (columns.name, columns.comment)]
+            found.append(or_(*named, columns.id.startswith(self.text, autoescape=True)))
+        if self.tag is not None:
+            found.append(cast(columns.tags, Text).contains(f'"{self.tag}"', autoescape=True))
         if self.host is not None:
             found.append(cast(columns.held, Text).contains(f'["{self.host}",', autoescape=True))
         if self.experiment is not None:

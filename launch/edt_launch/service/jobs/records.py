@@ -22,6 +22,7 @@ class SubmittedFields:
 
     Attributes:
         number: counts submissions; 0 before it is stored.
+        tags, comment: words to find it by, and a remark on it; everybody sees both.
         directory: where the command runs, inside the submitted code.
         allowed: numbers of workers it can run with, ascending; None for all from min to max.
         priority: its tier, higher ones are served first.
@@ -49,6 +50,8 @@ class SubmittedFields:
     submitted: float
     number: int = 0
     name: Str128 = ""
+    tags: tuple[str, ...] = ()
+    comment: str = ""
     directory: str = "."
     allowed: tuple[int, ...] | None = None
     priority: int = 0

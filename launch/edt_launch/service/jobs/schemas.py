@@ -41,6 +41,8 @@ class JobForAll(BaseModel):
     id: str
     owner: str
     name: str
+    tags: list[str] = Field(description="Words to find it by.")
+    comment: str = Field(description="A remark on it.")
     state: State
     wanted: Wanted
     reason: str = Field(description="Why it is in its state, or has its size.")

@@ -22,10 +22,10 @@ from edt_launch.service.jobs.forecast.losing import loss
 from edt_launch.service.jobs.forecast.upcoming import begins
 from edt_launch.service.jobs.query import SORTS, JobQuery
 from edt_launch.service.jobs.records import JobRecord
-from edt_launch.service.jobs.specification import JobChange, check_framework, check_sizes
+from edt_launch.service.jobs.specification import ANNOTATIONS, JobChange, check_framework, check_sizes
 from edt_launch.service.jobs.states import LIVE, State, Wanted
 from edt_launch.service.jobs.submission import remove_files
-from edt_launch.service.names import MAX_NAME, OWNERS, PLAIN
+from edt_launch.service.names import MAX_NAME, OWNERS, PLAIN, TAG
 
 MAX_PAGE_SIZE = 1000
 """Jobs of one page."""
@@ -42,8 +42,12 @@ class JobListQuery(BaseModel):
     after: int = Field(0, ge=0, le=2**53, description="`next` of the page before.")
     everything: bool = Field(False, alias="all", description="Also those that ended long ago.")
     text: str = Field(
-        "", max_length=MAX_NAME, pattern=f"^{PLAIN}$", description="In the name, or the id's beginning."
+        "",
+        max_length=MAX_NAME,
+        pattern=f"^{PLAIN}$",
+        description="In the name or comment, or the id's beginning.",
     )
+    tag: str | None = Field(None, pattern=f"^{TAG}$", description="Only jobs with this tag.")
     newest: bool = Field(False, description="The newest first, or the highest by `sort`.")
     host: str | None = Field(None, max_length=255, pattern=f"^{HOST}$", description="Only on this host.")
     experiment: str | None = Field(None, pattern=f"^{EXPERIMENT_ID}$", description="Only this one's runs.")
@@ -99,8 +103,11 @@ def changed(
     """The fields that a user may change so, and the job as it would be then."""
     job = context.job_of(job_id, user)
     desired = {name: value for name, value in changes.model_dump().items() if value is not None}
-    if job.has_ended:
-        raise ConflictError(f"{job.id} has {job.state}", "submit it again with other values")
+    if job.has_ended and (others := sorted(desired.keys() - ANNOTATIONS)):
+        raise ConflictError(
+            f"{job.id} has {job.state}: {', '.join(others)} cannot be changed any more",
+            "submit it again with other values",
+        )
     if "priority" in desired:
         context.submitter.check_priority(user, desired["priority"])
     try:
@@ -132,7 +139,7 @@ RECENT = 3600.0
 
 
 def change(context: Context, user: UserRecord, job_id: str, changes: JobChange) -> JobRecord:
-    """Change a live job."""
+    """Change a live job, or what is said of one that has ended."""
     desired, job = changed(context, user, job_id, changes)
     job = context.store.jobs.change(job.id, **desired)
     context.changed()

@@ -18,7 +18,7 @@ from edt_launch.core.job_sizes import Sizes
 from edt_launch.core.reserved_variables import is_reserved
 from edt_launch.launcher.programs import kinds
 from edt_launch.service.app.home import JOB_ID
-from edt_launch.service.names import MAX_NAME, PLAIN, TEXT, VARIABLE
+from edt_launch.service.names import MAX_NAME, PLAIN, TAG, TEXT, VARIABLE
 
 MAX_WORKERS = 2**20
 MAX_PRIORITY = 1000
@@ -37,6 +37,12 @@ Line = Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", max_length=4096)]
 JobId = Annotated[str, StringConstraints(pattern=f"^{JOB_ID}$")]
 TimeLimit = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 Variable = Annotated[str, StringConstraints(pattern=f"^{VARIABLE}$")]
+Tags = Annotated[
+    list[Annotated[str, StringConstraints(pattern=f"^{TAG}$")]],
+    Field(max_length=32),
+    AfterValidator(lambda tags: sorted(set(tags))),
+]
+Comment = Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", max_length=1000)]
 
 
 def _known(framework: str) -> str:
@@ -64,6 +70,8 @@ class JobSpec(BaseModel):
         Field(min_length=1, max_length=4096, description="Words of the command that each worker runs."),
     ]
     name: Annotated[Name, Field(description="What to call it.")] = ""
+    tags: Annotated[Tags, Field(description="Words to find it by.")] = []
+    comment: Annotated[Comment, Field(description="A remark on it.")] = ""
     path: Annotated[
         Line | None, Field(description="A folder on the service's machine to copy, instead of an archive.")
     ] = None
@@ -200,16 +208,22 @@ class JobSpec(BaseModel):
 
 
 class JobChange(BaseModel):
-    """What may change while a job lives; what is left out stays."""
+    """What may change while a job lives, and `ANNOTATIONS` also afterwards; what is left out stays."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Name | None = None
+    tags: Tags | None = None
+    comment: Comment | None = None
     min: Count | None = None
     max: Count | None = None
     priority: Priority | None = None
     weight: Weight | None = None
     time_limit: TimeLimit | None = None
+
+
+ANNOTATIONS = frozenset({"name", "tags", "comment"})
+"""Fields of a `JobChange` that say something of a job and do nothing to it."""
 
 
 def check_start(command: Sequence[str], environment: Mapping[str, str]) -> None:

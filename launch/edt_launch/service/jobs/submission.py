@@ -94,7 +94,7 @@ def record_of(submission: Submission, job_id: str, now: float) -> JobRecord:
     sizes = spec.sizes
     most = sizes.min if sizes.max is None else sizes.max
     own = {"command": tuple(spec.command), "min": sizes.min, "max": most, "allowed": sizes.allowed}
-    own["after"] = tuple(dict.fromkeys(spec.after))
+    own |= {"after": tuple(dict.fromkeys(spec.after)), "tags": tuple(spec.tags)}
     return JobRecord(
         **spec.model_dump(exclude={"path", "code_of", "checkpoint"}) | own,
         id=job_id,

@@ -1,3 +1,4 @@
+import copy
 from typing import Any
 
 import pytest
@@ -48,8 +49,7 @@ def test_the_model_and_its_optimizer_are_what_they_look_like() -> None:
     def step(model: Any, batch: Any, eva: Any, train_loader: Any, fn_args: Any) -> Any:
         optimizer = model.get_optimizer()
         assert isinstance(model, Network)
-        assert isinstance(optimizer, torch.optim.Optimizer)
-        assert not isinstance(optimizer, torch.optim.Adam)
+        assert isinstance(optimizer, torch.optim.SGD)
         assert optimizer.state_dict()["param_groups"][0]["lr"] == optimizer.defaults["lr"] == 0.1
         assert "lr: 0.1" in repr(optimizer)
         assert model.state_dict().keys() == Network().state_dict().keys()
@@ -58,9 +58,14 @@ def test_the_model_and_its_optimizer_are_what_they_look_like() -> None:
         loss = model.get_loss_function()(torch.nn.Sequential(model, torch.nn.Identity())(inputs), labels)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        return eva(model.outputs, labels), loss
+        optimizer.step()
+        return eva(model(inputs), labels), loss
 
-    assert len(outcomes(fn_step_train=step)) == 2
+    model = Network()
+    before = copy.deepcopy(model.state_dict())
+    assert len(outcomes(model=model, fn_step_train=step)) == 2
+    assert all(torch.equal(value, before[name]) for name, value in model.fc.state_dict(prefix="fc.").items())
+    assert not hasattr(model, "get_optimizer")
 
 
 def test_a_step_cannot_set_what_all_executors_share() -> None:
@@ -75,31 +80,32 @@ def test_a_step_cannot_set_what_all_executors_share() -> None:
     def replace(model: Any, *_: Any) -> Any:
         model.fc = torch.nn.Linear(2, 2)
 
-    with pytest.raises(TypeError, match=r"fn_step_train sets 'lr' of a parameter group.*on_epoch_begin"):
+    def load(model: Any, *_: Any) -> Any:
+        optimizer = model.get_optimizer()
+        optimizer.load_state_dict(optimizer.state_dict())
+
+    with pytest.raises(TypeError, match=r"fn_step_train sets 'lr' of parameter group 0.*on_epoch_begin"):
         outcomes(fn_step_train=schedule)
-    with pytest.raises(TypeError, match=r"fn_step_train sets 'initial_lr' of a .*on_epoch_begin, in params"):
+    with pytest.raises(TypeError, match=r"fn_step_train sets 'initial_lr' of .*on_epoch_begin, in params"):
         outcomes(fn_step_train=schedule_by_torch)
-    with pytest.raises(TypeError, match=r"fn_step_train sets model.fc to a Linear"):
+    with pytest.raises(TypeError, match=r"fn_step_train gives the model a new parameter, fc.weight, which"):
         outcomes(fn_step_train=replace)
+    with pytest.raises(TypeError, match=r"fn_step_train loads a state into the optimizer; do so before"):
+        outcomes(fn_step_train=load)
 
 
-def test_a_step_may_use_the_scripts_model_but_not_its_optimizer() -> None:
+def test_a_step_may_use_the_scripts_model_and_its_optimizer() -> None:
     model = Network()
     optimizer = torch.optim.SGD(model.fc.parameters(), lr=0.1)
-    steps: list[Any] = []
 
     def step(_: Any, batch: Any, *others: Any) -> Any:
         inputs, labels = batch
         optimizer.zero_grad()
         loss = torch.nn.functional.cross_entropy(model(inputs), labels)
         loss.backward()
-        for each in steps:
-            each()
+        optimizer.step()
         return 0.0, loss
 
     found = outcomes(model=model, optimizer=optimizer, fn_step_train=step)
     assert all(parameter.grad is not None for parameter in model.fc.parameters())
     assert len(found) == 2
-    steps.append(optimizer.step)
-    with pytest.raises(edt_hvd.GradientError, match=r"use model\.get_optimizer\(\), whose step\(\) has no"):
-        outcomes(model=model, optimizer=optimizer, fn_step_train=step)

@@ -7,9 +7,10 @@ import socket
 import ssl
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,6 +118,27 @@ def test_an_agent_that_stays_waits_before_and_after_it_is_wanted(
     assert said_by(agent) == (0, "")
 
 
+def test_agents_are_told_how_the_job_has_ended(tmp_path: Path) -> None:
+    transport = DialBack(["127.0.0.1"])
+    one = Hearing(tmp_path, transport)
+
+    async def ends() -> list[int | None]:
+        def agent(host: str) -> Coroutine[Any, Any, int | None]:
+            return dial_back.run(transport.invitation, host, dict(os.environ), stays=True)
+
+        async with asyncio.TaskGroup() as group:
+            agents = [group.create_task(agent(host)) for host in ("far", "far-off")]
+            await asyncio.to_thread(lambda: [transport.arrival(60) for _ in agents])
+            one.agents.open("far")
+            await asyncio.to_thread(one.until, Hello)
+            one.agents.close()
+            await asyncio.to_thread(one.until, AllEnded)
+            await asyncio.to_thread(transport.dismiss, 7)
+        return [agent.result() for agent in agents]
+
+    assert asyncio.run(ends()) == [7, 7]
+
+
 def test_a_launcher_that_is_gone_ends_the_workers(launcher: tuple[Hearing, DialBack]) -> None:
     one, transport = launcher
     agent = dialing(transport.invitation, "far")
@@ -200,6 +222,16 @@ def test_one_agent_a_host() -> None:
     one = Greeting("t", "far", protocol.VERSION, "x")
     assert refusal_of(one, None) == refusal_of(one, "x") == ""
     assert refusal_of(one, "y").startswith("far has an agent already")
+
+
+@pytest.mark.parametrize(
+    "slots, devices", [(-1, []), (2**31, []), (2, ["0"]), (2, ["0", "0"]), (1, ["a b"]), (2, [1, 2])]
+)
+def test_a_host_that_lies_about_its_devices(slots: int, devices: list[object]) -> None:
+    one = Greeting("t", "far", protocol.VERSION, "x", 2, ["0", "1"])
+    assert refusal_of(one, None) == ""
+    refused = refusal_of(replace(one, slots=slots, devices=devices), None)
+    assert refused.startswith(f"far says that it has {slots} slots and the devices")
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"addresses": [], "port": "1"}', "[" * 100_000])

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.cluster.inventory import Inventory, changes
@@ -36,7 +38,10 @@ def test_changes_are_written_down_and_told(store: Store) -> None:
     assert bus.version(Topic.HOSTS) == 1
     inventory.refresh()
     assert bus.version(Topic.HOSTS) == 1
-    source.found = (A, HostSlots("b\nc:4", 1), B)
+    source.found = (A, replace(B, agent="/opt/edt"))
+    inventory.refresh()
+    assert bus.version(Topic.HOSTS) == 2  # jobs are to hear of it
+    source.found = (A, HostSlots("b\nc:4", 1), replace(B, agent="/opt/edt"))
     inventory.refresh()
     assert len(store.hosts.all()) == 2
     source.trouble = "half a file"
@@ -45,7 +50,7 @@ def test_changes_are_written_down_and_told(store: Store) -> None:
     source.found, source.trouble = (B,), ""
     inventory.refresh()
     assert [host.state for host in store.hosts.all()] == ["down", "up"]
-    assert bus.version(Topic.HOSTS) == 2
+    assert bus.version(Topic.HOSTS) == 3
 
 
 def test_the_source_is_told_what_jobs_use_and_could_use(store: Store) -> None:

@@ -3,7 +3,7 @@ from math import isnan, nan
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edt_launch.core.events import Begun, Progress, Restarting, Resumed, World
+from edt_launch.core.events import Begun, Progress, Restarting, Resumed, Usage, World
 from edt_launch.service.files.series import Series
 
 
@@ -30,6 +30,24 @@ def test_progress_becomes_columns() -> None:
     assert columns["throughput"] == [None, 10.0, None, 30.0]
     assert columns["names"] == ["accuracy", "loss"]
     assert columns["about"]["loss"] == {"lowest": 0.25, "highest": 0.5, "last": 0.25, "missing": 1}
+
+
+def test_what_hosts_measure_is_a_value_of_the_next_report() -> None:
+    series = Series(["system/memory GiB", "system/GPU %"])
+    for event in (
+        Usage(2.0, 2**31, None, None, None, time=0.5),
+        progress(1.0, 10),
+        progress(2.0, 20),
+        Usage(2.0, 2**30, 87.5, 2**30, 250.0, time=2.5),
+        progress(3.0, 30),
+    ):
+        series.observe(event)
+    columns = series.columns()
+    assert columns["values"]["system/memory GiB"] == [2.0, None, 1.0]
+    assert columns["values"]["system/GPU %"] == [None, None, 87.5]
+    system = ["GPU %", "GPU memory GiB", "GPU power W", "memory GiB", "processors"]
+    assert columns["names"] == [f"system/{name}" for name in system]
+    assert columns["about"]["system/memory GiB"]["highest"] == 2.0
 
 
 def test_training_time_leaves_out_pauses() -> None:

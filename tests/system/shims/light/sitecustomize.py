@@ -2,7 +2,7 @@
 
 Optimizers import torch._dynamo for two functions that do nothing where nobody compiles, and
 `torch.use_deterministic_algorithms` imports torch._inductor for a setting of what is compiled. That is half
-of the work of starting a worker.
+of the work of starting a worker. The settings of torch._dynamo are real ones.
 """
 
 import importlib
@@ -14,6 +14,8 @@ from typing import Any
 
 PACKAGES = ("torch._dynamo", "torch._inductor")
 NAMES = (*PACKAGES, "torch._inductor.config")
+ALONE = "torch._dynamo.config"
+"""Needs nothing else of its package."""
 
 
 def disable(function: Any, recursive: bool = True, **_: Any) -> Any:
@@ -30,7 +32,7 @@ class Light(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 own = name.removeprefix("torch.")
                 spec.submodule_search_locations = [f"{folder}/{own}" for folder in path]
             return spec
-        if name.rpartition(".")[0].startswith(PACKAGES):
+        if name.rpartition(".")[0].startswith(PACKAGES) and name != ALONE:
             self._load()
         return None
 

@@ -4,6 +4,7 @@ The driver runs the script from beginning to end; executors train what its `trai
 has as many executors as the job has slots.
 """
 
+import contextlib
 import os
 import time
 from collections.abc import Sequence
@@ -34,12 +35,21 @@ PREFIX = "edt-launch: "
 
 
 class Driven:
-    """Runs the driver, a process of this command, and what it asks for, until it has ended."""
+    """Runs the driver, a process of this command, and what it asks for, until it has ended.
+
+    `executor` is the beginning of the commands that it will ask for; empty if that is not known.
+    """
 
     def __init__(
-        self, command: Sequence[str], prepared: Prepared, plan: Plan, supervision: Supervision
+        self,
+        command: Sequence[str],
+        executor: Sequence[str],
+        prepared: Prepared,
+        plan: Plan,
+        supervision: Supervision,
     ) -> None:
         self._command = command
+        self._executor = executor
         self._prepared = prepared
         self._plan = plan
         self._supervision = supervision
@@ -62,10 +72,16 @@ class Driven:
         self._applied = -1
         self._last = JobOutcome(ExitCode.SUCCESS)
         """Of the last training."""
+        self._ahead: tuple[Elastic, WmlaWorkers] | None = None
+        """The first training, whose agents start with the driver: both import at the same time."""
 
     def run(self) -> JobOutcome:
         """Run the job; raises `UsageError` if a host is wrong, `StartError` if the driver cannot start."""
-        with self._start() as driver:
+        with self._start() as driver, contextlib.ExitStack() as stack:
+            if self._executor:
+                expected = Train(1, tuple(self._executor), self._plan.limits.max_np)
+                self._ahead = self._new(driver, expected, self._plan.limits)
+                stack.enter_context(contextlib.closing(self._ahead[0]))
             while (request := self._next(driver)) is not None:
                 self._last = self._train(driver, request)
                 if not self._is_to_end:
@@ -94,6 +110,8 @@ class Driven:
                 self._ending = self._ending.signalled(now, received)
             self._monitor.is_quiet = self._ending.is_wanted
             self._follow(now)
+            if self._ahead is not None and not self._is_to_end:
+                self._ahead[0].start_ahead()
             self._act(driver, now)
             if self._wanted is not None and not self._is_to_end:
                 request, self._wanted = self._wanted, None
@@ -150,16 +168,11 @@ class Driven:
 
     def _train(self, driver: DriverProcess, request: Train) -> JobOutcome:
         most = min(request.max_workers, self._plan.limits.max_np)
-        plan = replace(
-            self._plan,
-            limits=SizeLimits(min(self._plan.limits.min_np, most), most),
-            checkpoint_dir=self._prepared.layout.result.checkpoints(request.number),
-        )
-        self._training, self._number, self._is_cancelled = plan.limits, request.number, False
+        limits = SizeLimits(min(self._plan.limits.min_np, most), most)
+        self._training, self._number, self._is_cancelled = limits, request.number, False
         self._cap()
         self._monitor.begin_training()
-        workers = self._prepared.workers(request.program)
-        elastic = Elastic(plan, workers, self._supervision, lambda: self._attend(driver, workers))
+        elastic, workers = self._started_ahead(request, limits) or self._new(driver, request, limits)
         try:
             outcome = elastic.run()
         except EdtLaunchError as error:
@@ -172,6 +185,26 @@ class Driven:
         if elastic.ending.first is not None:
             self._ending = self._ending.signalled(now, elastic.ending.first)
         return outcome
+
+    def _new(self, driver: DriverProcess, request: Train, limits: SizeLimits) -> tuple[Elastic, WmlaWorkers]:
+        checkpoints = self._prepared.layout.result.checkpoints(request.number)
+        plan = replace(self._plan, limits=limits, checkpoint_dir=checkpoints)
+        workers = self._prepared.workers(request.program)
+        return Elastic(plan, workers, self._supervision, lambda: self._attend(driver, workers)), workers
+
+    def _started_ahead(self, request: Train, limits: SizeLimits) -> tuple[Elastic, WmlaWorkers] | None:
+        """What was started ahead, if it is what the driver wants; else nothing is left of it."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            elastic, workers = ahead
+            is_same = request.number == 1 and limits.min_np == self._plan.limits.min_np
+            if is_same and tuple(request.program[:3]) == tuple(
+                workers.command[:3]
+            ):  # paths have several names
+                workers.command = request.program
+                return ahead
+            elastic.close()
+        return None
 
     def _cap(self) -> None:
         """Have the training follow what the driver has said last; before and after it, do nothing."""

@@ -18,6 +18,9 @@ from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.plan import JobOutcome
 from edt_launch.launcher.program import Kind, LaunchedJob
 
+EXECUTOR = "edt_hvd.wmla.executor"
+"""The module that executors run; its first argument is the script."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -49,12 +52,14 @@ class Options:
 class WmlaProgram:
     """A program for WMLA: what the driver runs, or each worker, and the folders; None for the defaults.
 
-    `code`, the folder that it runs in, is copied unless it was submitted.
+    `code`, the folder that it runs in, is copied unless it was submitted. `script` is the one in it whose
+    training executors will do; empty if they run something else.
     """
 
     command: Sequence[str]
     framework: Framework
     code: Path
+    script: str = ""
     data_dir: Path | None = None
     output_dir: Path | None = None
     output_option: str = "--result-dir"
@@ -84,7 +89,9 @@ class WmlaProgram:
             paths = job.plan.paths
             prepared = prepare(paths, self.framework, self.code, self.data_dir, os.environ)
             if self.framework.is_elastic:
-                return Driven(self.command, prepared, job.plan, supervision).run()
+                script = str(prepared.layout.work / self.script)
+                executor = (sys.executable, "-m", EXECUTOR, script) if self.script else ()
+                return Driven(self.command, executor, prepared, job.plan, supervision).run()
             return Elastic(job.plan, prepared.workers(self.command), supervision).run()
 
 
@@ -126,7 +133,7 @@ class WmlaKind(Kind):
             raise UsageError(f"{source} {data} is not a folder: name the one with the program's data")
         inside = str(script.absolute().relative_to(code))
         command = [sys.executable, "-m", "edt_hvd.wmla.script", inside, *program[2:]]
-        return WmlaProgram(command, framework, code, data and data.absolute(), own.result_dir)
+        return WmlaProgram(command, framework, code, inside, data and data.absolute(), own.result_dir)
 
     def check(self, framework: str, command: Sequence[str], least: int, most: int) -> None:  # noqa: D102
         if not command[0].endswith(".py"):

@@ -48,6 +48,10 @@ class WmlaWorkers(Workers):
     def receive(self, text: str) -> None:  # noqa: D102
         self.received.put(text)
 
+    def command_of(self, worker: Worker) -> Sequence[str]:
+        """The present command: agents that were started ahead know another one."""
+        return self.command
+
     def copy_of(self, worker: int, stream: str) -> Path:  # noqa: D102
         return self.result.printed(executor_id(self.exec_id, worker + 1), stream)
 

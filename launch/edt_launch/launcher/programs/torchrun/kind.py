@@ -65,29 +65,33 @@ class TorchrunProgram:
         """By --node-rank, else by whether this is the machine at which all nodes meet."""
         asked = self.arguments
         low, high, number, meeting = asked.min_nodes, asked.max_nodes, asked.node_rank, asked.meeting
+        host = name_of_host(environment)
         is_named = options.allocation is not None or named_sources(HostOptions(environment, options.groups))
         if high == 1 or is_named:
             return None
         if low < high and number is None and has_nodes_of_slurm(environment):
             return None
+        hosts = HostChecker()
+        is_here = meeting is None or meeting.host in LOOPBACKS or not hosts.is_remote(meeting.host)
         if number is None and meeting is not None:
-            hosts = HostChecker()
             if problem := None if meeting.host in LOOPBACKS else hosts(meeting.host):
                 if low < high:  # needed by torchrun alone: this machine is one node
                     return None
                 raise UsageError(f"{problem}, where the {high} nodes of --nnodes are to meet")
-            number = int(meeting.host not in LOOPBACKS and hosts.is_remote(meeting.host))
+            number = int(not is_here)
         if number is None:
             return None
         if number >= high:
             raise UsageError(f"--node-rank {number}: --nnodes {low}:{high} has 0 to {high - 1}")
+        if asked.node_rank and is_here:
+            host = f"{host}-{number}"  # another node on the machine of the first one
         return Rank(
             number,
             low,
             for_file_name(f"torchrun-{asked.run_id}-{meeting or ''}"),
-            name_of_host(environment),
+            host,
             asked.nproc,
-            late=None if low == high else LateRanks(high, asked.last_call),
+            late=LateRanks(high, asked.last_call),
             is_elected=asked.node_rank is None and number == 0,
         )
 

@@ -14,6 +14,7 @@ from edt_launch.service.experiments import experiments as made
 from edt_launch.service.experiments import runs, service
 from edt_launch.service.experiments.pages.views import experiments as views
 from edt_launch.service.experiments.pages.views.compared import AXES, Compared, compared, too_many
+from edt_launch.service.experiments.pages.views.run_table import RunTableQuery
 from edt_launch.service.experiments.projects import project_for
 from edt_launch.service.experiments.records import ExperimentRecord, Role, RunRecord
 from edt_launch.service.experiments.spec import RUN_ID
@@ -90,6 +91,10 @@ async def show(
     experiment_id: str,
     tab: Annotated[str, Query(pattern=f"^({'|'.join(views.TABS)})$")] = "runs",
     before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
+    find: Annotated[str, Query(max_length=1024)] = "",
+    sort: Annotated[str, Query(max_length=300)] = RunTableQuery.sort,
+    column: Annotated[list[Annotated[str, Query(max_length=300)]] | None, Query(max_length=200)] = None,
+    after: Place = 0,
     run: Annotated[list[Annotated[str, Query(pattern=f"^{RUN_ID}$")]] | None, Query(max_length=200)] = None,
     metric: Annotated[str, Query(max_length=256)] = "",
     x: Annotated[str, Query(pattern=f"^({'|'.join(AXES)})$")] = "step",
@@ -97,7 +102,8 @@ async def show(
     log: Annotated[bool, Query()] = False,
 ) -> Response:
     """An experiment: its runs, the same beside each other, or what it is."""
-    asked = views.ExperimentQuery(tab, before, list(dict.fromkeys(run or ())), metric, x, smooth, log)
+    table = RunTableQuery(find.strip(), sort, list(dict.fromkeys(column or ())), after)
+    asked = views.ExperimentQuery(tab, table, before, list(dict.fromkeys(run or ())), metric, x, smooth, log)
     view = await context.reads.run(user.name, lambda: _experiment(context, user, experiment_id, asked))
     status = 422 if view.compared and view.compared.error else 200
     return await run_in_threadpool(
@@ -139,16 +145,24 @@ def _experiment(
     record = made.experiment_for(context, user, experiment_id)
     experiment = experiment_of(context, user, record.id)
     project = project_of(context, user, record.project)
-    page, following = service.page_of(context, record.id, asked.before)
     summary = runs.summary(context, record)
+    viewer = None if user.is_admin else user.name
+    if asked.tab == "runs":
+        seen = [service.view(one) for one in summary.runs]
+        parameters = service.differing([one.run for one in summary.runs])
+        return views.experiment_view(
+            experiment, project, seen, summary, asked, None, None, parameters, viewer=viewer
+        )
+    page, following = service.page_of(context, record.id, asked.before)
     beside, chosen = None, []
     if asked.tab == "compare":
         chosen = context.store.experiments.runs(record.id, None, len(asked.chosen), asked.chosen)
         beside = _compared(context, user, record, page, summary.names, asked)
     shown = {run.id: run for run in (*chosen, *page)}
     seen = service.beside(context, record, list(shown.values()))["runs"]
-    viewer = None if user.is_admin else user.name
-    return views.experiment_view(experiment, project, seen, summary, asked, following, beside, viewer=viewer)
+    return views.experiment_view(
+        experiment, project, seen, summary, asked, following, beside, (), viewer=viewer
+    )
 
 
 def _compared(

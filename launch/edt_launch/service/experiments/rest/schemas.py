@@ -131,6 +131,8 @@ class Run(BaseModel):
     job_name: str | None
     owner: str = Field(description="Who started it, whose job it is.")
     created: float
+    tags: list[str] = Field(description="Of its job.")
+    comment: str = Field(description="Of its job.")
     state: State | Literal["deleted"] = Field(description="Of its job.")
     ended_as: State | None = Field(description="Of a job that has ended, also if it was deleted since.")
     started: float | None

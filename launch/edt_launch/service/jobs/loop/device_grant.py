@@ -18,6 +18,7 @@ from types import MappingProxyType
 
 from edt_launch.allocator.model import HostDevices
 from edt_launch.cluster.allocation import Allocation, HostSlots, parse, render
+from edt_launch.cluster.hosts import ways
 from edt_launch.service.jobs.loop.progress import Device, LauncherRun
 
 Held = tuple[HostDevices, ...]
@@ -75,6 +76,17 @@ def write(grant: DeviceGrant, listed: Mapping[str, HostSlots] = MappingProxyType
     first, rest = render(Allocation(grant.generation, hosts, grant.at_once)).split("\n", 1)
     left = [f"# leaving {at.host}:{len(at.devices)} devices={','.join(at.devices)}" for at in grant.leaving]
     return "\n".join([first, *left, rest])
+
+
+def is_outdated(text: str, listed: Mapping[str, HostSlots]) -> bool:
+    """Whether hosts of a file are reached in another way by now, as their source shows them.
+
+    Raises:
+        AllocationError: the file makes no sense.
+    """
+    now = ways(listed)
+    written = ways({host.host: host for host in parse(text).hosts})
+    return any(now.get(name, way) != way for name, way in written.items())
 
 
 def devices_of(held: Iterable[HostDevices]) -> frozenset[Device]:

@@ -13,10 +13,12 @@ from typing import Protocol
 from edt_launch.allocator.demand import demand
 from edt_launch.allocator.model import Memory, Options, dump, load
 from edt_launch.cluster.allocation import HostSlots
-from edt_launch.cluster.hosts import usable
+from edt_launch.cluster.hosts import usable, ways
 from edt_launch.cluster.sources import transport_of
+from edt_launch.core import plain_files
 from edt_launch.core.accounts import Accounts
 from edt_launch.core.command_line import of
+from edt_launch.core.errors import AllocationError
 from edt_launch.core.run_options import PortOptions
 from edt_launch.launcher.transports.choice import TRANSPORTS
 from edt_launch.service.app.home import Home
@@ -26,7 +28,7 @@ from edt_launch.service.cluster.records import HostRecord
 from edt_launch.service.db.engine import AWAY
 from edt_launch.service.db.store import Store
 from edt_launch.service.jobs import mapping
-from edt_launch.service.jobs.loop import idling, lifecycle
+from edt_launch.service.jobs.loop import device_grant, idling, lifecycle
 from edt_launch.service.jobs.loop.change_logger import ChangeLogger
 from edt_launch.service.jobs.loop.granted import granted, most_workers, stored_grant
 from edt_launch.service.jobs.loop.journal import Journal
@@ -42,7 +44,7 @@ from edt_launch.service.jobs.loop.observed import (
 )
 from edt_launch.service.jobs.loop.progress import LauncherRun
 from edt_launch.service.jobs.loop.reconcile import Reconciler
-from edt_launch.service.jobs.loop.step import step
+from edt_launch.service.jobs.loop.step import step, write_again
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.states import ENDED, HAS_LAUNCHER, State
 
@@ -206,6 +208,9 @@ class Pool:
         self._reconciler = Reconciler(self._home, store, self._launchers, between, listed)
         self._processor_time = processor_time
         self._told = told
+        self._listed = listed
+        self._ways: dict[str, tuple[str, str]] = {}
+        """How hosts were reached when files were compared with that."""
         self._jobs: dict[str, ObservedJob] = {}
         self._ended: dict[str, State | None] = {}
         """Of jobs that others wait for, and that have ended; None for those that were deleted."""
@@ -341,6 +346,7 @@ class Pool:
         )
         decided = step(now, observed)
         self._apply(now, decided.actions)
+        self._apply(now, self._outdated())
         if decided.actions:
             self._bus.notify(Topic.JOBS)
         self._last = decided.round
@@ -353,6 +359,23 @@ class Pool:
             self._kept_at = now
             self._keep_usage()
         return decided.again_at
+
+    def _outdated(self) -> Sequence[Action]:
+        """Have files say how their hosts are reached, where that is another way than they say."""
+        listed = self._listed()
+        if ways(listed) == self._ways or not listed:
+            return []
+        self._ways = ways(listed)
+        running = [job for job in self._jobs.values() if job.record.state in HAS_LAUNCHER and job.grant.held]
+        return [action for job in running if self._is_outdated(job) for action in write_again(job)]
+
+    def _is_outdated(self, job: ObservedJob) -> bool:
+        try:
+            text = plain_files.read(self._home.job(job.record.id).allocation).decode(errors="replace")
+            return device_grant.is_outdated(text, self._listed())
+        except (OSError, AllocationError) as error:
+            log.warning("%s: its allocation file cannot be read: %s", job.record.id, error)
+            return False
 
     def _measure(self, now: float) -> None:
         """See which jobs' GPUs compute, if that matters."""

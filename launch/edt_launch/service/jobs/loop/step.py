@@ -221,6 +221,12 @@ def _resize(
     return [WriteFile(record.id, grant), Note(record.id, fields), Remember(change)]
 
 
+def write_again(job: ObservedJob) -> Sequence[Action]:
+    """Have a job's file give the same anew, as its hosts are reached in another way."""
+    grant = _next(job, job.grant.held, job.grant.leaving)
+    return [WriteFile(job.record.id, grant), Note(job.record.id, _columns(grant, grant.leaving))]
+
+
 def _next(job: ObservedJob, held: Held, left: Held) -> DeviceGrant:
     """The next content of its file, newer also than what its launcher has got from elsewhere."""
     following = job.run.following if job.run is not None else 0

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field, Json, ValidationError
 
+from edt_launch.core import written
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.http import problems
 from edt_launch.service.jobs import service, views
@@ -17,7 +18,7 @@ from edt_launch.service.jobs.forecast.losing import loss
 from edt_launch.service.jobs.pages.views.job import actions
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.schemas import Job
-from edt_launch.service.jobs.specification import JobChange
+from edt_launch.service.jobs.specification import ANNOTATIONS, JobChange
 from edt_launch.service.jobs.states import Wanted
 from edt_launch.service.jobs.submission import Submission, like
 from edt_launch.service.web import asking
@@ -33,13 +34,17 @@ LABELS: Mapping[str, str] = {
     "priority": "Priority (higher first)",
     "weight": "Weight (within your share)",
     "name": "Name",
+    "tags": "Tags",
+    "comment": "Comment",
 }
-"""What can be changed of a job."""
+"""What can be changed of a job; of one that has ended, only `ANNOTATIONS`."""
 
 CHANGE = (
     "Other jobs may grow or shrink by that. A running job keeps to the bounds that it was started with: wider"
     " ones count after it has been paused and resumed."
 )
+
+ANNOTATED = "It is the name under which the job is listed, and what is said of it. Everybody sees it."
 
 CLONED: Mapping[str, str] = {"name": "Name", "command": "Command", **LABELS}
 """What can be different of another job like it."""
@@ -59,6 +64,8 @@ class SettingsFields(BaseModel):
     priority: Text = ""
     weight: Text = ""
     name: Text = ""
+    tags: Text = ""
+    comment: Text = ""
     seen: Json[dict[str, str]] = Field("{}", max_length=2000, validate_default=True)
 
     @property
@@ -140,12 +147,17 @@ def _delete(asked: Asked) -> str:
 
 def settings(job: Job) -> dict[str, str]:
     """What can be changed of a job, as its form has it."""
-    return {name: str(getattr(job, name)) for name in LABELS} | {"weight": f"{job.weight:g}"}
+    special = {"weight": f"{job.weight:g}", "tags": ", ".join(job.tags)}
+    return {name: special.get(name, str(getattr(job, name))) for name in LABELS}
+
+
+def _changeable(job: Job) -> dict[str, str]:
+    return {name: text for name, text in settings(job).items() if name in ANNOTATIONS or not job.has_ended}
 
 
 def _ask_change(asked: Asked) -> Question:
     job, shown = _able(asked, "set")
-    present, seen = settings(shown), asked.given.seen
+    present, seen = _changeable(shown), asked.given.seen
     is_sent = asked.is_preview or asked.error is not None
     given = asked.given.values if is_sent else present
     foreseen = None
@@ -160,13 +172,17 @@ def _ask_change(asked: Asked) -> Question:
     return Question(
         "Change",
         shown.name or job.id,
-        [CHANGE, *sentences(foreseen)],
+        [ANNOTATED] if job.has_ended else [CHANGE, *sentences(foreseen)],
         f"/jobs/{job.id}",
-        [asking.Field(name, label, given[name], name != "name") for name, label in LABELS.items()],
+        [_field(name, given) for name in present],
         [("seen", json.dumps(present))],
-        can_foresee=True,
+        can_foresee=not job.has_ended,
         command=_command(job.id, given if is_sent else {}, present),
     )
+
+
+def _field(name: str, given: Mapping[str, str]) -> asking.Field:
+    return asking.Field(name, CLONED[name], given[name], name not in {*ANNOTATIONS, "command"})
 
 
 def _change(asked: Asked) -> str:
@@ -191,18 +207,26 @@ def _check_seen(job: Job, seen: Mapping[str, str]) -> None:
 
 
 def _changes(given: Mapping[str, str], seen: Mapping[str, str]) -> JobChange:
-    """The changes; the form has all of the fields that were `seen`, and a name may be taken away."""
-    values = {name: value.strip() for name, value in given.items()}
-    if empty := [LABELS[name] for name in seen if name in values and name != "name" and not values[name]]:
+    """The changes; the form has all of the fields that were `seen`, and `ANNOTATIONS` may be taken away."""
+    values = {name: text.strip() for name, text in given.items() if name in seen or text.strip()}
+    if empty := [LABELS[name] for name, value in values.items() if name not in ANNOTATIONS and not value]:
         raise InvalidError(f"nothing is written for {', '.join(empty)}", "write a number")
-    wanted = {name: value for name, value in values.items() if value or (name == "name" and name in seen)}
-    return parsed(JobChange, wanted)
+    return parsed(JobChange, _as_sent(values))
+
+
+def _as_sent(values: Mapping[str, str]) -> dict[str, Any]:
+    """The values of a form as REST takes them: tags are a list."""
+    return {name: written.words(value) if name == "tags" else value for name, value in values.items()}
 
 
 def _command(job: str, given: Mapping[str, str], present: Mapping[str, str]) -> str:
     """That changes what differs in the form."""
-    changed = {name: value for name, value in given.items() if value.strip() not in ("", present[name])}
-    changed = changed or {"max": present["max"]}
+    changed = {
+        name: value
+        for name, value in given.items()
+        if name in present and value.strip() not in ("", present[name])
+    }
+    changed = changed or dict([next(iter(present.items()))])
     options = [word for name, value in changed.items() for word in (f"--{name}", value)]
     return shlex.join(["edt", "set", job, *options])
 
@@ -230,10 +254,7 @@ def _ask_clone(asked: Asked) -> Question:
             *foreseen,
         ],
         f"/jobs/{job.id}",
-        [
-            asking.Field(name, label, given[name], name not in ("name", "command"))
-            for name, label in CLONED.items()
-        ],
+        [_field(name, given) for name in CLONED],
         [("checkpoint", checkpoint)] if checkpoint else (),
         can_foresee=True,
     )
@@ -247,7 +268,9 @@ def _clone(asked: Asked) -> str:
 
 def _submission(asked: Asked) -> Submission:
     given = asked.given.values
-    values = {name: text.strip() for name, text in given.items() if name == "name" or text.strip()}
+    values = _as_sent(
+        {name: text.strip() for name, text in given.items() if name in ANNOTATIONS or text.strip()}
+    )
     command = words(asked.given.command)
     try:
         spec = like(_job(asked), **values, command=command, checkpoint=asked.given.checkpoint or None)

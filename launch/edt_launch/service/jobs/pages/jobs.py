@@ -36,6 +36,7 @@ async def show(
     state: Text = "",
     owner: Text = "",
     text: Text = "",
+    tag: Text = "",
     host: Text = "",
     experiment: Text = "",
     search: Text = "",
@@ -49,6 +50,7 @@ async def show(
         state=state.strip(),
         owner=owner.strip(),
         text=text.strip(),
+        tag=tag.strip(),
         host=host.strip(),
         experiment=experiment.strip(),
         search=search.strip(),
@@ -84,7 +86,8 @@ def _view(context: Context, user: UserRecord, wanted: Filter) -> JobsView:
     found = runs.experiments_of(context, user, [job.id for job in page["jobs"]])
     experiments = {job: (one.id, one.name) for job, one in found.items()}
     owners = [(f"owner:{owner}", "") for owner in sorted({job.owner for job in page["jobs"]})]
-    suggested = owners + _suggested(context, user)
+    tags = [(f"tag:{tag}", "") for tag in sorted({tag for job in page["jobs"] for tag in job.tags})]
+    suggested = owners + tags + _suggested(context, user)
     return jobs_view(wanted, page["jobs"], page["next"], now, experiments, suggested)
 
 

@@ -31,21 +31,23 @@ def result(tmp_path):
     return ResultDir(tmp_path / "it's a result")
 
 
-def program(words):
-    return WmlaProgram(words, Framework.ELASTIC, MODEL)
+def program(words, script=""):
+    return WmlaProgram(words, Framework.ELASTIC, MODEL, script)
 
 
 @pytest.fixture
 def run(result):
     """Has the driver do these acts, see the program; returns the outcome and what was shown."""
 
-    def run(*acts, reaction=lambda text, signals: None, signals=(), **changes):
+    def run(*acts, reaction=lambda text, signals: None, signals=(), script="", **changes):
         signals = list(signals)
         view = Recorder(lambda text: reaction(text, signals))
         words = [sys.executable, "main.py", json.dumps(acts)]
         fields = {name: changes.pop(name) for name in ("limits", "allocation", "follow") if name in changes}
         plan = {"limits": SizeLimits(1, 4), "paths": result, "allocation": TWO, **fields}
-        return job.run(program(words), Plan(**plan, options=RunOptions(**changes)), view, signals), view
+        return job.run(
+            program(words, script), Plan(**plan, options=RunOptions(**changes)), view, signals
+        ), view
 
     return run
 
@@ -76,6 +78,13 @@ def test_the_driver_runs_its_script_to_the_end_and_workers_train(run, result):
     assert result.printed(driver["id"], "stderr").read_text() == ""
     names = [event["event"] for event in events(result)]
     assert (names.count("begun"), names.count("ended"), names[-1]) == (1, 1, "ended")
+
+
+@pytest.mark.parametrize("training", [(), (train("success"), {"answer": "check"})], ids=["none", "another"])
+def test_agents_start_with_the_driver_and_end_if_it_has_no_use_for_them(run, result, training):
+    outcome, _ = run({"wait_for": str(result.log / "warm.localhost.log")}, *training, script="main.py")
+    assert outcome == JobOutcome(ExitCode.SUCCESS)
+    assert len(events(result, "agent", "launched")) == len(training[:1])
 
 
 def test_the_driver_has_no_device_a_log_folder_and_the_workers_order_of_sets(run, monkeypatch):

@@ -40,7 +40,7 @@ def test_a_program_its_folders_and_its_arguments(planned, folder):
     ((program, plan),) = planned
     command = [*RUNNER, "main.py", "--epochs", "3", "--", "-H"]
     assert program == WmlaProgram(
-        command, Framework.ELASTIC, folder / "a model", folder / "data", Path("out")
+        command, Framework.ELASTIC, folder / "a model", "main.py", folder / "data", Path("out")
     )
     assert plan.paths.root == folder / "out"
     assert plan.limits == SizeLimits(1, 2)

@@ -90,6 +90,8 @@ ELSEWHERE = "192.0.2.7"
         (f"--nnodes 3 --rdzv-endpoint {ELSEWHERE}:29400 --allocation F", None),
         (f"--nnodes 3 --node-rank 2 --master-addr {ELSEWHERE}", 2),
         ("--nnodes 3 --node-rank 0 --master-addr 127.0.0.1", 0),
+        ("--nnodes 3 --node-rank 1 --master-addr 127.0.0.1", 1),
+        ("--nnodes 3 --node-rank 1", 1),
         ("--nnodes 1:3 --rdzv-backend c10d --rdzv-endpoint no.such.host.invalid:1", None),
         ("--nnodes 3", None),
     ],
@@ -99,7 +101,9 @@ def test_the_same_command_on_each_node(words: str, number: int | None) -> None:
     rank = TorchrunProgram(arguments).rank(options, {"SLURMD_NODENAME": "n"})
     assert (rank and rank.number) == number
     if rank is not None:
-        assert (rank.count, rank.host, rank.slots) == (3, "n", 2)
+        is_beside = number == 1 and ELSEWHERE not in words
+        assert (rank.count, rank.host, rank.slots) == (3, "n-1" if is_beside else "n", 2)
+        assert rank.late == LateRanks(3, 5.0)
         assert rank.start.startswith("torchrun-x_1-")
 
 

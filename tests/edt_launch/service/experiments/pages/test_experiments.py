@@ -43,6 +43,43 @@ def test_runs_are_shown_compared_run_again_and_saved(lab: Lab) -> None:
     assert ann.delete(page).status_code == 405
 
 
+def test_runs_are_a_table_that_is_sorted_and_filtered_with_chosen_columns(lab: Lab) -> None:
+    ann = browser(lab.world, "ann")
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    page = f"/experiments/{experiment}"
+    jobs = []
+    for rate, loss in (("0.3", 0.5), ("0.1", 0.125), ("0.2", 0.25)):
+        (run,) = lab.run(experiment, environment={"RATE": rate})
+        lab.world.clock.now += 60
+        lab.finish(run["job"], loss=loss)
+        jobs.append(run["job"])
+    first, best, last = jobs
+    said = {"tags": ["best", "i"], "comment": "<b>keep</b>"}
+    assert lab.ann.patch(f"/jobs/{best}", json=said).status_code == 200
+
+    def shown(query: str) -> list[str]:
+        return re.findall(r'<a href="/jobs/(\w+)"><bdi>', ann.get(f"{page}?{query}").text)
+
+    assert shown("") == [last, best, first]
+    assert shown("sort=metric:loss") == [best, last, first]
+    assert shown("sort=-metric:loss") == [first, last, best]
+    assert shown("sort=parameter:$RATE") == [best, last, first]
+    assert shown("sort=comment") == [best, last, first]
+    assert shown("sort=nonsense") == [last, best, first]
+    for find in ("tag:BEST", "keep", best, "state:succeeded tag:i"):
+        assert shown(f"find={find}") == [best], find
+    assert shown("find=owner:bob") == shown("find=state:failed") == shown("after=100") == []
+    text = ann.get(f"{page}?find=tag:best&column=comment&column=parameter:$RATE&column=nonsense").text
+    heads = re.findall(r'<th scope="col"[^>]*><a href="([^"]*)">([^ <]*)', text)
+    assert [name for _, name in heads] == ["Name", "Comment", "$RATE"]
+    assert "find=tag%3Abest&amp;column=comment" in heads[1][0]
+    assert "<bdi>&lt;b&gt;keep&lt;/b&gt;</bdi>" in text
+    assert "<bdi>0.1</bdi>" in text
+    assert ann.get(f"{page}?sort={'x' * 400}").status_code == 422
+    run = lab.ann.get(f"/experiments/{experiment}/runs").json()["runs"][1]
+    assert (run["tags"], run["comment"]) == (["best", "i"], "<b>keep</b>")
+
+
 @pytest.mark.parametrize("question", ["run", "again", "edit"])
 def test_a_form_that_is_sent_twice_starts_once(lab: Lab, question: str) -> None:
     ann = browser(lab.world, "ann")

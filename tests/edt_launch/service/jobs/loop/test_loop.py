@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from sqlalchemy.exc import OperationalError
 
 from databases import sqlite_at
 from edt_launch.allocator.model import Options
+from edt_launch.cluster.allocation import HostSlots
 from edt_launch.core import plain_files
 from edt_launch.service.app.home import JobDir
 from edt_launch.service.app.settings import load
@@ -87,6 +89,7 @@ class Service:
         self.kills = 0
         self.points = 0
         self.later = 0.0
+        self.listed: dict[str, HostSlots] = {}
         self.start()
 
     def start(self) -> None:
@@ -94,7 +97,10 @@ class Service:
             before.close()
         self.launchers.append(Launchers(self.command))
         options = Options(imbalance_time=0.0)
-        self.pool = loop.Pool(self.settings, self.store, Bus(), self.launchers[-1], self.between, options)
+        self.pool = loop.Pool(
+            *(self.settings, self.store, Bus(), self.launchers[-1], self.between, options),
+            listed=lambda: self.listed,
+        )
 
     def between(self) -> None:
         self.points += 1
@@ -202,6 +208,22 @@ def used(service: Service, id_: str) -> Iterator[tuple[str, float, float]]:
         gone = list(begun) if event["event"] == "ended" else [int(str(event["worker"]))]
         for worker in gone if event["event"] != "started" else []:
             yield (*begun.pop(worker), at)
+
+
+def test_a_file_says_how_its_hosts_are_reached_when_that_is_another_way(service: Service) -> None:
+    allocation = service.run_first()
+    before = device_grant.read(allocation.read_text())
+    for agent in ("/opt/a/edt", "/opt/b/edt"):
+        service.listed = {"localhost": HostSlots("localhost", 4, None, "ssh", agent)}
+        service.start()  # what was written by a service before this one counts
+        service.step()
+        text = allocation.read_text()
+        assert f"localhost:4 devices=0,1,2,3 transport=ssh agent={agent}" in text
+        assert service.job(FIRST).generation == device_grant.read(text).generation
+        service.step()
+        assert allocation.read_text() == text
+    assert device_grant.read(text) == replace(before, generation=before.generation + 2)
+    service.want(FIRST, Wanted.STOP)
 
 
 def test_jobs_come_and_go(service: Service) -> None:

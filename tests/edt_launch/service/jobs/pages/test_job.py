@@ -198,6 +198,24 @@ def test_a_job_is_changed_and_mistakes_keep_the_form(world: World) -> None:
     assert world.store.jobs.get(job) == changed
 
 
+def test_an_ended_job_can_still_be_named_tagged_and_commented_on(world: World) -> None:
+    job = world.submit(world.ann, name="train", tags=["first"])["id"]
+    said = {"name": "train", "tags": "first", "comment": ""}
+    world.go(job, State.STOPPED)
+    client = browser(world, "ann")
+    form = client.get(f"/jobs/{job}/set").text
+    assert [name for name in ("name", "tags", "comment", "max") if f'name="{name}"' in form] == [*said]
+    seen = json.dumps(said)
+    data = {"name": "", "tags": "best, of-two", "comment": "<b>lr too high</b>", "seen": seen}
+    assert client.post(f"/jobs/{job}/set", data=data).status_code == 303
+    page = client.get(f"/jobs/{job}").text
+    assert "<bdi>&lt;b&gt;lr too high&lt;/b&gt;</bdi>" in page
+    assert '<a class="badge" href="/jobs?state=all&amp;tag=of-two">of-two</a>' in page
+    assert client.get("/jobs?state=all&find=tag:best").headers["location"] == "/jobs?state=all&tag=best"
+    assert "of-two" in client.get("/jobs?state=all&tag=best").text
+    assert client.post(f"/jobs/{job}/set", data={**data, "tags": "no tag"}).status_code == 409
+
+
 def test_a_form_that_somebody_else_was_faster_than_changes_nothing(world: World) -> None:
     job = world.submit(world.ann, name="digits", max=4)["id"]
     client = browser(world, "ann")

@@ -56,6 +56,27 @@ def test_bounds_and_weights_can_be_changed(world: World) -> None:
     assert world.ann.patch(f"/jobs/{job}", json={"max": 4}).status_code == 409
 
 
+def test_what_is_said_of_a_job_finds_it_and_can_be_changed_after_its_end(world: World) -> None:
+    job = world.submit(world.ann, tags=["b", "a", "b"])["id"]
+    other = world.submit(world.bob, tags=["ab"], comment="warm-up of 100 steps")["id"]
+    world.go(job, State.STOPPED)
+
+    def found(query: str) -> list[str]:
+        return [one["id"] for one in world.ann.get(f"/jobs?all=1&{query}").json()["jobs"]]
+
+    assert world.ann.get(f"/jobs/{job}").json()["tags"] == ["a", "b"]
+    assert (found("tag=b"), found("tag=ab"), found("text=100+STEPS")) == ([job], [other], [other])
+    said = {"name": "x", "tags": ["best"], "comment": "diverged"}
+    changed = world.ann.patch(f"/jobs/{job}", json=said).json()
+    assert said.items() <= changed.items()
+    assert world.ann.patch(f"/jobs/{job}", json={"tags": [], "comment": ""}).json()["tags"] == []
+    for wrong in ({"tags": ["a b"]}, {"tags": ["x" * 65]}, {"comment": "x" * 1001}, {"tags": ["t"] * 33}):
+        assert world.ann.patch(f"/jobs/{job}", json=wrong).status_code == 422
+    refused = world.ann.patch(f"/jobs/{job}", json={"name": "y", "max": 4, "weight": 2})
+    assert refused.json()["detail"] == f"{job} has stopped: max, weight cannot be changed any more"
+    assert world.ann.patch(f"/jobs/{other}", json=said).status_code == 403
+
+
 def test_priorities_may_be_for_administrators(world: World) -> None:
     limited = World(world.settings.home, world.store, highest_priority=5)
     assert post_job(limited.ann, priority=6).status_code == 403

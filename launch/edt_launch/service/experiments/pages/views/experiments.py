@@ -9,11 +9,22 @@ from urllib.parse import urlencode
 from edt_launch.core.durations import duration
 from edt_launch.core.failure_text import cause
 from edt_launch.service.cluster.pages.views.pool import Tile
+from edt_launch.service.experiments.comparison import ComparedParameter
 from edt_launch.service.experiments.pages.views.compared import Compared
+from edt_launch.service.experiments.pages.views.run_table import (
+    METRIC,
+    PARAMETER,
+    USUAL,
+    RunTable,
+    RunTableQuery,
+    TableRun,
+    precise,
+    run_table,
+)
 from edt_launch.service.experiments.records import Role
 from edt_launch.service.experiments.runs import Summary
 from edt_launch.service.jobs.pages.views.jobs import MAX_WHY
-from edt_launch.service.jobs.states import LIVE, State
+from edt_launch.service.jobs.states import State
 from edt_launch.service.web import wording
 from edt_launch.service.web.asking import Field, Question
 from edt_launch.service.web.crumbs import Crumb, Tab
@@ -42,7 +53,8 @@ class RunRow:
     duration: str
     hours: str
     size: str
-    loss: str
+    tags: Sequence[str]
+    comment: str
     values: Sequence[tuple[str, bool]]
     why: str
     is_deleted: bool
@@ -85,9 +97,10 @@ class Pages:
 
 @dataclass(frozen=True)
 class ExperimentQuery:
-    """What an address asks of an experiment's page: a tab, a page of runs, some runs, how they are drawn."""
+    """What an address asks of an experiment's page: a tab, its table, a page of runs, how they are drawn."""
 
     tab: str = "runs"
+    table: RunTableQuery = USUAL
     before: int | None = None
     chosen: Sequence[str] = ()
     metric: str = ""
@@ -98,9 +111,10 @@ class ExperimentQuery:
 
 @dataclass(frozen=True)
 class ExperimentView:
-    """An experiment and a page of its runs; `compared` is None on other tabs.
+    """An experiment; `table` and `compared` are None on other tabs.
 
     Attributes:
+        runs: a page of them.
         without_column: how many values have no column, as there are too many.
         best_over: which runs the best is one of, if these are not all; empty if they are.
         elsewhere: values whose best run is on another page: the value's name, the best value, its job, and
@@ -121,9 +135,8 @@ class ExperimentView:
     without_column: int
     best_over: str
     elsewhere: Sequence[tuple[str, str, str, bool]]
-    queued: Sequence[RunRow]
-    running: Sequence[RunRow]
-    completed: Sequence[RunRow]
+    runs: Sequence[RunRow]
+    table: RunTable | None
     compared: Compared | None
     address: str
     before: int | None
@@ -144,12 +157,21 @@ def experiment_view(
     asked: ExperimentQuery,
     following: int | None,
     compared: Compared | None,
+    parameters: Sequence[ComparedParameter],
     *,
     viewer: str | None,
 ) -> ExperimentView:
-    """The page of an experiment, from what REST answers of it, its project, and a page of its runs.
+    """The page of an experiment, from what REST answers of it and its project.
 
-    `viewer` is who looks; None: an administrator.
+    Args:
+        experiment, project: as REST answers them.
+        runs: the same, of a page of them; for the table, those of `summary`.
+        summary: of the newest runs.
+        asked: by the address.
+        following: the `before` of the next page.
+        compared: the runs beside each other, on that tab.
+        parameters: that differ among `runs`, for the table.
+        viewer: who looks; None: an administrator.
     """
     best = {
         one.name: None if one.best is None else summary.runs[one.best].run.id
@@ -157,12 +179,18 @@ def experiment_view(
     }
     reasons = _reasons(summary, viewer)
     shown = [_run(one, best, reasons.get(one["id"], ""), viewer) for one in runs]
-    live = {str(state) for state in LIVE}
     address = f"/experiments/{experiment['id']}"
     page = f"{address}?tab={asked.tab}"
     curves = {"metric": asked.metric, "x": asked.x, "smooth": asked.smooth, "run": asked.chosen}
     drawn = {**curves, **({"log": "1"} if asked.is_log else {})} if asked.tab == "compare" else {}
     before = {"before": asked.before} if asked.before else {}
+    table = None
+    if asked.tab == "runs":
+        known = [
+            _table_run(row, run, at, parameters)
+            for at, (row, run) in enumerate(zip(shown, runs, strict=True))
+        ]
+        table = run_table(address, asked.table, known, best, [one.name for one in parameters])
     return ExperimentView(
         experiment,
         project,
@@ -176,11 +204,12 @@ def experiment_view(
         len(summary.names) - len(best),
         _partly(experiment, summary),
         _elsewhere(summary, {run.id for run in shown}),
-        [run for run in shown if run.state == State.QUEUED],
-        [run for run in shown if run.state in live - {State.QUEUED}],
-        [run for run in shown if run.state not in live],
+        shown,
+        table,
         compared,
-        f"{address}?{urlencode({'tab': asked.tab, **before, **drawn}, doseq=True)}",
+        table.address
+        if table
+        else f"{address}?{urlencode({'tab': asked.tab, **before, **drawn}, doseq=True)}",
         asked.before,
         page if asked.before else "",
         f"{page}&before={following}" if following else "",
@@ -246,7 +275,8 @@ def _run(run: Json, best: Mapping[str, str | None], why: str, viewer: str | None
         duration(run["seconds"]),
         f"{run['hours']:.2f}",
         size,
-        precise(lasts.get("loss")),
+        run["tags"],
+        run["comment"],
         [(precise(lasts.get(name)), run["id"] == id_) for name, id_ in best.items()],
         why,
         is_deleted,
@@ -254,9 +284,20 @@ def _run(run: Json, best: Mapping[str, str | None], why: str, viewer: str | None
     )
 
 
-def precise(value: float | None) -> str:
-    """A value that was reported."""
-    return wording.NONE if value is None else f"{value:.5g}"
+def _table_run(row: RunRow, run: Json, place: int, parameters: Sequence[ComparedParameter]) -> TableRun:
+    """A run for the table; `place` is its own in the values of parameters."""
+    lasts = {f"{METRIC}{name}": about["last"] for name, about in run["values"].items()}
+    started = {f"{PARAMETER}{one.name}": one.values[place] for one in parameters}
+    values = {name: run[name] for name in ("state", "created", "owner", "seconds", "size", "hours")}
+    values |= {"name": row.name, "tags": ", ".join(row.tags) or None, "comment": row.comment or None}
+    return TableRun(
+        row,
+        {**values, **lasts, **started},
+        {
+            **{name: precise(last) for name, last in lasts.items()},
+            **{name: value or wording.NONE for name, value in started.items()},
+        },
+    )
 
 
 def member_question(project: Json, users: Iterable[str]) -> Question:

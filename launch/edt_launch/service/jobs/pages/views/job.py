@@ -112,7 +112,7 @@ def _details(job: Job) -> list[tuple[str, str]]:
 def actions(job: Job) -> Sequence[str]:
     """What can be done with a job."""
     if job.state in ENDED:
-        return ("clone", "delete")
+        return ("set", "clone", "delete")
     if job.wanted == Wanted.STOP:
         return ("clone",)
     return ("set", "pause" if job.wanted == Wanted.RUN else "resume", "stop", "clone")

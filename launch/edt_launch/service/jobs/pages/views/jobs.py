@@ -42,6 +42,7 @@ class Filter:
     state: str = ""
     owner: str = ""
     text: str = ""
+    tag: str = ""
     host: str = ""
     experiment: str = ""
     search: str = ""
@@ -90,7 +91,7 @@ class Filter:
         return not self.sort or self.sort.startswith("-")
 
 
-FIELDS = ("owner", "text", "host", "experiment", "search")
+FIELDS = ("owner", "text", "tag", "host", "experiment", "search")
 """Fields of a filter that REST has, too."""
 
 TIMES: Mapping[str, float] = {"1 h": 3600.0, "24 h": 86400.0, "7 d": 604800.0, "30 d": 2592000.0}

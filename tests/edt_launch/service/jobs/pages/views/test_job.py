@@ -23,7 +23,7 @@ def job(**fields: Any) -> Job:
         ({}, ("set", "pause", "stop", "clone")),
         ({"wanted": Wanted.PAUSE, "state": State.PAUSED}, ("set", "resume", "stop", "clone")),
         ({"wanted": Wanted.STOP, "state": State.RUNNING}, ("clone",)),
-        ({"state": State.FAILED}, ("clone", "delete")),
+        ({"state": State.FAILED}, ("set", "clone", "delete")),
     ],
 )
 def test_what_can_be_done_depends_on_its_state(fields: dict[str, Any], offered: tuple[str, ...]) -> None:
