@@ -268,18 +268,18 @@ def autoscaled_nodes(most: int, cpus: int = 1) -> Iterator[StartedHead]:
 
 
 @contextlib.contextmanager
-def head_with_dashboard(cpus: int) -> Iterator[tuple[StartedHead, str]]:
-    """A cluster of one node that ``ray job submit`` can reach, and the URL for it."""
+def head_with_dashboard(cpus: int) -> Iterator[str]:
+    """A cluster of one node that ``ray job submit`` reaches at this URL."""
     port, dashboard = _free_ports(2)
     words = ["--num-cpus", str(cpus), "--include-dashboard", "true", "--dashboard-port", str(dashboard)]
     with (
         tempfile.TemporaryDirectory(prefix="ray", dir="/tmp", ignore_cleanup_errors=True) as name,
-        _started_head(Path(name), port, words, {}) as head,
+        _started_head(Path(name), port, words, {}),
     ):
         while not _listens(dashboard):
             assert _listens(port), "Ray's head has ended: its dashboard did not start in time"
             time.sleep(0.2)
-        yield head, f"http://127.0.0.1:{dashboard}"
+        yield f"http://127.0.0.1:{dashboard}"
 
 
 def _free_ports(count: int) -> list[int]:
