@@ -21,15 +21,6 @@ FAKE_HEAD = "fffffffffffffffffffffffffffffffffffffffffffffffffff00000"
 """By which an autoscaler that starts nodes as processes knows the head."""
 
 
-PATIENT = {
-    "RAY_enable_worker_prestart": "0",
-    "RAY_worker_niceness": "0",
-    "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "300",
-    "RAY_DASHBOARD_SUBPROCESS_MODULE_WAIT_READY_TIMEOUT": "300",
-}
-"""On a busy machine, Ray's head would end because its dashboard takes a minute."""
-
-
 def missing() -> str | None:
     """Why there is no cluster; None if there can be one."""
     return None if importlib.util.find_spec("ray") else "needs Ray: pip install 'edt-hvd[ray]'"
@@ -208,7 +199,7 @@ def _started_head(
     start += ["--temp-dir", str(folder), "--disable-usage-stats", "--object-store-memory", str(10**8)]
     process = subprocess.Popen(
         [Path(sys.executable).parent / "ray", *start, *words],
-        env={**os.environ, **PATIENT, **variables},
+        env={**os.environ, **variables},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -254,6 +245,8 @@ def autoscaled_nodes(most: int, cpus: int = 1) -> Iterator[StartedHead]:
         "head_node_type": "ray.head.default",
     }
     variables = {
+        "RAY_enable_worker_prestart": "0",
+        "RAY_worker_niceness": "0",
         "RAY_FAKE_CLUSTER": "1",
         "AUTOSCALER_UPDATE_INTERVAL_S": "1",
         "AUTOSCALER_HEARTBEAT_TIMEOUT_S": "600",
@@ -265,21 +258,6 @@ def autoscaled_nodes(most: int, cpus: int = 1) -> Iterator[StartedHead]:
         words = ["--num-cpus", "0", "--include-dashboard", "false", "--autoscaling-config", str(file)]
         with _started_head(Path(name), port, words, variables) as nodes:
             yield nodes
-
-
-@contextlib.contextmanager
-def head_with_dashboard(cpus: int) -> Iterator[str]:
-    """A cluster of one node that ``ray job submit`` reaches at this URL."""
-    port, dashboard = _free_ports(2)
-    words = ["--num-cpus", str(cpus), "--include-dashboard", "true", "--dashboard-port", str(dashboard)]
-    with (
-        tempfile.TemporaryDirectory(prefix="ray", dir="/tmp", ignore_cleanup_errors=True) as name,
-        _started_head(Path(name), port, words, {}),
-    ):
-        while not _listens(dashboard):
-            assert _listens(port), "Ray's head has ended: its dashboard did not start in time"
-            time.sleep(0.2)
-        yield f"http://127.0.0.1:{dashboard}"
 
 
 def _free_ports(count: int) -> list[int]:
