@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 from typing import Any
 
 EXPERIMENTS, RUNS, TRIALS = 200, 100, 1000
@@ -16,9 +17,8 @@ PATHS = {
     "runs": f"/experiments/{EXPERIMENT}",
     "comparison": f"/experiments/{EXPERIMENT}?tab=compare",
     "curves": f"/api/v1/series?name=loss&jobs={','.join(f'jr{chr(97 + n)}aaaaaa' for n in range(20))}",
-    "searches": "/searches",
-    "progress": f"/searches/{SEARCH}?tab=progress",
-    "best": f"/searches/{SEARCH}?tab=best",
+    "progress": f"/experiments/{SEARCH}?tab=progress",
+    "best": f"/experiments/{SEARCH}?tab=best",
     "trials": f"/api/v1/searches/{SEARCH}",
 }
 """Names of pages, and of what their pictures load."""
@@ -81,7 +81,11 @@ def _report(now: float, number: int, step: int) -> str:
 
 
 def _search(store: Any) -> None:
-    from edt_launch.service.experiments.searches.records import SearchRecord, TrialRecord, TrialState
+    from edt_launch.service.accounts.records import UserRecord
+    from edt_launch.service.experiments.records import TrialState
+    from edt_launch.service.experiments.searches.plan import Next
+    from edt_launch.service.experiments.searches.service import new_run_id, record_of
+    from edt_launch.service.experiments.searches.spec import SearchSpec
 
     now = time.time()
     parameters = {
@@ -89,15 +93,14 @@ def _search(store: Any) -> None:
     }
     definition = {"metric": "loss", "objective": "minimize", "algorithm": "random", "parameters": parameters}
     template = {"command": ["python", "train.py"], "min": 1, "max": 1}
-    search = SearchRecord(SEARCH, "rates", "ann", definition, "", 7, now, template=template, total=TRIALS)
-    store.searches.add(search)
+    ann, spec = UserRecord("ann", False, now), SearchSpec.model_validate(definition)
+    search = record_of(ann, spec, now, id=SEARCH, name="rates", seed=7, template=template, total=TRIALS)
+    store.experiments.add(search)
     for number in range(TRIALS):
         point = {name: (number * place % 997) / 997 for place, name in enumerate(parameters, start=3)}
-        store.searches.add_trial(
-            TrialRecord(
-                SEARCH, number, {}, point, 0, now, state=TrialState.SUCCEEDED, metric=sum(point.values())
-            )
-        )
+        trial = Next(number, {}, point, 0, "").run(search, new_run_id(), now)
+        ended = replace(trial, state=TrialState.SUCCEEDED, metric=sum(point.values()))
+        store.experiments.add_trial(ended)
 
 
 def _letters(number: int) -> str:

@@ -11,6 +11,7 @@ restarted: the first worker to reach it creates the file ``<script>.<row>.done``
 generation, its rank and its process id into it.
 """
 
+import codecs
 import contextlib
 import errno
 import json
@@ -61,8 +62,10 @@ class Injector(Observer):
         self._script = script.absolute()  # the training script may go to another directory
         self._worlds = self._script.with_name(f"{script.name}.world")
         try:
-            with script.open(encoding="utf-8-sig") as file:
-                self._faults = parse(file.read(MAX_BYTES + 1))
+            with script.open("rb") as file:
+                data = file.read(MAX_BYTES + 1)
+            is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+            self._faults = parse(data.decode("utf-16" if is_utf16 else "utf-8-sig").replace("\r\n", "\n"))
         except (OSError, UnicodeDecodeError) as error:
             raise FaultError("the fault script", str(error), "a file of TOML that can be read") from error
         self._state: object = None

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _NAME = b"edt_hvd"
-_DETERMINISM = b"deterministic"
 
 NEVER = frozenset({"mpi4py"})
 """Packages that must not be imported before a fork: this one initializes MPI."""
@@ -43,14 +42,12 @@ class ProgramImports:
         sets_environment: where it changes the environment before it imports, if it does: libraries may read
             variables when they are imported, so nothing may be imported ahead. "file, line n".
         mentions_us: whether any of its files has this library's name in it, in whatever way it imports it.
-        mentions_determinism: whether any of its files has the word "deterministic" in it.
     """
 
     installed: tuple[Import, ...]
     own: dict[str, Path]
     sets_environment: str | None
     mentions_us: bool = True
-    mentions_determinism: bool = False
 
 
 def imports_of(tree: ast.Module, package: str = "") -> list[Import]:
@@ -145,13 +142,12 @@ def find(program: Path, package: str, path: Sequence[str]) -> ProgramImports:
     installed: dict[Import, None] = {}
     own: dict[str, Path] = {}
     environment: str | None = None
-    mentions_us = mentions_determinism = False
+    mentions_us = False
     todo = [(program, package)]
     for file, inside in todo:
         try:
             source = file.read_bytes()
             mentions_us = mentions_us or _NAME in source
-            mentions_determinism = mentions_determinism or _DETERMINISM in source
             tree = ast.parse(source)
         except (OSError, SyntaxError, ValueError):
             continue
@@ -165,7 +161,7 @@ def find(program: Path, package: str, path: Sequence[str]) -> ProgramImports:
             new = {name: where for name, where in files.items() if name not in own}
             own |= new
             todo += [(where, _package_of(name, where)) for name, where in new.items()]
-    return ProgramImports(tuple(installed), own, environment, mentions_us, mentions_determinism)
+    return ProgramImports(tuple(installed), own, environment, mentions_us)
 
 
 def own_files(wanted: Import, roots: Sequence[Path]) -> dict[str, Path]:

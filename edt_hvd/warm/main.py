@@ -25,9 +25,6 @@ from edt_messages.forking import Fork, Imported, encode
 ALWAYS = (Import("torch._dynamo"), Import("horovod.torch"), Import("edt_hvd"))
 """What elastic training needs: the first optimizer imports `torch._dynamo`."""
 
-OF_DETERMINISM = Import("torch._inductor.config")
-"""What `torch.use_deterministic_algorithms` imports."""
-
 BEGIN_ANEW = frozenset({"jemalloc_bg_thd"})
 """Threads that need not end for a fork: jemalloc, of pyarrow, prepares for it and does without them there."""
 
@@ -69,7 +66,7 @@ def _prepare(request: Fork) -> tuple[list[str], str | None]:
     watch = Watch()
     if (prepare := worker.preparing_module()) is not None:
         prepare.install()
-    imported = import_all(ahead(found))
+    imported = import_all([*ALWAYS, *found.installed])
     seeded = f"an import has seeded {' and '.join(watch.seeded)}" if watch.seeded else None
     if found.mentions_us:  # edt-launch assigns worlds to the workers, this process knows of none
         adopt_horovod(is_assigned=True)
@@ -101,13 +98,7 @@ def _find_in_script(script: Path) -> ProgramImports:
     """What the script imports, and the package of the `RUNNER`, which itself runs as `__main__`."""
     found = imports.find(script, "", [str(script.resolve().parent), *sys.path])
     package = Import(RUNNER.rpartition(".")[0])
-    installed = (package, *found.installed)
-    return replace(found, installed=installed, mentions_us=True, mentions_determinism=True)
-
-
-def ahead(found: ProgramImports) -> list[Import]:
-    """What workers of a program would import each for itself."""
-    return [*ALWAYS, *([OF_DETERMINISM] if found.mentions_determinism else []), *found.installed]
+    return replace(found, installed=(package, *found.installed), mentions_us=True)
 
 
 def import_all(wanted: Iterable[Import]) -> list[str]:

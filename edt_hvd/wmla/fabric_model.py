@@ -12,10 +12,9 @@ import torch
 
 from edt_hvd.wmla import driving, launching, program
 from edt_hvd.wmla.job_dir import JobDir
-from edt_hvd.wmla.kernel import kernel_shell
 from edt_hvd.wmla.launching import Launcher
 from edt_hvd.wmla.logs.console import Console
-from edt_hvd.wmla.logs.figure import Figure, in_notebook
+from edt_hvd.wmla.logs.figure import Figure, in_notebook, kernel_shell
 from edt_hvd.wmla.logs.loggers import DefaultLogger, Logger
 from edt_hvd.wmla.logs.result_log import Listener, ResultLog, ToLogger
 from edt_hvd.wmla.logs.tensorboard import TensorBoard

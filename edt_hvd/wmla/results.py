@@ -4,7 +4,6 @@ Messages are tuples of plain values, so that they travel as JSON. Everything in 
 training, not from who has computed what, but for the number of workers, which is only shown.
 """
 
-import dataclasses
 import json
 import sys
 from collections.abc import Iterator, Mapping
@@ -106,7 +105,7 @@ def cut(done: StepDone) -> Iterator[StepDone]:
 
 def encode(message: Record) -> str:
     """A line of JSON, without its end."""
-    return json.dumps({"is": type(message).__name__, **_fields(message)})
+    return json.dumps({"is": type(message).__name__, **vars(message)})
 
 
 def decode(line: str | bytes) -> Record:
@@ -186,10 +185,6 @@ class Means:
         """Go on from `state`."""
         self.epoch, self._samples = state["epoch"], state["samples"]
         self._sums = tuple(state["sums"])
-
-
-def _fields(message: Record) -> dict[str, Any]:
-    return {field.name: getattr(message, field.name) for field in dataclasses.fields(message)}
 
 
 def _mini_batch(fields: list[Any]) -> MiniBatch:

@@ -2,9 +2,14 @@
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
-from edt_launch.service.experiments.searches.records import SearchRecord, SearchState, TrialRecord, TrialState
+from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.experiments.records import SearchState, TrialState
+from edt_launch.service.experiments.searches.plan import Next
+from edt_launch.service.experiments.searches.service import new_run_id, record_of
+from edt_launch.service.experiments.searches.spec import SearchSpec
 from pages import Site
 from world import NOW
 
@@ -32,10 +37,9 @@ def a_search(site: Site, trials: int) -> None:
     ]
     site.world.files(job).output.events.write_text("".join(json.dumps(line) + "\n" for line in lines))
     template = {"command": ["python", HOSTILE], "min": 1, "max": 1}
-    search = SearchRecord(
-        ID, HOSTILE, "ann", SPEC, "", 7, NOW - 100, template=template, total=trials, state=SearchState.RUNNING
-    )
-    store.searches.add(search)
+    ann, spec = UserRecord("ann", False, 0.0), SearchSpec.model_validate(SPEC)
+    values = {"template": template, "total": trials, "state": SearchState.RUNNING}
+    store.experiments.add(record_of(ann, spec, NOW - 100, id=ID, name=HOSTILE, **values))
     for number in range(trials):
         add_trial(site, number, job if number == 0 else None)
 
@@ -44,14 +48,13 @@ def add_trial(site: Site, number: int, job: str | None = None) -> None:
     has_failed = number % 5 == 4
     rate = 10 ** (-4 + 3 * (number * 7 % 20) / 20)
     parameters = {"rate": rate, "units": (16, 32, 64)[number % 3], HOSTILE: ("adam", HOSTILE)[number % 2]}
-    site.world.store.searches.add_trial(
-        TrialRecord(
-            ID,
-            number,
-            {},
-            parameters,
-            0,
-            NOW,
+    store = site.world.store.experiments
+    search = store.search(ID)
+    assert search is not None
+    trial = Next(number, {}, parameters, 0, "").run(search, new_run_id(), NOW)
+    store.add_trial(
+        replace(
+            trial,
             job=job,
             state=TrialState.FAILED if has_failed else TrialState.SUCCEEDED,
             metric=None if has_failed else abs(math.log10(rate) + 2.5),

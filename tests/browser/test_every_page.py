@@ -82,12 +82,12 @@ def shown(tmp_path_factory: pytest.TempPathFactory, chromium: Browser) -> Iterat
 
 def of_ann(job: str) -> list[str]:
     tabs = ("monitor", "size", "events", "results", "definition", "logs", "logs&text=epoch", "logs&at=0")
-    searches = ("", f"/{ID}?tab=input", f"/{ID}?tab=best", f"/{ID}", "/new", f"/{ID}/stop")
+    search = [f"/experiments/{ID}{rest}" for rest in ("", "?tab=input", "?tab=best", "?tab=compare", "/stop")]
     return [
         *("/account", "/account/password", "/nothing", "/jobs/jbbbbbbbb", "/jobs?after=x"),
         *("/pool", "/jobs", "/jobs?text=nothing", f"/jobs/{job}/set", f"/jobs/{job}/stop"),
         *(f"/jobs/{job}?tab={tab}" for tab in tabs),
-        *(f"/searches{path}" for path in searches),
+        *("/experiments", "/experiments/new-search", *search),
     ]
 
 
@@ -195,7 +195,7 @@ def visit(page: Page, path: str) -> None:
     if path == "/pool":
         page.locator("#chart canvas").first.wait_for()
         page.get_by_text("As a table").click()
-    elif path == f"/searches/{ID}":
+    elif path == f"/experiments/{ID}":
         page.locator("#parallel[data-trials]").wait_for()
         page.get_by_text("Axes", exact=True).click()
         page.get_by_label("Show the curve of trial 0").check()

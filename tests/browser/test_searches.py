@@ -22,7 +22,7 @@ def test_trials_are_looked_at_by_pointer_and_by_keyboard(site: Site) -> None:
     a_search(site, 20)
     with site.page("ann", viewport={"width": 1200, "height": 1400}) as page:
         page.clock.install()
-        page.goto("/searches")
+        page.goto("/experiments")
         page.get_by_role("link", name="<img src=x").click()
         pictures = page.locator("#parallel[data-trials='20'][data-looked='20']")
         pictures.wait_for()
@@ -83,7 +83,7 @@ def test_trials_that_end_are_seen_without_a_reload(site: Site) -> None:
     a_search(site, 3)
     with site.page("ann") as page:
         page.clock.install()
-        page.goto(f"/searches/{ID}")
+        page.goto(f"/experiments/{ID}")
         page.locator("#parallel[data-trials='3']").wait_for()
         page.get_by_text("live", exact=True).wait_for()
         add_trial(site, 3)
@@ -100,7 +100,7 @@ def test_trials_that_end_are_seen_without_a_reload(site: Site) -> None:
         dialog.get_by_role("button", name="Stop").focus()
         page.keyboard.press("Enter")
         dialog.wait_for(state="hidden")
-    search = site.world.store.searches.get(ID)
+    search = site.world.store.experiments.search(ID)
     assert search is not None
     assert search.wanted == "stop"
     assert site.errors == []

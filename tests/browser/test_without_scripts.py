@@ -55,7 +55,7 @@ def test_forms_send_files_and_say_what_is_wrong_with_them(site: Site, page: Page
     assert not page.get_by_role("button", name="Take the file away").is_visible()
     page.get_by_role("button", name="Add", exact=True).click()
     page.get_by_role("alert").wait_for()
-    page.goto("/searches/new")
+    page.goto("/experiments/new-search")
     page.get_by_label("Name", exact=True).fill("find")
     page.get_by_label("Command").fill("python train.py --rate {rate}")
     page.get_by_label("Code").set_input_files([CODE])

@@ -28,9 +28,9 @@ def together(size: int, work: Callable[[int], T], *, max_size: int = 1, membersh
         given[ranks.own] = value
         turn.release()
         try:
-            barrier.wait(timeout=20)
+            barrier.wait(timeout=60)
             found = list(given)
-            barrier.wait(timeout=20)
+            barrier.wait(timeout=60)
         finally:
             turn.acquire()
         return found

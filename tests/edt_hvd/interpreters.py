@@ -51,8 +51,6 @@ class Interpreters:
 
     def run(self, program: str, environ: Mapping[str, str] = os.environ) -> subprocess.CompletedProcess[str]:
         """Run a program to its end."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         with tempfile.TemporaryDirectory() as folder:
             output = [Path(folder, name) for name in ("out", "err")]
             request = json.dumps([program, dict(environ), [str(path) for path in output]])

@@ -1,11 +1,11 @@
 """A simulated job for tests of the membership protocol: the protocol with a clock that the test holds."""
 
 from edt_launch.membership.members import Membership, WorldLimits
-from edt_launch.membership.protocol import Action, Desired, Event, MemberPhase, Ready, Resize, Slot
+from edt_launch.membership.protocol import Action, Assign, Desired, Event, MemberPhase, Ready, Resize, Slot
 from edt_launch.membership.step import GROWTH_INTERVAL, step
 
 
-def slots(*counts: int, hosts: str = "ab") -> tuple[Slot, ...]:
+def slots(*counts: int, hosts: str = "abc") -> tuple[Slot, ...]:
     return tuple(Slot(host, i) for host, count in zip(hosts, counts, strict=False) for i in range(count))
 
 
@@ -43,3 +43,9 @@ class Job:
 
 def of(kind: type, actions: list[Action]) -> list[Action]:
     return [action for action in actions if isinstance(action, kind)]
+
+
+def members(actions: list[Action]) -> list[int]:
+    """The workers of the world that is formed, by rank."""
+    (assign,) = of(Assign, actions)
+    return [place.worker for place in assign.assignments]  # type: ignore[attr-defined]

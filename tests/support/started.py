@@ -1,6 +1,7 @@
 """Processes of a test, which end with it."""
 
 import contextlib
+import socket
 import subprocess
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -19,6 +20,18 @@ def started(command: Sequence[str], **options: Any) -> Iterator["subprocess.Pope
             yield process
         finally:
             process.kill()
+
+
+@contextlib.contextmanager
+def deaf() -> Iterator[str]:
+    """The address of a host that answers no attempt to connect: its queue of connections is full."""
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(server.getsockname())
+        yield f"127.0.0.1:{server.getsockname()[1]}"
 
 
 def gone(pid: int) -> bool:

@@ -105,7 +105,7 @@ class Pool:
         """Wait for a condition."""
         while not condition():
             assert self.thread is None or self.thread.is_alive(), "the loop has ended"
-            time.sleep(0.1)
+            time.sleep(0.2)
 
     def until_sizes(self, *sizes: int) -> None:
         """Wait until the jobs, in the order of their submission, have these numbers of workers."""

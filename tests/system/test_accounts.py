@@ -34,6 +34,7 @@ for path in "$SERVICE/token" "$SERVICE/edt.db" "/proc/$1/environ" "$SERVICE/jobs
 done
 kill -9 "$1" 2> /dev/null && echo killed
 if [ -n "$2" ]; then
+    until grep -q ids "$SERVICE/jobs/$EDT_JOB_ID/log/launcher.log"; do sleep 0.1; done
     mv "$SERVICE/jobs/$EDT_JOB_ID/log" "$SERVICE/jobs/$EDT_JOB_ID/log.old"
     ln -s "$SERVICE/jobs/$2/log" "$SERVICE/jobs/$EDT_JOB_ID/log"
 fi

@@ -95,7 +95,7 @@ else:
 """
 
 
-@pytest.mark.parametrize("launcher", ["mpirun", full("horovodrun-gloo"), "edt-launch"])
+@pytest.mark.parametrize("launcher", [full("mpirun"), full("horovodrun-gloo"), "edt-launch"])
 def test_values_are_gathered_and_broadcast(launcher: str, tmp_path: Path) -> None:
     script = tmp_path / "collectives.py"
     script.write_text(COLLECTIVES)

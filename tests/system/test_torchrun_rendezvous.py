@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness import BIN, PROGRAMS
+from tiers import full
 
 
 def printed(logs: list[Path]) -> set[str]:
@@ -53,7 +54,7 @@ def test_plain_torchrun_takes_its_nodes_from_the_allocation_at_once(tmp_path, mo
 
 
 @pytest.mark.parametrize(
-    "endpoint, problem", [("missing", "No such file"), ("node1:29400", "expected an allocation")]
+    "endpoint, problem", [("missing", "No such file"), full("node1:29400", "expected an allocation")]
 )
 def test_says_what_an_endpoint_has_to_be(tmp_path, endpoint, problem):
     command = [BIN / "torchrun", "--rdzv-backend=edt", f"--rdzv-endpoint={endpoint}", "program.py"]

@@ -142,7 +142,7 @@ def test_executors_train_what_the_cells_say_to_the_bit(notebook: Notebook) -> No
     subprocess.run([sys.executable, alone], check=True, cwd=notebook.folder, stdout=subprocess.DEVNULL)
     assert all(map(torch.equal, notebook.weights(), torch.load(path)))
     assert (notebook.folder / "model" / "train" / "model_epoch_final.pth").is_file()
-    assert notebook.processes() == []
+    eventually(lambda: notebook.processes() == [])
 
 
 @pytest.mark.full
@@ -153,10 +153,10 @@ def test_a_training_that_is_interrupted_or_whose_kernel_is_killed_leaves_nothing
         notebook.run(cell)
     status, printed = notebook.run(TRAIN.format(epochs=10**6), until="image/png")
     assert (status, "KeyboardInterrupt" in printed) == ("error", True)
-    assert notebook.processes() == []
+    eventually(lambda: notebook.processes() == [])
     status, printed = notebook.run(MODEL + TRAIN.format(epochs=2))
     assert status == "ok", printed
-    assert notebook.processes() == []
+    eventually(lambda: notebook.processes() == [])
     notebook.client.execute(TRAIN.format(epochs=10**6))
     eventually(lambda: any("executor" in " ".join(each.cmdline()) for each in notebook.processes()))
     psutil.Process(notebook.pid).kill()
@@ -172,7 +172,7 @@ def test_a_pool_trains_for_a_notebook_and_is_left_no_job(service: Service, tmp_p
             assert notebook.run(cell)[0] == "ok"
         status, printed = notebook.run(TRAIN.format(epochs=10**6), until="image/png")
         assert (status, "KeyboardInterrupt" in printed) == ("error", True)
-        assert notebook.processes() == []
+        eventually(lambda: notebook.processes() == [])
         assert states(service, token) in (["stopping"], ["stopped"])
         status, printed = notebook.run(MODEL + TRAIN.format(epochs=2))
         assert (status, "where it stands: edt why notebook-" in printed) == ("ok", True), printed

@@ -46,6 +46,8 @@ def test_what_a_script_does_before_train_happens_once(job: WmlaJob, tmp_path: Pa
     assert f"RESULT_DIR={run.folder}" in run.driver_printed
     assert len(run.rows()) == ONCE.mini_batches * ONCE.epochs
     check_servers(run)
+    job_run = json.loads((run.folder / "run" / "job_run").read_text())
+    assert job_run["run"] == 1, "the training has not used the agents that started with the driver"
     seed = json.loads((run.folder / "args.json").read_text())["seed"]
     plain = train_plainly(tmp_path / "plain", ONCE, "--seed", str(seed))
     assert run.digests() == model_digests(plain.models)

@@ -1,17 +1,23 @@
 """The live figure of a training in a notebook: losses, and how fast it goes on how many GPUs."""
 
 import io
+import sys
 import time
 from typing import Any
 
 from typing_extensions import override
 
-from edt_hvd.wmla.kernel import kernel_shell
 from edt_hvd.wmla.logs.result_log import Listener
 from edt_hvd.wmla.results import MiniBatch
 
 REFRESH = 50
 """Mini-batches from one drawing to the next."""
+
+
+def kernel_shell() -> Any:
+    """IPython's shell, if this process is the kernel of a notebook; else None."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return shell if hasattr(shell, "kernel") else None
 
 
 def in_notebook() -> bool:

@@ -235,7 +235,7 @@ async def run(
     for each in SIGNALS:
         asyncio.get_running_loop().add_signal_handler(each, stop, each)
     has_served, instance = False, secrets.token_hex(8)
-    greeting = Greeting(invitation.token, host, protocol.VERSION, instance, number, slots, list(devices))
+    greeting = Greeting(invitation.token, host, protocol.VERSION, instance, slots, list(devices), number)
     patience = LONG_PATIENCE if stays else PATIENCE
     deadline = time.monotonic() + patience
     while not stopped.is_set():

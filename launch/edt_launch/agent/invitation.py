@@ -67,17 +67,17 @@ class Greeting(_Line):
 
     Attributes:
         instance: another one for each process that connects agents.
-        number: orders hosts, the first one 0; hosts with the same number are ordered by name.
         slots, devices: what its host has; 0 and none where the launcher knows that from somebody else.
+        number: orders hosts, the first one 0; hosts with the same number are ordered by name.
     """
 
     token: str = field(repr=False)
     host: str
     version: int
     instance: str
-    number: int = 0
     slots: int = 0
     devices: list = field(default_factory=list)  # type: ignore[type-arg]  # of strings
+    number: int = 0
 
 
 @dataclass(frozen=True)

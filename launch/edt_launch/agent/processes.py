@@ -34,7 +34,7 @@ def started(pid: int) -> float:
         psutil.NoSuchProcess: there is none.
     """
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         raise psutil.NoSuchProcess(pid) from None
     ticks = stat.rpartition(")")[2].split()[_START]

@@ -124,9 +124,14 @@ def ended_by(error: Exception, as_json: bool) -> int:
     import traceback
 
     details = without_secrets("".join(traceback.format_exception(error)), os.environ)
-    with tempfile.NamedTemporaryFile("w", prefix="edt-", suffix=".txt", delete=False) as file:
-        file.write(details)
     text = f"a mistake in edt: {without_secrets(f'{type(error).__name__}: {error}', os.environ)}"
+    try:
+        file = tempfile.NamedTemporaryFile("wb", prefix="edt-", suffix=".txt", delete=False)  # noqa: SIM115
+        with file:
+            file.write(details.encode(errors="replace"))
+    except OSError:  # there is no folder for it, or no room
+        print(details, file=sys.stderr)
+        return _tell(ClientError(text, "please report it with what is above"), as_json)
     return _tell(ClientError(text, f"please report it with {file.name}"), as_json)
 
 

@@ -10,6 +10,7 @@ from typer import Option
 from typer.exceptions import TyperException
 
 from edt_launch.cli.lazy import Commands, lazy_group
+from edt_launch.core import standard_streams
 
 CLI, TOOLS = "edt_launch.cli.commands", "edt_launch.tools"
 COMMANDS: Commands = {
@@ -93,6 +94,7 @@ def _edt(
 
 def main() -> None:
     """Run the command line; every way that it can end is one of the documented exit codes."""
+    standard_streams.ensure_open()
     words = sys.argv[1:]
     as_json = "--json" in (words[: words.index("--")] if "--" in words else words)
     try:

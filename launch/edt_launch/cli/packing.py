@@ -14,7 +14,7 @@ import tarfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import IO, Any, cast
 
 from edt_launch.cli.errors import MistakenError
@@ -23,6 +23,7 @@ from edt_launch.cli.transport import Writer
 from edt_launch.core.byte_sizes import byte_size
 from edt_launch.core.ignoring import IGNORE_FILE, IgnoreFileError, ignored, left_out_by_default
 
+NO_FILE = " (neither file nor folder)"
 MANY = 20000  # files that are too many to be code
 
 
@@ -73,7 +74,7 @@ def collect(folder: Path) -> Code:
         elif kind in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
             entries.append(Entry(path, status.st_size if kind == stat.S_IFREG else 0))
         else:
-            left_out.append(f"{path} (neither file nor folder)")
+            left_out.append(f"{path}{NO_FILE}")
         if len(entries) > MANY:
             raise MistakenError(
                 f"{folder} has more than {MANY} files; the last one was {path}",
@@ -84,8 +85,11 @@ def collect(folder: Path) -> Code:
 
 def how_to_send(code: Code, path: str) -> str:
     """What to do to have a file of the code's folder sent that is not among its entries."""
-    if any(one == path or one.startswith(f"{path} -> ") for one in code.left_out):
-        return "it is a link to elsewhere: copy the file itself there"
+    for part in (path, *map(str, PurePath(path).parents)):
+        if any(one.startswith(f"{part} -> ") for one in code.left_out):
+            return f"{part} is a link to elsewhere: copy what it leads to there"
+        if f"{part}{NO_FILE}" in code.left_out:
+            return f"{part} is no file: put one there"
     if (name := left_out_by_default(path)) is not None:
         return f"{name} is left out by default: take it in with a line !{name} in {IGNORE_FILE}"
     return f"take it out of {IGNORE_FILE}"

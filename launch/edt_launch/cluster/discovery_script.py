@@ -19,6 +19,8 @@ from typer import Option
 from edt_launch.cluster.allocation import HOST, MAX_SLOTS, HostSlots
 from edt_launch.cluster.hosts import HostOptions, HostSource, leave_out
 from edt_launch.core.errors import DiscoveryError, UsageError
+from edt_launch.core.scripts import command_problem
+from edt_launch.core.text_files import decoded
 
 TIME_LIMIT = 30.0
 """Seconds that the script has for its answer."""
@@ -66,9 +68,10 @@ class Script(HostSource):
             if slots is not None:
                 raise UsageError("--slots-per-host is for --host-discovery-script: give that, too")
             return None
-        if not path.is_file() or not os.access(path, os.X_OK):
-            raise UsageError(f"--host-discovery-script {path} is no program: name one, and chmod +x it")
-        return cls(path.absolute(), slots)
+        script = path.absolute()
+        if (problem := command_problem(str(script), script.parent)) is not None:
+            raise UsageError(f"--host-discovery-script: {problem.text}; {problem.advice}")
+        return cls(script, slots)
 
     def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
         return self.parse(run(self.path))
@@ -138,7 +141,7 @@ def run(path: Path, time_limit: float = TIME_LIMIT) -> str:
         raise DiscoveryError(path, output[:80].decode(errors="replace"), f"{MAX_OUTPUT} bytes at most")
     if code != 0:
         raise DiscoveryError(path, errors.decode(errors="replace").strip(), f"exit code 0, not {code}")
-    return output.decode(errors="replace")
+    return decoded(output, "replace")
 
 
 def _read(stdout: IO[bytes], stderr: IO[bytes], deadline: float) -> tuple[bytes, bytes]:

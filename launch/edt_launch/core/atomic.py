@@ -16,7 +16,12 @@ def write_atomically(path: Path, text: str, mode: int = 0o666) -> None:
     try:
         beside.unlink(missing_ok=True)  # it may be a pipe
         with open(
-            beside, "x", encoding="utf-8", newline="", opener=lambda name, flags: os.open(name, flags, mode)
+            beside,
+            "x",
+            encoding="utf-8",
+            errors="surrogateescape",
+            newline="",
+            opener=lambda name, flags: os.open(name, flags, mode),
         ) as file:
             file.write(text)
             file.flush()

@@ -44,6 +44,12 @@ def adopt() -> None:
     os.environ.update(environment)
 
 
+def search_path(inherited: Mapping[str, str], given: Mapping[str, str]) -> str:
+    """PATH of a job with these variables: its own one, the folder of this Python, and the inherited one."""
+    here = os.path.dirname(sys.executable)
+    return os.pathsep.join(filter(None, [given.get("PATH"), here, inherited.get("PATH", os.defpath)]))
+
+
 def search_pythonpath_last() -> None:
     """Look for modules among installed packages first.
 

@@ -43,9 +43,10 @@ def ignored(folder: Path) -> Callable[[str], bool]:
 
 
 def left_out_by_default(path: str) -> str | None:
-    """The folder in a path that stays out of every folder's code, such as "runs/"; None if there is none."""
+    """The part of a path that stays out of every folder's code, such as "runs/"; None if there is none."""
     from pathspec import GitIgnoreSpec
 
     spec = GitIgnoreSpec.from_lines(DEFAULTS)
-    names = (f"{part}/" for part in PurePath(path).parts[:-1])
+    *folders, file = PurePath(path).parts
+    names = (*(f"{part}/" for part in folders), file)
     return next((name for name in names if spec.match_file(name)), None)

@@ -12,8 +12,12 @@ _TOKEN = re.compile(r"edt_[A-Za-z0-9_-]{16,}")
 SHORTEST = 8
 """Characters of a variable's value from which on it is recognized in a text."""
 
-_PASSWORD = re.compile(r"(://[^/\s:@]*:)\S+@")
-"""What is secret in an address: `postgresql://ann:secret@host/name`."""
+_PASSWORDS = (
+    re.compile(r"(://[^/\s:@]*:)\S+(?=@)"),
+    re.compile(r"(https?://)[^/\s:@]+(?=@)"),
+    re.compile(rf"([?&;][^=&;\s]*(?:{_SECRET.pattern}|sig)[^=&;\s]*=)[^&;\s'\"]+", re.IGNORECASE),
+)
+"""What is secret in addresses: `postgresql://ann:secret@host`, `https://token@host`, `?password=secret`."""
 
 
 def hides(name: str) -> bool:
@@ -23,7 +27,14 @@ def hides(name: str) -> bool:
 
 def masked(name: str, value: str) -> str:
     """The value of a variable without what is secret in it."""
-    return HIDDEN if hides(name) else _PASSWORD.sub(rf"\1{HIDDEN}@", value)
+    return HIDDEN if hides(name) else without_passwords(value)
+
+
+def without_passwords(text: str) -> str:
+    """A text without what is secret in the addresses in it."""
+    for password in _PASSWORDS:
+        text = password.sub(rf"\1{HIDDEN}", text)
+    return text
 
 
 def without_secrets(text: str, environment: Mapping[str, str]) -> str:
@@ -34,4 +45,4 @@ def without_secrets(text: str, environment: Mapping[str, str]) -> str:
     for value in sorted(secrets, key=len, reverse=True):
         if len(value) >= SHORTEST:
             text = text.replace(value, HIDDEN)
-    return _PASSWORD.sub(rf"\1{HIDDEN}@", _TOKEN.sub(HIDDEN, text))
+    return without_passwords(_TOKEN.sub(HIDDEN, text))

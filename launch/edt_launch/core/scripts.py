@@ -6,13 +6,16 @@ import re
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path, PurePath
 
-WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
-"""Python's options whose value is a word of its own."""
+WITH_VALUE = ("m", "c", "W", "X", "--check-hash-based-pycs")
+"""Python's options that have a value, in the same word or in the next."""
 
 SHELLS = frozenset({"sh", "bash", "dash", "ksh", "zsh"})
+SHELL_WITH_VALUE = ("--rcfile", "--init-file")
+
+Which = Callable[[str], str | None]
+"""Finds the path of a command, as `shutil.which` does."""
 
 HEAD = 2**16
 """Bytes of a script that are looked at."""
@@ -27,20 +30,30 @@ class ScriptProblem:
 
 
 def script_of(command: Sequence[str]) -> str | None:
-    """The script that `python -u train.py` or `bash train.sh` runs; None if a command runs something else."""
+    """The script that `python -u train.py` or `bash train.sh` runs; None if a command runs something else.
+
+    Of a shell, only a relative path; of no interpreter, only a Python script.
+    """
     if PurePath(command[0]).name in SHELLS:
-        return _shell_script(command[1:])
-    word = _first(command[1:] if _is_python(command[0]) else command)
-    return word if word is not None and word.endswith(".py") else None
+        word = _shell_script(command[1:])
+        return word if word is not None and not os.path.isabs(word) else None
+    is_python = _is_python(command[0])
+    option, word = _target(command[is_python:])
+    return word if word is not None and not option and (is_python or word.endswith(".py")) else None
 
 
 def _shell_script(words: Sequence[str]) -> str | None:
-    """The script in the code that a shell runs, known by its name; None if it runs something else."""
-    options = list(takewhile(lambda word: word.startswith("-"), words))
-    if any(not option.startswith("--") and {"c", "s"} & set(option) for option in options):
-        return None
-    word = next(iter(words[len(options) :]), "")
-    return word if word.endswith(".sh") and not os.path.isabs(word) else None
+    """The script that a shell runs with these words; None if it runs a text or its standard input."""
+    left = iter(words)
+    for word in left:
+        is_short = word[:1] in ("-", "+") and not word.startswith("--")
+        if is_short and {"c", "s"} & set(word):
+            return None
+        if word in SHELL_WITH_VALUE or (is_short and {"o", "O"} & set(word)):
+            next(left, None)
+        elif not is_short and not word.startswith("--"):
+            return word
+    return None
 
 
 def script_name(command: Sequence[str]) -> str:
@@ -51,41 +64,87 @@ def script_name(command: Sequence[str]) -> str:
 
 
 def script_problem(
-    command: Sequence[str], folder: Path, which: Callable[[str], str | None] = shutil.which
+    command: Sequence[str], folder: Path, which: Which | None = shutil.which
 ) -> ScriptProblem | None:
-    """What is wrong with the script of a command that runs in `folder`; None if nothing can be seen."""
-    first = command[0]
-    if first.endswith((".py", ".ipynb")) or _is_python(first):
-        script = _first(command[1:] if _is_python(first) else command)
-        return None if script is None else _python_problem(script, folder)
-    if PurePath(first).name in SHELLS:
-        script = _first(command[1:])
-        return None if script is None or script == "-c" else _text_problem(script, _head(folder / script))
-    if "/" not in first:
-        if not (folder / first).is_file() or which(first) is not None:
-            return None
+    """What is wrong with a command and its script, run in `folder`; None if nothing can be seen.
+
+    `which` finds commands as the job will; None where it runs on another machine.
+    """
+    first, script = command[0], script_of(command)
+    if first.endswith((".py", ".ipynb")):
+        return _python_problem(first, folder)
+    if (problem := command_problem(first, folder, which)) is not None or script is None:
+        return problem
+    if _is_python(first):
+        return _python_problem(script, folder)
+    if PurePath(first).name not in SHELLS:
+        return None
+    return _no_file(script, folder / script) or _text_problem(script, folder / script)
+
+
+def command_problem(first: str, folder: Path, which: Which | None = shutil.which) -> ScriptProblem | None:
+    """Why the system cannot run the first word of a command, as `script_problem` does for all of it."""
+    if "/" in first and (which is not None or not os.path.isabs(first)):
+        return _program_problem(first, folder / first, which)
+    if which is None or which(first) is not None:
+        return None
+    if os.path.isfile(folder / first):
         return ScriptProblem(f"{first} is a file, but no command in PATH", f"give ./{first}")
-    path = folder / first
-    if os.path.isabs(first) or (head := _head(path)) is None:
-        return (
-            None
-            if os.path.isabs(first)
-            else ScriptProblem(f"{first} is not a file", "name one that is there")
+    return ScriptProblem(f"{first}: command not found", "give a script (.py) or a command that is in PATH")
+
+
+def _program_problem(name: str, path: Path, which: Which | None) -> ScriptProblem | None:
+    """Of a file that the system is to run by itself."""
+    if (problem := _no_file(name, path) or _text_problem(name, path)) is not None:
+        return problem
+    if not os.access(path, os.X_OK):
+        return ScriptProblem(
+            f"{name} may not be executed", f"chmod +x {name}, or name its interpreter before it"
         )
-    return _text_problem(first, head) or _program_problem(first, path, head)
+    head = _head(path)
+    return _interpreter_problem(name, head, which) if head is not None and b"\0" not in head else None
+
+
+def _interpreter_problem(name: str, head: bytes, which: Which | None) -> ScriptProblem | None:
+    line = head.partition(b"\n")[0].decode(errors="replace")
+    words = line.removeprefix("#!").split()
+    if not line.startswith("#!") or not words:
+        return ScriptProblem(
+            f"{name} does not begin with #! and the path of its interpreter", "name its interpreter before it"
+        )
+    needed = words[:1]
+    if PurePath(words[0]).name == "env":
+        needed += [word for word in words[1:] if not word.startswith("-") and "=" not in word][:1]
+    missing = next((word for word in needed if which is not None and which(word) is None), None)
+    if missing is None:
+        return None
+    return ScriptProblem(f"{name} is run by {missing}, which is not there", "change its first line")
 
 
 def _python_problem(script: str, folder: Path) -> ScriptProblem | None:
+    path = folder / script
     if script.endswith(".ipynb"):
         advice = f"make a script of it: jupyter nbconvert --to script {script}"
         return ScriptProblem(f"{script} is a notebook, which Python does not run", advice)
-    head = _head(folder / script) or b""
-    return _utf16_problem(script, head)
+    if os.path.isdir(path):
+        if os.path.isfile(path / "__main__.py"):
+            return None
+        return ScriptProblem(f"{script} is a folder without __main__.py", "name a script in it")
+    return _no_file(script, path) or _utf16_problem(script, _head(path) or b"")
 
 
-def _text_problem(script: str, head: bytes | None) -> ScriptProblem | None:
-    if head is None or (problem := _utf16_problem(script, head)) is not None:
-        return problem if head is not None else None
+def _no_file(script: str, path: Path) -> ScriptProblem | None:
+    if os.path.isdir(path):
+        return ScriptProblem(f"{script} is a folder", "name a file in it")
+    return (
+        None if os.path.exists(path) else ScriptProblem(f"{script} is not a file", "name one that is there")
+    )
+
+
+def _text_problem(script: str, path: Path) -> ScriptProblem | None:
+    head = _head(path) or b""
+    if (problem := _utf16_problem(script, head)) is not None:
+        return problem
     if head.startswith(codecs.BOM_UTF8):
         return ScriptProblem(f"{script} begins with a byte order mark", "save it as UTF-8 without one")
     if b"\0" not in head and b"\r\n" in head:
@@ -99,25 +158,10 @@ def _utf16_problem(script: str, head: bytes) -> ScriptProblem | None:
     return None
 
 
-def _program_problem(first: str, path: Path, head: bytes) -> ScriptProblem | None:
-    """Of a file that the system is to run by itself."""
-    is_text = b"\0" not in head
-    if not os.access(path, os.X_OK):
-        return ScriptProblem(
-            f"{first} may not be executed", f"chmod +x {first}, or name its interpreter before it"
-        )
-    if is_text and not head.startswith(b"#!"):
-        return ScriptProblem(
-            f"{first} does not begin with #! and the path of its interpreter",
-            "name its interpreter before it",
-        )
-    return None
-
-
 def _head(path: Path) -> bytes | None:
     """The beginning of a file; None if it is none that can be read."""
     try:
-        if path.is_file():
+        if os.path.isfile(path):
             with path.open("rb") as file:
                 return file.read(HEAD)
     except OSError:  # whoever runs it may be allowed to read it
@@ -126,22 +170,36 @@ def _head(path: Path) -> bytes | None:
 
 
 def _is_python(word: str) -> bool:
-    return PurePath(word).name.startswith("python")
+    return re.fullmatch(r"python[0-9.]*", PurePath(word).name) is not None
 
 
 def _module(command: Sequence[str]) -> str | None:
     """The module of `python -m MODULE`; None for other commands."""
-    if not _is_python(command[0]) or _first(command[1:]) != "-m":
-        return None
-    return next(iter(command[command.index("-m") + 1 :]), None)
+    option, word = _target(command[1:])
+    return word if _is_python(command[0]) and option == "m" else None
 
 
-def _first(words: Sequence[str]) -> str | None:
-    """The first word behind an interpreter's options, or the option -m or -c; None if there is none."""
+def _target(words: Sequence[str]) -> tuple[str, str | None]:
+    """What Python runs with these words: the option m or c and its value, or "" and a script, if any."""
     left = iter(words)
     for word in left:
-        if word in WITH_VALUE:
-            next(left, None)
-        elif not word.startswith("-") or word in ("-m", "-c"):
-            return word
-    return None
+        if word == "-":  # standard input
+            break
+        if not word.startswith("-"):
+            return "", word
+        letter, value = _last_option(word)
+        if letter in WITH_VALUE:
+            value = value or next(left, "")
+        if letter in ("m", "c"):
+            return letter, value or None
+    return "", None
+
+
+def _last_option(word: str) -> tuple[str, str]:
+    """The option with a value at the end of such as -uWignore, and the value, if it is in the same word."""
+    if word.startswith("--"):
+        return word, ""
+    for index, letter in enumerate(word):
+        if letter in WITH_VALUE:
+            return letter, word[index + 1 :]
+    return "", ""

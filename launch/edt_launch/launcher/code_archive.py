@@ -45,7 +45,8 @@ def folder_of(command: Sequence[str], directory: Path) -> Path | None:
     if is_python and script == command[0]:
         script = None
     if script is not None:
-        return Path(os.path.abspath(directory / script)).parent
+        path = Path(os.path.abspath(directory / script))
+        return path if path.is_dir() else path.parent
     return Path(os.path.abspath(directory)) if is_python and ("-m" in words or "-c" in words) else None
 
 

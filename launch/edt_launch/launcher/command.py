@@ -16,7 +16,7 @@ from edt_launch.cluster import ranks
 from edt_launch.cluster.hosts import HostOptions, HostSource
 from edt_launch.cluster.ranks import Rank
 from edt_launch.cluster.slurm_job import PREEMPTION, SlurmJob
-from edt_launch.core import current_directory, environments
+from edt_launch.core import current_directory, environments, standard_streams
 from edt_launch.core.command_line import with_options
 from edt_launch.core.errors import EdtLaunchError, ExitCode, UsageError
 from edt_launch.core.masking import without_secrets
@@ -161,6 +161,7 @@ def _run_rank(
 
 def main() -> None:
     """Run the command line."""
+    standard_streams.ensure_open()
     environments.adopt()
     try:
         if sys.argv[1:2] == ["--program"] and len(sys.argv) > 2:

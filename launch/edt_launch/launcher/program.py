@@ -197,6 +197,10 @@ class Kind(ABC):
         """
         return None
 
+    def advise(self, source: str) -> Sequence[str]:
+        """What a script of this source should have for resizes, and has not."""
+        return ()
+
     def check(  # noqa: B027 - a kind may have nothing to check
         self, framework: str, command: Sequence[str], least: int, most: int
     ) -> None:

@@ -197,8 +197,8 @@ def invited(file: Path, invitation: Invitation) -> Iterator[None]:
         file.unlink(missing_ok=True)
 
 
-def read_invitation(file: Path, timeout: float, signals: Sequence[int]) -> Invitation:
-    """Wait for the invitation.
+def read_invitation(file: Path, timeout: float, signals: Sequence[int]) -> Invitation | None:
+    """Wait for the invitation; None if a signal comes first.
 
     Raises:
         StartError: it does not come, or somebody else has written it.
@@ -209,6 +209,8 @@ def read_invitation(file: Path, timeout: float, signals: Sequence[int]) -> Invit
             os.listdir(file.parent)  # a file server tells of new files then
             return Invitation.parse(_own_text(file))
         time.sleep(POLL)
+    if signals:
+        return None
     raise StartError(
         f"rank 0 has left no invitation in {file} for {timeout:g} s: name a folder that all hosts share with "
         "--output-dir"
@@ -238,6 +240,8 @@ def serve(
         StartError: rank 0 cannot be reached, or refuses this rank.
     """
     invitation = read_invitation(invitation_file(rank, options), options.start_timeout, signals)
+    if invitation is None:
+        return 128 + signals[0]
     serving = dial_back.run(
         invitation,
         rank.host,

@@ -45,9 +45,14 @@ def overdue(now: float, state: Membership) -> list[tuple[int, str]]:
 
 
 def tell(turn: Turn) -> None:
-    """Tell of each newcomer once that it takes long; workers of a fixed world never reach the rendezvous."""
+    """Tell of each newcomer once that it takes long, if there is a limit to that.
+
+    There is none while nobody has reached the rendezvous: a plain program never does.
+    """
     now, state = turn.now, turn.state
-    usual = inf if state.limits.resize is Resize.FIXED else max(TOLD_AFTER, state.longest_start or 0.0)
+    if _hold_up(state) == inf:
+        return
+    usual = max(TOLD_AFTER, state.longest_start or 0.0)
     wanted = {slot.key for slot in state.wanted(now)}
     starting = (w for w in state.workers.values() if w.phase is MemberPhase.STARTING and w.slot.key in wanted)
     late = [w for w in starting if not w.is_late and now - w.started_at >= usual]

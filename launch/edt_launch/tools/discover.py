@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from edt_launch.cluster.allocation import Allocation, parse, read
+from edt_launch.core import standard_streams
 from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import AllocationError
 
@@ -39,6 +40,7 @@ def command(file: Path) -> int:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
+    standard_streams.ensure_open()
     parser = argparse.ArgumentParser(
         prog="edt-discover",
         description="Print an allocation file as host:slots lines, for horovodrun --host-discovery-script.",

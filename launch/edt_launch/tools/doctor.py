@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -326,17 +327,23 @@ def examine(machine: Machine) -> list[Finding]:
 @with_options(SshOptions, PortOptions)
 def doctor(
     hosts: Annotated[
-        str | None, typer.Argument(metavar="[HOSTS]", help="Instead: node1,node2,... or a host file.")
+        str | None,
+        typer.Argument(metavar="[HOSTS|SCRIPT.PY]", help="Instead: node1,node2,..., a host file, a script."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines.")] = False,
     *groups: object,
 ) -> None:
     """Check this machine, the environment and the service; or which HOSTS of a job reach each other.
 
+    Of SCRIPT.PY it shows what to change before the script is resized.
+
     Exit code 1 when a check fails.
     """
     if hosts is None:
         raise typer.Exit(report(Machine(), as_json=as_json))
+    if hosts.endswith(".py"):
+        advise(Path(hosts), as_json=as_json)
+        return
     from edt_launch.tools import reach
 
     try:
@@ -345,6 +352,25 @@ def doctor(
         raise MistakenError(f"edt doctor {hosts}: {error}") from None
     print(json.dumps(found.as_dict(), indent=2) if as_json else found.table)
     raise typer.Exit(not found.is_ok)
+
+
+def advise(script: Path, *, as_json: bool) -> None:
+    """Print what a script should have for resizes, and has not; as JSON, ``{"advice": [text]}``.
+
+    Raises:
+        MistakenError: it cannot be read.
+    """
+    from edt_launch.launcher.programs.kinds import kinds
+
+    try:
+        source = script.read_text(errors="replace")
+    except OSError as error:
+        raise MistakenError(f"edt doctor {script}: {error.strerror}; give the path of a script") from None
+    advice = [text for kind in kinds() for text in kind.advise(source)]
+    if as_json:
+        print(json.dumps({"advice": advice}, indent=2))
+    else:
+        print(*advice or [f"{script}: nothing to change is known"], sep="\n")
 
 
 def report(machine: Machine, *, as_json: bool) -> int:

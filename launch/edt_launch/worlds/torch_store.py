@@ -7,6 +7,7 @@ and a port, or 0, and answers with the port; or `close` and a port. It ends with
 import contextlib
 import importlib.util
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -28,13 +29,20 @@ def _program() -> str:
     return str(Path(spec.origin).parent / "torchrun" / "store.py")
 
 
+def _unusable(port: int, reason: str) -> StartError:
+    return StartError(
+        f"port {port}, where the workers are to meet, cannot be used: {reason}; choose another one, or leave "
+        "it out for a free one"
+    )
+
+
 class TorchStoreWorld:
     """Serves a store for each generation: the first one at `port`, the others at free ones of `ports`.
 
     `port` is 0 for any of these.
 
     Raises:
-        StartError: the process that serves them cannot be started.
+        StartError: the process that serves them cannot be started, or the port is another process's.
     """
 
     def __init__(
@@ -42,6 +50,11 @@ class TorchStoreWorld:
     ) -> None:
         self._address_towards = address_towards
         self._port = port
+        if port:
+            try:
+                socket.create_server(("", port)).close()
+            except OSError as error:
+                raise _unusable(port, os.strerror(error.errno or 0)) from None
         self._ports: dict[int, int] = {}
         own = {} if ports is None else {VARIABLE: str(ports)}
         environment = {**os.environ, **own, **preloaded({**os.environ, **own})}
@@ -61,6 +74,8 @@ class TorchStoreWorld:
     def variables(self, worker: Worker, hosts: Iterable[str]) -> dict[str, str]:
         """Where the worker's generation meets."""
         port = self._ports.get(worker.generation) or self._ask(f"open {self._port}")
+        if not port:
+            raise _unusable(self._port, "another process has it")
         self._port = 0
         self._ports[worker.generation] = port
         return {

@@ -198,13 +198,11 @@ class Watching(Augmented):
 
     def __getitem__(self, index: int) -> Any:
         info = get_worker_info()
-        assert info is not None
         return info.dataset is self, getattr(self, "prepared", None), info.num_workers
 
 
 def prepare(worker: int) -> None:
     info = get_worker_info()
-    assert info is not None
     info.dataset.prepared = f"by {worker}"
 
 

@@ -58,7 +58,7 @@ def test_a_stream_gives_what_a_dataset_gives_unshuffled(
 @st.composite
 def resizes(draw: st.DrawFn) -> list[tuple[int, int]]:
     """Worlds by size, and how many steps each has."""
-    return draw(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 9)), max_size=5))
+    return draw(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 9)), max_size=3))
 
 
 MAKERS: dict[str, Callable[[], Any]] = {

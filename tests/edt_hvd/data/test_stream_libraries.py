@@ -56,7 +56,6 @@ def test_resizes_change_nothing(kind: str) -> None:
         found, state = in_world(size, make, state, steps, membership=generation)
         taken += numbers_of(found)
     assert taken == expected
-    assert state is not None
     assert state["epoch"] == 1
     all_numbers = sorted(chain(*taken))
     assert len(set(all_numbers)) == len(all_numbers)

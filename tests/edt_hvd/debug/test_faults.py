@@ -79,8 +79,7 @@ def done(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "verb, number",
-    [("kill", signal.SIGKILL), ("stop", signal.SIGSTOP), ("terminate", signal.SIGTERM)],
+    "verb, number", [("kill", signal.SIGKILL), ("stop", signal.SIGSTOP), ("terminate", signal.SIGTERM)]
 )
 def test_the_process_gets_the_signal(inject, tmp_path, verb, number):
     injector = inject(f'{{ step = 1, action = "{verb}", rank = 0 }}')
@@ -98,6 +97,12 @@ def test_a_fault_happens_once_in_a_job(inject, tmp_path, naps):
     (claim,) = tmp_path.glob("*.done")
     found = json.loads(claim.read_text())
     assert (found["rank"], found["pid"], found["generation"]) == (0, os.getpid(), 0)
+
+
+def test_a_script_may_come_from_windows(tmp_path):
+    text = fault_script('{ step = 2, action = "kill", rank = 0 }').replace("\n", "\r\n")
+    (tmp_path / "faults").write_bytes(text.encode("utf-16"))
+    assert [fault.number for fault in Injector(tmp_path / "faults")._faults] == [2]
 
 
 # Resizes.

@@ -129,7 +129,6 @@ def test_losses_that_are_means_over_tokens_are_weighted_by_them(
         assert step.loss == 3.5
         if scaler is not None:
             scaler.unscale_(optimizer)
-        assert weight.grad is not None
         assert weight.grad.item() == pytest.approx(3.5, rel=1e-6)
         optimizer.step()
         for found in step:
@@ -254,7 +253,6 @@ def test_a_part_of_a_gradient_that_comes_after_the_launch_is_reduced_too(kind: i
         run_in_parts(weight, repeats)
         own.after_backward()
         own.finish_pass(own.report()[None])
-        assert weight.grad is not None
         assert weight.grad.item() == repeats
 
 

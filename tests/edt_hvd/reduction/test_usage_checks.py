@@ -136,7 +136,6 @@ def test_clipping_in_the_loop_over_a_step_is_refused(model: nn.Linear, clip: Cal
                 clip(model.parameters(), 0.1)
             clip(foreign, 0.1)  # no optimizer here has it
         clip(model.parameters(), 0.01)
-        assert model.weight.grad is not None
         assert model.weight.grad.norm() <= 0.02
         optimizer.step()
 

@@ -37,7 +37,6 @@ def test_copies_share_nothing_and_what_was_left_out_is_the_full_copys() -> None:
     point = RollbackPoint.of(now, frozenset([MASK]))
     now["model"]["mean"] += 1
     found = point.completed(now, full)
-    assert found is not None
     assert found["model"]["mean"].tolist() == [0.0] * 4
     assert found["model"]["mask"] is full["model"]["mask"]
 

@@ -62,7 +62,6 @@ def test_large_modules_that_no_optimizer_steps_are_not_copied_at_every_commit() 
     ballast.register_buffer("table", torch.zeros(ROLLBACK_POINT_BYTES))
     state = edt_hvd.TorchState(ballast=ballast, epoch=0)
     state.sync()
-    assert state._rollback.point is not None
     assert state._rollback.point.tree["ballast"] == {}
     state.epoch = 5
     ballast.table += 1

@@ -30,5 +30,5 @@ def test_what_the_launcher_says_counts(monkeypatch: pytest.MonkeyPatch) -> None:
             asking.join()
             assert (link.is_due, link.step) == (False, 50)
             connection.sendall(encode(messages.End()))
-            assert killed.wait(10)
+            assert killed.wait(60)
             link.close()

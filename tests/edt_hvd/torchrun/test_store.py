@@ -1,5 +1,7 @@
 """The answers of the process that serves stores."""
 
+import socket
+
 from torch.distributed import TCPStore
 
 from edt_hvd.torchrun.store import serve
@@ -12,6 +14,9 @@ def test_stores_are_opened_and_closed() -> None:
     TCPStore("127.0.0.1", port, is_master=False).set("a", "b")
     orders.append(f"close {port}")
     assert next(answers) == port
+    with socket.create_server(("", 0)) as other:
+        orders.append(f"open {other.getsockname()[1]}")
+        assert next(answers) == 0
 
 
 def iter_of(orders: list[str]):

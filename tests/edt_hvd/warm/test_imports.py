@@ -107,13 +107,3 @@ def test_any_of_the_programs_files_may_mention_this_library(tmp_path: Path, wher
     assert find(tmp_path / "train.py", "", [str(tmp_path)]).mentions_us
     (tmp_path / where).write_text("import helper\n" if where == "train.py" else "import torch\n")
     assert not find(tmp_path / "train.py", "", [str(tmp_path)]).mentions_us
-
-
-@pytest.mark.parametrize("where", ["train.py", "helper.py"])
-def test_any_of_the_programs_files_may_ask_for_determinism(tmp_path: Path, where: str) -> None:
-    for name, text in {"train.py": "import helper\n", "helper.py": "import edt_hvd\n"}.items():
-        (tmp_path / name).write_text(text)
-    assert not find(tmp_path / "train.py", "", [str(tmp_path)]).mentions_determinism
-    with (tmp_path / where).open("a") as file:
-        file.write("edt_hvd.init(deterministic=True)\n")
-    assert find(tmp_path / "train.py", "", [str(tmp_path)]).mentions_determinism

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from edt_hvd.warm import main, worker
-from edt_hvd.warm.imports import Import, ProgramImports
+from edt_hvd.warm.imports import Import
 
 
 def test_the_imports_of_a_script_that_a_runner_runs_are_found(tmp_path: Path) -> None:
@@ -14,10 +14,3 @@ def test_the_imports_of_a_script_that_a_runner_runs_are_found(tmp_path: Path) ->
     assert found.installed == (Import("edt_hvd.wmla"), Import("numpy"), Import("PIL", ("Image",)))
     assert found.own == {"beside": script.parent / "beside.py"}
     assert found.mentions_us
-    assert main.OF_DETERMINISM in main.ahead(found)
-
-
-def test_what_determinism_needs_is_imported_ahead_for_programs_that_ask_for_it() -> None:
-    for asks in (False, True):
-        found = ProgramImports((Import("numpy"),), {}, None, mentions_determinism=asks)
-        assert (main.OF_DETERMINISM in main.ahead(found)) == asks

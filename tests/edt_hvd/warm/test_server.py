@@ -42,3 +42,14 @@ def test_it_ends_without_workers_when_the_agent_has_gone_or_nobody_asks(
     workers: int, idle: float, agent_gone: bool, expected: str | None
 ) -> None:
     assert reason_to_end(workers, idle, agent_gone) == expected
+
+
+def test_the_rest_of_a_request_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(server, "REQUEST_TIMEOUT", 0.01)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(encode(REQUEST)[:-9])
+        assert server._receive(ours, server._request) is None
+    assert "timed out" in capsys.readouterr().out

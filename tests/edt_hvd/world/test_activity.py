@@ -45,5 +45,4 @@ def test_other_threads_work_but_not_ours() -> None:
     ended.set()
     for thread in threads:
         thread.join()
-    assert found is not None
     assert [thread.native_id in found.used for thread in threads] == [False, True]

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 import pytest
 
 from edt_hvd.errors import CoordinatorLostError
+from edt_hvd.world import control
 from edt_hvd.world.control import Launcher
 from edt_messages import messages
 from edt_messages.messages import encode
+from interpreters import Interpreters
+from started import deaf
 
 
 @pytest.fixture
@@ -48,3 +51,26 @@ def test_a_worker_does_not_wait_for_a_launcher_that_has_died(
     with pytest.raises(CoordinatorLostError):
         launcher.wait_for_assignment(progress=0)
     assert launcher.is_lost
+
+
+def test_a_launcher_that_does_not_accept_the_connection_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(control, "CONNECT_TIMEOUT", 0.1)
+    with deaf() as address, pytest.raises(CoordinatorLostError):
+        Launcher(address, "token", 0).connect()
+
+
+STUBBORN = """
+import signal
+from edt_hvd.world import control
+control.ORPHAN_GRACE = 0.1
+signal.signal(signal.SIGTERM, lambda *_: None)
+control.Launcher("127.0.0.1:1", "token", 0)._end_orphan()
+while True:
+    signal.pause()
+"""
+
+
+def test_a_worker_without_a_launcher_ends_though_it_takes_no_sigterm(interpreters: Interpreters) -> None:
+    assert interpreters.run(STUBBORN).returncode == 1

@@ -46,14 +46,7 @@ def test_a_horovod_that_cannot_abort_is_refused_at_once(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(
     "forming, generation, aborts",
-    [
-        (None, 1, False),
-        (None, 2, True),
-        (None, 3, True),
-        (3, 2, False),
-        (3, 3, True),
-        (3, 4, True),
-    ],
+    [(None, 1, False), (None, 2, True), (None, 3, True), (3, 2, False), (3, 3, True), (3, 4, True)],
 )
 def test_only_the_world_in_force_or_being_formed_is_aborted(
     forming: int | None, generation: int, aborts: bool, monkeypatch: pytest.MonkeyPatch

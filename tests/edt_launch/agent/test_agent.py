@@ -13,6 +13,7 @@ import numpy as np
 import psutil
 import pytest
 
+from edt_launch.agent import agent as agent_module
 from edt_launch.agent.protocol import WINDOW, Start, WindowUpdate, write
 from running_agent import COMMAND, IMPATIENT, RunningAgent, script, until
 from started import gone
@@ -445,3 +446,18 @@ def test_an_agent_is_not_for_users():
     ended = subprocess.run(COMMAND, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "edt-launch starts this" in ended.stderr
+
+
+def test_at_its_end_an_agent_does_not_wait_for_a_launcher_that_reads_nothing(monkeypatch):
+    monkeypatch.setattr(agent_module, "FLUSH_TIMEOUT", 0.0)
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writing, bytes(2**16))
+    agent = agent_module.Agent(reading, writing)
+    agent._unsent += b"x"
+    agent._flush()
+    assert agent._unsent == b"x"
+    for descriptor in (reading, writing):
+        os.close(descriptor)

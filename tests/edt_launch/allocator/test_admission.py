@@ -10,9 +10,7 @@ from pools import NOW, Pool, settled, waited
 
 
 @pytest.mark.parametrize(
-    "preemption,left",
-    [(Preemption.NONE, 4), (Preemption.TO_MIN, 2), (Preemption.TO_ZERO, 0)],
-    ids=str,
+    "preemption,left", [(Preemption.NONE, 4), (Preemption.TO_MIN, 2), (Preemption.TO_ZERO, 0)], ids=str
 )
 def test_a_higher_tier_takes_what_it_may(preemption, left):
     cluster = Cluster((Host("h", tuple("01234567")),), options=Options(preemption=preemption))

@@ -25,9 +25,7 @@ def imported_by(*words: str) -> set[str]:
     return set(done.stderr.split())
 
 
-@pytest.mark.parametrize(
-    "words", [("--help",), ("ps",), ("top", "--once"), ("show", "train"), ("submit", "--help")]
-)
+@pytest.mark.parametrize("words", [("--help",), ("ps",), ("top", "--once"), ("submit", "--help")])
 def test_nothing_slow_is_imported(service: FakeService, words: tuple[str, ...]) -> None:
     found = imported_by(*words)
     assert {name.partition(".")[0] for name in found} & SLOW == set()
@@ -108,7 +106,7 @@ def test_an_absent_service_has_a_code_and_a_way_out(
     assert all(len(line) <= 80 for line in ended.err.splitlines())
 
 
-@pytest.mark.parametrize("words", [("ps",), ("ps", "--json"), ("show", "nosuch", "--json"), ("--help",)])
+@pytest.mark.parametrize("words", [("ps",), ("show", "nosuch", "--json"), ("--help",)])
 def test_output_that_cannot_be_written_is_told_and_is_no_mistake_of_ours(
     service: FakeService, words: tuple[str, ...]
 ) -> None:
@@ -135,6 +133,17 @@ def test_our_own_mistakes_leave_a_report_and_no_traceback(
     (report,) = tmp_path.glob("edt-*.txt")
     assert "ZeroDivisionError" in report.read_text()
     assert report.name in ended.err.replace("\n", "").replace(" ", "")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    ended = edt("ps")
+    assert ended.code == 4
+    assert "ZeroDivisionError" in ended.err
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+def test_standard_streams_may_be_closed(service: FakeService, closed: str) -> None:
+    command = [sys.executable, "-m", "edt_launch.cli", "ps"]
+    done = subprocess.run(["sh", "-c", f'"$@" {closed}', "sh", *command], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_a_reader_that_has_enough_sees_no_error(service: FakeService) -> None:
@@ -146,11 +155,7 @@ def test_a_reader_that_has_enough_sees_no_error(service: FakeService) -> None:
 
 @pytest.mark.parametrize(
     "line, found",
-    [
-        ("edt sub", {"submit"}),
-        ("edt show jb", {"jbbbbbbbb"}),
-        ("edt shares --", {"--weight", "--limit"}),
-    ],
+    [("edt sub", {"submit"}), ("edt show jb", {"jbbbbbbbb"}), ("edt shares --", {"--weight", "--limit"})],
 )
 def test_the_shell_completes(service: FakeService, line: str, found: set[str]) -> None:
     words = line.split(" ")

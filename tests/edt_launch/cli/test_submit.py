@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -155,11 +156,19 @@ def test_advice_on_what_is_not_sent_says_why(edt: Edt, service: FakeService, cod
     (code.parent / "outside.py").touch()
     (code / "b.py").symlink_to("../outside.py")
     (code / "x.ckpt").rename(code / "c.py")
+    (code / "d.pyc").touch()
+    (code.parent / "elsewhere").mkdir()
+    (code.parent / "elsewhere" / "e.py").touch()
+    (code / "far").symlink_to("../elsewhere")
+    os.mkfifo(code / "f.py")
     (code / ".edtignore").write_text("c.py\n")
     advice = {
         "runs/a.py": "a line !runs/ in",
-        "b.py": "link to elsewhere",
+        "b.py": "b.py is a link to elsewhere",
         "c.py": "take it out of .edtignore",
+        "d.pyc": "a line !d.pyc in",
+        "far/e.py": "far is a link to elsewhere",
+        "f.py": "f.py is no file",
     }
     for script, expected in advice.items():
         ended = edt("submit", "--", "python", script)

@@ -52,7 +52,7 @@ def test_nonsense(text: str) -> None:
 
 
 def test_a_script_is_run(write: Write) -> None:
-    path = write("echo node1:2; echo told >&2")
+    path = write("printf '\\357\\273\\277node1:2\\r\\n'; echo told >&2")
     assert run(path) == "node1:2\n"
     assert Script(path).hosts() == (HostSlots("node1", 2),)
 

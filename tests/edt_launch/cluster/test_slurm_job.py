@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from edt_launch.cluster import slurm_job
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.slurm import Slurm
 from edt_launch.cluster.slurm_job import SlurmJob, fields_of
@@ -91,3 +92,9 @@ def test_without_scontrol_the_allocation_stays(monkeypatch: pytest.MonkeyPatch) 
     source = Slurm((HostSlots("n1", 2), HostSlots("n2", 2)), "7")
     source._asked = float("-inf")
     assert source.hosts() == source.found
+
+
+def test_a_command_of_slurm_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slurm_job, "TIME_LIMIT", 0.01)
+    with pytest.raises(SourceError, match="sleep 600: no answer within"):
+        slurm_job.ask("sleep", "600")

@@ -12,13 +12,20 @@ from edt_launch.core.scripts import script_name, script_of, script_problem
         ("train.py --lr 0.1", "train.py"),
         ("/usr/bin/python3.12 -u -X faulthandler -W ignore train.py", "train.py"),
         ("python -m train.py", None),
+        ("python -um train", None),
+        ("python -uWignore tool", "tool"),
+        ("python -Xdev -c pass", None),
+        ("python -cpass train.py", None),
+        ("python - train.py", None),
+        ("python-config train.py", None),
         ("python", None),
         ("-u train.py", "train.py"),
         ("/bin/bash -e sub/train.sh x.py", "sub/train.sh"),
         ("bash -lc train.sh", None),
         ("bash -s train.sh", None),
         ("sh /opt/train.sh", None),
-        ("sh -o pipefail train.sh", None),
+        ("sh -eo pipefail train.sh", "train.sh"),
+        ("bash --rcfile x --norc train", "train"),
         ("bash", None),
     ],
 )
@@ -35,6 +42,7 @@ def test_the_script_of_a_command(command: str, script: str | None) -> None:
         ("./run.sh", "run.sh"),
         ("python -c pass", "python"),
         ("python -m", "python"),
+        ("python -um pkg.train", "pkg.train"),
     ],
 )
 def test_the_name_of_a_job(command: str, name: str) -> None:
@@ -52,7 +60,12 @@ def folder(tmp_path: Path) -> Path:
         "utf16.py": "pass\n".encode("utf-16"),
         "program": b"\x7fELF\0\r\n",
         "empty": b"",
+        "python.sh": b"#!/no/such/python -u\n",
+        "env.sh": b"#!/usr/bin/env -S A=1 nosuch -u\n",
+        "package/__main__.py": b"",
     }
+    (tmp_path / "package").mkdir()
+    (tmp_path / "sub").mkdir()
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
         (tmp_path / name).chmod(0o755)
@@ -69,27 +82,45 @@ def folder(tmp_path: Path) -> Path:
         ("python crlf.py", None),
         ("crlf.py", None),
         ("sh -c crlf.sh", None),
+        ("sh -eo pipefail good.sh", None),
         ("echo crlf.sh", None),
-        ("/no/such", None),
-        ("papermill train.ipynb", None),
+        ("python -m nosuch", None),
+        ("python package", None),
+        ("papermill train.ipynb", "papermill: command not found"),
+        ("python3.99 crlf.py", "python3.99: command not found"),
+        ("/no/such", "not a file"),
         ("./crlf.sh", "line ends of Windows"),
+        ("FOLDER/crlf.sh", "line ends of Windows"),
         ("bash -e crlf.sh", "line ends of Windows"),
-        ("./crlf.py", None),
         ("./bom.sh", "byte order mark"),
         ("./bare.sh", "#!"),
         ("./empty", "#!"),
         ("./nobit.sh", r"chmod \+x"),
         ("./nosuch.sh", "not a file"),
+        ("./python.sh", "run by /no/such/python"),
+        ("./env.sh", "run by nosuch"),
         ("good.sh", r"\./good\.sh"),
+        ("./sub", "is a folder"),
+        ("sh sub", "is a folder"),
+        ("sh nosuch", "not a file"),
+        ("python sub", "folder without __main__.py"),
+        ("python -u nosuch", "not a file"),
+        ("nosuch.py", "not a file"),
         ("python -u utf16.py", "UTF-16"),
         ("train.ipynb", "notebook"),
         ("python train.ipynb", "notebook.*nbconvert"),
     ],
 )
 def test_what_is_wrong_with_a_script(folder: Path, command: str, problem: str | None) -> None:
-    found = script_problem(command.split(), folder, lambda _: None)
+    words = command.replace("FOLDER", str(folder)).split()
+    present = ("sh", "bash", "echo", "python", "/bin/sh", "/usr/bin/env", "/usr/bin/python")
+    found = script_problem(words, folder, lambda name: name if name in present else None)
     if problem is None:
         assert found is None
     else:
-        assert found is not None
         assert re.search(problem, f"{found.text}; {found.advice}")
+
+
+@pytest.mark.parametrize("command", ["nosuch", "/no/such", "./python.sh", "good.sh"])
+def test_what_another_machine_has_is_not_judged_here(folder: Path, command: str) -> None:
+    assert script_problem([command], folder, None) is None

@@ -10,7 +10,7 @@ import pytest
 
 from edt_launch.core.control_protocol import MAX_LINE, Accepted, Pause, Refused, Stop, read_reply, write
 from edt_launch.core.unix_address import unix_address
-from edt_launch.launcher.control_socket import CONNECTIONS, ControlSocket
+from edt_launch.launcher.control_socket import CONNECTIONS, PATIENCE, ControlSocket
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def connect(path: Path) -> Iterator[Callable[[], socket.socket]]:
 
     def connect() -> socket.socket:
         client = socket.socket(socket.AF_UNIX)
-        client.settimeout(10.0)  # so that a failure ends
+        client.settimeout(60.0)  # so that a failure ends
         made.append(client)
         with unix_address(path) as address:
             client.connect(address)
@@ -145,3 +145,14 @@ def test_who_never_reads_is_not_waited_for(
         control.requests()
     other.sendall(write(Pause("a")))
     assert control.requests() == [Pause("a")]
+
+
+def test_the_rest_of_a_request_is_not_waited_for(path: Path, connect: Callable[[], socket.socket]) -> None:
+    now = [100.0]
+    with ControlSocket(path, no_complaint, clock=lambda: now[0]) as control:
+        client = connect()
+        client.sendall(write(Stop("a"))[:-1])
+        control.requests()
+        now[0] += PATIENCE
+        control.requests()
+        assert client.recv(1) == b""

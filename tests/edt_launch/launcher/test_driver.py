@@ -279,3 +279,16 @@ def test_the_pause_of_a_replaced_world_lasts_from_step_to_step() -> None:
     assert resumed == events.Resumed(2, 2, 3, 1.5)
     assert progress == events.Progress(8, 1, 3)
     assert resumption.step == 8
+
+
+def test_a_worker_that_was_told_to_end_is_killed_after_a_while(
+    running: Running, worker: Launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver_module, "END_GRACE", 0.0)
+    monkeypatch.setattr("edt_hvd.world.control.os._exit", lambda _: None)
+    worker.send(messages.AtRendezvous(9))
+    running.driver._events.get(timeout=30)  # it is known
+    running.driver._terminate(1, at_once=False)
+    assert running.agents.killed == []
+    running.turn()
+    assert running.agents.killed == [("here", 1)]

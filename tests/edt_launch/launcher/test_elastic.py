@@ -11,7 +11,7 @@ from edt_launch.launcher.elastic import write_discovery_script
 HOSTS = (HostSlots("node1", 2, ("0", "3")), HostSlots("node-2.example.org", 11), HostSlots("10.0.0.6", 4))
 
 
-@pytest.fixture(params=['it\'s "quoted" $HOME `x`', "new\nline", "-dash"])
+@pytest.fixture(params=['it\'s "quoted" $HOME `x`', "new\nline", "-dash", "no \udcff text"])
 def paths(request, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     paths = RunDir(type(tmp_path)(request.param))

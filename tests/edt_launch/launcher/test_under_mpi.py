@@ -1,6 +1,7 @@
 """How ranks find rank 0, and what rank 0 makes of them."""
 
 import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,6 +36,7 @@ def test_the_invitation_is_there_for_this_user_while_ranks_come(tmp_path: Path) 
         assert read_invitation(invitation_file(replace(RANK, number=0), options), 60, []) == INVITATION
     with pytest.raises(StartError, match=r"rank 0 has left no invitation in .* --output-dir"):
         read_invitation(file, 0.1, [])
+    assert read_invitation(file, 60, [signal.SIGTERM]) is None
 
 
 @pytest.mark.parametrize("kind", ["open to others", "a link", "somebody else's"])

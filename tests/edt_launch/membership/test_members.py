@@ -1,15 +1,7 @@
 """Which slot is the same one, and how workers are let go."""
 
-from edt_launch.core import events
-from edt_launch.membership.members import (
-    FORGET,
-    LONGEST,
-    SUSPENSION,
-    after_failure,
-    after_notice,
-)
+from edt_launch.membership.members import FORGET, LONGEST, SUSPENSION, after_failure, after_notice
 from edt_launch.membership.protocol import (
-    Assign,
     Desired,
     Dismiss,
     Exited,
@@ -39,7 +31,6 @@ def test_devices_make_the_slot_so_that_losing_the_first_one_keeps_the_others() -
     assert job(Desired((Slot("a", 0, "3"),))) == [StopWorkers((0, 1), 2)]
     job(Ready(0, 1))
     assign, dismissed = job(Ready(1, 1))
-    assert isinstance(assign, Assign)
     assert assign.assignments[0].worker == 1
     assert dismissed == Dismiss(0)
 
@@ -52,7 +43,6 @@ def test_failures_double_it_up_to_a_limit() -> None:
         seconds.append(found.until)
     assert seconds[:4] == [SUSPENSION, 2 * SUSPENSION, 4 * SUSPENSION, 8 * SUSPENSION]
     assert seconds[-1] == LONGEST
-    assert found is not None
     assert found.reason == "failed 20 times"
 
 
@@ -69,7 +59,6 @@ def test_failures_are_forgotten_after_a_while_and_with_the_slot() -> None:
     job.now += SUSPENSION + FORGET
     job(Tick())
     (failed, *_) = job(Exited(2, 1))
-    assert isinstance(failed, events.Failed)
     assert failed.retry_after == SUSPENSION
     job(Desired(slots(1)))
     job(Desired(slots(2)))

@@ -1,9 +1,11 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
+from edt_launch.cli.errors import MistakenError
 from edt_launch.tools import doctor
 from edt_launch.tools.doctor import Finding
 from edt_launch.tools.machine import CommandOutput
@@ -71,6 +73,20 @@ def test_a_healthy_machine_has_nothing_to_fix(capsys: pytest.CaptureFixture[str]
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["ok"] * len(doctor.CHECKS)
     assert not any("->" in line for line in lines)
+
+
+def test_a_script_is_told_what_resizes_would_do_to_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("sampler = DistributedSampler(data)")
+    doctor.advise(script, as_json=False)
+    assert "DistributedSampler uses samples twice" in capsys.readouterr().out
+    script.write_text("")
+    doctor.advise(script, as_json=True)
+    assert json.loads(capsys.readouterr().out) == {"advice": []}
+    with pytest.raises(MistakenError, match="give the path of a script"):
+        doctor.advise(tmp_path / "none.py", as_json=False)
 
 
 def test_json_has_the_same_findings(capsys: pytest.CaptureFixture[str]) -> None:
@@ -178,11 +194,7 @@ def test_what_breaks_determinism_is_named(
 
 @pytest.mark.parametrize(
     "environment",
-    [
-        {},
-        {"OMP_DYNAMIC": "false", "CUBLAS_WORKSPACE_CONFIG": ":16:8"},
-        {"OMP_NUM_THREADS": "2, 1"},
-    ],
+    [{}, {"OMP_DYNAMIC": "false", "CUBLAS_WORKSPACE_CONFIG": ":16:8"}, {"OMP_NUM_THREADS": "2, 1"}],
 )
 def test_a_quiet_environment_is_deterministic(environment: dict[str, str]) -> None:
     machine = FakeMachine(environment=environment, commands={"nvidia-smi": ONE_GPU})

@@ -169,7 +169,8 @@ def submit(
     job = _submitted(service, Submission(spec, files))
     if least > max(1, devices) and not as_json:
         has = f"the hosts that are up have {plural(devices, 'device')}"
-        note(f"it waits: --min {least}, and {has}; edt set {job['id']} --min N")
+        advice = f"edt set {job['id']} --min N" if devices else "see: edt hosts"
+        note(f"it waits: --min {least}, and {has}; {advice}")
     if follow or wait:
         raise typer.Exit(_follow(service, job, as_json, shows_output=follow))
     if as_json:
@@ -231,10 +232,10 @@ def _check_script(code: Code, script: Path) -> None:
     """Raise `MistakenError` unless a script, a path inside the code, is sent with it."""
     found = os.path.relpath((code.folder / script).resolve(), code.folder.resolve())
     sent = [entry.path for entry in code.entries]
-    is_file = (code.folder / script).is_file()
-    if script.is_absolute() or (is_file and found in sent):
+    is_there = (code.folder / script).exists()
+    if script.is_absolute() or (is_there and found in (".", *sent)):
         return
-    if is_file:
+    if is_there:
         raise MistakenError(
             f"{script} is in {code.folder}, but is not sent", packing.how_to_send(code, str(script))
         )
@@ -245,10 +246,10 @@ def _check_script(code: Code, script: Path) -> None:
 
 def check_command(command: Sequence[str], code: Code, directory: str, framework: str | None) -> None:
     """Raise `MistakenError` if it can be seen that a command cannot run in a folder of the code."""
-    script = command[0] if "/" in command[0] else script_of(command)
-    if script is not None:
+    program = command[0] if "/" in command[0] else None
+    for script in filter(None, (program, script_of(command))):
         _check_script(code, Path(directory, script))
-    if framework is None and (problem := script_problem(command, code.folder / directory)) is not None:
+    if framework is None and (problem := script_problem(command, code.folder / directory, None)) is not None:
         raise MistakenError(problem.text, problem.advice)
 
 

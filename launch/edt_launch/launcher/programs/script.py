@@ -1,6 +1,5 @@
 """A training script, or any other command: one process a slot, on a number of slots that may change."""
 
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,13 +39,7 @@ class Script:
         first = words[0]
         if (problem := script_problem(words, Path())) is not None:
             raise UsageError(f"{problem.text}; {problem.advice}")
-        if first.endswith(".py"):
-            if not Path(first).is_file():
-                raise UsageError(f"{first} is not a file: give the path of a training script")
-            return cls([sys.executable, *words])
-        if shutil.which(first) is None:
-            raise UsageError(f"{first}: command not found; give a script (.py) or a command that is in PATH")
-        return cls(list(words))
+        return cls([sys.executable, *words] if first.endswith(".py") else list(words))
 
     def options(self, options: RunOptions) -> RunOptions:
         """They are as the user has given them."""

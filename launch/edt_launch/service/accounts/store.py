@@ -15,7 +15,6 @@ from edt_launch.service.db.tables import (
     jobs,
     projects,
     runs,
-    searches,
     tokens,
     users,
 )
@@ -25,10 +24,7 @@ _USER = select(users.c.name, users.c.is_admin, users.c.created)
 
 
 _NAMING = (
-    *(
-        table.c.owner
-        for table in (jobs, searches, allocations, projects, definitions, codes, experiments, runs)
-    ),
+    *(table.c.owner for table in (jobs, allocations, projects, definitions, codes, experiments, runs)),
     *(table.c.changed_by for table in (projects, definitions, experiments)),
 )
 """The columns that name users who may be removed."""

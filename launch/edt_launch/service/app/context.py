@@ -16,7 +16,7 @@ from edt_launch.service.cluster.machines import Machines
 from edt_launch.service.cluster.recent_history import RecentHistory
 from edt_launch.service.db.store import Store
 from edt_launch.service.errors import ForbiddenError, GoneError, NotFoundError, TooLargeError
-from edt_launch.service.experiments.searches.records import SearchRecord
+from edt_launch.service.experiments.records import ExperimentRecord
 from edt_launch.service.files.archives.entry import ArchiveLimits
 from edt_launch.service.files.series_cache import HistoryCache, SeriesCache
 from edt_launch.service.http.shared_answers import SharedAnswers
@@ -133,6 +133,6 @@ class Context:
         self.bus.notify(Topic.DESIRED_STATE, Topic.JOBS, *topics)
 
 
-def may(user: UserRecord, thing: JobRecord | SearchRecord) -> bool:
+def may(user: UserRecord, thing: JobRecord | ExperimentRecord) -> bool:
     """Whether a user may see and change everything of a job, or a search."""
     return user.is_admin or user.name == thing.owner

@@ -12,6 +12,7 @@ from pathlib import Path
 from sqlalchemy.exc import SQLAlchemyError
 
 from edt_launch.core.errors import SourceError
+from edt_launch.core.masking import without_passwords
 from edt_launch.service.app.database_binding import ForeignError
 from edt_launch.service.app.first_start import SharedFolderError, make_home
 from edt_launch.service.app.home import Home
@@ -30,7 +31,7 @@ class StartError(Exception):
 @contextlib.contextmanager
 def explained(settings: Settings) -> Iterator[None]:
     """Around everything that can fail before the service serves; raises `StartError` if it did."""
-    database = settings.database_url.render_as_string(hide_password=True)
+    database = without_passwords(settings.database_url.render_as_string(hide_password=True))
     try:
         yield
     except (SourceError, SharedFolderError) as error:
@@ -56,8 +57,8 @@ def explained(settings: Settings) -> Iterator[None]:
         ) from None
 
 
-def _cause(error: SQLAlchemyError) -> object:
-    return getattr(error, "orig", None) or error
+def _cause(error: SQLAlchemyError) -> str:
+    return without_passwords(str(getattr(error, "orig", None) or error))
 
 
 def check_job_users(settings: Settings) -> None:

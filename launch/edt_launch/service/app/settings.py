@@ -26,6 +26,7 @@ from edt_launch.core.accounts import Accounts
 from edt_launch.core.command_line import Option, filled, of, options
 from edt_launch.core.errors import UsageError
 from edt_launch.core.run_options import PortOptions
+from edt_launch.core.scripts import command_problem, script_problem
 from edt_launch.core.text_files import decoded
 from edt_launch.launcher.transports.choice import option_groups
 from edt_launch.service.app.home import Home, NoHomeDirectoryError, absolute
@@ -41,8 +42,10 @@ class SettingsError(Exception):
 
 
 def _words(command: str | None) -> str | None:
-    if command is not None:
-        shlex.split(command)  # raises ValueError
+    words = shlex.split(command or "")  # raises ValueError
+    problem = command_problem(words[0], Path()) or script_problem(words, Path()) if words else None
+    if problem is not None:
+        raise ValueError(f"{problem.text}; {problem.advice}")
     return command
 
 

@@ -11,7 +11,6 @@ from edt_launch.service.cluster.store import History, Hosts, Shares
 from edt_launch.service.db.engine import Database, put
 from edt_launch.service.db.migrate import migrate
 from edt_launch.service.db.tables import memory
-from edt_launch.service.experiments.searches.store import Searches
 from edt_launch.service.experiments.stores.definitions import Definitions
 from edt_launch.service.experiments.stores.experiments import Experiments
 from edt_launch.service.experiments.stores.projects import Projects
@@ -47,7 +46,6 @@ class Store:
         self.execs = Execs(database)
         self.experiments = Experiments(database)
         self.projects = Projects(database)
-        self.searches = Searches(database)
         self.history = History(database)
         self.hosts = Hosts(database)
         self.jobs = Jobs(database)

@@ -6,7 +6,7 @@ Their columns are the fields of `records`. Times are unix seconds.
 from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
 from math import inf, isinf
-from types import MappingProxyType, NoneType
+from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from sqlalchemy import (
@@ -34,7 +34,6 @@ from edt_launch.service.accounts import records as account_records
 from edt_launch.service.cluster import records as cluster_records
 from edt_launch.service.db.types import Big, Limit
 from edt_launch.service.experiments import records as project_records
-from edt_launch.service.experiments.searches import records as search_records
 from edt_launch.service.jobs import records as job_records
 
 metadata = MetaData(
@@ -111,23 +110,21 @@ def _table(
     *more: SchemaItem,
     key: Collection[str] = ("number",),
     nullable: Collection[str] = (),
-    names: Mapping[str, str] = MappingProxyType({}),
     is_number_unique: bool = False,
 ) -> Table:
     """A table with a column for each field of a record, and `more`.
 
     With `is_number_unique`, SQLite gives the number of a deleted row to no other, as PostgreSQL does.
-    Columns of fields that may be None are nullable, besides those given; `names` are those of columns that
-    are not called like their fields. A key that is a number alone is counted up.
+    Columns of fields that may be None are nullable, besides those given. A key that is a number alone is
+    counted up.
     """
     columns = []
     for field, hint in get_type_hints(record, include_extras=True).items():
         may_be_none = NoneType in get_args(hint)
         kind = get_args(hint)[0] if may_be_none else hint
         column = Column(
-            names.get(field, field),
+            field,
             Number if [field] == list(key) == ["number"] else _type(kind),
-            key=field,
             primary_key=field in key,
             nullable=may_be_none or field in nullable,
         )
@@ -189,23 +186,6 @@ execs = _table(
     is_number_unique=True,
 )
 
-searches = _table(
-    "searches",
-    search_records.SearchRecord,
-    *(UniqueConstraint(name) for name in ("id", "name")),
-    *(Index(None, name) for name in ("owner", "state")),
-    is_number_unique=True,
-)
-
-trials = _table(
-    "trials",
-    search_records.TrialRecord,
-    _goes_with("search", "searches.id"),
-    Index(None, "job"),
-    key=("search", "number"),
-    names={"search": "search"},
-)
-
 projects = _table(
     "projects",
     project_records.ProjectRecord,
@@ -240,13 +220,23 @@ codes = _table(
     key=("definition", "place"),
 )
 
+# Searches have no project, and names of their own.
 experiments = _table(
     "experiments",
     project_records.ExperimentRecord,
     ForeignKeyConstraint(["project"], ["projects.id"]),
     UniqueConstraint("id"),
     UniqueConstraint("project", "name"),
-    Index(None, "owner"),
+    *(Index(None, name) for name in ("owner", "state")),
+    is_number_unique=True,
+)
+_without_project = experiments.c.project.is_(None)
+Index(
+    "uq_experiments_name_without_project",
+    experiments.c.name,
+    unique=True,
+    sqlite_where=_without_project,
+    postgresql_where=_without_project,
 )
 
 trainings = _table(
@@ -264,5 +254,6 @@ runs = _table(
     project_records.RunRecord,
     _goes_with("experiment", "experiments.id"),
     *(UniqueConstraint(name) for name in ("id", "job")),
-    *(Index(None, name) for name in ("experiment", "owner")),
+    UniqueConstraint("experiment", "place"),
+    Index(None, "owner"),
 )

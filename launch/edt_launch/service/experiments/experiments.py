@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from edt_launch.service.accounts.records import UserRecord
-from edt_launch.service.app.context import Context
+from edt_launch.service.app.context import Context, may
 from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
 from edt_launch.service.experiments import data_folder
 from edt_launch.service.experiments.definitions import opened
@@ -24,6 +24,8 @@ from edt_launch.service.experiments.records import (
     RunRecord,
     TrainingRecord,
 )
+from edt_launch.service.experiments.searches import service as searches
+from edt_launch.service.experiments.searches.service import Deletion, new_run_id, not_theirs
 from edt_launch.service.experiments.spec import (
     HOROVOD,
     ExperimentChange,
@@ -55,11 +57,11 @@ class Planned:
 def experiment_for(
     context: Context, user: UserRecord, experiment_id: str, least: Role = Role.VIEWER
 ) -> ExperimentRecord:
-    """The experiment of an id, in whose project the user has to be `least`.
+    """The experiment of an id, in whose project the user has to be `least`; a search of theirs.
 
     Raises:
         NotFoundError: there is none such.
-        ForbiddenError: the user is not.
+        ForbiddenError: the user is not, or it is the search of somebody else.
     """
     experiment = context.store.experiments.get(experiment_id)
     if experiment is None:
@@ -67,7 +69,21 @@ def experiment_for(
             f"there is no experiment {experiment_id[:80]!r}",
             "GET /api/v1/experiments lists them: `edt experiment ls`",
         )
-    project_for(context, user, experiment.project, least)
+    if experiment.project is not None:
+        project_for(context, user, experiment.project, least)
+    elif not may(user, experiment):
+        raise not_theirs(experiment)
+    return experiment
+
+
+def started_by_hand(context: Context, user: UserRecord, experiment_id: str) -> ExperimentRecord:
+    """As `experiment_for` an editor, of one that is no search; `ConflictError` if it is one."""
+    experiment = experiment_for(context, user, experiment_id, Role.EDITOR)
+    if experiment.algorithm:
+        raise ConflictError(
+            f"{experiment.name!r} is a search: it starts its own trials and stays as it was created",
+            "create another search: `edt search create`",
+        )
     return experiment
 
 
@@ -116,7 +132,7 @@ def change(
     context: Context, user: UserRecord, experiment_id: str, changes: ExperimentChange, seen: int | None
 ) -> ExperimentRecord:
     """Change an experiment of which the user has seen a version; None: whichever."""
-    experiment = experiment_for(context, user, experiment_id, Role.EDITOR)
+    experiment = started_by_hand(context, user, experiment_id)
     now = context.clock()
     check_version(experiment, seen, now)
     values = given(changes, now, user)
@@ -138,18 +154,26 @@ def change(
     return settled(done, experiment, after, changes.name, KIND, now)
 
 
-def delete(context: Context, user: UserRecord, experiment_id: str) -> None:
-    """Forget an experiment and its runs, whose jobs stay; `ConflictError` if some have not ended."""
+def delete(context: Context, user: UserRecord, experiment_id: str) -> list[Deletion]:
+    """Forget an experiment and its runs, whose jobs stay unless it is a search.
+
+    Raises:
+        ConflictError: some have not ended.
+    """
     experiment = experiment_for(context, user, experiment_id, Role.EDITOR)
+    if experiment.algorithm:
+        return searches.delete(context, experiment)
     if live := context.store.experiments.delete(experiment.id):
         raise ConflictError(
             f"{experiment.name!r} has runs that have not ended: {', '.join(live[:10])}", "stop them first"
         )
+    return []
 
 
 def delete_run(context: Context, user: UserRecord, run_id: str) -> None:
     """Forget a run, whose job stays; `ConflictError` if it has not ended."""
     run = run_for(context, user, run_id, Role.EDITOR)
+    started_by_hand(context, user, run.experiment)
     if run.job in context.store.experiments.live_jobs(run.experiment):
         raise ConflictError(f"the run {run.id} has not ended: it is the job {run.job}", "stop it first")
     context.store.experiments.delete_run(run.id)
@@ -187,7 +211,7 @@ def plan(
 
 def planned_runs(context: Context, user: UserRecord, experiment_id: str, wanted: RunSpec) -> list[Planned]:
     """The runs that a user would start; raises like `plan`, and if they may not, or there are none."""
-    experiment = experiment_for(context, user, experiment_id, Role.EDITOR)
+    experiment = started_by_hand(context, user, experiment_id)
     planned = plan(context, experiment, context.store.experiments.trainings(experiment.id), wanted)
     if not planned:
         raise ConflictError(
@@ -199,7 +223,7 @@ def planned_runs(context: Context, user: UserRecord, experiment_id: str, wanted:
 def planned_again(context: Context, user: UserRecord, run_id: str) -> list[Planned]:
     """The run that is the same as another one: the same code, command and size."""
     run = run_for(context, user, run_id, Role.EDITOR)
-    experiment = experiment_for(context, user, run.experiment)
+    experiment = started_by_hand(context, user, run.experiment)
     code = context.store.definitions.code(run.definition, run.code) if run.code else None
     if run.code and code is None:
         raise ConflictError(
@@ -278,13 +302,13 @@ def _run(context: Context, user: UserRecord, planned: Planned) -> RunRecord:
     """A run that is to be started; which job it is shows when that is written down."""
     code = planned.code
     return RunRecord(
-        "r" + new_id()[1:],
+        new_run_id(),
         planned.experiment.id,
         planned.definition,
         planned.name,
         0 if code is None else code.place,
         "" if code is None else code.digest,
-        "",
+        None,
         user.name,
         context.clock(),
         planned.spec.model_dump(mode="json"),

@@ -68,27 +68,28 @@ def experiments_of(context: Context, user: UserRecord, jobs: Sequence[str]) -> M
     store = context.store
     runs = store.experiments.runs_of_jobs(jobs)
     experiments = store.experiments.some({run.experiment for run in runs.values()}) if runs else {}
-    projects = {one.project for one in experiments.values()}
+    projects = {one.project for one in experiments.values() if one.project is not None}
     allowed = store.projects.roles(user.name, projects).keys() | store.projects.owned(user.name, projects)
-    return {
-        job: experiments[run.experiment]
-        for job, run in runs.items()
-        if user.is_admin or experiments[run.experiment].project in allowed
-    }
+
+    def is_seen(experiment: ExperimentRecord) -> bool:
+        return may(user, experiment) if experiment.project is None else experiment.project in allowed
+
+    found = {job: experiments[run.experiment] for job, run in runs.items()}
+    return {job: one for job, one in found.items() if user.is_admin or is_seen(one)}
 
 
 def shown(context: Context, runs: Sequence[RunRecord]) -> list[Shown]:
     """Runs as they are now; of those that have ended, it is written down."""
-    jobs = context.store.jobs.some([run.job for run in runs]) if runs else {}
-    fresh = [run for run in runs if run.outcome is None and run.job in jobs]
-    found = outcomes(context, [jobs[run.job] for run in fresh])
-    ended = {run.id: found[run.job].stored() for run in fresh if jobs[run.job].has_ended}
+    jobs = context.store.jobs.some([run.job for run in runs if run.job]) if runs else {}
+    fresh = [(run, jobs[run.job]) for run in runs if run.outcome is None and run.job and run.job in jobs]
+    found = outcomes(context, [job for _, job in fresh])
+    ended = {run.id: found[job.id].stored() for run, job in fresh if job.has_ended}
     if ended:
         context.store.experiments.record(ended)
     told: list[Shown] = []
     for run in runs:
-        known = found.get(run.job) or RunOutcome.of(run.outcome or {"state": DELETED})
-        told.append(Shown(run, jobs.get(run.job), known))
+        known = found.get(run.job or "") or RunOutcome.of(run.outcome or {"state": DELETED})
+        told.append(Shown(run, jobs.get(run.job or ""), known))
     return told
 
 

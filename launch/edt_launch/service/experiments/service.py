@@ -17,8 +17,15 @@ from edt_launch.service.experiments.records import (
     RunRecord,
 )
 from edt_launch.service.experiments.runs import DELETED, Shown
+from edt_launch.service.experiments.searches import service as searches
 from edt_launch.service.jobs.forecast.forecast import changes_by
 from edt_launch.service.jobs.forecast.foreseen import of_starting
+
+SHOWN = (
+    *("id", "experiment", "definition", "name", "code", "digest", "job", "owner", "created"),
+    *("place", "parameters"),
+)
+"""Fields of a run that answers have as they are."""
 
 MAX_RUNS = 100
 """Runs of one page, or of one comparison."""
@@ -93,15 +100,20 @@ def beside(context: Context, experiment: ExperimentRecord, found: Sequence[RunRe
 
 def differing(found: Sequence[RunRecord]) -> list[comparison.ComparedParameter]:
     """The parameters that are not the same in all of these runs."""
-    return comparison.differing(
-        [comparison.parameters(run.name, f"{run.code}" if run.code else "", run.spec) for run in found]
-    )
+    return comparison.differing([_started_with(run) for run in found])
+
+
+def _started_with(run: RunRecord) -> dict[str, str]:
+    if run.place is not None:
+        return {name: str(value) for name, value in run.parameters.items()}
+    return comparison.parameters(run.name, f"{run.code}" if run.code else "", run.spec)
 
 
 def view(shown: Shown) -> dict[str, Any]:
     """A run as answers have it."""
     run, job, outcome = shown.run, shown.job, shown.outcome
-    least = run.spec["min"]
+    least = run.spec.get("min", 1)
+    state = run.state if run.place is not None and run.job is None else DELETED
     known = {"job_name": job and (job.name or job.id)} | {
         name: None if job is None else getattr(job, name)
         for name in ("started", "ended", "size", "total_steps")
@@ -109,13 +121,13 @@ def view(shown: Shown) -> dict[str, Any]:
     known |= {"tags": () if job is None else job.tags, "comment": "" if job is None else job.comment}
     has_ended = run.outcome is not None or (job is not None and job.has_ended)
     return {
-        **{name: value for name, value in vars(run).items() if name not in ("spec", "outcome", "number")},
+        **{name: getattr(run, name) for name in SHOWN},
         **known,
-        "state": DELETED if job is None else job.state,
+        "state": state if job is None else job.state,
         "ended_as": outcome.state if has_ended else None,
         "seconds": outcome.seconds,
         "min": least if job is None else job.min,
-        "max": run.spec["max"] or least if job is None else job.max,
+        "max": run.spec.get("max") or least if job is None else job.max,
         "step": outcome.step,
         "hours": outcome.hours,
         "values": outcome.values,
@@ -182,6 +194,17 @@ def experiments_page(
         "experiments": [summary(one, counts.get(one.id, 0)) for one in page],
         "next": following,
     }
+
+
+def listed(context: Context, user: UserRecord, owner: str | None, wanted: PageQuery) -> dict[str, Any]:
+    """A page of the experiments in projects of a user, and of all searches; or of those of an owner."""
+    own = None if user.is_admin else user.name
+    page, following = wanted.cut(context.store.experiments.shown_page(own, owner, wanted))
+    found = searches.listed(context, user, [one for one in page if one.algorithm])
+    known = {one["id"]: one for one in found}
+    counts = context.store.experiments.run_counts([one.id for one in page if one.id not in known])
+    shown = [known.get(one.id) or summary(one, counts.get(one.id, 0)) for one in page]
+    return {"experiments": shown, "next": following}
 
 
 def experiment(context: Context, record: ExperimentRecord) -> dict[str, Any]:

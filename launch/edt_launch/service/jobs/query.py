@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, Text, cast, func, or_, select
 
 from edt_launch.service.db.paging import page
-from edt_launch.service.db.tables import jobs, runs, trials
+from edt_launch.service.db.tables import jobs, runs
 from edt_launch.service.jobs.states import State
 
 _ORDERS: Mapping[str, ColumnElement[Any]] = {
@@ -89,10 +89,8 @@ class JobQuery:
             found.append(cast(columns.tags, Text).contains(f'"{self.tag}"', autoescape=True))
         if self.host is not None:
             found.append(cast(columns.held, Text).contains(f'["{self.host}",', autoescape=True))
-        if self.experiment is not None:
-            found.append(columns.id.in_(select(runs.c.job).where(runs.c.experiment == self.experiment)))
-        if self.search is not None:
-            found.append(columns.id.in_(select(trials.c.job).where(trials.c.search == self.search)))
+        within = [one for one in (self.experiment, self.search) if one is not None]
+        found += [columns.id.in_(select(runs.c.job).where(runs.c.experiment == one)) for one in within]
         if self.submitted_since is not None:
             found.append(columns.submitted >= self.submitted_since)
         return found

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from edt_launch.service.experiments.searches.records import SearchState, SearchWanted, TrialState
+from edt_launch.service.experiments.records import SearchState, SearchWanted, TrialState
 from edt_launch.service.experiments.searches.spec import Algorithm, Objective
 from edt_launch.service.http.schemas import listing
 from edt_launch.service.jobs.specification import FrameworkName
@@ -119,7 +119,7 @@ class Jobs(BaseModel):
 class Trial(BaseModel):
     """A trial of a search."""
 
-    number: int = Field(description="Its place in the search, from 0.")
+    number: int = Field(validation_alias="place", description="Its place in the search, from 0.")
     state: TrialState
     reason: str = Field(description="Why it is in its state.")
     parameters: dict[str, float | int | str]

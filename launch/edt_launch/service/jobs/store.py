@@ -8,9 +8,8 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, exists, func, in
 from sqlalchemy.exc import IntegrityError
 
 from edt_launch.service.db.engine import Database
-from edt_launch.service.db.tables import jobs, transitions, trials
-from edt_launch.service.experiments.records import RunRecord
-from edt_launch.service.experiments.searches.records import TRIAL_ENDS
+from edt_launch.service.db.tables import jobs, runs, transitions
+from edt_launch.service.experiments.records import TRIAL_ENDS, RunRecord
 from edt_launch.service.experiments.stores.experiments import add_run
 from edt_launch.service.jobs.query import JobQuery
 from edt_launch.service.jobs.records import (
@@ -237,7 +236,9 @@ class Jobs:
 
 def _is_over() -> ColumnElement[bool]:
     """Whether a job has ended, and no trial awaits its end."""
-    is_awaited = exists().where(trials.c.job == jobs.c.id, trials.c.state.not_in(sorted(TRIAL_ENDS)))
+    is_awaited = exists().where(
+        runs.c.job == jobs.c.id, runs.c.place.is_not(None), runs.c.state.not_in(sorted(TRIAL_ENDS))
+    )
     return and_(jobs.c.state.in_(sorted(ENDED)), ~is_awaited)
 
 

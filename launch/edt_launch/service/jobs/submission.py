@@ -5,14 +5,16 @@ import hashlib
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import structlog
 
+from edt_launch.core import environments
 from edt_launch.core.ignoring import IgnoreFileError, ignored
 from edt_launch.core.scripts import script_of, script_problem
 from edt_launch.service.accounts.records import UserRecord
@@ -258,15 +260,7 @@ class Submitter:
                 f"directory: {directory!r} is no folder of the submitted code",
                 "name one that is in it, or none",
             )
-        script = script_of(submission.spec.command)
-        if script is not None and not os.path.isfile(os.path.join(start, script)):
-            raise InvalidError(
-                f"command: {script!r} is not a file of the submitted code", "name a script that is in it"
-            )
-        if submission.spec.framework is None:
-            problem = script_problem(submission.spec.command, Path(start))
-            if problem is not None:
-                raise InvalidError(f"command: {problem.text}", problem.advice)
+        _check_command(submission.spec, Path(start))
         return submission
 
     def _copy_checkpoint(self, folder: JobDir, job_id: str, name: str) -> None:
@@ -276,6 +270,20 @@ class Submitter:
                 f"checkpoint: {job_id} has no {name!r}", f"GET /api/v1/jobs/{job_id}/checkpoints lists them"
             )
         copy_folder(source, folder.output.checkpoint / name, self._limits)
+
+
+def _check_command(spec: JobSpec, folder: Path) -> None:
+    """See whether a command can run in a folder of this machine; raises `InvalidError` if not."""
+    script = script_of(spec.command)
+    if script is not None and not os.path.exists(folder / script):
+        raise InvalidError(
+            f"command: {script!r} is not a file of the submitted code", "name a script that is in it"
+        )
+    if spec.framework is None:
+        path = environments.search_path(os.environ, spec.environment)
+        problem = script_problem(spec.command, folder, partial(shutil.which, path=path))
+        if problem is not None:
+            raise InvalidError(f"command: {problem.text}", problem.advice)
 
 
 def _same(earlier: JobRecord, submission: Submission) -> JobRecord:

@@ -14,7 +14,7 @@ from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import may
 from edt_launch.service.cluster.records import AllocationRecord, HostRecord, ShareRecord
 from edt_launch.service.db.types import Held
-from edt_launch.service.experiments.searches.records import SearchRecord, TrialRecord, TrialState
+from edt_launch.service.experiments.records import ExperimentRecord, RunRecord, TrialState
 from edt_launch.service.files.series import number
 from edt_launch.service.jobs import schemas
 from edt_launch.service.jobs.explanation import unreachable
@@ -181,24 +181,21 @@ def allocation(record: AllocationRecord) -> Json:
 
 
 def search(
-    record: SearchRecord,
+    record: ExperimentRecord,
     counts: Mapping[TrialState, int],
-    best: TrialRecord | None,
+    best: RunRecord | None,
     viewer: UserRecord,
 ) -> Json:
-    """A search, as `viewer` may see it, with the number of trials in each state, and the best one.
-
-    Of its definition, algorithm, metric and objective are looked at.
-    """
-    shown = {**vars(record), **record.definition, "counts": counts, "best": best}
+    """A search, as `viewer` may see it, with the number of trials in each state, and the best one."""
+    shown = {**vars(record), "counts": counts, "best": best}
     # The reason may quote a job's private `failure`.
     return shown if may(viewer, record) else {**shown, "reason": None, "best": None}
 
 
 def search_with_trials(
-    record: SearchRecord, trials: Sequence[TrialRecord], best: TrialRecord | None, viewer: UserRecord
+    record: ExperimentRecord, trials: Sequence[RunRecord], best: RunRecord | None, viewer: UserRecord
 ) -> Json:
     """A search and its trials, as `viewer` may see them."""
-    private: Json = {"trials": trials, "spec": record.definition, "job": record.template}
+    private: Json = {"trials": trials, "spec": record.generator, "job": record.template}
     shown = private if may(viewer, record) else dict.fromkeys(private)
     return {**search(record, Counter(trial.state for trial in trials), best, viewer), **shown}

@@ -20,7 +20,6 @@ class Tab(NamedTuple):
 
 JOBS = Crumb("/jobs", "Jobs")
 EXPERIMENTS = Crumb("/experiments", "Experiments")
-SEARCHES = Crumb("/searches", "Searches")
 
 
 def project(id_: str, name: str) -> list[Crumb]:

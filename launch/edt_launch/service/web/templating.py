@@ -38,7 +38,6 @@ PLACES = (
     ("/pool", "Pool", "cpu"),
     ("/jobs", "Jobs", "list-details"),
     ("/experiments", "Experiments", "flask"),
-    ("/searches", "Searches", "adjustments-search"),
     ("/console", "Console", "layout-dashboard"),
     ("/users", "Users", "users"),
 )

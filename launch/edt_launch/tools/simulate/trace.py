@@ -11,6 +11,7 @@ Columns: `job_id, submit_time_s, user, gpus_requested, gpus_min, gpus_max`, and 
 """
 
 import csv
+import io
 import json
 import math
 from collections.abc import Callable, Mapping
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from edt_launch.core.errors import TraceError
+from edt_launch.core.text_files import read_text
 from edt_launch.tools.simulate.runtime import Interpolated, Linear, Measured, RunTime
 
 COMMON = ("job_id", "submit_time_s", "user", "gpus_requested", "gpus_min", "gpus_max")
@@ -150,7 +152,7 @@ def read(path: Path, adaptive: bool = False) -> Trace:
 
 def _rows(path: Path) -> tuple[list[_Row], frozenset[str]]:
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with io.StringIO(read_text(path), newline="") as file:
             lines = csv.DictReader(file, strict=True, skipinitialspace=True)
             columns = frozenset(lines.fieldnames or ())
             missing = [column for column in COMMON if column not in columns]

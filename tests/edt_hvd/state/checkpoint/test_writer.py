@@ -17,12 +17,7 @@ def content(commits: int = 3) -> Content:
 
 @pytest.mark.parametrize(
     "cost, expected",
-    [
-        (None, 110.0),
-        (Cost(0.1, 0.01), 110.0),
-        (Cost(1.0, 0.01), 120.0),
-        (Cost(1.0, 0.5), 200.0),
-    ],
+    [(None, 110.0), (Cost(0.1, 0.01), 110.0), (Cost(1.0, 0.01), 120.0), (Cost(1.0, 0.5), 200.0)],
 )
 def test_the_next_one_waits_for_the_interval_and_for_what_the_last_has_cost(
     cost: Cost | None, expected: float

@@ -31,10 +31,10 @@ RANK_1 = (7, "h", 0, None, 1)
             ),
         ),
         (
-            events.SlowStart((events.WorkerSlot(7, "h", 0, None),), 30.2, None, None, None),
+            events.SlowStart((events.WorkerSlot(7, "h", 0, None),), 30.2, None, 400.0, 400.0),
             (
                 "no worker has come to an elastic function after 30 s: slot 0 of h; "
-                "there is no limit to that (--ready-timeout sets one)"
+                "after 400 s they are ended and tried again (--ready-timeout)"
             ),
         ),
         (

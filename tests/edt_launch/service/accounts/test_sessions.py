@@ -16,7 +16,6 @@ def ann(store: Store) -> Store:
 def test_a_session_ends_when_it_is_not_used(ann: Store) -> None:
     token = sessions.begin(ann.accounts, "ann", 0.0)
     found = sessions.resume(ann.accounts, token, IDLE - 1)
-    assert found is not None
     assert found[0].name == "ann"
     assert sessions.resume(ann.accounts, token, 2 * IDLE - 2) is not None
     assert sessions.resume(ann.accounts, token, 3 * IDLE) is None

@@ -37,7 +37,6 @@ def test_the_token_is_kept_from_start_to_start(tmp_path: Path, store: Store) -> 
     assert home.token.read_text() == token + "\n"
     assert stat.S_IMODE(home.token.stat().st_mode) == 0o600
     found = tokens.bearer(store.accounts, token, 2.0)
-    assert found is not None
     user = found[0]
     assert user.is_admin
     assert user.name == this_user()
@@ -48,7 +47,6 @@ def test_a_lost_token_is_replaced_and_opens_nothing(tmp_path: Path, store: Store
     home = Home(tmp_path)
     lost = ensure_administrator(store, home, 1.0)
     found = tokens.bearer(store.accounts, lost, 1.0)
-    assert found is not None
     made, _ = tokens.issue(store.accounts, this_user(), "laptop", 1.0, parent=found[1])
     home.token.write_text("nonsense\n")
     new = ensure_administrator(store, home, 2.0)

@@ -1,15 +1,16 @@
 import re
-import shutil
 import signal
 import socket
 import sys
 import threading
+import time
 import urllib.request
 from pathlib import Path
 
 import pytest
 from sqlalchemy.exc import InterfaceError, OperationalError
 
+from edt_launch.core.certificates import ensure_certificate
 from edt_launch.service.app import running
 from edt_launch.service.app.home import Home
 from edt_launch.service.app.running import repeat, urls
@@ -112,8 +113,8 @@ def test_a_file_in_place_of_its_database_or_its_folder_is_named(tmp_path: Path, 
 
 
 def test_it_speaks_https(tmp_path: Path, edt: Edt, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a certificate of its own, which commands on this machine trust, or one that it is given."""
-    home, given = tmp_path / "home", tmp_path / "given"
+    """With a certificate of its own, which commands on this machine trust."""
+    home = tmp_path / "home"
     with serving(home, "--slots", "3", "--tls-self-signed") as service:
         assert service.url.startswith("https://127.0.0.1:")
         monkeypatch.setenv("EDT_URL", service.url)
@@ -124,10 +125,19 @@ def test_it_speaks_https(tmp_path: Path, edt: Edt, monkeypatch: pytest.MonkeyPat
         stranger = edt("hosts")
         assert stranger.code == 3
         assert "is not trusted" in stranger.err
-    certificate, key = (str(given / name) for name in ("certificate.pem", "key.pem"))
-    shutil.copytree(Home(home).tls, given)
-    with serving(home, "--slots", "3", "--tls-certificate", certificate, "--tls-key", key) as service:
+
+
+@pytest.mark.full
+def test_it_speaks_https_with_a_certificate_that_it_is_given(
+    tmp_path: Path, edt: Edt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate, key = map(
+        str, ensure_certificate(tmp_path / "given", ["localhost", "127.0.0.1"], time.time())
+    )
+    tls = ("--tls-certificate", certificate, "--tls-key", key)
+    with serving(tmp_path / "home", "--slots", "3", *tls) as service:
         monkeypatch.setenv("EDT_URL", service.url)
+        monkeypatch.setenv("EDT_TOKEN", service.token)
         monkeypatch.setenv("SSL_CERT_FILE", certificate)
         assert edt("hosts").code == 0
 

@@ -30,6 +30,8 @@ def test_flag_before_environment_before_file(tmp_path: Path, monkeypatch: pytest
         ({"slots": "x"}, "slots: 'x'"),
         ({"database": "mysql://ann:secret@host/x"}, "database: (hidden): database 'mysql' is"),
         ({"database": "postgresql://ann:secret@host:port/x"}, "database: (hidden): the database's URL"),
+        ({"notify": "nosuch --mail"}, "notify: 'nosuch --mail': nosuch: command not found"),
+        ({"notify": "python nosuch.py"}, "notify: 'python nosuch.py': nosuch.py is not a file"),
         ({"tls_key": "/key"}, "tls_certificate and tls_key"),
         ({"port_range": "9:8"}, "--port-range '9:8': expected LOW:HIGH"),
         ({"port_range": "2000:2009", "horovodrun": True}, "horovodrun and port_range: give one"),

@@ -12,7 +12,7 @@ from edt_launch.service.db.engine import Database
 from edt_launch.service.db.migrate import NewerDatabaseError, OlderDatabaseError, migrate
 from edt_launch.service.db.store import Store
 from edt_launch.service.db.tables import metadata
-from edt_launch.service.experiments.searches.records import TrialState
+from edt_launch.service.experiments.records import TrialState
 
 NOTES = {"bounds": [1, 4], "written": 5.0, "lost": 2, "suspended": [["node1", "3", 1000.0]]}
 """What the first version remembered of a job."""
@@ -41,12 +41,72 @@ def test_a_database_of_the_first_version_opens(tmp_path: Path) -> None:
     assert (store.jobs.get(job).granted_at, store.jobs.get(job).launchers_lost) == (5.0, 2)
     assert store.jobs.suspended() == {("node1", "3"): 1000.0}
     assert len(store.jobs.transitions(job)) == 1
-    (search,) = store.searches.live()
-    assert store.searches.trials(search.id)[0].state is TrialState.SUCCEEDED
+    (search,) = store.experiments.live_searches()
+    assert store.experiments.trials(search.id)[0].state is TrialState.SUCCEEDED
     with store._database.reading() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, metadata) == []
-        assert tables_that_number_on(connection) == {"execs", "jobs", "searches"}
+        assert tables_that_number_on(connection) == {"execs", "jobs", "experiments"}
+    store.close()
+
+
+SEARCH = {"metric": "loss", "objective": "maximize", "algorithm": "grid", "max_trials": 5, "parameters": {}}
+
+
+def test_searches_and_their_trials_of_before_are_all_there(tmp_path: Path) -> None:
+    """Also a trial that was submitted when the service was killed; one that was not is chosen again."""
+    path = tmp_path / "edt.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(Path(__file__).with_name("version_0017.sql").read_text())
+        connection.execute(
+            "INSERT INTO searches (number, id, name, owner, definition, file_name, seed, created, wanted,"
+            " state, reason, started, ended, kind, template, total) VALUES (7, 'hbbbbbbbb', 'experiment 0',"
+            " 'ann', ?, 'code', 3, 4.5, 'stop', 'waiting', 'full', 5.0, 6.0, 'wmla', '{\"args\": \"x\"}', 5)",
+            [json.dumps(SEARCH)],
+        )
+        trial = (
+            "INSERT INTO trials VALUES ('hbbbbbbbb', ?, '{\"x\": 1}', '{\"x\": \"a\"}', 27, ?, ?, ?, ?, ?, ?,"
+        )
+        trial += " 'why', 8.0, 9.0)"
+        connection.executemany(
+            trial,
+            [
+                (0, 7.1, "exec", "driver", "jbbbbbbbb", "succeeded", 0.5),
+                (1, 7.2, None, None, None, "queued", None),
+                (2, 7.3, None, None, None, "queued", None),
+                (3, 7.4, None, None, None, "failed", None),
+            ],
+        )
+        connection.execute("UPDATE jobs SET idempotency_key = 'hbbbbbbbb 1 7.2'")
+        connection.execute(
+            "INSERT INTO execs (id, job, driver, args) VALUES ('mine', 'jraaaaaaa', 'its', '')"
+        )
+        connection.execute("UPDATE runs SET job = 'jaaaaaaaa'")
+        connection.commit()
+    store = Store.opened(f"sqlite:///{path}")
+    first, second = store.experiments.searches()
+    assert (first.id, second.name) == ("hbbbbbbbb", "rates")  # in the order of their creation
+    assert store.experiments.get("xaaaaaaaa") is not None
+    assert [one.job for one in store.experiments.runs("xaaaaaaaa", None, 9)] == ["jaaaaaaaa"]
+    assert len(store.experiments.trainings("xaaaaaaaa")) == 1
+    assert (first.metric, first.objective, first.algorithm, first.max_trials) == (
+        "loss", "maximize", "grid", 5,
+    )  # fmt: skip
+    assert (first.generator, first.template, first.kind, first.file_name) == (
+        SEARCH, {"args": "x"}, "wmla", "code",
+    )  # fmt: skip
+    assert (first.state, first.wanted, first.reason, first.seed, first.total) == (
+        "waiting", "stop", "full", 3, 5,
+    )  # fmt: skip
+    assert (first.created, first.started, first.ended, first.project) == (4.5, 5.0, 6.0, None)
+    done, submitted, failed = store.experiments.trials("hbbbbbbbb")
+    assert (done.exec, done.driver, done.job, done.metric) == ("exec", "driver", "jbbbbbbbb", 0.5)
+    assert (done.point, done.parameters, done.budget, done.reason) == ({"x": 1}, {"x": "a"}, 27, "why")
+    assert (done.created, done.started, done.ended, done.owner) == (7.1, 8.0, 9.0, "ann")
+    assert (submitted.place, submitted.exec, submitted.driver, submitted.job) == (
+        1, "mine", "its", "jraaaaaaa",
+    )  # fmt: skip
+    assert (failed.place, failed.state, failed.job) == (3, TrialState.FAILED, None)
     store.close()
 
 
@@ -59,7 +119,7 @@ def tables_that_number_on(connection: Connection) -> set[str]:
 def test_a_new_database_numbers_on_like_an_older_one(tmp_path: Path) -> None:
     store = Store.opened(f"sqlite:///{tmp_path}/edt.db")
     with store._database.reading() as connection:
-        assert tables_that_number_on(connection) == {"execs", "jobs", "searches"}
+        assert tables_that_number_on(connection) == {"execs", "jobs", "experiments"}
     store.close()
 
 

@@ -54,6 +54,8 @@ def test_packed_again_the_same_code_has_the_same_digest() -> None:
         (submission(directory="train.py"), InvalidError),
         (submission(tar({"other.py": b""})), InvalidError),
         (submission(directory="lib"), InvalidError),  # where the script is not
+        (submission(command=["python3.99", "train.py"]), InvalidError),
+        (submission(command=["sh", "lib"]), InvalidError),
         (submission(priority=6), ForbiddenError),
         (Submission(ANN, spec(path="/")), ForbiddenError),
         (Submission(UserRecord("carl"), spec(path="/no/such")), InvalidError),
@@ -67,6 +69,17 @@ def test_a_refused_submission_leaves_nothing(
         submitter.submit(wrong, 5.0)
     assert left(world) == []
     assert world.store.jobs.page().jobs == []
+
+
+def test_a_command_is_looked_for_where_the_job_will(
+    world: World, submitter: Submitter, tmp_path: Path
+) -> None:
+    (tmp_path / "tool").write_text("#!/bin/sh\n")
+    (tmp_path / "tool").chmod(0o755)
+    found = {"command": ["tool"], "environment": {"PATH": str(tmp_path)}}
+    assert submitter.submit(submission(**found), 5.0)[1]
+    with pytest.raises(InvalidError, match="tool: command not found"):
+        submitter.submit(submission(command=["tool"]), 5.0)
 
 
 def test_code_whose_place_a_link_has_taken_is_not_copied(

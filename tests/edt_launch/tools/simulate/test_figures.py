@@ -28,7 +28,7 @@ def test_two_jobs_are_each_due_half_of_the_cluster():
 
 def test_the_figures_of_a_small_replay():
     figures = judge(
-        outcome(run("a", 0, (0, 2), (10, 4), (40, 0), resizes=1), run("b", 10, (20, 4), (30, 0), user="bob")),
+        outcome(run("a", 0, (0, 2), (10, 4), (40, 0), resizes=1), run("b", 10, (20, 4), (30, 0), user="bob"))
     )
     assert (figures.jobs, figures.decisions) == (2, 7)
     assert (figures.mean_jct, figures.median_jct, figures.p99_jct, figures.makespan) == (30, 20, 40, 40)

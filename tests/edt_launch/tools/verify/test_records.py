@@ -50,7 +50,6 @@ def test_the_first_step_and_name_are_found():
         run(TWO, changes=[(3, 0, *WEIGHT), (2, 0, *BUFFER), (2, 0, *BIAS), (2, 0, "loss", "step.loss")]),
     ]
     difference = first_difference(runs)
-    assert difference is not None
     assert (difference.reference, difference.run) == (runs[0], runs[1])
     assert (difference.step, difference.rank, difference.size) == (2, 0, 2)
     assert (difference.kind, difference.name) == BIAS
@@ -60,6 +59,5 @@ def test_the_first_step_and_name_are_found():
 @pytest.mark.parametrize("steps", [2, 4])
 def test_another_number_of_steps_is_a_difference(steps):
     difference = first_difference([run(), run(TWO, steps=steps)])
-    assert difference is not None
     assert (difference.kind, difference.step) == ("length", min(steps, 3))
     assert difference.name == f"{steps} instead of 3"

@@ -14,8 +14,8 @@ from edt_launch.adapters.wmla.submission.form import FormDep
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import ConflictError, InvalidError
+from edt_launch.service.experiments.records import ExperimentRecord, SearchWanted
 from edt_launch.service.experiments.searches import service as searches
-from edt_launch.service.experiments.searches.records import SearchRecord, SearchWanted
 from edt_launch.service.experiments.searches.service import Deletion
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser, carry_out
 
@@ -32,8 +32,8 @@ async def start(context: ContextDep, user: CurrentUser, form: FormDep) -> Respon
 @router.get("")
 def list_searches(context: ContextDep, user: CurrentUser) -> Response:
     """All searches that the user may see, oldest first."""
-    searches = context.store.searches.all(None if user.is_admin else user.name, KIND)
-    trials = context.store.searches.trials_of([search.id for search in searches])
+    searches = context.store.experiments.searches(None if user.is_admin else user.name, KIND)
+    trials = context.store.experiments.trials_of([search.id for search in searches])
     now = context.clock()
     return _json([views.search(search, trials[search.id], now) for search in searches])
 
@@ -41,7 +41,7 @@ def list_searches(context: ContextDep, user: CurrentUser) -> Response:
 @router.delete("", status_code=204, response_class=Response)
 def delete_all(context: ContextDep, user: CurrentUser, afterwards: BackgroundTasks) -> None:
     """Delete all of the user's searches that have ended."""
-    for search in context.store.searches.all(user.name, KIND):
+    for search in context.store.experiments.searches(user.name, KIND):
         with suppress(ConflictError):  # it has not ended
             carry_out(_delete(context, search), afterwards)
 
@@ -67,7 +67,7 @@ def show_algorithm(name: str) -> Response:
 def show(context: ContextDep, user: CurrentUser, name: str) -> Response:
     """A search."""
     search = _search(context, user, name)
-    return _json(views.search(search, context.store.searches.trials(search.id), context.clock()))
+    return _json(views.search(search, context.store.experiments.trials(search.id), context.clock()))
 
 
 @router.put("/{name}", status_code=204, response_class=Response)
@@ -94,21 +94,21 @@ def delete(context: ContextDep, user: CurrentUser, name: str, afterwards: Backgr
     carry_out(_delete(context, _search(context, user, name)), afterwards)
 
 
-def _search(context: Context, user: UserRecord, name: str) -> SearchRecord:
+def _search(context: Context, user: UserRecord, name: str) -> ExperimentRecord:
     """A search of the user's; others are as if they were not there."""
-    search = context.store.searches.get(name)
+    search = context.store.experiments.search(name)
     if search is None or search.kind != KIND or not (user.is_admin or user.name == search.owner):
         raise InvalidError(f"Hpo task {name[:80]!r} not found")
     return search
 
 
-def _stop(context: Context, search: SearchRecord, wanted: SearchWanted) -> None:
+def _stop(context: Context, search: ExperimentRecord, wanted: SearchWanted) -> None:
     if not searches.stop(context, search, wanted):
         state = views.SEARCH_STATES[search.state] if search.has_ended else "being stopped"
         raise InvalidError(f"Hpo task {search.name} is {state} already")
 
 
-def _delete(context: Context, search: SearchRecord) -> list[Deletion]:
+def _delete(context: Context, search: ExperimentRecord) -> list[Deletion]:
     if not search.has_ended:
         raise ConflictError(f"Hpo task {search.name} is {views.SEARCH_STATES[search.state]}", "stop it first")
     with as_hpo_task():

@@ -18,14 +18,14 @@ from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.app.home import SEARCH_ID
 from edt_launch.service.errors import ConflictError, InvalidError
+from edt_launch.service.experiments.records import ExperimentRecord, RunRecord
 from edt_launch.service.experiments.searches import service as searches
 from edt_launch.service.experiments.searches.decide import TrialOutcome
-from edt_launch.service.experiments.searches.records import SearchRecord, TrialRecord
 from edt_launch.service.experiments.searches.spec import Objective, SearchSpec
 from edt_launch.service.jobs.records import JobRecord
 
 KIND = "wmla"
-"""Of these searches, in `SearchRecord.kind`."""
+"""Of these searches, in `ExperimentRecord.kind`."""
 
 RESERVED = "algorithm"
 """A name that is a path of its own in the interface."""
@@ -38,7 +38,9 @@ CONFIG = "config.json"
 """Where a trial's program finds its hyperparameters, in its work dir."""
 
 
-def create_search(context: Context, user: UserRecord, data: str, parts: Sequence[FormPart]) -> SearchRecord:
+def create_search(
+    context: Context, user: UserRecord, data: str, parts: Sequence[FormPart]
+) -> ExperimentRecord:
     """Queue a search.
 
     Args:
@@ -75,14 +77,14 @@ def create_search(context: Context, user: UserRecord, data: str, parts: Sequence
     return added
 
 
-def restart(context: Context, search: SearchRecord) -> list[searches.Deletion]:
+def restart(context: Context, search: ExperimentRecord) -> list[searches.Deletion]:
     """Have a search go on that was stopped, has failed, or waits for better times; what has finished stays.
 
     Raises:
         InvalidError: there is nothing to go on with.
         ConflictError: jobs of it have not ended yet, or somebody else was quicker.
     """
-    again = searches.to_try_again(search, context.store.searches.trials(search.id))
+    again = searches.to_try_again(search, context.store.experiments.trials(search.id))
     if again is None:
         raise InvalidError(
             f"Hpo task {search.name} is {SEARCH_STATES[search.state]}",
@@ -107,22 +109,14 @@ class ExecTrials:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def submit(self, user: UserRecord, search: SearchRecord, trial: TrialRecord) -> TrialRecord:  # noqa: D102
+    def submit(self, user: UserRecord, search: ExperimentRecord, trial: RunRecord) -> None:  # noqa: D102
         config = json.dumps(trial.parameters, indent=2, allow_nan=False).encode()
         # The script may be given words after `--`, so the variables come first.
-        variables = f"--msd-env TRAINING_ID={search.name} --msd-env SUBID={trial.number}"
+        variables = f"--msd-env TRAINING_ID={search.name} --msd-env SUBID={trial.place}"
         args, group = f"{variables} {search.template['args']}", search.template["sig_name"] or None
         asked = ExecRequest(args, group=group, file_name=search.file_name)
-        key = searches.key_of(search, trial)
         with self._context.home.search(search.id).open("rb") as code:
-            record = submitting.submit(self._context, user, asked, code, {CONFIG: config}, key)
-        return replace(trial, exec=record.id, driver=record.driver, job=record.job)
-
-    def found(self, trial: TrialRecord, job: JobRecord) -> TrialRecord:  # noqa: D102
-        names = self._context.store.execs.of([job.id]).get(job.id)
-        if names is None:
-            return replace(trial, exec=job.id, job=job.id)
-        return replace(trial, exec=names.id, driver=names.driver, job=job.id)
+            submitting.submit(self._context, user, asked, code, {CONFIG: config}, trial)
 
     def outcome(self, spec: SearchSpec, job: JobRecord) -> TrialOutcome:  # noqa: D102
         return read_metric(self._context.home.job(job.id).root, spec.metric, spec.objective)

@@ -7,9 +7,9 @@ from typing import Any
 
 from edt_launch.adapters.wmla.hypersearch.definition import Algorithm
 from edt_launch.adapters.wmla.hypersearch.hyperparameters import DataType
+from edt_launch.service.experiments.records import ExperimentRecord, RunRecord, SearchState, TrialState
 from edt_launch.service.experiments.searches.decide import TIME_OVER
 from edt_launch.service.experiments.searches.plan import total
-from edt_launch.service.experiments.searches.records import SearchRecord, SearchState, TrialRecord, TrialState
 from edt_launch.service.experiments.searches.spec import SearchSpec, ranking
 
 BUILT_IN = "BUILD_IN"
@@ -33,9 +33,9 @@ TRIAL_STATES: Mapping[TrialState, str] = {
 TYPES: Mapping[type, DataType] = {int: DataType.INT, float: DataType.DOUBLE, str: DataType.STR}
 
 
-def search(record: SearchRecord, trials: Sequence[TrialRecord], now: float) -> dict[str, Any]:
+def search(record: ExperimentRecord, trials: Sequence[RunRecord], now: float) -> dict[str, Any]:
     """A search; `reason` is ours, WMLA has none."""
-    spec = SearchSpec.model_validate(record.definition)
+    spec = SearchSpec.model_validate(record.generator)
     count = Counter(trial.state for trial in trials)
     done = count[TrialState.SUCCEEDED] + count[TrialState.FAILED]  # one that was stopped is still to be done
     best = ranking(spec.objective, trials)[:1]
@@ -56,11 +56,11 @@ def search(record: SearchRecord, trials: Sequence[TrialRecord], now: float) -> d
     }
 
 
-def experiment(trial: TrialRecord) -> dict[str, Any]:
+def experiment(trial: RunRecord) -> dict[str, Any]:
     """A trial. Its id is its exec's, empty before it is submitted; `number` and `reason` are ours."""
     return {
         "id": trial.exec or "",
-        "number": trial.number,
+        "number": trial.place,
         "appId": trial.exec or "",
         "driverId": trial.driver or "",
         "state": TRIAL_STATES[trial.state],

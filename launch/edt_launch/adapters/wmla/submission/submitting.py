@@ -20,6 +20,7 @@ from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.db.store import Store
 from edt_launch.service.errors import ArchiveError, InvalidError, TooLargeError
+from edt_launch.service.experiments.records import RunRecord
 from edt_launch.service.jobs.query import JobQuery
 from edt_launch.service.jobs.records import ExecRecord
 from edt_launch.service.jobs.specification import JobSpec
@@ -38,7 +39,7 @@ def submit(
     asked: ExecRequest,
     code: BinaryIO | None,
     extra: Mapping[str, bytes] | None = None,
-    key: str | None = None,
+    run: RunRecord | None = None,
 ) -> ExecRecord:
     """Queue a job.
 
@@ -47,7 +48,7 @@ def submit(
         asked: what to run, as the client says it.
         code: a tar, plain or gzip, or a single script if `asked.file_name` ends so; it can be sought.
         extra: files to be put into the folder that the script runs in, by their names.
-        key: the job's idempotency key.
+        run: of a search, which the job is.
 
     Raises:
         ServiceError: it makes no sense, the code cannot be used, or the user may not do that.
@@ -70,7 +71,8 @@ def submit(
         submission = _submission(
             user, replace(plan, environment=plan.environment | ids), archive, extra or {}
         )
-        job, _ = context.submitter.submit(replace(submission, key=key), plan.now)
+        named_run = run and replace(run, exec=record.id, driver=record.driver)
+        job, _ = context.submitter.submit(replace(submission, run=named_run), plan.now)
     except BaseException:
         context.store.execs.release(record.number)
         raise

@@ -1,10 +1,12 @@
-"""What resizes would do to a program that leaves its training loop to a trainer: told before it starts."""
+"""What resizes would do to a program by its trainer or its sampler: told before it starts."""
 
 import ast
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 LIGHTNING = ("lightning", "pytorch_lightning")
+
+SAMPLERS = ("ElasticDistributedSampler", "DistributedSampler")
 
 MAX_SOURCE = 2**20
 """Bytes of a script that are read at most."""
@@ -20,6 +22,12 @@ def advice(source: str) -> list[str]:
     named = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     named |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     found = []
+    sampler = next((name for name in SAMPLERS if name in named), None)
+    if sampler is not None and "ElasticBatchSampler" not in named:
+        found.append(
+            f"{sampler} uses samples twice to fill up an epoch, and begins one that was interrupted again: "
+            "edt_hvd.torchrun.ElasticBatchSampler goes on inside it, and loses and repeats none"
+        )
     if imported & {*LIGHTNING} and "devices_and_nodes" not in named:
         found.append(
             "Lightning stops where devices x num_nodes is not the number of workers, which changes here: "

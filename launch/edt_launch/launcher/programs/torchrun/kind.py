@@ -1,5 +1,6 @@
 """Programs for torchrun: `edt torchrun`, `edt-launch --program torchrun`, and torchrun's own commands."""
 
+import os
 import re
 import shutil
 import sys
@@ -105,6 +106,7 @@ class TorchrunProgram:
         for note in (*self.arguments.notes, *told):
             job.view.message(note)
         logs = self.arguments.log_dir or job.plan.paths.log / "torchrun"
+        make_folder(logs)
         workers = TorchrunWorkers(
             self.arguments.command,
             arguments=self.arguments,
@@ -113,6 +115,22 @@ class TorchrunProgram:
             complain=job.view.message,
         )
         return run(job, workers)
+
+
+def make_folder(logs: Path) -> None:
+    """Make the folder of the logs, unless there are to be none.
+
+    Raises:
+        UsageError: it cannot be made.
+    """
+    if str(logs) == os.devnull:
+        return
+    try:
+        logs.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"--log-dir {logs} cannot be made: {error.strerror}; name another folder, or {os.devnull}"
+        ) from None
 
 
 def has_nodes_of_slurm(environment: Mapping[str, str]) -> bool:
@@ -161,6 +179,10 @@ class TorchrunKind(Kind):
             raise ValueError(f"allowed: none of them is a multiple of {nproc}, the workers of a node")
         is_any = nproc == 1 and wanted.allowed is None
         return Sizes(options.min_np, options.max_np, None if is_any else allowed)
+
+    def advise(self, source: str) -> Sequence[str]:
+        """What resizes would do to its trainer or its sampler."""
+        return advice(source)
 
     def check(self, framework: str, command: Sequence[str], least: int, most: int) -> None:
         """See whether the options of a job's command make sense."""

@@ -20,6 +20,8 @@ from edt_launch.membership import members
 from edt_launch.membership.protocol import Resize, Slot, Worker
 from edt_launch.worlds.torch_store import TorchStoreWorld
 
+STREAMS = ("stdout", "stderr")
+
 PREPARE = "EDT_PREPARE"
 """Names the module that prepares a forked worker for its program."""
 
@@ -129,15 +131,19 @@ class TorchrunWorkers(Workers):
         if self._has_no_logs:
             own["TORCHELASTIC_ERROR_FILE"] = ""
         else:
-            self._make(folder, worker.rank)
+            self._make(folder, worker)
         return {**variables(place, self.arguments, worker.attempt), **own}
 
-    def _make(self, folder: Path, rank: int) -> None:
+    def _make(self, folder: Path, worker: Worker) -> None:
+        """Have the folder, with its logs, which are there without a line, too, and without an old error."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "error.json").unlink(missing_ok=True)
+            for stream in STREAMS:
+                if (copy := self.copy_of(worker.id, stream)) is not None:
+                    copy.touch()
         except OSError as error:
-            self.complain(f"rank {rank} starts without its folder: {error.filename}: {error.strerror}")
+            self.complain(f"rank {worker.rank} starts without its folder: {error.filename}: {error.strerror}")
 
     @property
     def _has_no_logs(self) -> bool:
@@ -205,10 +211,9 @@ class TorchrunWorkers(Workers):
 
     def explain(self, failures_: Sequence[events.Failed]) -> str:
         """The failures of the last attempt with their error files, the first one last."""
-        attempts = {each.worker: self._folders[each.worker].parent for each in failures_}
-        known = [
-            each for each in failures_ if attempts[each.worker].name == attempts[failures_[-1].worker].name
-        ]
+        started = [each for each in failures_ if each.worker in self._folders]
+        attempts = [self._folders[each.worker].parent.name for each in started]
+        known = [each for each, attempt in zip(started, attempts, strict=True) if attempt == attempts[-1]]
         title = next((word for word in self.arguments.command[1:] if not word.startswith("-")), "")
         return failures.describe(
             title or self.arguments.command[0],

@@ -20,7 +20,7 @@ from edt_launch.service.web import templating
 MAX_FORM_BYTES = 2**16
 """Bytes of a form."""
 
-UPLOADS = re.compile(rf"/console/run|/searches/new|/experiments/{EXPERIMENT_ID}/add")
+UPLOADS = re.compile(rf"/console/run|/experiments/new-search|/experiments/{EXPERIMENT_ID}/add")
 """The paths of forms that carry an archive."""
 
 OPEN = ("/logon", "/favicon.ico")

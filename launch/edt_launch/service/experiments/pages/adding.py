@@ -18,7 +18,7 @@ from edt_launch.service.experiments.pages.views.experiment_form import (
     attributes,
     draft,
 )
-from edt_launch.service.experiments.records import Distribution, Role
+from edt_launch.service.experiments.records import Distribution
 from edt_launch.service.experiments.spec import (
     HOROVOD,
     DefinitionSpec,
@@ -83,7 +83,7 @@ class AddFields(AttributesFields, CodeField):
 
 
 def _ask(asked: Asked) -> AddView:
-    made.experiment_for(asked.context, asked.user, asked.id, Role.EDITOR)
+    made.started_by_hand(asked.context, asked.user, asked.id)
     experiment = experiment_of(asked.context, asked.user, asked.id)
     present = attributes(experiment["trainings"], asked.given.definition)
     said, seen, values = "", experiment["version"], asked.given.values
@@ -111,7 +111,7 @@ def _ask(asked: Asked) -> AddView:
 
 def _add(asked: Asked) -> str:
     given: AddFields = asked.given
-    made.experiment_for(asked.context, asked.user, asked.id, Role.EDITOR)
+    made.started_by_hand(asked.context, asked.user, asked.id)
     experiment = experiment_of(asked.context, asked.user, asked.id)
     goal = f"/experiments/{asked.id}/edit{draft(given.draft)}"
     if given.tab == "existing":
@@ -172,7 +172,7 @@ def preview(
 ) -> Response:
     """What starting a training definition would change, as lines."""
     request.scope[SUBJECT] = None
-    made.experiment_for(context, user, experiment_id, Role.EDITOR)
+    made.started_by_hand(context, user, experiment_id)
     name, framework = given.values["name"], given.framework
     try:
         if given.definition:

@@ -2,6 +2,7 @@
 
 from edt_launch.service.db.paging import PageQuery
 from edt_launch.service.experiments import definitions, experiments, projects
+from edt_launch.service.experiments.pages import searches
 from edt_launch.service.experiments.pages.views.deletions import (
     MAX_NAMES,
     definition_question,
@@ -28,15 +29,17 @@ def _delete_definition(asked: Asked) -> str:
 def _ask_experiment(asked: Asked) -> Question:
     store = asked.context.store.experiments
     experiment = experiments.experiment_for(asked.context, asked.user, asked.id, Role.EDITOR)
+    if experiment.algorithm:
+        return searches.question(asked, "delete")
     runs = store.run_counts([experiment.id]).get(experiment.id, 0)
     return experiment_question(experiment, runs, store.live_jobs(experiment.id))
 
 
 def _delete_experiment(asked: Asked) -> str:
     experiment = experiments.experiment_for(asked.context, asked.user, asked.id)
-    experiments.delete(asked.context, asked.user, experiment.id)
+    asked.carry_out(experiments.delete(asked.context, asked.user, experiment.id))
     asked.note(experiment.name)
-    return f"/experiments/projects/{experiment.project}"
+    return f"/experiments/projects/{experiment.project}" if experiment.project else "/experiments"
 
 
 def _ask_project(asked: Asked) -> Question:

@@ -83,7 +83,7 @@ def _create(asked: Asked) -> str:
 
 
 def _ask_edit(asked: Asked) -> FormView:
-    made.experiment_for(asked.context, asked.user, asked.id, Role.EDITOR)
+    made.started_by_hand(asked.context, asked.user, asked.id)
     experiment = experiment_of(asked.context, asked.user, asked.id)
     project = project_of(asked.context, asked.user, experiment["project"])
     values, seen, said = values_of(experiment), experiment["version"], ""
@@ -98,7 +98,7 @@ def _change(asked: Asked) -> str:
     """Change it, and start it if that is wanted."""
     given: ExperimentFields = asked.given
     context, user = asked.context, asked.user
-    made.experiment_for(context, user, asked.id, Role.EDITOR)
+    made.started_by_hand(context, user, asked.id)
     then, _, definition = given.then.partition(":")
     key = given.key or None
     places = {

@@ -9,16 +9,23 @@ from starlette.concurrency import run_in_threadpool
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.db.paging import PageQuery
-from edt_launch.service.errors import ConflictError, ServiceError
+from edt_launch.service.errors import ConflictError, InvalidError, ServiceError
 from edt_launch.service.experiments import experiments as made
 from edt_launch.service.experiments import runs, service
+from edt_launch.service.experiments.pages import searches
+from edt_launch.service.experiments.pages.searches import PicturesQueryDep
 from edt_launch.service.experiments.pages.views import experiments as views
 from edt_launch.service.experiments.pages.views.compared import AXES, Compared, compared, too_many
 from edt_launch.service.experiments.pages.views.run_table import RunTableQuery
+from edt_launch.service.experiments.pages.views.searches import TABS as SEARCH_TABS
+from edt_launch.service.experiments.pages.views.searches import ListedExperiment
+from edt_launch.service.experiments.pages.views.searches import actions as search_actions
 from edt_launch.service.experiments.projects import project_for
-from edt_launch.service.experiments.records import ExperimentRecord, Role, RunRecord
+from edt_launch.service.experiments.records import SEARCH_LIVE, ExperimentRecord, Role, RunRecord
+from edt_launch.service.experiments.searches.service import shown as shown_search
 from edt_launch.service.experiments.spec import RUN_ID
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
+from edt_launch.service.names import OWNER
 from edt_launch.service.web import templating
 from edt_launch.service.web.asking import overtaken
 from edt_launch.service.web.crumbs import EXPERIMENTS
@@ -36,19 +43,23 @@ def show_all(
     request: Request,
     context: ContextDep,
     user: CurrentUser,
+    owner: Annotated[str, Query(pattern=f"^({OWNER})?$")] = "",
     after: Place = 0,
     projects_after: Place = 0,
 ) -> Response:
-    """A page of the projects, and one of the experiments in them, the newest first."""
-    found = service.experiments_page(context, user, None, None, PageQuery(PAGE, after, newest=True))
+    """A page of the projects, and one of the experiments in them and of searches, the newest first."""
+    found = service.listed(context, user, owner or None, PageQuery(PAGE, after, newest=True))
     known = service.projects_page(context, user, PageQuery(PAGE, projects_after, newest=True))
-    places = {"after": after, "projects_after": projects_after}
+    places: dict[str, int | str] = {"owner": owner, "after": after, "projects_after": projects_after}
     nexts = {"after": found["next"], "projects_after": known["next"]}
+    names = context.store.projects.names({one["project"] for one in found["experiments"] if one["project"]})
+    rows = [ListedExperiment.of(one, names, context.clock()) for one in found["experiments"]]
     view = {
         "projects": known["projects"],
-        "experiments": found["experiments"],
-        "names": context.store.projects.names({one["project"] for one in found["experiments"]}),
+        "experiments": rows,
+        "owner": owner,
         "pages": views.Pages("/experiments", places, nexts),
+        "goes_on": any(one.state in SEARCH_LIVE for one in rows),
     }
     return templating.page(request, "experiments/all.html", view=view)
 
@@ -89,21 +100,34 @@ async def show(
     context: ContextDep,
     user: CurrentUser,
     experiment_id: str,
-    tab: Annotated[str, Query(pattern=f"^({'|'.join(views.TABS)})$")] = "runs",
+    pictures: PicturesQueryDep,
+    tab: Annotated[str, Query(pattern=f"^({'|'.join([*views.TABS, *SEARCH_TABS])}|)$")] = "",
+    after: Place = 0,
     before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
     find: Annotated[str, Query(max_length=1024)] = "",
-    sort: Annotated[str, Query(max_length=300)] = RunTableQuery.sort,
     column: Annotated[list[Annotated[str, Query(max_length=300)]] | None, Query(max_length=200)] = None,
-    after: Place = 0,
     run: Annotated[list[Annotated[str, Query(pattern=f"^{RUN_ID}$")]] | None, Query(max_length=200)] = None,
     metric: Annotated[str, Query(max_length=256)] = "",
-    x: Annotated[str, Query(pattern=f"^({'|'.join(AXES)})$")] = "step",
     smooth: Annotated[str, Query(pattern=r"^0(\.[0-9]{1,2})?$")] = "0",
-    log: Annotated[bool, Query()] = False,
 ) -> Response:
-    """An experiment: its runs, the same beside each other, or what it is."""
-    table = RunTableQuery(find.strip(), sort, list(dict.fromkeys(column or ())), after)
-    asked = views.ExperimentQuery(tab, table, before, list(dict.fromkeys(run or ())), metric, x, smooth, log)
+    """An experiment: its runs, the same beside each other, or what it is; or a search."""
+    drawn = pictures.drawn
+    record = await run_in_threadpool(context.store.experiments.get, experiment_id)
+    is_search = record is not None and bool(record.algorithm)
+    tab = tab or ("progress" if is_search else "runs")
+    if tab not in (SEARCH_TABS if is_search else views.TABS):
+        raise InvalidError(f"tab: {experiment_id!r} has no {tab!r}", "leave it out")
+    if is_search and tab not in views.TABS:
+        search = await run_in_threadpool(searches.view, context, user, experiment_id, tab, drawn, after)
+        return await run_in_threadpool(templating.page, request, "experiments/search.html", view=search)
+    table = RunTableQuery(
+        find.strip(), drawn.sort or RunTableQuery.sort, list(dict.fromkeys(column or ())), after
+    )
+    x = drawn.x or "step"
+    if x not in AXES:
+        raise InvalidError(f"x: {x!r} is no axis of curves", f"use one of {', '.join(AXES)}")
+    chosen = list(dict.fromkeys(run or ()))
+    asked = views.ExperimentQuery(tab, table, before, chosen, metric, x, smooth, "1" in drawn.log)
     view = await context.reads.run(user.name, lambda: _experiment(context, user, experiment_id, asked))
     status = 422 if view.compared and view.compared.error else 200
     return await run_in_threadpool(
@@ -144,14 +168,15 @@ def _experiment(
 ) -> views.ExperimentView:
     record = made.experiment_for(context, user, experiment_id)
     experiment = experiment_of(context, user, record.id)
-    project = project_of(context, user, record.project)
+    project = None if record.project is None else project_of(context, user, record.project)
+    actions = search_actions(shown_search(context, user, record.id)) if record.algorithm else ()
     summary = runs.summary(context, record)
     viewer = None if user.is_admin else user.name
     if asked.tab == "runs":
         seen = [service.view(one) for one in summary.runs]
         parameters = service.differing([one.run for one in summary.runs])
         return views.experiment_view(
-            experiment, project, seen, summary, asked, None, None, parameters, viewer=viewer
+            experiment, project, seen, summary, asked, None, None, parameters, viewer=viewer, actions=actions
         )
     page, following = service.page_of(context, record.id, asked.before)
     beside, chosen = None, []
@@ -161,7 +186,7 @@ def _experiment(
     shown = {run.id: run for run in (*chosen, *page)}
     seen = service.beside(context, record, list(shown.values()))["runs"]
     return views.experiment_view(
-        experiment, project, seen, summary, asked, following, beside, (), viewer=viewer
+        experiment, project, seen, summary, asked, following, beside, (), viewer=viewer, actions=actions
     )
 
 

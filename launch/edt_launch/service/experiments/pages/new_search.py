@@ -9,9 +9,8 @@ from edt_launch.service.errors import ForbiddenError, InvalidError, NotFoundErro
 from edt_launch.service.experiments import data_folder, definitions, experiments
 from edt_launch.service.experiments.experiments import run_fields
 from edt_launch.service.experiments.pages.views import new_search as views
-from edt_launch.service.experiments.records import DefinitionRecord, Role
+from edt_launch.service.experiments.records import DefinitionRecord, ExperimentRecord, Role
 from edt_launch.service.experiments.searches import service as searches
-from edt_launch.service.experiments.searches.records import SearchRecord
 from edt_launch.service.experiments.searches.trial_job import SubmittedSearch
 from edt_launch.service.web.actions import Action, Asked, routes
 from edt_launch.service.web.form_fields import CodeField, KeyField, Text, new_key, parsed, words
@@ -69,10 +68,10 @@ def _ask(asked: Asked) -> views.NewSearch:
 def _create(asked: Asked) -> str:
     search = _submit(asked)
     asked.note(search.id)
-    return f"/searches/{search.id}"
+    return f"/experiments/{search.id}"
 
 
-def _submit(asked: Asked) -> SearchRecord:
+def _submit(asked: Asked) -> ExperimentRecord:
     context, user, given = asked.context, asked.user, asked.given
     file, _ = given.archive
     if not given.definition:
@@ -122,5 +121,14 @@ def _spec(asked: Asked, fields: dict[str, Any]) -> SubmittedSearch:
 
 
 router = routes(
-    [Action("/searches/new", _ask, _create, SearchFields, starts_jobs=True, template="new_search.html")]
+    [
+        Action(
+            "/experiments/new-search",
+            _ask,
+            _create,
+            SearchFields,
+            starts_jobs=True,
+            template="experiments/new_search.html",
+        )
+    ]
 )

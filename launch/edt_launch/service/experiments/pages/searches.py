@@ -1,28 +1,29 @@
-"""Searches for hyperparameters: all of them, and one."""
+"""What the page of an experiment shows of a search, and what can be done with one."""
 
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import RedirectResponse
 from pydantic import StringConstraints
 
-from edt_launch.service.db.paging import PageQuery
+from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.app.context import Context
 from edt_launch.service.errors import ConflictError
 from edt_launch.service.experiments.pages.views import searches as views
 from edt_launch.service.experiments.searches import service
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
-from edt_launch.service.names import MAX_NAME, OWNER, PLAIN
-from edt_launch.service.web import templating
+from edt_launch.service.names import PLAIN
 from edt_launch.service.web.actions import Action, Asked, routes
 from edt_launch.service.web.asking import Question
 from edt_launch.service.web.form_fields import KeyField, new_key
 
-router = APIRouter(prefix="/searches")
+router = APIRouter()
 
 PAGE = 100
-"""Searches of a page, and trials."""
+"""Trials of a page."""
 
-Key = Annotated[str, StringConstraints(max_length=MAX_NAME + 2, pattern=f"^{PLAIN}$")]
+Key = Annotated[str, StringConstraints(max_length=300, pattern=f"^{PLAIN}$")]
 Keys = Annotated[list[Key] | None, Query(max_length=2 * views.MAX_AXES)]
 
 
@@ -31,6 +32,7 @@ class PicturesQuery:
 
     def __init__(
         self,
+        request: Request,
         axis: Keys = None,
         flip: Keys = None,
         log: Keys = None,
@@ -38,75 +40,57 @@ class PicturesQuery:
         y: Key = "",
         sort: Key = "",
     ) -> None:
-        self.drawn = views.Drawn(axis or (), flip or (), log or (), x, y, sort)
+        address = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
+        self.drawn = views.Drawn(address, axis or (), flip or (), log or (), x, y, sort)
 
 
 PicturesQueryDep = Annotated[PicturesQuery, Depends()]
 
 
-@router.get("")
-async def show_all(
-    request: Request,
-    context: ContextDep,
-    user: CurrentUser,
-    owner: Annotated[str, Query(pattern=f"^({OWNER})?$")] = "",
-    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
-) -> Response:
-    """A page of searches, the newest first."""
-
-    def view() -> views.SearchesView:
-        answer = service.page(context, user, owner or None, PageQuery(PAGE, after, newest=True))
-        return views.searches_view(owner, answer["searches"], answer["next"], context.clock(), after)
-
-    who = None if user.is_admin else user.name  # others see the best of their own alone
-    return await templating.shared_page(request, who, "searches.html", view)
+@router.get("/searches{path:path}")
+def moved(request: Request, context: ContextDep, user: CurrentUser, path: str) -> Response:
+    """Searches are among the experiments; their former addresses lead there."""
+    _, _, rest = path.partition("/")
+    name, slash, action = rest.partition("/")
+    if name == "new":
+        name = "new-search"
+    elif name:
+        name = service.search_of(context, name).id
+    query = f"?{request.url.query}" if request.url.query else ""
+    return RedirectResponse(f"/experiments{'/' if name else ''}{name}{slash}{action}{query}", 303)
 
 
-@router.get("/{search_id}")
-def show(
-    request: Request,
-    context: ContextDep,
-    user: CurrentUser,
-    search_id: str,
-    asked: PicturesQueryDep,
-    tab: Literal["input", "best", "progress"] = "progress",
-    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
-) -> Response:
-    """A search, and one of its tabs."""
+def view(
+    context: Context, user: UserRecord, search_id: str, tab: str, drawn: views.Drawn, after: int
+) -> views.SearchView:
+    """The page of a search, as a user may see it."""
     search = service.shown(context, user, search_id)
-    view = views.search_view(
-        search,
-        tab,
-        asked.drawn,
-        context.clock(),
-        after=after,
-        most=PAGE,
-        is_own=search["trials"] is not None,
-    )
-    return templating.page(request, "search.html", view=view)
+    is_own = search["trials"] is not None
+    return views.search_view(search, tab, drawn, context.clock(), after=after, most=PAGE, is_own=is_own)
+
+
+def question(asked: Asked, name: str) -> Question:
+    """The question about an action; `ConflictError` if it makes no sense at present."""
+    service.own_search(asked.context, asked.user, asked.id)
+    search = service.shown(asked.context, asked.user, asked.id)
+    if name not in dict(views.actions(search)):
+        raise ConflictError(f"{search['name']} is {search['state']}", "look at its page for what can be done")
+    return views.question(search, name, new_key())
 
 
 def _action(name: str, do: Callable[[Asked], str]) -> Action:
-    def ask(asked: Asked) -> Question:
-        service.own_search(asked.context, asked.user, asked.id)
-        search = service.shown(asked.context, asked.user, asked.id)
-        if name not in views.actions(search):
-            said = f"{search['name']} is {search['state']}"
-            raise ConflictError(said, "look at its page for what can be done")
-        return views.question(search, name, new_key())
-
-    return Action(f"/{{id}}/{name}", ask, do, KeyField)
+    return Action(f"/experiments/{{id}}/{name}", lambda asked: question(asked, name), do, KeyField)
 
 
 def _stop(asked: Asked) -> str:
     service.stop(asked.context, service.own_search(asked.context, asked.user, asked.id))
-    return f"/searches/{asked.id}"
+    return f"/experiments/{asked.id}"
 
 
 def _restart(asked: Asked) -> str:
     search = service.own_search(asked.context, asked.user, asked.id)
     asked.carry_out(service.restart(asked.context, search))
-    return f"/searches/{asked.id}"
+    return f"/experiments/{asked.id}"
 
 
 def _run_best(asked: Asked) -> str:
@@ -116,11 +100,6 @@ def _run_best(asked: Asked) -> str:
     return f"/jobs/{service.run_best(context, asked.user, search, best, key).id}"
 
 
-def _delete(asked: Asked) -> str:
-    asked.carry_out(service.delete(asked.context, service.own_search(asked.context, asked.user, asked.id)))
-    return "/searches"
-
-
-ACTIONS = {"stop": _stop, "restart": _restart, "run-best": _run_best, "delete": _delete}
+ACTIONS = {"stop": _stop, "restart": _restart, "run-best": _run_best}
 
 router.include_router(routes(_action(name, do) for name, do in ACTIONS.items()))

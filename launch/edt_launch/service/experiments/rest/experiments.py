@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, BackgroundTasks, Query, Response
 
 from edt_launch.service.app.context import Context
 from edt_launch.service.db.paging import PageQuery
@@ -11,7 +11,7 @@ from edt_launch.service.experiments.records import ExperimentRecord
 from edt_launch.service.experiments.rest import schemas
 from edt_launch.service.experiments.rest.definitions import OwnName, ProjectName
 from edt_launch.service.experiments.spec import ExperimentChange, ExperimentSpec
-from edt_launch.service.http.dependencies import ContextDep, CurrentUser, SubjectDep, page_of
+from edt_launch.service.http.dependencies import ContextDep, CurrentUser, SubjectDep, carry_out, page_of
 from edt_launch.service.http.versions import Seen, tag
 from edt_launch.service.names import PLAIN
 
@@ -60,9 +60,9 @@ def change(
 
 
 @router.delete("/experiments/{experiment_id}", status_code=204, response_class=Response)
-def delete(context: ContextDep, user: CurrentUser, experiment_id: str) -> None:
-    """Forget an experiment whose runs have ended, and these; their jobs stay."""
-    experiments.delete(context, user, experiment_id)
+def delete(context: ContextDep, user: CurrentUser, experiment_id: str, afterwards: BackgroundTasks) -> None:
+    """Forget an experiment whose runs have ended, and these; their jobs stay, but for those of a search."""
+    carry_out(experiments.delete(context, user, experiment_id), afterwards)
 
 
 @router.get("/data", response_model=schemas.Folder)

@@ -95,9 +95,10 @@ class Training(BaseModel):
 
 
 class Experiment(_Versioned):
-    """An experiment."""
+    """An experiment, or a search."""
 
-    project: str
+    project: str | None = Field(description="Null for a search.")
+    algorithm: str = Field(description="How a search chooses its trials; empty if people start the runs.")
     source: str
     command: list[str]
     metric: str
@@ -119,7 +120,7 @@ class Experiments(BaseModel):
 
 
 class Run(BaseModel):
-    """A run of a training definition. Its job's fields are null if the job was deleted."""
+    """A run of a training definition, or a trial. Its job's fields are null if the job was deleted."""
 
     id: str
     experiment: str
@@ -127,7 +128,7 @@ class Run(BaseModel):
     name: str = Field(description="Of its training definition, as it was then.")
     code: int = Field(description="Which code of the definition was run; 0: none.")
     digest: str
-    job: str
+    job: str | None = Field(description="Null for a trial that could not be submitted.")
     job_name: str | None
     owner: str = Field(description="Who started it, whose job it is.")
     created: float
@@ -145,6 +146,8 @@ class Run(BaseModel):
     total_steps: int | None
     hours: float = Field(description="GPUs times hours that it has had.")
     values: dict[str, AboutValue] = Field(description="What it has reported: of its last 64 MiB of events.")
+    place: int | None = Field(description="Of a trial in its search, from 0.")
+    parameters: dict[str, float | int | str] = Field(description="Of a trial.")
 
 
 class Runs(BaseModel):

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from edt_launch.service.experiments.searches.records import TrialRecord
+from edt_launch.service.experiments.records import RunRecord
 from edt_launch.service.experiments.searches.space import Point, count
 from edt_launch.service.experiments.searches.spec import Algorithm, Parameter, SearchSpec
 
@@ -23,7 +23,7 @@ MODELS = frozenset({Algorithm.TPE, Algorithm.BAYESIAN})
 class Chooser:
     """Chooses points of a space, after the trials that were `tried` before."""
 
-    def __init__(self, spec: SearchSpec, seed: int, tried: Iterable[TrialRecord]) -> None:
+    def __init__(self, spec: SearchSpec, seed: int, tried: Iterable[RunRecord]) -> None:
         import optuna  # takes a while, and few services search
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -53,7 +53,7 @@ class Chooser:
             constant_liar=True,  # trials that run at the same time try different things
         )
 
-    def _known(self, trial: TrialRecord) -> Any:
+    def _known(self, trial: RunRecord) -> Any:
         from optuna.trial import TrialState, create_trial
 
         state = TrialState.FAIL if trial.has_ended else TrialState.RUNNING

@@ -14,26 +14,25 @@ from edt_launch.service.app.context import Context
 from edt_launch.service.bus import Topic
 from edt_launch.service.db.engine import AWAY
 from edt_launch.service.errors import NotFoundError, ServiceError, UnavailableError
+from edt_launch.service.experiments.records import (
+    ExperimentRecord,
+    RunRecord,
+    SearchState,
+    SearchWanted,
+    TrialState,
+)
 from edt_launch.service.experiments.searches.decide import (
     Action,
     EndSearch,
     StartSearch,
     StopTrial,
-    SubmitTrial,
     TrialFacts,
     UpdateTrial,
     decide,
     seen,
 )
 from edt_launch.service.experiments.searches.plan import Next, total
-from edt_launch.service.experiments.searches.records import (
-    SearchRecord,
-    SearchState,
-    SearchWanted,
-    TrialRecord,
-    TrialState,
-)
-from edt_launch.service.experiments.searches.service import key_of
+from edt_launch.service.experiments.searches.service import new_run_id
 from edt_launch.service.experiments.searches.spec import SearchSpec
 from edt_launch.service.experiments.searches.trials import JobTrials, Trials
 from edt_launch.service.files.archives.deleting import delete_file
@@ -56,15 +55,15 @@ class TroubleError(Exception):
 
 
 class Controller:
-    """Runs searches; `kinds` make jobs of other trials than `JobTrials` does, by `SearchRecord.kind`."""
+    """Runs searches; `kinds` make jobs of other trials than `JobTrials` does, by `ExperimentRecord.kind`."""
 
     def __init__(self, parts: Context, kinds: Mapping[str, Trials] | None = None) -> None:
         self._parts = parts
-        self._store = parts.store
+        self._store, self._searches = parts.store, parts.store.experiments
         self._kinds = {"": JobTrials(parts), **(kinds or {})}
         self._specs: dict[str, SearchSpec] = {}
         self._retry_at: dict[str, float] = {}
-        known = self._store.searches.ids()
+        known = {search.id for search in self._searches.searches()}
         for path in parts.home.searches.iterdir():
             if path.name not in known:  # a service was killed just before its search was written down
                 delete_file(path)
@@ -88,15 +87,15 @@ class Controller:
 
     def look(self, now: float) -> float | None:
         """Do what is to be done for all searches; returns when to look again even if nothing happens."""
-        searches = self._store.searches.live()
-        trials = self._store.searches.trials_of([search.id for search in searches])
+        searches = self._searches.live_searches()
+        trials = self._searches.trials_of([search.id for search in searches])
         for gone in self._specs.keys() - {search.id for search in searches}:
             del self._specs[gone]
         stop = self._parts.stop
         times = [self._advance(now, search, trials[search.id]) for search in searches if not stop.is_set()]
         return min((at for at in times if at is not None), default=None)
 
-    def _advance(self, now: float, search: SearchRecord, trials: Sequence[TrialRecord]) -> float | None:
+    def _advance(self, now: float, search: ExperimentRecord, trials: Sequence[RunRecord]) -> float | None:
         try:
             return self._look(now, search, trials)
         except (TroubleError, OSError) as error:
@@ -115,19 +114,19 @@ class Controller:
             return self._wait(now, search, reason)
         return None
 
-    def _wait(self, now: float, search: SearchRecord, reason: str) -> float:
+    def _wait(self, now: float, search: ExperimentRecord, reason: str) -> float:
         """Have a search try again later. While the database is away, this fails as well."""
-        self._store.searches.update(search.id, state=SearchState.WAITING, reason=reason)
+        self._searches.update_search(search.id, state=SearchState.WAITING, reason=reason)
         self._retry_at[search.id] = now + TROUBLE
         return now + TROUBLE
 
-    def _give_up(self, now: float, search: SearchRecord, reason: str) -> None:
+    def _give_up(self, now: float, search: ExperimentRecord, reason: str) -> None:
         """End a search of which nothing more is known than that it cannot go on; its jobs are stopped.
 
         A trial whose job has ended before is what its job is.
         """
         spec = self._specs.get(search.id)
-        trials = self._store.searches.trials(search.id)
+        trials = self._searches.trials(search.id)
         for known in trials:
             trial = known if known.has_ended else self._seen(now, search, spec, known)
             if not trial.has_ended:
@@ -135,13 +134,13 @@ class Controller:
                     self._store.jobs.set_wanted(trial.job or "", Wanted.STOP)
                 trial = replace(trial, state=TrialState.STOPPED, reason=reason, ended=now)
             if trial != known:
-                self._store.searches.update_trial(trial)
-        self._store.searches.update(search.id, state=SearchState.FAILED, reason=reason, ended=now)
+                self._searches.update_trial(trial)
+        self._searches.update_search(search.id, state=SearchState.FAILED, reason=reason, ended=now)
         self._parts.changed()
 
     def _seen(
-        self, now: float, search: SearchRecord, spec: SearchSpec | None, trial: TrialRecord
-    ) -> TrialRecord:
+        self, now: float, search: ExperimentRecord, spec: SearchSpec | None, trial: RunRecord
+    ) -> RunRecord:
         """A trial as its job is; as it was if that cannot be told: its search may be given up for that."""
         try:
             (facts,) = self._facts(search, spec, [trial])
@@ -149,33 +148,32 @@ class Controller:
         except AWAY:
             raise
         except Exception as error:
-            log.error("nothing is known of a trial", trial=trial.number, exc_info=error)
+            log.error("nothing is known of a trial", trial=trial.place, exc_info=error)
             return trial
 
-    def _look(self, now: float, search: SearchRecord, trials: Sequence[TrialRecord]) -> float | None:
+    def _look(self, now: float, search: ExperimentRecord, trials: Sequence[RunRecord]) -> float | None:
         retry_at = self._retry_at.pop(search.id, now)
         if search.state is SearchState.WAITING and search.wanted is SearchWanted.RUN and now < retry_at:
             self._retry_at[search.id] = retry_at
             return retry_at
         spec = self._spec(search)
-        known = [self._with_job(search, trial) for trial in trials]
-        decided = decide(now, search, spec, self._facts(search, spec, known))
+        decided = decide(now, search, spec, self._facts(search, spec, trials))
         for action in decided.actions:
             self._do(now, search, spec, action)
         return decided.again_at
 
-    def _spec(self, search: SearchRecord) -> SearchSpec:
+    def _spec(self, search: ExperimentRecord) -> SearchSpec:
         if search.id not in self._specs:
-            self._specs[search.id] = SearchSpec.model_validate(search.definition)
+            self._specs[search.id] = SearchSpec.model_validate(search.generator)
         return self._specs[search.id]
 
-    def _trials(self, search: SearchRecord) -> Trials:
+    def _trials(self, search: ExperimentRecord) -> Trials:
         if search.kind not in self._kinds:
             raise TroubleError(f"this service has nothing that makes jobs of {search.kind!r} trials")
         return self._kinds[search.kind]
 
     def _facts(
-        self, search: SearchRecord, spec: SearchSpec | None, trials: Sequence[TrialRecord]
+        self, search: ExperimentRecord, spec: SearchSpec | None, trials: Sequence[RunRecord]
     ) -> list[TrialFacts]:
         jobs = self._store.jobs.some([trial.job for trial in trials if trial.job and not trial.has_ended])
         facts = []
@@ -186,53 +184,38 @@ class Controller:
             facts.append(TrialFacts(trial, job, outcome))
         return facts
 
-    def _do(self, now: float, search: SearchRecord, spec: SearchSpec, action: Action) -> None:
-        searches = self._store.searches
+    def _do(self, now: float, search: ExperimentRecord, spec: SearchSpec, action: Action) -> None:
         match action:
             case Next() as new:
                 log.info("a trial starts", search=search.name, trial=new.number, reason=new.why)
-                trial = TrialRecord(search.id, new.number, new.point, new.parameters, new.budget, now)
-                searches.add_trial(trial)
-                self._submit(now, search, trial)
-            case SubmitTrial(trial):
-                self._submit(now, search, trial)
+                self._submit(now, search, new.run(search, new_run_id(), now))
             case UpdateTrial(trial):
-                searches.update_trial(trial)
+                self._searches.update_trial(trial)
             case StopTrial(trial):
                 self._store.jobs.set_wanted(trial.job or "", Wanted.STOP)
                 self._parts.changed()
             case StartSearch():
                 started = search.started or now
-                searches.update(
+                self._searches.update_search(
                     search.id, state=SearchState.RUNNING, reason="", started=started, total=total(spec)
                 )
             case EndSearch(state, reason):
                 log.info("a search has ended", search=search.name, state=state, reason=reason)
-                searches.update(search.id, state=state, reason=reason, ended=now)
+                self._searches.update_search(search.id, state=state, reason=reason, ended=now)
 
-    def _submit(self, now: float, search: SearchRecord, trial: TrialRecord) -> None:
-        """Make a job of a trial; TroubleError or OSError if nothing can be submitted just now."""
+    def _submit(self, now: float, search: ExperimentRecord, trial: RunRecord) -> None:
+        """Make a job of a trial; TroubleError or OSError if nothing can be submitted just now.
+
+        The trial is written down with its job, or without one if it can have none.
+        """
         user = self._store.accounts.user(search.owner)
         try:
             if user is None:
                 raise NotFoundError(f"its owner, {search.owner}, is no user any more")
-            submitted = self._trials(search).submit(user, search, trial)
+            self._trials(search).submit(user, search, trial)
         except UnavailableError as error:
             raise TroubleError(str(error)) from None
         except (ServiceError, ValidationError) as error:
             reason = f"it cannot be submitted: {error}"
-            submitted = replace(trial, state=TrialState.FAILED, reason=reason, ended=now)
-        self._store.searches.update_trial(submitted)
-        if submitted.has_ended:
+            self._searches.add_trial(replace(trial, state=TrialState.FAILED, reason=reason, ended=now))
             self._parts.bus.notify(Topic.SEARCHES)
-
-    def _with_job(self, search: SearchRecord, trial: TrialRecord) -> TrialRecord:
-        """A trial, with the job that was made of it just before the service was killed, if one was."""
-        if trial.job is not None or trial.has_ended:
-            return trial
-        job = self._store.jobs.submitted_as(search.owner, key_of(search, trial))
-        if job is None:
-            return trial
-        submitted = self._trials(search).found(trial, job)
-        self._store.searches.update_trial(submitted)
-        return submitted

@@ -6,16 +6,16 @@ goes on from there.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import islice
 
-from edt_launch.service.experiments.searches.plan import Next, following
-from edt_launch.service.experiments.searches.records import (
-    SearchRecord,
+from edt_launch.service.experiments.records import (
+    ExperimentRecord,
+    RunRecord,
     SearchState,
     SearchWanted,
-    TrialRecord,
     TrialState,
 )
+from edt_launch.service.experiments.searches.plan import Next, following
 from edt_launch.service.experiments.searches.spec import SearchSpec
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.states import State, Wanted
@@ -55,20 +55,13 @@ class TrialFacts:
 
     Attributes:
         record: as it is stored.
-        job: its job, if the trial has not ended; None if it has none yet, or not any more.
+        job: its job, if the trial has not ended; None if it was deleted.
         outcome: what its program has left, once the job has succeeded.
     """
 
-    record: TrialRecord
+    record: RunRecord
     job: JobRecord | None = None
     outcome: TrialOutcome | None = None
-
-
-@dataclass(frozen=True)
-class SubmitTrial:
-    """Submit a trial that was chosen before, but could not be submitted then."""
-
-    trial: TrialRecord
 
 
 @dataclass(frozen=True)
@@ -80,14 +73,14 @@ class StartSearch:
 class UpdateTrial:
     """Write down what has become of a trial."""
 
-    trial: TrialRecord
+    trial: RunRecord
 
 
 @dataclass(frozen=True)
 class StopTrial:
     """Stop a trial's job."""
 
-    trial: TrialRecord
+    trial: RunRecord
 
 
 @dataclass(frozen=True)
@@ -98,7 +91,7 @@ class EndSearch:
     reason: str
 
 
-Action = Next | SubmitTrial | StartSearch | UpdateTrial | StopTrial | EndSearch
+Action = Next | StartSearch | UpdateTrial | StopTrial | EndSearch
 """`Next`: start that trial."""
 
 
@@ -110,7 +103,7 @@ class Decided:
     again_at: float | None = None
 
 
-def decide(now: float, search: SearchRecord, spec: SearchSpec, facts: Sequence[TrialFacts]) -> Decided:
+def decide(now: float, search: ExperimentRecord, spec: SearchSpec, facts: Sequence[TrialFacts]) -> Decided:
     """What to do now for a search that has not ended; `facts` are its trials, by number."""
     limit, started = spec.max_minutes, search.started
     over_at = None if limit is None or started is None else started + limit * MINUTE
@@ -120,14 +113,12 @@ def decide(now: float, search: SearchRecord, spec: SearchSpec, facts: Sequence[T
     trials = [seen(now, trial, closing) for trial in facts]
     notes = [UpdateTrial(trial) for trial, known in zip(trials, facts, strict=True) if trial != known.record]
     if closing is not None:
-        wanted = {known.record.number: known.job for known in facts}
+        wanted = {known.record.place: known.job for known in facts}
         return Decided((*notes, *_close(now, search, closing, trials, wanted)))
     live = [trial for trial in trials if not trial.has_ended]
-    again = (SubmitTrial(trial) for trial in live if trial.job is None)
     room = 0 if _is_hopeless(spec, trials) else max(0, spec.max_parallel - len(live))
-    chosen = islice(following(spec, search.seed, trials), room)
-    starts: Iterator[Action] = chain(again, chosen)
-    actions = list(islice(starts, STARTS + 1))  # one more, if there is more to start
+    # One more, if there is more to start.
+    actions = list(islice(following(spec, search.seed, trials), min(room, STARTS + 1)))
     if not live and not actions:
         return Decided((*notes, _result(trials)))
     is_known = search.state is SearchState.RUNNING and search.total is not None  # not in earlier versions
@@ -135,10 +126,10 @@ def decide(now: float, search: SearchRecord, spec: SearchSpec, facts: Sequence[T
     return Decided((*notes, *actions[:STARTS], *begun), now if len(actions) > STARTS else over_at)
 
 
-def seen(now: float, facts: TrialFacts, closing: str | None = None) -> TrialRecord:
+def seen(now: float, facts: TrialFacts, closing: str | None = None) -> RunRecord:
     """A trial, as it should be written down; `closing` is why its search stops it, if so."""
     trial, job = facts.record, facts.job
-    if trial.has_ended or trial.job is None:
+    if trial.has_ended:
         return trial
     if job is None:
         return replace(trial, state=TrialState.STOPPED, reason="its job was deleted", ended=now)
@@ -155,21 +146,21 @@ def seen(now: float, facts: TrialFacts, closing: str | None = None) -> TrialReco
 
 def _close(
     now: float,
-    search: SearchRecord,
+    search: ExperimentRecord,
     reason: str,
-    trials: Sequence[TrialRecord],
-    jobs: Mapping[int, JobRecord | None],
+    trials: Sequence[RunRecord],
+    jobs: Mapping[int | None, JobRecord | None],
 ) -> Iterator[Action]:
     """Stop what runs; when nothing does, end. Who forces it does not wait for that."""
     is_forced = search.wanted is SearchWanted.FORCE
     live = [trial for trial in trials if not trial.has_ended]
     for trial in live:
-        job = jobs[trial.number]
+        job = jobs[trial.place]
         if job is not None and job.wanted is not Wanted.STOP:
             yield StopTrial(trial)
         if is_forced or job is None:
             yield UpdateTrial(replace(trial, state=TrialState.STOPPED, reason=reason, ended=now))
-    if is_forced or all(jobs[trial.number] is None for trial in live):
+    if is_forced or all(jobs[trial.place] is None for trial in live):
         yield (
             _result(trials, reason)
             if search.wanted is SearchWanted.RUN
@@ -177,14 +168,14 @@ def _close(
         )
 
 
-def _is_hopeless(spec: SearchSpec, trials: Sequence[TrialRecord]) -> bool:
+def _is_hopeless(spec: SearchSpec, trials: Sequence[RunRecord]) -> bool:
     """Whether a search has only failed that has no end of its own, or whose trials fail without running."""
     ended = [trial for trial in trials if trial.has_ended]
     has_only_failed = len(ended) >= HOPELESS and all(trial.state is TrialState.FAILED for trial in ended)
     return has_only_failed and (spec.max_trials is None or all(trial.job is None for trial in ended))
 
 
-def _result(trials: Sequence[TrialRecord], reason: str = "") -> EndSearch:
+def _result(trials: Sequence[RunRecord], reason: str = "") -> EndSearch:
     finished = sum(trial.state is TrialState.SUCCEEDED for trial in trials)
     because = f"; {reason}" if reason else ""
     if finished:

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from edt_launch.service.experiments.records import ExperimentRecord, RunRecord
 from edt_launch.service.experiments.searches.choosing import Chooser
-from edt_launch.service.experiments.searches.records import TrialRecord
 from edt_launch.service.experiments.searches.space import Point, grid_point, size, values
 from edt_launch.service.experiments.searches.spec import Algorithm, SearchSpec, Values, ranking
+from edt_launch.service.names import MAX_NAME
 
 EPSILON = 1e-9
 """What powers of a number that is no integer may be off."""
@@ -36,6 +37,25 @@ class Next:
     parameters: Values
     budget: int
     why: str
+
+    def run(self, search: ExperimentRecord, id_: str, now: float) -> RunRecord:
+        """The trial, before it has a job."""
+        return RunRecord(
+            id_,
+            search.id,
+            "",
+            f"{search.name}-{self.number}"[:MAX_NAME],
+            0,
+            "",
+            None,
+            search.owner,
+            now,
+            {},
+            place=self.number,
+            point=self.point,
+            parameters=self.parameters,
+            budget=self.budget,
+        )
 
 
 @dataclass(frozen=True)
@@ -66,7 +86,7 @@ def total(spec: SearchSpec) -> int:
             return spec.most
 
 
-def following(spec: SearchSpec, seed: int, trials: Sequence[TrialRecord]) -> Iterator[Next]:
+def following(spec: SearchSpec, seed: int, trials: Sequence[RunRecord]) -> Iterator[Next]:
     """The trials that can start now, in order; each is chosen only when it is asked for.
 
     Args:
@@ -74,7 +94,7 @@ def following(spec: SearchSpec, seed: int, trials: Sequence[TrialRecord]) -> Ite
         seed: of all that is random.
         trials: those that have been started, by number.
     """
-    started = {trial.number: trial for trial in trials}
+    started = {trial.place: trial for trial in trials}
     if spec.algorithm is Algorithm.HYPERBAND:
         yield from _hyperband(spec, seed, started)
         return
@@ -93,10 +113,10 @@ def following(spec: SearchSpec, seed: int, trials: Sequence[TrialRecord]) -> Ite
         yield Next(number, point, values(spec.parameters, point), 0, f"chosen by {spec.algorithm}")
 
 
-def _hyperband(spec: SearchSpec, seed: int, trials: Mapping[int, TrialRecord]) -> Iterator[Next]:
+def _hyperband(spec: SearchSpec, seed: int, trials: Mapping[int | None, RunRecord]) -> Iterator[Next]:
     chooser: Chooser | None = None
     void: set[int] = set()  # trials that there will not be: too many of the rung before have failed
-    rungs: dict[range, list[TrialRecord] | None] = {}  # the best first; None: the rung is not over
+    rungs: dict[range, list[RunRecord] | None] = {}  # the best first; None: the rung is not over
     for number, slot in enumerate(_slots(spec)):
         if number in trials:
             continue
@@ -115,7 +135,7 @@ def _hyperband(spec: SearchSpec, seed: int, trials: Mapping[int, TrialRecord]) -
                 void.add(number)
                 continue
             best = ranked[slot.place]
-            point, why = best.point, f"trial {best.number} is number {slot.place + 1} of its rung"
+            point, why = best.point, f"trial {best.place} is number {slot.place + 1} of its rung"
         parameters = {**values(spec.parameters, point), spec.budget: slot.budget}
         yield Next(number, point, parameters, slot.budget, f"{why}; {spec.budget} {slot.budget}")
 

@@ -14,12 +14,12 @@ from edt_launch.service.app.home import SEARCH_ID
 from edt_launch.service.bus import Topic
 from edt_launch.service.db.paging import PageQuery
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
-from edt_launch.service.experiments.searches.records import (
+from edt_launch.service.experiments.records import (
     SEARCH_LIVE,
-    SearchRecord,
+    ExperimentRecord,
+    RunRecord,
     SearchState,
     SearchWanted,
-    TrialRecord,
     TrialState,
 )
 from edt_launch.service.experiments.searches.spec import Objective, SearchSpec
@@ -36,7 +36,7 @@ Deletion = Callable[[], None]
 
 def submit(
     context: Context, user: UserRecord, spec: SubmittedSearch, code: BinaryIO | None, key: str | None = None
-) -> SearchRecord:
+) -> ExperimentRecord:
     """Queue a search; `code` is an archive of its trials' code, which can be sought, if there is one.
 
     With a `key`, which is one user's and one search's, it is queued once; not from two threads at a time.
@@ -53,7 +53,7 @@ def submit(
     if key is not None:
         search = replace(search, id="h" + id_of(f"{user.name} {key}")[1:])
         search = replace(search, name=spec.name or search.id)
-        known = context.store.searches.get(search.id)
+        known = context.store.experiments.search(search.id)
         if known is not None:
             if _is_same(context, known, search, code):
                 return known
@@ -68,9 +68,11 @@ def submit(
     return added
 
 
-def _is_same(context: Context, known: SearchRecord, search: SearchRecord, code: BinaryIO | None) -> bool:
+def _is_same(
+    context: Context, known: ExperimentRecord, search: ExperimentRecord, code: BinaryIO | None
+) -> bool:
     """Whether a search that is there is what is submitted, with the same code."""
-    fields = ("name", "definition", "template", "file_name")
+    fields = ("name", "generator", "template", "file_name")
     if any(getattr(known, field) != getattr(search, field) for field in fields):
         return False
     if code is None:
@@ -79,18 +81,33 @@ def _is_same(context: Context, known: SearchRecord, search: SearchRecord, code: 
         return digest(kept) == digest(code)
 
 
-def record_of(user: UserRecord, spec: SearchSpec, now: float, **fields: Any) -> SearchRecord:
+def record_of(user: UserRecord, spec: SearchSpec, now: float, **fields: Any) -> ExperimentRecord:
     """A search as it is first written down, but for its name; raises like `check_parameters`."""
     check_parameters(spec)
-    definition = spec.model_dump(mode="json", include=set(SearchSpec.model_fields), exclude_none=True)
-    seed = secrets.randbits(32) if spec.seed is None else spec.seed
-    id_ = "h" + new_id()[1:]
-    return replace(SearchRecord(id_, "", user.name, definition, "", seed, now), **fields)
+    record = ExperimentRecord(
+        id="h" + new_id()[1:],
+        project=None,
+        name="",
+        description="",
+        source="",
+        command=(),
+        metric=spec.metric,
+        objective=spec.objective,
+        owner=user.name,
+        created=now,
+        changed=now,
+        changed_by=user.name,
+        algorithm=spec.algorithm,
+        generator=spec.model_dump(mode="json", include=set(SearchSpec.model_fields), exclude_none=True),
+        max_trials=spec.max_trials,
+        seed=secrets.randbits(32) if spec.seed is None else spec.seed,
+    )
+    return replace(record, **fields)
 
 
 def create(
-    context: Context, search: SearchRecord, code: BinaryIO | None, names: Iterable[str]
-) -> SearchRecord | None:
+    context: Context, search: ExperimentRecord, code: BinaryIO | None, names: Iterable[str]
+) -> ExperimentRecord | None:
     """Keep the code for the trials, and write the search down under the first name that is free.
 
     Returns it, or None if all names are taken.
@@ -104,7 +121,7 @@ def create(
                 shutil.copyfileobj(code, file)
             copy.rename(archive)
         named = (replace(search, name=name) for name in names)
-        added = next(filter(context.store.searches.add, named), None)
+        added = next(filter(context.store.experiments.add, named), None)
     finally:
         copy.unlink(missing_ok=True)
         if added is None:
@@ -113,17 +130,22 @@ def create(
     return added
 
 
-def stop(context: Context, search: SearchRecord, wanted: SearchWanted = SearchWanted.STOP) -> bool:
+def stop(context: Context, search: ExperimentRecord, wanted: SearchWanted = SearchWanted.STOP) -> bool:
     """Have a search and its trials stop; whether that is new, and there is something to stop."""
     order = list(SearchWanted)
     is_new = order.index(wanted) > order.index(search.wanted)
-    if not is_new or not context.store.searches.set_wanted(search.id, wanted, SEARCH_LIVE):
+    if not is_new or not context.store.experiments.set_wanted(search.id, wanted, SEARCH_LIVE):
         return False
     context.bus.notify(Topic.SEARCHES)
     return True
 
 
-def to_try_again(search: SearchRecord, trials: Sequence[TrialRecord]) -> Sequence[TrialRecord] | None:
+def new_run_id() -> str:
+    """An id of a run, or a trial, that nobody can guess: `spec.RUN_ID`."""
+    return "r" + new_id()[1:]
+
+
+def to_try_again(search: ExperimentRecord, trials: Sequence[RunRecord]) -> Sequence[RunRecord] | None:
     """The trials that are tried again if a search goes on; None if it has nothing to go on with."""
     match search.state:
         case SearchState.WAITING:
@@ -135,13 +157,13 @@ def to_try_again(search: SearchRecord, trials: Sequence[TrialRecord]) -> Sequenc
     return None
 
 
-def restart(context: Context, search: SearchRecord) -> list[Deletion]:
+def restart(context: Context, search: ExperimentRecord) -> list[Deletion]:
     """Have a search go on that was stopped, has failed, or waits for better times; what has finished stays.
 
     Raises:
         ConflictError: there is nothing to go on with, jobs of it have not ended, or somebody was quicker.
     """
-    again = to_try_again(search, context.store.searches.trials(search.id))
+    again = to_try_again(search, context.store.experiments.trials(search.id))
     if again is None:
         raise ConflictError(
             f"{search.name} is {search.state}", "only one that was stopped, has failed or waits can go on"
@@ -149,10 +171,10 @@ def restart(context: Context, search: SearchRecord) -> list[Deletion]:
     return go_on(context, search, again)
 
 
-def go_on(context: Context, search: SearchRecord, again: Sequence[TrialRecord]) -> list[Deletion]:
+def go_on(context: Context, search: ExperimentRecord, again: Sequence[RunRecord]) -> list[Deletion]:
     """Have a search go on, and try these trials again; raises `ConflictError` as `restart` does."""
     jobs = ended_jobs(context, search, again)
-    if not context.store.searches.start_again(search, [trial.number for trial in again], jobs):
+    if not context.store.experiments.start_again(search, [trial.id for trial in again], jobs):
         raise ConflictError(f"{search.name} was started again, or deleted, just now")
     context.bus.notify(Topic.SEARCHES)
     return remove_jobs_files(context, jobs)
@@ -161,8 +183,8 @@ def go_on(context: Context, search: SearchRecord, again: Sequence[TrialRecord]) 
 def run_best(
     context: Context,
     user: UserRecord,
-    search: SearchRecord,
-    best: TrialRecord | None,
+    search: ExperimentRecord,
+    best: RunRecord | None,
     key: str | None = None,
 ) -> JobRecord:
     """Submit a job like that of a search's best trial, once with one key; raises `ServiceError`."""
@@ -178,7 +200,7 @@ def run_best(
     return new
 
 
-def delete(context: Context, search: SearchRecord) -> list[Deletion]:
+def delete(context: Context, search: ExperimentRecord) -> list[Deletion]:
     """Forget a search, its trials, their jobs and files.
 
     Raises:
@@ -186,13 +208,13 @@ def delete(context: Context, search: SearchRecord) -> list[Deletion]:
     """
     if not search.has_ended:
         raise ConflictError(f"{search.name} is {search.state}", "stop it first, and wait until it has ended")
-    jobs = ended_jobs(context, search, context.store.searches.trials(search.id))
-    if not context.store.searches.delete(search, jobs):
+    jobs = ended_jobs(context, search, context.store.experiments.trials(search.id))
+    if not context.store.experiments.delete_search(search, jobs):
         raise ConflictError(f"{search.name} was started again, or deleted, just now")
     return [*remove_jobs_files(context, jobs), partial(delete_file, context.home.search(search.id))]
 
 
-def ended_jobs(context: Context, search: SearchRecord, trials: Sequence[TrialRecord]) -> Collection[str]:
+def ended_jobs(context: Context, search: ExperimentRecord, trials: Sequence[RunRecord]) -> Collection[str]:
     """The jobs of trials; `ConflictError` if some have not ended."""
     jobs = context.store.jobs.some([trial.job for trial in trials if trial.job])
     if live := sum(not job.has_ended for job in jobs.values()):
@@ -209,23 +231,18 @@ def remove_jobs_files(context: Context, jobs: Collection[str]) -> list[Deletion]
     return [remove_files(context.home, job) for job in jobs]
 
 
-def key_of(search: SearchRecord, trial: TrialRecord) -> str:
-    """The idempotency key of a trial's job. Users' keys have no blanks."""
-    return f"{search.id} {trial.number} {trial.created!r}"
-
-
-def best_of(context: Context, page: Sequence[SearchRecord]) -> dict[str, TrialRecord]:
+def best_of(context: Context, page: Sequence[ExperimentRecord]) -> dict[str, RunRecord]:
     """The best trial of each search, by the search's id."""
-    best: dict[str, TrialRecord] = {}
+    best: dict[str, RunRecord] = {}
     for objective in Objective:
-        ids = [one.id for one in page if one.definition["objective"] == objective]
-        best |= context.store.searches.best(ids, largest=objective is Objective.MAXIMIZE)
+        ids = [one.id for one in page if one.objective == objective]
+        best |= context.store.experiments.best(ids, largest=objective is Objective.MAXIMIZE)
     return best
 
 
-def search_of(context: Context, name: str) -> SearchRecord:
+def search_of(context: Context, name: str) -> ExperimentRecord:
     """A search, by its id or name; raises `NotFoundError`."""
-    search = context.store.searches.get(name)
+    search = context.store.experiments.search(name)
     if search is None:
         raise NotFoundError(
             f"there is no search {name[:80]!r}",
@@ -234,27 +251,34 @@ def search_of(context: Context, name: str) -> SearchRecord:
     return search
 
 
-def own_search(context: Context, user: UserRecord, name: str) -> SearchRecord:
+def own_search(context: Context, user: UserRecord, name: str) -> ExperimentRecord:
     """A search that a user may do everything with."""
     search = search_of(context, name)
     if not may(user, search):
-        raise ForbiddenError(f"{search.name} is a search of {search.owner}", "ask them, or an administrator")
+        raise not_theirs(search)
     return search
+
+
+def not_theirs(search: ExperimentRecord) -> ForbiddenError:
+    """The error of a search that is somebody else's."""
+    return ForbiddenError(f"{search.name} is a search of {search.owner}", "ask them, or an administrator")
 
 
 def shown(context: Context, user: UserRecord, name: str) -> dict[str, Any]:
     """A search, by its id or name, and its trials, as `user` may see them."""
     search = search_of(context, name)
     best = best_of(context, [search]).get(search.id)
-    return views.search_with_trials(search, context.store.searches.trials(search.id), best, user)
+    return views.search_with_trials(search, context.store.experiments.trials(search.id), best, user)
 
 
 def page(context: Context, user: UserRecord, owner: str | None, wanted: PageQuery) -> dict[str, Any]:
     """A page of all searches, or of those of an owner."""
-    page, following = wanted.cut(context.store.searches.page(owner, wanted))
-    counts = context.store.searches.counts([one.id for one in page])
+    page, following = wanted.cut(context.store.experiments.search_page(owner, wanted))
+    return {"searches": listed(context, user, page), "next": following}
+
+
+def listed(context: Context, user: UserRecord, page: Sequence[ExperimentRecord]) -> list[dict[str, Any]]:
+    """Searches as lists have them, as `user` may see them."""
+    counts = context.store.experiments.trial_counts([one.id for one in page])
     best = best_of(context, [one for one in page if may(user, one)])
-    return {
-        "searches": [views.search(one, counts[one.id], best.get(one.id), user) for one in page],
-        "next": following,
-    }
+    return [views.search(one, counts[one.id], best.get(one.id), user) for one in page]

@@ -17,7 +17,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from edt_launch.service.experiments.searches.records import TrialRecord
+from edt_launch.service.experiments.records import RunRecord
 from edt_launch.service.names import PLAIN, TEXT
 
 EXACT = 2**53
@@ -208,10 +208,10 @@ class SearchSpec(_Fields):
         return MAX_TRIALS if self.max_trials is None else self.max_trials
 
 
-def ranking(objective: Objective, trials: Iterable[TrialRecord]) -> list[TrialRecord]:
+def ranking(objective: Objective, trials: Iterable[RunRecord]) -> list[RunRecord]:
     """The trials that have a metric, the best first; of equal ones the first."""
     with_metric = [(trial.metric, trial) for trial in trials if trial.metric is not None]
-    return [trial for _, trial in sorted(with_metric, key=lambda it: (objective.sign * it[0], it[1].number))]
+    return [trial for _, trial in sorted(with_metric, key=lambda it: (objective.sign * it[0], it[1].place))]
 
 
 Values = Mapping[str, float | str]

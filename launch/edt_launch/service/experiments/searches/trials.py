@@ -7,9 +7,8 @@ from typing import Protocol
 from edt_launch.core.job_history import MAX_NUMBER, JobHistory
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
+from edt_launch.service.experiments.records import ExperimentRecord, RunRecord
 from edt_launch.service.experiments.searches.decide import TrialOutcome
-from edt_launch.service.experiments.searches.records import SearchRecord, TrialRecord
-from edt_launch.service.experiments.searches.service import key_of
 from edt_launch.service.experiments.searches.spec import SearchSpec
 from edt_launch.service.experiments.searches.trial_job import job_of
 from edt_launch.service.jobs.records import JobRecord
@@ -19,20 +18,14 @@ from edt_launch.service.jobs.submission import Submission
 class Trials(Protocol):
     """What makes jobs of the trials of one kind of search."""
 
-    def submit(self, user: UserRecord, search: SearchRecord, trial: TrialRecord) -> TrialRecord:
-        """Submit a trial's job, with the idempotency key `key_of(search, trial)`.
-
-        Returns:
-            The trial with its job.
+    def submit(self, user: UserRecord, search: ExperimentRecord, trial: RunRecord) -> None:
+        """Submit a trial's job, which is written down with the trial.
 
         Raises:
             ServiceError: the job makes no sense, or the user may not submit it.
             pydantic.ValidationError: likewise.
             OSError: the disk is full, say.
         """
-
-    def found(self, trial: TrialRecord, job: JobRecord) -> TrialRecord:
-        """A trial with the job that a service submitted for it just before it was killed."""
 
     def outcome(self, spec: SearchSpec, job: JobRecord) -> TrialOutcome:
         """What a job that has succeeded has come to."""
@@ -44,20 +37,16 @@ class JobTrials:
     def __init__(self, parts: Context) -> None:
         self._parts = parts
 
-    def submit(self, user: UserRecord, search: SearchRecord, trial: TrialRecord) -> TrialRecord:  # noqa: D102
-        spec = job_of(search.template, search.name, trial.number, trial.parameters)
-        submission = Submission(user, spec, None, key_of(search, trial))
+    def submit(self, user: UserRecord, search: ExperimentRecord, trial: RunRecord) -> None:  # noqa: D102
+        spec = job_of(search.template, search.name, trial.place or 0, trial.parameters)
+        submission = Submission(user, spec, run=trial)
         submit, now = self._parts.submitter.submit, self._parts.clock()
         if not search.file_name:
-            job, _ = submit(submission, now)
+            submit(submission, now)
         else:
             with self._parts.home.search(search.id).open("rb") as code:
-                job, _ = submit(replace(submission, code=code), now)
+                submit(replace(submission, code=code), now)
         self._parts.changed()
-        return replace(trial, job=job.id)
-
-    def found(self, trial: TrialRecord, job: JobRecord) -> TrialRecord:  # noqa: D102
-        return replace(trial, job=job.id)
 
     def outcome(self, spec: SearchSpec, job: JobRecord) -> TrialOutcome:  # noqa: D102
         events = self._parts.home.job(job.id).output.events

@@ -1,16 +1,39 @@
-"""Experiments, what they do with training definitions, and their runs."""
+"""Experiments, what they do with training definitions, searches, and the runs of all of them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from edt_launch.service.db.engine import Database
+from edt_launch.service.db.paging import PageQuery
 from edt_launch.service.db.tables import experiments, jobs, runs, trainings
-from edt_launch.service.experiments.records import ExperimentRecord, RunRecord, TrainingRecord
+from edt_launch.service.experiments.records import (
+    SEARCH_ENDS,
+    ExperimentRecord,
+    RunRecord,
+    SearchState,
+    SearchWanted,
+    TrainingRecord,
+    TrialState,
+)
 from edt_launch.service.experiments.stores.in_projects import InProjects
-from edt_launch.service.jobs.states import LIVE
+from edt_launch.service.experiments.stores.projects import of_user
+from edt_launch.service.jobs.states import ENDED, LIVE
+
+_IS_SEARCH = experiments.c.algorithm != ""
 
 
 class GoneError(Exception):
@@ -18,13 +41,19 @@ class GoneError(Exception):
 
 
 class Experiments(InProjects[ExperimentRecord]):
-    """The tables of experiments, of their trainings and of runs."""
+    """The tables of experiments, of their trainings and of runs.
+
+    Of searches, the interface writes new ones and what is wanted of them; their controller writes the rest.
+    """
 
     def __init__(self, database: Database) -> None:
-        super().__init__(database, experiments, ExperimentRecord)
+        super().__init__(database, experiments, ExperimentRecord, unlisted=("generator", "template"))
 
-    def add(self, experiment: ExperimentRecord, with_trainings: Sequence[TrainingRecord]) -> bool:
-        """Store a new experiment; False if its project has one of that name, or something is gone."""
+    def add(self, experiment: ExperimentRecord, with_trainings: Sequence[TrainingRecord] = ()) -> bool:
+        """Store a new experiment; False if its project has one of that name, or something is gone.
+
+        Names of searches are theirs alone, whoever owns them.
+        """
         values = {name: value for name, value in vars(experiment).items() if name != "number"}
         try:
             with self._database.writing() as connection:
@@ -101,6 +130,111 @@ class Experiments(InProjects[ExperimentRecord]):
         rows = self._database.rows(select(runs).where(runs.c.job.in_(sorted(wanted))))
         return {row.job: RunRecord(**row._mapping) for row in rows}
 
+    def search(self, name: str) -> ExperimentRecord | None:
+        """The search of an id, or of a name, if there is one."""
+        named = or_(experiments.c.name == name, experiments.c.id == name)
+        rows = self._database.rows(select(experiments).where(_IS_SEARCH, named))
+        found = [ExperimentRecord(**row._mapping) for row in rows]
+        return max(found, key=lambda search: search.id == name, default=None)
+
+    def searches(self, owner: str | None = None, kind: str | None = None) -> list[ExperimentRecord]:
+        """All searches of a user and kind, or of all; oldest first."""
+        query = select(experiments).where(_IS_SEARCH).order_by(experiments.c.number)
+        if owner is not None:
+            query = query.where(experiments.c.owner == owner)
+        if kind is not None:
+            query = query.where(experiments.c.kind == kind)
+        return [ExperimentRecord(**row._mapping) for row in self._database.rows(query)]
+
+    def live_searches(self) -> list[ExperimentRecord]:
+        """The searches that have not ended, oldest first."""
+        query = select(experiments).where(_IS_SEARCH, experiments.c.state.not_in(sorted(SEARCH_ENDS)))
+        rows = self._database.rows(query.order_by(experiments.c.number))
+        return [ExperimentRecord(**row._mapping) for row in rows]
+
+    def search_page(self, owner: str | None, wanted: PageQuery) -> list[ExperimentRecord]:
+        """A page of the searches of a user, or of all, as of `page`; without `generator` and `template`."""
+        query = select(*self._listed).where(_IS_SEARCH)
+        return self._page(query if owner is None else query.where(experiments.c.owner == owner), wanted)
+
+    def shown_page(self, user: str | None, owner: str | None, wanted: PageQuery) -> list[ExperimentRecord]:
+        """A page of searches, and of the experiments in projects of a user; None: all. As `search_page`."""
+        query = select(*self._listed)
+        if user is not None:
+            query = query.where(or_(_IS_SEARCH, experiments.c.project.in_(of_user(user))))
+        return self._page(query if owner is None else query.where(experiments.c.owner == owner), wanted)
+
+    def update_search(self, search: str, **values: Any) -> None:
+        """Write fields of a search, by its id."""
+        self._database.execute(update(experiments).where(experiments.c.id == search).values(values))
+
+    def set_wanted(self, search: str, wanted: SearchWanted, among: Collection[SearchState]) -> bool:
+        """Write down what the owner wants, if the search is in one of these states; whether it was."""
+        fits = (experiments.c.id == search, experiments.c.state.in_(sorted(among)))
+        return self._database.execute(update(experiments).where(*fits).values(wanted=wanted))
+
+    def start_again(
+        self, seen: ExperimentRecord, drop: Collection[str], with_jobs: Collection[str] = ()
+    ) -> bool:
+        """Have a search go on without some trials and their ended jobs, if it is as seen; whether it was."""
+        values = {"state": SearchState.QUEUED, "wanted": SearchWanted.RUN, "reason": ""}
+        change = update(experiments).where(_unchanged(seen))
+        with self._database.writing() as connection:
+            if not connection.execute(change.values(values | {"started": None, "ended": None})).rowcount:
+                return False
+            connection.execute(delete(runs).where(runs.c.id.in_(sorted(drop))))
+            _delete_jobs(connection, with_jobs)
+            return True
+
+    def delete_search(self, seen: ExperimentRecord, with_jobs: Collection[str] = ()) -> bool:
+        """Forget a search, its trials and ended jobs, if it is as it was seen; whether it was."""
+        with self._database.writing() as connection:
+            if not connection.execute(delete(experiments).where(_unchanged(seen))).rowcount:
+                return False
+            _delete_jobs(connection, with_jobs)
+            return True
+
+    def trials(self, search: str) -> list[RunRecord]:
+        """A search's trials, by their places."""
+        return self.trials_of([search])[search]
+
+    def trials_of(self, wanted: Collection[str]) -> dict[str, list[RunRecord]]:
+        """The trials of many searches, by the searches' ids."""
+        query = select(runs).where(runs.c.experiment.in_(sorted(wanted))).order_by(runs.c.place)
+        found: dict[str, list[RunRecord]] = {search: [] for search in wanted}
+        for row in self._database.rows(query):
+            found[row.experiment].append(RunRecord(**row._mapping))
+        return found
+
+    def trial_counts(self, wanted: Collection[str]) -> dict[str, dict[TrialState, int]]:
+        """How many trials are in each state, by the searches' ids; states without any are left out."""
+        fits = runs.c.experiment.in_(sorted(wanted))
+        query = select(runs.c.experiment, runs.c.state, func.count()).where(fits)
+        counts: dict[str, dict[TrialState, int]] = {search: {} for search in wanted}
+        for search, state, count in self._database.rows(query.group_by(*query.selected_columns[:2])):
+            counts[search][state] = count
+        return counts
+
+    def best(self, wanted: Collection[str], largest: bool) -> dict[str, RunRecord]:
+        """The trials with the largest or smallest metric, the first of equal ones, by searches' ids."""
+        order = runs.c.metric.desc() if largest else runs.c.metric
+        rank = func.row_number().over(partition_by=runs.c.experiment, order_by=(order, runs.c.place))
+        fits = (runs.c.experiment.in_(sorted(wanted)), runs.c.metric.is_not(None))
+        ranked = select(runs.c.id, rank.label("rank")).where(*fits).subquery()
+        query = select(runs).join(ranked, runs.c.id == ranked.c.id).where(ranked.c.rank == 1)
+        return {row.experiment: RunRecord(**row._mapping) for row in self._database.rows(query)}
+
+    def add_trial(self, trial: RunRecord) -> None:
+        """Store a trial that has no job; `GoneError` if its search is gone."""
+        with self._database.writing() as connection:
+            add_run(connection, trial)
+
+    def update_trial(self, trial: RunRecord) -> None:
+        """Write down what a trial is now."""
+        names = ("state", "metric", "reason", "started", "ended")
+        values = {name: getattr(trial, name) for name in names}
+        self._database.execute(update(runs).where(runs.c.id == trial.id).values(values))
+
     def run_counts(self, wanted: Collection[str]) -> dict[str, int]:
         """How many runs experiments have, by their ids; those without any are left out."""
         fits = runs.c.experiment.in_(sorted(wanted))
@@ -133,6 +267,20 @@ def add_run(connection: Connection, run: RunRecord) -> None:
         raise GoneError(run.experiment)
     values = {name: value for name, value in vars(run).items() if name != "number"}
     connection.execute(insert(runs).values(values))
+
+
+def _delete_jobs(connection: Connection, ids: Collection[str]) -> None:
+    over = (jobs.c.id.in_(sorted(ids)), jobs.c.state.in_(sorted(ENDED)))
+    connection.execute(delete(jobs).where(*over))
+
+
+def _unchanged(seen: ExperimentRecord) -> ColumnElement[bool]:
+    """A search stands where it stood; one that has ended again since has ended at another time."""
+    return and_(
+        experiments.c.id == seen.id,
+        experiments.c.state == seen.state,
+        experiments.c.ended.is_not_distinct_from(seen.ended),
+    )
 
 
 def _live_jobs(experiment: str) -> Select[tuple[str]]:

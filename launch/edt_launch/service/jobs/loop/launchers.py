@@ -306,10 +306,9 @@ def environment(
         here["DATA_DIR"] = record.data_dir
     if record.array_index is not None:
         here["EDT_ARRAY_INDEX"] = str(record.array_index)
-    path = [str(Path(sys.executable).parent), passed.get("PATH", os.defpath)]
-    its_path = [record.environment.get("PATH"), *path]
-    own = {**passed, "PATH": os.pathsep.join(path), **here}
-    return own, {**passed, **record.environment, "PATH": os.pathsep.join(filter(None, its_path)), **here}
+    own = {**passed, "PATH": environments.search_path(passed, {}), **here}
+    its_path = environments.search_path(passed, record.environment)
+    return own, {**passed, **record.environment, "PATH": its_path, **here}
 
 
 def _arguments(record: JobRecord, paths: JobDir, horovodrun: bool, common: RunOptions) -> list[str]:

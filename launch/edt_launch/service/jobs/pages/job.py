@@ -14,7 +14,7 @@ from edt_launch.service.jobs import views as answers
 from edt_launch.service.jobs.pages import job_tabs
 from edt_launch.service.jobs.pages.views.job import PUBLIC, TABS, job_view
 from edt_launch.service.web import templating
-from edt_launch.service.web.crumbs import JOBS, SEARCHES, Crumb, project
+from edt_launch.service.web.crumbs import EXPERIMENTS, JOBS, Crumb, project
 
 router = APIRouter()
 
@@ -44,14 +44,13 @@ async def show(
 
 def _crumbs(context: Context, user: UserRecord, job_id: str) -> list[Crumb]:
     """The experiment whose run the job is, or the search whose trial, if the user may see that."""
-    if experiment := runs.experiments_of(context, user, [job_id]).get(job_id):
-        names = context.store.projects.names([experiment.project])
-        above = project(experiment.project, names.get(experiment.project, experiment.project))
-        return [*above, Crumb(f"/experiments/{experiment.id}", experiment.name)]
-    search = context.store.searches.of_job(job_id)
-    if search is not None and may(user, search):
-        return [SEARCHES, Crumb(f"/searches/{search.id}", search.name)]
-    return [JOBS]
+    experiment = runs.experiments_of(context, user, [job_id]).get(job_id)
+    if experiment is None:
+        return [JOBS]
+    above, id_ = [EXPERIMENTS], experiment.project
+    if id_ is not None:
+        above = project(id_, context.store.projects.names([id_]).get(id_, id_))
+    return [*above, Crumb(f"/experiments/{experiment.id}", experiment.name)]
 
 
 @router.get("/jobs/{job_id}/series.csv")

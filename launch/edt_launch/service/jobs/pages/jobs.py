@@ -97,7 +97,7 @@ def _suggested(context: Context, user: UserRecord) -> list[tuple[str, str]]:
     hosts = [(f"host:{one.name}", "") for one in context.store.hosts.all()]
     newest = PageQuery(SUGGESTED, newest=True)
     experiments, _ = newest.cut(context.store.experiments.page(who, None, None, newest))
-    searches, _ = newest.cut(context.store.searches.page(who, newest))
+    searches, _ = newest.cut(context.store.experiments.search_page(who, newest))
     return [
         *hosts,
         *((f"experiment:{one.id}", one.name) for one in experiments),

@@ -100,7 +100,7 @@ def test_a_service_that_dies_while_it_submits_submits_once(
     with pytest.raises(KilledError):
         laboratory.start(maxJobNum=1)
     monkeypatch.undo()
-    name = laboratory.world.store.searches.all()[0].name
+    name = laboratory.world.store.experiments.searches()[0].name
     if is_stopped:
         assert laboratory.ann.put(f"hypersearch/{name}").status_code == 204
     laboratory.start_service()

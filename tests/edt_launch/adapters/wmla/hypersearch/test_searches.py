@@ -16,8 +16,8 @@ from edt_launch.adapters.wmla.hypersearch.searches import (
     restart,
 )
 from edt_launch.service.errors import ServiceError
+from edt_launch.service.experiments.records import ExperimentRecord, SearchState
 from edt_launch.service.experiments.searches import service as searches
-from edt_launch.service.experiments.searches.records import SearchRecord, SearchState
 from edt_launch.service.experiments.searches.spec import Objective
 from edt_launch.service.jobs.states import State
 from laboratory import Laboratory
@@ -26,7 +26,7 @@ AT_ONCE = 8
 WAYS = {"restart": restart, "delete": searches.delete}
 
 
-def stopped(laboratory: Laboratory) -> SearchRecord:
+def stopped(laboratory: Laboratory) -> ExperimentRecord:
     """A search that was stopped before its two trials began."""
     name = laboratory.start()
     laboratory.ann.put(f"hypersearch/{name}")
@@ -34,13 +34,13 @@ def stopped(laboratory: Laboratory) -> SearchRecord:
     for job in laboratory.jobs():
         laboratory.world.go(job.id, State.STOPPED)
     laboratory.look()
-    search = laboratory.world.store.searches.get(name)
+    search = laboratory.world.store.experiments.search(name)
     assert search is not None
     assert search.state is SearchState.STOPPED
     return search
 
 
-def at_once(laboratory: Laboratory, ways: list[str], seen: SearchRecord) -> list[str]:
+def at_once(laboratory: Laboratory, ways: list[str], seen: ExperimentRecord) -> list[str]:
     """Do all of it to a search that all have seen in the same state; what was done."""
     barrier = Barrier(len(ways))
 

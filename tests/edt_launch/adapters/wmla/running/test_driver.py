@@ -94,7 +94,7 @@ def test_it_dies_with_its_children_when_the_launcher_is_killed(tmp_path):
         family = [psutil.Process(pid) for pid in pids]
         launcher.kill()
     assert len(family) == 2
-    alive = [p for p in psutil.wait_procs(family, timeout=10)[1] if p.status() != psutil.STATUS_ZOMBIE]
+    alive = [p for p in psutil.wait_procs(family, timeout=60)[1] if p.status() != psutil.STATUS_ZOMBIE]
     assert alive == []
 
 

@@ -1,4 +1,4 @@
-"""What is told of trainers before a program starts that may be resized."""
+"""What is told of trainers and samplers before a program starts that may be resized."""
 
 from pathlib import Path
 
@@ -14,11 +14,13 @@ from edt_launch.launcher.programs.torchrun.advice import advice, source_of
         ("def main():\n    from pytorch_lightning import Trainer\n", "devices_and_nodes"),
         ("from transformers import Trainer\nTrainer()", "accumulation"),
         ("import transformers\ntransformers.Seq2SeqTrainer()", "accumulation"),
+        ("from torchelastic.utils.data import *\nElasticDistributedSampler(data)", "ElasticBatchSampler"),
+        ("from torch.utils import data\ndata.DistributedSampler(x)", "ElasticBatchSampler"),
     ],
 )
-def test_trainers_are_told_of(source: str, told: str) -> None:
+def test_trainers_and_samplers_are_told_of(source: str, told: str) -> None:
     (said,) = advice(source)
-    assert f"edt_hvd.torchrun.{told}(" in said
+    assert f"edt_hvd.torchrun.{told}" in said
 
 
 @pytest.mark.parametrize(
@@ -28,6 +30,7 @@ def test_trainers_are_told_of(source: str, told: str) -> None:
         "import transformers as t\nt.Trainer(steps=accumulation(total=4, per_device=1))",
         "from transformers import AutoModel\nAutoModel()",
         "from .lightning import Trainer\nTrainer()",
+        "DistributedSampler(test)\nElasticBatchSampler(train, 8)",
         "import torch",
         "a mistake",
     ],

@@ -1,6 +1,8 @@
 """Which commands are torchrun's, and how many workers they may have."""
 
+import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +14,7 @@ from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.program import NoOptions
 from edt_launch.launcher.programs import kinds
 from edt_launch.launcher.programs.torchrun.arguments import Arguments
-from edt_launch.launcher.programs.torchrun.kind import KIND, TorchrunProgram, torchruns
+from edt_launch.launcher.programs.torchrun.kind import KIND, TorchrunProgram, make_folder, torchruns
 
 
 @pytest.mark.parametrize(
@@ -59,6 +61,15 @@ def test_a_job_has_the_sizes_of_its_command(framework: str | None, prefix: list[
     assert kinds.sizes(framework, one, Sizes(1, None)) == Sizes(2, 4, None)
     with pytest.raises(ValueError, match="none of them is a multiple of 2"):
         kinds.sizes(framework, two, Sizes(1, None, (3,)))
+
+
+def test_a_folder_of_logs_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    make_folder(Path(os.devnull))
+    make_folder(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").is_dir()
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=r"/file/logs cannot be made: Not a directory; name another"):
+        make_folder(tmp_path / "file" / "logs")
 
 
 def test_other_commands_keep_their_sizes() -> None:

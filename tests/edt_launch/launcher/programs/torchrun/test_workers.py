@@ -1,6 +1,7 @@
 """The variables, logs and arguments of the workers of a program for torchrun."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,7 @@ def test_logs_go_where_torchrun_has_them(tmp_path: Path) -> None:
     (run,) = tmp_path.glob("id_*")
     folder = run / "attempt_2" / "1"
     assert found["TORCHELASTIC_ERROR_FILE"] == str(folder / "error.json")
-    assert folder.is_dir()
+    assert {path.name for path in folder.iterdir()} == {"stdout.log", "stderr.log"}
     assert ours.copy_of(11, "stdout") == folder / "stdout.log"
     assert ours.copy_of(11, "stderr") == folder / "stderr.log"
     ours.variables_of(worker(3), SLOTS, "127.0.0.1")
@@ -119,6 +120,7 @@ def test_failures_of_the_last_attempt_are_told_the_first_one_last(tmp_path: Path
         said = {"py_callstack": f"Traceback of {rank}\nlast line", "timestamp": str(100 - rank)}
         Path(file).write_text(json.dumps({"message": {"message": "m", "extraInfo": said}}))
         failures.append(Failed(one.id, "a", rank, None, rank, 1))
+    assert ours.explain([replace(failures[0], worker=99)]) == ""  # it could not be started
     text = ours.explain(failures)
     assert text.startswith("=" * 60 + "\ntrain.py FAILED\n")
     before, _, root = text.partition("Root Cause (first observed failure):\n")

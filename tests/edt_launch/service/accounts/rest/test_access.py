@@ -8,17 +8,9 @@ from world import World, post_job, tar
 
 OWNERS_ONLY = [
     ("PATCH", "", {"max": 3}),
-    ("POST", "/stop", None),
-    ("POST", "/pause", None),
-    ("POST", "/resume", None),
-    ("GET", "/logs", None),
-    ("GET", "/logs/search?text=x", None),
-    ("GET", "/files", None),
-    ("GET", "/events", None),
-    ("GET", "/metrics", None),
-    ("GET", "/results", None),
-    ("GET", "/checkpoints", None),
-    ("GET", "/checkpoints/step-00000001", None),
+    *(("POST", path, None) for path in ("/stop", "/pause", "/resume")),
+    *(("GET", path, None) for path in ("/logs", "/logs/search?text=x", "/files", "/events", "/metrics")),
+    *(("GET", path, None) for path in ("/results", "/checkpoints", "/checkpoints/step-00000001")),
     ("DELETE", "", None),
 ]
 
@@ -90,14 +82,8 @@ def test_administration_is_for_administrators(world: World) -> None:
     assert answer.status_code == 403  # folders of the machine
 
 
-PATHS = [
-    "/api/v1/",
-    "/api/v1/jobs",
-    "/api/v1/jobs/jaaaaaaaa/logs",
-    "/api/v1/nothing",
-    "/metrics",
-    "/openapi.json",
-]
+PATHS = ["/api/v1/", *(f"/api/v1/{path}" for path in ("jobs", "jobs/jaaaaaaaa/logs", "nothing"))]
+PATHS += ["/metrics", "/openapi.json"]
 HEADERS = [None, "Bearer", "Bearer nonsense", "Basic YW5uOng=", "Bearer \xff"]
 
 

@@ -28,34 +28,34 @@ CODE = {"code": ("code.tar.gz", tar({"train.py": b"print()"}))}
 
 def test_a_search_is_started_from_a_form(world: World) -> None:
     client = browser(world, "ann")
-    assert 'name="parameter"' in client.get("/searches/new").text
-    answer = client.post("/searches/new", data=FORM, files=CODE)
+    assert 'name="parameter"' in client.get("/experiments/new-search").text
+    answer = client.post("/experiments/new-search", data=FORM, files=CODE)
     assert answer.status_code == 303, answer.text
-    found = world.store.searches.get("find")
+    found = world.store.experiments.search("find")
     assert found is not None
-    assert answer.headers["location"] == f"/searches/{found.id}"
-    assert found.definition["algorithm"] == "tpe"
+    assert answer.headers["location"] == f"/experiments/{found.id}"
+    assert found.generator["algorithm"] == "tpe"
     ranges = {
         name: {key: value for key, value in one.items() if value not in ("", [], None)}
-        for name, one in found.definition["parameters"].items()
+        for name, one in found.generator["parameters"].items()
     }
     assert ranges["rate"] == {"type": "float", "min": -4, "max": -1, "base": 10}
     assert ranges["units"]["values"] == [16, 32.5]
     assert ranges["optimizer"]["values"] == ["sgd", "<b>true", "true"]
     assert ranges["layers"] == {"type": "int", "min": 1, "max": 9, "step": 2}
-    assert (found.template["max"], found.definition["max_trials"]) == (2, 5)
-    assert world.store.audit.newest(1)[0].path == f"/searches/new {found.id}"
-    assert "there is a search" in client.post("/searches/new", data=FORM, files=CODE).text
+    assert (found.template["max"], found.generator["max_trials"]) == (2, 5)
+    assert world.store.audit.newest(1)[0].path == f"/experiments/new-search {found.id}"
+    assert "there is a search" in client.post("/experiments/new-search", data=FORM, files=CODE).text
 
 
 def test_it_takes_the_files_of_a_job(world: World) -> None:
     job = world.submit(world.ann, name="digits", max=3)["id"]
     client = browser(world, "ann")
-    form = client.get(f"/searches/new?job={job}").text
+    form = client.get(f"/experiments/new-search?job={job}").text
     assert f'value="{job}"' in form
     assert 'value="python train.py"' in form
-    assert browser(world, "bob").get(f"/searches/new?job={job}").status_code == 403
-    assert client.post("/searches/new", data=FORM | {"code_of": job}).status_code == 303
+    assert browser(world, "bob").get(f"/experiments/new-search?job={job}").status_code == 403
+    assert client.post("/experiments/new-search", data=FORM | {"code_of": job}).status_code == 303
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,13 @@ def test_it_takes_the_files_of_a_job(world: World) -> None:
 def test_what_is_wrong_is_told_above_what_was_written(
     world: World, change: dict[str, Any], told: str
 ) -> None:
-    answer = browser(world, "ann").post("/searches/new", data=FORM | change, files=CODE)
+    answer = browser(world, "ann").post("/experiments/new-search", data=FORM | change, files=CODE)
     assert answer.status_code == 422
     assert told in answer.text
     assert "<b>" not in answer.text
     assert 'value="find"' in answer.text
     assert 'value="sgd, &lt;b&gt;true, true"' in answer.text or "values" in change
-    assert world.store.searches.all() == []
+    assert world.store.experiments.searches() == []
 
 
 @pytest.mark.parametrize("framework", ["Horovod", "edtPyTorch"])
@@ -87,7 +87,7 @@ def test_it_searches_with_a_training_definition(world: World, framework: str) ->
     definition = lab.definition(name="<b>net", framework=framework, command=["train.py"])["id"]
     experiment = lab.experiment(definition, source="mnist", command=["train.py", "--fast"])["id"]
     client = browser(world, "ann")
-    address = f"/searches/new?definition={definition}"
+    address = f"/experiments/new-search?definition={definition}"
     for page in (f"/experiments/{experiment}?tab=overview", f"/experiments/projects/{lab.project}"):
         assert f'href="{address}' in client.get(page).text
     assert 'value="train.py"' in client.get(address).text
@@ -100,10 +100,10 @@ def test_it_searches_with_a_training_definition(world: World, framework: str) ->
     ):
         assert told in form
     given = FORM | {"command": "train.py {rate}", "definition": definition, "source": "mnist"}
-    wrong = client.post("/searches/new", data=given | {"source": "nothing"})
+    wrong = client.post("/experiments/new-search", data=given | {"source": "nothing"})
     shown_again(wrong, 422, "&#39;nothing&#39; cannot be read", f'name="definition" value="{definition}"')
-    assert client.post("/searches/new", data=given).status_code == 303
-    job = world.store.searches.get("find").template  # type: ignore[union-attr]
+    assert client.post("/experiments/new-search", data=given).status_code == 303
+    job = world.store.experiments.search("find").template  # type: ignore[union-attr]
     found = job["environment"].get("DATA_DIR") if framework == "Horovod" else job["data_dir"]
     assert found == str(data)
     assert job["framework"] == (None if framework == "Horovod" else framework)
@@ -115,24 +115,26 @@ def test_only_editors_search_with_a_training_definition(world: World) -> None:
     experiment = lab.experiment(definition)["id"]
     lab.join("bob", "viewer")
     client = browser(world, "bob")
-    assert client.get(f"/searches/new?definition={definition}").status_code == 403
-    assert client.post("/searches/new", data=FORM | {"definition": definition}).status_code == 403
-    assert "/searches/new" not in client.get(f"/experiments/{experiment}?tab=overview").text
-    assert world.store.searches.all() == []
+    assert client.get(f"/experiments/new-search?definition={definition}").status_code == 403
+    assert client.post("/experiments/new-search", data=FORM | {"definition": definition}).status_code == 403
+    assert "/experiments/new-search" not in client.get(f"/experiments/{experiment}?tab=overview").text
+    assert world.store.experiments.searches() == []
 
 
 def test_a_form_that_is_sent_twice_starts_one_search(world: World) -> None:
     client = browser(world, "ann")
-    (key,) = re.findall('name="key" value="([^"]+)"', client.get("/searches/new").text)
+    (key,) = re.findall('name="key" value="([^"]+)"', client.get("/experiments/new-search").text)
     form = FORM | {"name": "", "key": key}
     first, second = (
-        client.post("/searches/new", data=form, files=CODE).headers["location"] for _ in range(2)
+        client.post("/experiments/new-search", data=form, files=CODE).headers["location"] for _ in range(2)
     )
     assert first == second
-    other = client.post("/searches/new", data=form | {"max_trials": "6"}, files=CODE)
-    shown_again(other, 409, "this form was sent before", first.removeprefix("/searches/"))
+    other = client.post("/experiments/new-search", data=form | {"max_trials": "6"}, files=CODE)
+    shown_again(other, 409, "this form was sent before", first.removeprefix("/experiments/"))
     assert f'value="{key}"' not in other.text
     mended = {"code": ("code.tar.gz", tar({"train.py": b"print(2)"}))}
     for change, code in (({}, mended), ({"name": "other"}, CODE)):
-        shown_again(client.post("/searches/new", data=form | change, files=code), 409, "was sent before")
+        shown_again(
+            client.post("/experiments/new-search", data=form | change, files=code), 409, "was sent before"
+        )
     assert len(world.ann.get("/searches").json()["searches"]) == 1

@@ -1,9 +1,14 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from browser import browser
-from edt_launch.service.experiments.searches.records import SearchRecord, SearchState, TrialRecord, TrialState
+from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.experiments.records import SearchState, TrialState
+from edt_launch.service.experiments.searches.plan import Next
+from edt_launch.service.experiments.searches.service import record_of
+from edt_launch.service.experiments.searches.spec import SearchSpec
 from world import NOW, World
 
 SPEC: dict[str, Any] = {
@@ -22,7 +27,10 @@ ID = "haaaaaaaa"
 def search(world: World, *, trials: bool = True, **fields: Any) -> None:
     template = {"command": ["python", "train.py", "--rate", "{rate}"], "min": 1, "max": 2}
     values = {"template": template, "total": 3, "state": SearchState.RUNNING, "started": NOW - 90} | fields
-    world.store.searches.add(SearchRecord(ID, "<b>find", "ann", SPEC, "", 7, NOW - 100, **values))
+    spec = SearchSpec.model_validate(SPEC)
+    ann = UserRecord("ann", False, 0.0)
+    made = record_of(ann, spec, NOW - 100, id=ID, name="<b>find", **values)
+    world.store.experiments.add(made)
     if not trials:
         return
     job = world.submit(world.ann, name="find-0")["id"]
@@ -34,39 +42,37 @@ def search(world: World, *, trials: bool = True, **fields: Any) -> None:
         ]
     ):
         parameters = {"rate": 0.1 / (number + 1), "<i>": "<b>"}
-        world.store.searches.add_trial(
-            TrialRecord(
-                ID, number, {}, parameters, 0, NOW, job=job, state=state, metric=metric, reason=reason
-            )
-        )
+        trial = Next(number, {}, parameters, 0, "").run(made, f"raaaaaaa{'abc'[number]}", NOW)
+        its = job if number == 1 else None
+        world.store.experiments.add_trial(replace(trial, job=its, state=state, metric=metric, reason=reason))
 
 
 def test_searches_are_listed_with_their_best(world: World) -> None:
-    assert "edt search create" in browser(world, "ann").get("/searches").text
+    assert "edt search create" in browser(world, "ann").get("/experiments").text
     search(world)
-    page = browser(world, "ann").get("/searches").text
+    page = browser(world, "ann").get("/experiments").text
     assert "&lt;b&gt;find" in page
     assert "<td>3 of 3</td><td>1</td><td>0.25</td>" in page
     assert "<td>1m 30s</td>" in page
     assert "data-goes-on" in page
-    others = browser(world, "bob").get("/searches").text
+    others = browser(world, "bob").get("/experiments").text
     assert "<td>3 of 3</td><td>1</td><td>-</td>" in others
-    assert "bob has none" in browser(world, "bob").get("/searches?owner=bob").text
+    assert "bob has none" in browser(world, "bob").get("/experiments?owner=bob").text
 
 
 def test_a_search_and_its_tabs(world: World) -> None:
     search(world)
     client = browser(world, "ann")
-    progress = client.get(f"/searches/{ID}").text
+    progress = client.get(f"/experiments/{ID}").text
     assert progress.index("0.25") < progress.index("<td>0.5</td>")  # best first
     assert "&lt;u&gt;nan" in progress
     assert "<caption>3 trials, best first</caption>" in progress
     assert f'data-url="/api/v1/searches/{ID}" data-metric="loss" data-objective="minimize"' in progress
     assert 'data-axis="p.rate" data-name="rate">' in progress
     assert 'data-axis="p.&lt;i&gt;" data-name="&lt;i&gt;" data-texts>' in progress
-    best = client.get(f"/searches/{ID}?tab=best").text
+    best = client.get(f"/experiments/{ID}?tab=best").text
     assert "data-axis" not in best
-    given = client.get(f"/searches/{ID}?tab=input").text
+    given = client.get(f"/experiments/{ID}?tab=input").text
     for told in (
         "10 to the power of -4 to -1",
         "&lt;b&gt;, adam",
@@ -81,34 +87,60 @@ def test_a_search_and_its_tabs(world: World) -> None:
 
 def test_what_others_see(world: World) -> None:
     search(world, reason="a private reason")
-    page = browser(world, "bob").get(f"/searches/{ID}").text
+    page = browser(world, "bob").get(f"/experiments/{ID}").text
     assert "are for ann and administrators" in page
     for private in ("0.25", "private reason", "--rate", "Stop"):
         assert private not in page
-    assert browser(world, "bob").get("/searches/hbbbbbbbb").status_code == 404
+    assert browser(world, "bob").get("/experiments/hbbbbbbbb").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "before, now",
+    [
+        ("?owner=ann", "?owner=ann"),
+        ("/new?job=jaaaaaaaa", "/new-search?job=jaaaaaaaa"),
+        ("/%3Cb%3Efind?tab=best", f"/{ID}?tab=best"),
+        (f"/{ID}/stop", f"/{ID}/stop"),
+    ],
+)
+def test_former_addresses_lead_to_experiments(world: World, before: str, now: str) -> None:
+    search(world, trials=False)
+    answer = browser(world, "ann").get(f"/searches{before}")
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/experiments{now}")
+
+
+def test_trials_are_compared_as_runs(world: World) -> None:
+    search(world)
+    page = browser(world, "ann").get(f"/experiments/{ID}?tab=compare").text
+    assert "&lt;b&gt;find-2" in page  # it has no job
+    assert "Differing parameters" in page
+    assert browser(world, "bob").get(f"/experiments/{ID}?tab=compare").status_code == 403
+    table = browser(world, "ann").get(f"/experiments/{ID}?tab=runs&column=parameter:rate").text
+    assert ("<bdi>0.05</bdi>" in table, "Run again" in table) == (True, False)
+    assert browser(world, "ann").get(f"/experiments/{ID}?tab=overview").status_code == 422
 
 
 @pytest.mark.parametrize("action", ["stop", "restart", "run-best", "delete"])
 def test_nobody_touches_anothers_search(world: World, action: str) -> None:
     search(world)
     bob = browser(world, "bob")
-    assert bob.get(f"/searches/{ID}/{action}").status_code == 403
-    assert bob.post(f"/searches/{ID}/{action}").status_code == 403
+    assert bob.get(f"/experiments/{ID}/{action}").status_code == 403
+    assert bob.post(f"/experiments/{ID}/{action}").status_code == 403
 
 
 def test_what_can_be_done_is_asked_about_and_done(world: World) -> None:
     search(world)
     client = browser(world, "ann")
-    assert "&lt;b&gt;find" in client.get(f"/searches/{ID}/stop").text
-    assert client.get(f"/searches/{ID}/delete").status_code == 409
-    answer = client.post(f"/searches/{ID}/run-best")
+    assert "&lt;b&gt;find" in client.get(f"/experiments/{ID}/stop").text
+    assert client.get(f"/experiments/{ID}/delete").status_code == 409
+    answer = client.post(f"/experiments/{ID}/run-best")
     job = world.store.jobs.get(answer.headers["location"].removeprefix("/jobs/"))
     assert job.name == "<b>find-best"
-    assert client.post(f"/searches/{ID}/stop").headers["location"] == f"/searches/{ID}"
-    assert "/stop" not in client.get(f"/searches/{ID}").text
-    world.store.searches.update(ID, state=SearchState.STOPPED, ended=NOW)
-    assert "stopped are tried again" in client.get(f"/searches/{ID}/restart").text
-    client.post(f"/searches/{ID}/restart")
-    found = world.store.searches.get(ID)
+    assert client.post(f"/experiments/{ID}/stop").headers["location"] == f"/experiments/{ID}"
+    assert "/stop" not in client.get(f"/experiments/{ID}").text
+    world.store.experiments.update_search(ID, state=SearchState.STOPPED, ended=NOW)
+    assert "stopped are tried again" in client.get(f"/experiments/{ID}/restart").text
+    client.post(f"/experiments/{ID}/restart")
+    found = world.store.experiments.search(ID)
     assert found is not None
     assert found.state is SearchState.QUEUED

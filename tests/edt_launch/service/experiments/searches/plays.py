@@ -5,19 +5,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.experiments.records import ExperimentRecord, RunRecord, SearchState
 from edt_launch.service.experiments.searches.decide import (
     Decided,
     EndSearch,
     StartSearch,
     StopTrial,
-    SubmitTrial,
     TrialFacts,
     TrialOutcome,
     UpdateTrial,
     decide,
 )
 from edt_launch.service.experiments.searches.plan import Next, total
-from edt_launch.service.experiments.searches.records import SearchRecord, SearchState, TrialRecord
+from edt_launch.service.experiments.searches.service import record_of
 from edt_launch.service.experiments.searches.spec import SearchSpec
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.states import ENDED, State, Wanted
@@ -37,8 +38,14 @@ def budgets(most: int, eta: float = 3) -> dict[str, Any]:
     return {"eta": eta, "budget": "epochs", "max_budget": most}
 
 
-def searching(**fields: Any) -> SearchRecord:
-    return replace(SearchRecord("haaaaaaaa", "ann-1", "ann", {}, "", 7, 100.0), **fields)
+def searching(**fields: Any) -> ExperimentRecord:
+    made = record_of(UserRecord("ann", False, 0.0), specified(), 100.0, id="haaaaaaaa", name="ann-1", seed=7)
+    return replace(made, **fields)
+
+
+def place_of(trial: RunRecord) -> int:
+    assert trial.place is not None
+    return trial.place
 
 
 @dataclass
@@ -46,12 +53,12 @@ class Play:
     """A search whose trials a random, seeded world runs; it checks at every step what must always hold."""
 
     spec: SearchSpec
-    search: SearchRecord = field(default_factory=searching)
+    search: ExperimentRecord = field(default_factory=searching)
     seed: int = 0
     fails: float = 0.0
-    loss: Callable[[TrialRecord], float] = lambda trial: float(str(trial.parameters["rate"]))
+    loss: Callable[[RunRecord], float] = lambda trial: float(str(trial.parameters["rate"]))
     now: float = 100.0
-    trials: dict[int, TrialRecord] = field(default_factory=dict)
+    trials: dict[int, RunRecord] = field(default_factory=dict)
     jobs: dict[int, JobRecord] = field(default_factory=dict)
     stopped: set[int] = field(default_factory=set)
 
@@ -79,31 +86,21 @@ class Play:
         match action:
             case Next() as new:
                 assert new.number not in self.trials
-                trial = TrialRecord(
-                    self.search.id, new.number, new.point, new.parameters, new.budget, self.now
-                )
-                self._submit(trial)
-            case SubmitTrial(trial):
-                self._submit(trial)
+                number = new.number
+                self.trials[number] = replace(new.run(self.search, f"r{number}", self.now), job=f"j{number}")
+                self.jobs[number] = JobRecord(f"j{number}", "ann", ("main.py",), 1, 1, self.now)
             case UpdateTrial(trial):
-                self.trials[trial.number] = trial
+                self.trials[place_of(trial)] = trial
             case StopTrial(trial):
-                job = self.jobs[trial.number]
-                self.jobs[trial.number] = replace(job, wanted=Wanted.STOP)
-                self.stopped.add(trial.number)
+                job = self.jobs[place_of(trial)]
+                self.jobs[place_of(trial)] = replace(job, wanted=Wanted.STOP)
+                self.stopped.add(place_of(trial))
             case StartSearch():
                 self.search = replace(
                     self.search, state=SearchState.RUNNING, started=self.now, total=total(self.spec)
                 )
             case EndSearch(state, reason):
                 self.search = replace(self.search, state=state, reason=reason, ended=self.now)
-
-    def _submit(self, trial: TrialRecord) -> None:
-        number = trial.number
-        self.trials[number] = replace(
-            trial, exec=f"exec-{number}", driver=f"driver-{number}", job=f"j{number}"
-        )
-        self.jobs[number] = JobRecord(f"j{number}", "ann", ("main.py",), 1, 1, self.now)
 
     def step(self) -> None:
         """A while later: some jobs have gone on."""

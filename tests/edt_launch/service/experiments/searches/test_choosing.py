@@ -1,17 +1,19 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from edt_launch.service.experiments.records import RunRecord, TrialState
 from edt_launch.service.experiments.searches.choosing import Chooser
-from edt_launch.service.experiments.searches.records import TrialRecord, TrialState
+from edt_launch.service.experiments.searches.plan import Next
 from edt_launch.service.experiments.searches.space import values
-from plays import RATE, UNITS, specified
+from plays import RATE, UNITS, searching, specified
 
 WORD = {"values": ["a", "b"]}
 POWER = {"type": "int", "min": 2, "max": 5, "base": 2}
 
 
-def chosen(algorithm: str, seed: int, tried: list[TrialRecord], number: int = 40) -> dict[str, Any]:
+def chosen(algorithm: str, seed: int, tried: list[RunRecord], number: int = 40) -> dict[str, Any]:
     spec = specified(algorithm, {"rate": RATE, "units": UNITS, "word": WORD, "power": POWER})
     return dict(values(spec.parameters, Chooser(spec, seed, tried).choose(number)))
 
@@ -32,7 +34,7 @@ def test_a_choice_follows_from_what_is_known(algorithm: str) -> None:
 def test_models_learn_from_the_trials_before(algorithm: str) -> None:
     """Choices come near to the best rate, 0.03; failures and trials that run do no harm."""
     spec = specified(algorithm, {"rate": RATE})
-    tried: list[TrialRecord] = []
+    tried: list[RunRecord] = []
     for number in range(40):
         point = Chooser(spec, 7, tried).choose(number)
         state, metric = TrialState.SUCCEEDED, abs(point["rate"] - 0.03)
@@ -40,7 +42,7 @@ def test_models_learn_from_the_trials_before(algorithm: str) -> None:
             state, metric = TrialState.FAILED, None
         elif number == 38:
             state, metric = TrialState.RUNNING, None
-        record = TrialRecord("h", number, point, {}, 0, 0.0, state=state, metric=metric)
-        tried.append(record)
+        trial = Next(number, point, {}, 0, "").run(searching(), f"r{number}", 0.0)
+        tried.append(replace(trial, state=state, metric=metric))
     last = [abs(trial.point["rate"] - 0.03) for trial in tried[-15:]]
     assert sum(last) / len(last) < 0.015  # at random it is 0.03

@@ -1,12 +1,13 @@
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 import pytest
 
+from edt_launch.service.experiments.records import RunRecord, TrialState
 from edt_launch.service.experiments.searches.plan import Next, following, slots, total
-from edt_launch.service.experiments.searches.records import TrialRecord, TrialState
 from edt_launch.service.experiments.searches.spec import MAX_TRIALS, SearchSpec
-from plays import UNITS, budgets, specified
+from plays import UNITS, budgets, searching, specified
 
 
 def listed(count: int, **fields: Any) -> SearchSpec:
@@ -17,12 +18,11 @@ def units(algorithm: str, **fields: Any) -> SearchSpec:
     return specified(algorithm, {"units": UNITS}, **fields)
 
 
-def tried(new: Next, metric: float | None, state: TrialState = TrialState.SUCCEEDED) -> TrialRecord:
-    known = TrialRecord("haaaaaaaa", new.number, new.point, new.parameters, new.budget, 1.0)
-    return TrialRecord(**{**vars(known), "state": state, "metric": metric})
+def tried(new: Next, metric: float | None, state: TrialState = TrialState.SUCCEEDED) -> RunRecord:
+    return replace(new.run(searching(), f"r{new.number}", 1.0), state=state, metric=metric)
 
 
-def halving(trials: list[TrialRecord]) -> list[Next]:
+def halving(trials: list[RunRecord]) -> list[Next]:
     """What Hyperband's first bracket of nine, three and one can start."""
     found = following(units("hyperband", max_trials=13, max_parallel=13, **budgets(9)), 7, trials)
     return [new for new in found if new.number < 13]

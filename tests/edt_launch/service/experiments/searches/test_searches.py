@@ -149,6 +149,32 @@ def test_others_do_not_see_what_a_failed_job_has_printed(running: Running) -> No
         assert ("secret" in reader.get("/searches").text) is seen
 
 
+def test_a_search_is_an_experiment_and_its_trials_are_runs(running: Running) -> None:
+    """Over the same routes; people neither change it nor start its runs."""
+    ann, bob = running.world.ann, running.world.bob
+    trials = running.create(max_trials=2) and running.play("find-rate")["trials"]
+    (id_,) = (one.id for one in running.world.store.experiments.searches())
+    shown = ann.get(f"/experiments/{id_}").json()
+    assert (shown["project"], shown["algorithm"], shown["runs"]) == (None, "random", 2)
+    newest, first = ann.get(f"/experiments/{id_}/runs").json()["runs"]
+    assert (first["place"], first["job"], newest["ended_as"]) == (0, trials[0]["job"], "succeeded")
+    assert first["parameters"] == trials[0]["parameters"]
+    compared = ann.get(f"/experiments/{id_}/comparison").json()["parameters"]
+    assert "rate" in [one["name"] for one in compared]
+    assert ann.get(f"/jobs?all=1&experiment={id_}").json() == ann.get(f"/jobs?all=1&search={id_}").json()
+    assert bob.get(f"/experiments/{id_}/runs").status_code == 403
+    assert id_ not in ann.get("/experiments").text
+    for refused in (
+        ann.patch(f"/experiments/{id_}", json={"name": "x"}),
+        ann.post(f"/experiments/{id_}/runs", json={}),
+        ann.post(f"/runs/{first['id']}/again"),
+        ann.delete(f"/runs/{first['id']}"),
+    ):
+        assert (refused.status_code, "is a search" in refused.text) == (409, True)
+    assert ann.delete(f"/experiments/{id_}").status_code == 204
+    assert running.world.store.jobs.ids() == frozenset()
+
+
 def test_they_are_listed_page_by_page(running: Running) -> None:
     for name in "abc":
         running.post(name=name)

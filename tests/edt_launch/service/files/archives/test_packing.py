@@ -22,7 +22,6 @@ def test_folders_come_back(tmp_path: Path) -> None:
             *("model/train/weights.pt", "model/train/latest", "model/train/" + "long" * 50),
         }
         weights = archive.extractfile("model/train/weights.pt")
-        assert weights is not None
         assert weights.read() == content
         assert archive.getmember("model/train/latest").linkname == "weights.pt"
 

@@ -137,12 +137,7 @@ def test_checkpoints_are_listed_and_fetched(world: World, job: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path, slow",
-    [
-        ("metrics", "_metrics"),
-        ("results", "size_of"),
-        ("checkpoints/step-00000005", "size_of"),
-    ],
+    "path, slow", [("metrics", "_metrics"), ("results", "size_of"), ("checkpoints/step-00000005", "size_of")]
 )
 def test_others_do_not_wait_while_much_is_read_for_one(
     world: World, job: str, path: str, slow: str, monkeypatch: pytest.MonkeyPatch

@@ -35,17 +35,6 @@ def append(events: Path, text: str) -> None:
         file.write(text)
 
 
-def test_lines_come_later_and_bit_by_bit(events: Path, tmp_path: Path) -> None:
-    one = Journal(events, tmp_path / "kept")
-    assert not one.read_on()
-    text = progress(1) + progress(2)
-    for start in range(0, len(text), 7):
-        append(events, text[start : start + 7])
-        one.read_on()
-    assert one.progress.step == 2
-    assert not one.read_on()
-
-
 def test_another_process_goes_on_where_this_one_was(
     events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,16 +61,6 @@ def test_what_was_kept_and_makes_no_sense_is_read_again(events: Path, tmp_path: 
     one = Journal(events, tmp_path / "kept")
     one.read_on()
     assert one.progress.step == 1
-
-
-def test_a_launcher_cuts_off_half_a_line_of_the_one_before(events: Path, tmp_path: Path) -> None:
-    append(events, progress(1) + progress(2)[:9])
-    one = Journal(events, tmp_path / "kept")
-    one.read_on()
-    os.truncate(events, len(progress(1)))
-    append(events, progress(3))
-    one.read_on()
-    assert one.progress.step == 3
 
 
 def test_another_file_is_read_from_its_beginning(events: Path, tmp_path: Path) -> None:

@@ -21,13 +21,15 @@ from edt_launch.service.experiments.pages.views.run_table import (
     precise,
     run_table,
 )
+from edt_launch.service.experiments.pages.views.searches import TABS as SEARCH_TABS
+from edt_launch.service.experiments.pages.views.searches import tabs
 from edt_launch.service.experiments.records import Role
 from edt_launch.service.experiments.runs import Summary
 from edt_launch.service.jobs.pages.views.jobs import MAX_WHY
 from edt_launch.service.jobs.states import State
 from edt_launch.service.web import wording
 from edt_launch.service.web.asking import Field, Question
-from edt_launch.service.web.crumbs import Crumb, Tab
+from edt_launch.service.web.crumbs import EXPERIMENTS, Crumb, Tab
 from edt_launch.service.web.crumbs import project as above
 
 Json = Mapping[str, Any]
@@ -72,7 +74,7 @@ class Pages:
     """
 
     path: str
-    places: Mapping[str, int]
+    places: Mapping[str, int | str]
     nexts: Mapping[str, int | None]
 
     @property
@@ -89,7 +91,7 @@ class Pages:
         """The address at which it begins; empty if it does."""
         return self.address_of({**self.places, name: 0}) if self.places[name] else ""
 
-    def address_of(self, places: Mapping[str, int]) -> str:
+    def address_of(self, places: Mapping[str, int | str]) -> str:
         """The page with its lists from there."""
         query = urlencode({name: place for name, place in places.items() if place})
         return f"{self.path}?{query}" if query else self.path
@@ -124,8 +126,8 @@ class ExperimentView:
     """
 
     experiment: Json
-    project: Json
     may_edit: bool
+    actions: Sequence[tuple[str, str]]
     tab: str
     tabs: Sequence[Tab]
     tiles: Sequence[Tile]
@@ -134,7 +136,7 @@ class ExperimentView:
     metrics: Sequence[str]
     without_column: int
     best_over: str
-    elsewhere: Sequence[tuple[str, str, str, bool]]
+    elsewhere: Sequence[tuple[str, str, str | None, bool]]
     runs: Sequence[RunRow]
     table: RunTable | None
     compared: Compared | None
@@ -144,6 +146,11 @@ class ExperimentView:
     older: str
 
     @property
+    def goes_on(self) -> bool:
+        """Whether trials of a search are about to change it."""
+        return any(name == "stop" for name, _ in self.actions)
+
+    @property
     def command(self) -> str:
         """The global execution command, as it is written."""
         return shlex.join(self.experiment["command"])
@@ -151,7 +158,7 @@ class ExperimentView:
 
 def experiment_view(
     experiment: Json,
-    project: Json,
+    project: Json | None,
     runs: Sequence[Json],
     summary: Summary,
     asked: ExperimentQuery,
@@ -160,6 +167,7 @@ def experiment_view(
     parameters: Sequence[ComparedParameter],
     *,
     viewer: str | None,
+    actions: Sequence[tuple[str, str]] = (),
 ) -> ExperimentView:
     """The page of an experiment, from what REST answers of it and its project.
 
@@ -172,6 +180,7 @@ def experiment_view(
         compared: the runs beside each other, on that tab.
         parameters: that differ among `runs`, for the table.
         viewer: who looks; None: an administrator.
+        actions: what can be done with a search, which has no project.
     """
     best = {
         one.name: None if one.best is None else summary.runs[one.best].run.id
@@ -193,12 +202,12 @@ def experiment_view(
         table = run_table(address, asked.table, known, best, [one.name for one in parameters])
     return ExperimentView(
         experiment,
-        project,
-        may_edit(project),
+        project is not None and may_edit(project),
+        actions,
         asked.tab,
-        [Tab(name, f"{address}?tab={key}", key == asked.tab) for key, name in TABS.items()],
+        tabs(experiment["id"], asked.tab, SEARCH_TABS if project is None else TABS),
         _tiles(experiment, summary),
-        above(project["id"], project["name"]),
+        [EXPERIMENTS] if project is None else above(project["id"], project["name"]),
         asked,
         list(best),
         len(summary.names) - len(best),
@@ -234,9 +243,9 @@ def _partly(experiment: Json, summary: Summary) -> str:
     return f" of the newest {summary.number} runs" if summary.number < experiment["runs"] else ""
 
 
-def _elsewhere(summary: Summary, shown: Collection[str]) -> list[tuple[str, str, str, bool]]:
+def _elsewhere(summary: Summary, shown: Collection[str]) -> list[tuple[str, str, str | None, bool]]:
     """Values whose best run is none of those that are shown."""
-    found = []
+    found: list[tuple[str, str, str | None, bool]] = []
     for one in summary.metrics[:MAX_METRICS]:
         best = None if one.best is None else summary.runs[one.best]
         if best is not None and best.run.id not in shown:
@@ -259,7 +268,7 @@ def _reasons(summary: Summary, viewer: str | None) -> dict[str, str]:
 
 
 def _run(run: Json, best: Mapping[str, str | None], why: str, viewer: str | None) -> RunRow:
-    is_deleted = run["state"] == "deleted"
+    is_deleted = run["job_name"] is None
     lasts = {name: about["last"] for name, about in run["values"].items()}
     bounds = wording.bounds(run["min"], run["max"], None)
     size = f"{run['size'] or 0} of {bounds}"

@@ -9,7 +9,7 @@ from edt_launch.service.errors import InvalidError
 from edt_launch.service.experiments.records import DefinitionRecord
 from edt_launch.service.experiments.searches.spec import Algorithm, Objective
 from edt_launch.service.web.asking import Field
-from edt_launch.service.web.crumbs import SEARCHES, Crumb
+from edt_launch.service.web.crumbs import EXPERIMENTS, Crumb
 
 ROWS, MAX_ROWS = 6, 64
 """Rows for parameters that the form has at least and at most."""
@@ -154,7 +154,7 @@ class NewSearch:
     kinds: Mapping[str, str]
     definition: DefinitionRecord | None
     error: str = ""
-    above: Sequence[Crumb] = (SEARCHES,)
+    above: Sequence[Crumb] = (EXPERIMENTS,)
 
 
 def new_search(

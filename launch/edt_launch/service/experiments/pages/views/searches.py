@@ -5,19 +5,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from edt_launch.core.durations import duration
 from edt_launch.core.failure_text import cause
-from edt_launch.service.experiments.searches.records import SEARCH_ENDS, SearchState, SearchWanted, TrialState
+from edt_launch.service.experiments.records import SEARCH_ENDS, SearchState, SearchWanted, TrialState
 from edt_launch.service.web import wording
 from edt_launch.service.web.asking import Question
-from edt_launch.service.web.crumbs import SEARCHES, Crumb, Tab
+from edt_launch.service.web.crumbs import EXPERIMENTS, Crumb, Tab
 
 Json = Mapping[str, Any]
 
-TABS: Mapping[str, str] = {"input": "Input", "best": "Best", "progress": "Progress"}
-"""Names of the tabs, as in the address and as shown."""
+TABS: Mapping[str, str] = {
+    "input": "Input",
+    "best": "Best",
+    "progress": "Progress",
+    "runs": "Training Runs",
+    "compare": "Compare Runs",
+}
+"""Names of the tabs of a search, as in the address and as shown."""
 
 BEST = 10
 """Trials that the tab of the best ones shows."""
@@ -36,38 +42,40 @@ FINITE = (SearchState.STOPPED, SearchState.FAILED, SearchState.WAITING)
 
 
 @dataclass(frozen=True)
-class SearchRow:
-    """A search in a list."""
+class ListedExperiment:
+    """An experiment in a list, whose `project` has an id and a name; or a search, which has none."""
 
     id: str
     name: str
     owner: str
-    state: str
-    done: str
-    failed: int
-    metric: str
-    best: str
-    algorithm: str
     created: float
-    elapsed: str
+    done: str
+    project: tuple[str, str] | None = None
+    state: str = ""
+    failed: int = 0
+    metric: str = wording.NONE
+    best: str = wording.NONE
+    algorithm: str = wording.NONE
+    elapsed: str = wording.NONE
 
     @classmethod
-    def of(cls, search: Json, now: float) -> "SearchRow":
-        """That of a search as REST shows it."""
-        counts, best = search["counts"], search["best"]
+    def of(cls, experiment: Json, projects: Mapping[str, str], now: float) -> "ListedExperiment":
+        """That of an experiment or search as REST shows it; `projects` are names, by ids."""
+        first = (experiment["id"], experiment["name"], experiment["owner"], experiment["created"])
+        if (project := experiment["project"]) is not None:
+            return cls(*first, str(experiment["runs"]), (project, projects.get(project, project)))
+        counts, best = experiment["counts"], experiment["best"]
         done = sum(counts.get(state, 0) for state in (TrialState.SUCCEEDED, TrialState.FAILED))
         return cls(
-            search["id"],
-            search["name"],
-            search["owner"],
-            str(search["state"]),
-            _done(done, search),
+            *first,
+            _done(done, experiment),
+            None,
+            str(experiment["state"]),
             counts.get(TrialState.FAILED, 0),
-            search["metric"],
+            experiment["metric"],
             wording.precise(best.metric if best else None),
-            str(search["algorithm"]),
-            search["created"],
-            duration((search["ended"] or now) - (search["started"] or search["created"])),
+            str(experiment["algorithm"]),
+            duration((experiment["ended"] or now) - (experiment["started"] or experiment["created"])),
         )
 
 
@@ -77,37 +85,6 @@ def _done(done: int, search: Json) -> str:
         return f"{done} of {search['total']}"
     most = search.get("max_trials")
     return f"{done} of at most {most}" if most else str(done)
-
-
-@dataclass(frozen=True)
-class SearchesView:
-    """A page of searches; `next` is the address of the next one, None at the end."""
-
-    owner: str
-    rows: Sequence[SearchRow]
-    address: str
-    next: str | None
-    as_json: str
-    goes_on: bool
-
-
-def searches_view(
-    owner: str, searches: Sequence[Json], after: int | None, now: float, at: int
-) -> SearchesView:
-    """The page that REST has shown, which begins `at`; `after` is where the next one begins."""
-
-    def address(place: int | None) -> str:
-        query = urlencode({name: value for name, value in (("owner", owner), ("after", place)) if value})
-        return f"/searches?{query}"
-
-    return SearchesView(
-        owner,
-        [SearchRow.of(search, now) for search in searches],
-        address(at),
-        None if after is None else address(after),
-        f"/api/v1/searches?newest=1{f'&owner={quote(owner)}' if owner else ''}",
-        any(search["state"] not in SEARCH_ENDS for search in searches),
-    )
 
 
 @dataclass(frozen=True)
@@ -126,6 +103,7 @@ class Axis:
 class Drawn:
     """What an address asks of the pictures; empty: what suits the search."""
 
+    address: str
     axis: Sequence[str] = ()
     flip: Sequence[str] = ()
     log: Sequence[str] = ()
@@ -159,12 +137,13 @@ class ParameterRow:
 class SearchView:
     """A search, and one of its tabs; what only its owner and administrators see is empty for others."""
 
-    head: SearchRow
-    above: Sequence[Crumb]
+    experiment: ListedExperiment
+    crumbs: Sequence[Crumb]
+    address: str
     reason: str
     objective: str
     is_own: bool
-    actions: Sequence[str]
+    actions: Sequence[tuple[str, str]]
     tabs: Sequence[Tab]
     tab: str
     counts: Mapping[str, int]
@@ -179,29 +158,30 @@ class SearchView:
     axes: Sequence[Axis]
     drawn: Drawn
     goes_on: bool
+    may_edit: bool = False
 
 
 def search_view(
     search: Json, tab: str, drawn: Drawn, now: float, *, after: int, most: int, is_own: bool
 ) -> SearchView:
     """The page of a search that REST has shown; its table of trials has `most` rows after so many."""
-    head = SearchRow.of(search, now)
     trials, spec, template = search["trials"] or [], search["spec"] or {}, search["job"] or {}
     names = parameter_names(spec, trials)
     done = sum(number for state, number in search["counts"].items() if state not in _GOING)
     ranked = ordered(trials, search["objective"], drawn.sort if tab == "progress" else "")
     shown = best_of(ranked) if tab == "best" else ranked[after : after + most]
-    address = f"/searches/{search['id']}?tab="
+    address = f"/experiments/{search['id']}?tab="
     has_more = tab == "progress" and after + most < len(trials)
     more = urlencode({"after": after + most, **({"sort": drawn.sort} if drawn.sort else {})})
     return SearchView(
-        head=head,
-        above=[SEARCHES],
+        experiment=ListedExperiment.of(search, {}, now),
+        crumbs=[EXPERIMENTS],
+        address=drawn.address,
         reason=search["reason"] or "",
         objective=str(search["objective"]),
         is_own=is_own,
         actions=actions(search) if is_own else (),
-        tabs=[Tab(shown, f"{address}{name}", name == tab) for name, shown in TABS.items()] if is_own else (),
+        tabs=tabs(search["id"], tab) if is_own else (),
         tab=tab,
         counts={str(state): number for state, number in search["counts"].items()},
         percent=round(100 * done / search["total"], 1) if search["total"] else 0.0,
@@ -216,6 +196,11 @@ def search_view(
         drawn=drawn,
         goes_on=search["state"] not in SEARCH_ENDS,
     )
+
+
+def tabs(experiment: str, chosen: str, names: Mapping[str, str] = TABS) -> list[Tab]:
+    """The tabs of an experiment, by default of a search."""
+    return [Tab(name, f"/experiments/{experiment}?tab={key}", key == chosen) for key, name in names.items()]
 
 
 _GOING = (TrialState.QUEUED, TrialState.RUNNING)
@@ -253,8 +238,12 @@ def value_of(trial: Any, key: str) -> float | str | None:
     return found
 
 
-def actions(search: Json) -> Sequence[str]:
-    """What can be done with a search."""
+def actions(search: Json) -> Sequence[tuple[str, str]]:
+    """What can be done with a search, and how it is called."""
+    return [(name, VERBS[name]) for name in _possible(search)]
+
+
+def _possible(search: Json) -> Sequence[str]:
     best = ["run-best"] if search["best"] and search["best"].job else []
     if search["state"] in SEARCH_ENDS:
         again = ["restart"] if search["state"] in FINITE else []
@@ -282,7 +271,7 @@ EFFECTS: Mapping[str, str] = {
 
 def question(search: Json, action: str, key: str) -> Question:
     """The question about an action; `key` is of what it starts."""
-    back = f"/searches/{search['id']}"
+    back = f"/experiments/{search['id']}"
     verb = "Run the best trial of" if action == "run-best" else VERBS[action]
     button = "Run again" if action == "run-best" else VERBS[action]
     hidden = [("key", key)] if action == "run-best" else []
