@@ -3,8 +3,10 @@
 Faults happen to ranks at points of the training (``--faults``), and to processes, files and the disk at any
 moment, from outside (``--strikes``, see `strikes.py`). A launcher or a service that is gone is started again,
 as a supervisor does. With ``--service`` the job runs in the pool of a service, which makes the changes of its
-allocation, and short jobs are submitted beside it; with ``--hosts N`` over N hosts in network namespaces
-(`host_bed.py`), which fail, too; else ``edt-launch`` runs it alone.
+allocation, and short jobs are submitted beside it; with ``--ray N`` in such a pool on a Ray cluster of N
+nodes (`ray_nodes.py`), where each strike is at a node: one is added, loses its power or Ray's processes,
+freezes, or is preempted; with ``--hosts N`` over N hosts in network namespaces (`host_bed.py`), which fail,
+too; else ``edt-launch`` runs it alone.
 
 The same training is then run undisturbed, in one process. The script follows from the seed; whom it hits at
 what moment does not, because that depends on how fast the machine is. The exit code is 1 if a promise is
@@ -30,12 +32,14 @@ from statistics import median
 from typing import Any
 
 import host_bed
+import ray_nodes
 import strikes
 from attacked import journals
-from chaos_jobs import SLOTS, TRAIN, Alone, ChaosJob, OnFirstHost, OverHosts, Pooled
+from chaos_jobs import SLOTS, TRAIN, Alone, ChaosJob, OnFirstHost, OnRay, OverHosts, Pooled
 from disturbed import history
 from elastic_jobs import MARK, POLL, NotResizedError, Place, end
 from host_bed import HostBed
+from ray_nodes import RayNodes
 from strikes import ROLES, SmallDisk
 
 SAMPLES = 100
@@ -175,6 +179,7 @@ class Run:
         args: argparse.Namespace,
         disk: SmallDisk | None = None,
         bed: HostBed | None = None,
+        nodes: RayNodes | None = None,
     ) -> None:
         self.folder = folder
         self.changes = changes
@@ -194,14 +199,17 @@ class Run:
         if {"stop", "hang"} & set(args.kinds):
             launching += ["--hang-timeout", 3]
         self.job: ChaosJob
-        if args.service:
+        if nodes is not None:
+            self.job = OnRay(Place(folder, options, variables), args.restarts, settings, nodes)
+        elif args.service:
             self.job = Pooled(Place(folder, options, variables), args.restarts, settings, disk)
         elif bed is not None:
             self.job = OverHosts(OnFirstHost(folder, options, variables, bed), launching)
         else:
             self.job = Alone(Place(folder, options, variables), launching, disk)
         roles = [role for role in ROLES if args.service or role != "service"]
-        self.strikes = {**strikes.strikes_at(self.job, disk, roles), **self.job.strikes()}
+        usual = {} if nodes is not None else strikes.strikes_at(self.job, disk, roles)
+        self.strikes = {**usual, **self.job.strikes()}
         self.changed_at: list[float] = []
         self.hit_at = 0.0
         """When the last change or strike was."""
@@ -415,6 +423,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--strikes", type=int, default=0, help="at the job's processes, files and disk")
     parser.add_argument("--service", action="store_true", help="run the job in a service's pool")
     parser.add_argument("--hosts", type=int, default=0, help="run the job over so many hosts")
+    parser.add_argument("--ray", type=int, default=0, help="run the job on a Ray cluster of so many nodes")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="of faults")
     parser.add_argument(
         "--duration", type=float, default=240.0, help="seconds from the first change to the last"
@@ -426,10 +435,14 @@ def arguments() -> argparse.Namespace:
     args = parser.parse_args()
     if args.changes < 1 or args.faults < 0 or args.strikes < 0:
         parser.error("--changes must be at least 1, and --faults and --strikes at least 0")
-    if args.service:  # whose jobs have the usual limits for workers that hang, of half an hour at most
+    if args.service or args.ray:  # the limits of their jobs for workers that hang are up to half an hour
         args.kinds = [kind for kind in args.kinds if kind != "hang"]
     if args.hosts and (args.service or args.hosts < 2):
         parser.error("--hosts must be at least 2, and goes without --service")
+    if args.ray and (args.service or args.hosts or args.ray < 2):
+        parser.error("--ray must be at least 2, and goes without --service and --hosts")
+    if args.ray and (reason := ray_nodes.missing()):
+        parser.error(reason)
     if args.hosts and (reason := host_bed.missing()):
         parser.error(reason)
     if args.logs is not None and args.logs.exists():
@@ -450,15 +463,17 @@ def main() -> None:
         name = stack.enter_context(tempfile.TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True))
         folder = args.logs.absolute() if args.logs else Path(name) / "job"
         folder.mkdir(parents=True)
-        disk = bed = None
-        if args.hosts:
+        disk = bed = nodes = None
+        if args.ray:
+            nodes = stack.enter_context(ray_nodes.ray_nodes(args.ray))
+        elif args.hosts:
             bed = stack.enter_context(host_bed.hosts(Path(name), args.hosts + 1))
         elif reason := strikes.cannot_mount():
             print(reason, flush=True)
         else:
             filled = folder / ("service/home" if args.service else "out")
             disk = stack.enter_context(strikes.small_disk(filled, args.logs is not None))
-        run = Run(folder, changes, faults, args, disk, bed)
+        run = Run(folder, changes, faults, args, disk, bed, nodes)
         run.draw_strikes(chance)
         report = survey(run)
     width = max(map(len, report.figures))

@@ -1,4 +1,4 @@
-"""The jobs of `chaos.py`: under `edt-launch` alone, in the pool of a service, and over several hosts."""
+"""The jobs of `chaos.py`: under `edt-launch`, over several hosts, in a service's pool, and on Ray."""
 # ruff: noqa: D102 - `ChaosJob` and `strikes.Target` say what their methods do
 
 import json
@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,6 +20,7 @@ from attacked.service import CODE, TIMEOUT, Service, tar
 from disturbed import history
 from elastic_jobs import MARK, POLL, EdtJob, NotResizedError, Place, environment, exit_text
 from host_bed import HostBed
+from ray_nodes import NodeError, RayNodes
 from strikes import ROLES, STOPPED, SmallDisk, later
 
 TRAIN = Path(history.__file__).with_name("train.py")
@@ -29,6 +30,8 @@ SLOTS = (1, 2, 3, 4)
 CUT_OFF = (2.0, 8.0)
 """Seconds for which a host is cut off, frozen or without power; three are needed to notice it."""
 
+DRAINING = (3.0, 6.0)
+"""Seconds from the notice of preemption of a node of a Ray cluster to its end."""
 
 REFUSAL = 20.0
 """Seconds that a launcher or a service has to find out that its disk is full, on a busy machine."""
@@ -233,16 +236,30 @@ class OverHosts(Alone):
 
 
 class Pooled(_Marked):
-    """A job in the pool of a service, which is started again whenever it was killed, and short jobs."""
+    """A job in the pool of a service, which is started again whenever it was killed, and short jobs.
+
+    Args:
+        place: where the run keeps its files.
+        restarts: how often a job may restart.
+        settings: variables of the job's processes.
+        disk: that of the service's folder, if that can be filled.
+        source: the option for other hosts than those of a host file.
+    """
 
     def __init__(
-        self, place: Place, restarts: int, settings: Mapping[str, str], disk: SmallDisk | None = None
+        self,
+        place: Place,
+        restarts: int,
+        settings: Mapping[str, str],
+        disk: SmallDisk | None = None,
+        source: Sequence[str] | None = None,
     ) -> None:
         self.place = place
         self._disk = disk
         self._may_refuse_until = 0.0
         self._hosts = place.folder / "hosts"
-        self._service = Service(place.folder / "service", "--hostfile", str(self._hosts), slots=None)
+        hosts = source or ("--hostfile", str(self._hosts))
+        self._service = Service(place.folder / "service", *hosts, slots=None)
         self._service.environment = place.environment
         self._spec: dict[str, Any] = {
             "max_restarts": restarts,
@@ -376,6 +393,69 @@ class Pooled(_Marked):
             return ask()
         except (requests.RequestException, FileNotFoundError, ValueError):
             return None
+
+
+class OnRay(Pooled):
+    """A job in the pool of a service on a Ray cluster, whose nodes come and go; the head stays."""
+
+    def __init__(self, place: Place, restarts: int, settings: Mapping[str, str], nodes: RayNodes) -> None:
+        source = ("--ray", nodes.address, "--ray-idle-timeout", "1")
+        super().__init__(place, restarts, settings, source=source)
+        self._nodes = nodes
+        self._most = len(nodes.numbers)
+        self._newest = max(nodes.numbers)
+        self._drained: set[int] = set()
+        self._later: list[threading.Timer] = []
+
+    def members(self) -> list[psutil.Process]:
+        return [*{*super().members(), *self._nodes.agents()}]
+
+    def strikes(self) -> dict[str, Callable[[], bool]]:
+        return {
+            "add node": self._add,
+            "power off node": lambda: self._strike(self._nodes.power_off),
+            "kill Ray on node": lambda: self._strike(self._nodes.kill),
+            "freeze node": self._freeze,
+            "drain node": self._drain,
+        }
+
+    def _add(self) -> bool:
+        if len(self._nodes.numbers) >= self._most:
+            return False
+        self._newest += 1
+        try:
+            self._nodes.add(self._newest)
+        except NodeError as error:  # a busy machine
+            print(error, flush=True)
+            return False
+        return True
+
+    def _strike(self, fault: Callable[[int], object]) -> bool:
+        staying = self._nodes.numbers - self._drained
+        if staying:
+            fault(random.choice(sorted(staying)))
+        return bool(staying)
+
+    def _freeze(self) -> bool:
+        def freeze(number: int) -> None:
+            self._nodes.freeze(number)
+            seconds = random.uniform(*CUT_OFF)
+            self._later.append(later(seconds, lambda: self._nodes.freeze(number, is_frozen=False)))
+
+        return self._strike(freeze)
+
+    def _drain(self) -> bool:
+        def drain(number: int) -> None:
+            self._drained.add(number)
+            self._nodes.drain(number)
+            self._later.append(later(random.uniform(*DRAINING), lambda: self._nodes.power_off(number)))
+
+        return self._strike(drain)
+
+    def close(self) -> list[str]:
+        for each in self._later:
+            each.join()
+        return super().close()
 
 
 def _is(role: str, process: psutil.Process, workers: set[int]) -> bool:

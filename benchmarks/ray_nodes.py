@@ -9,11 +9,13 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
+from elastic_jobs import environment
 
 FAKE_HEAD = "fffffffffffffffffffffffffffffffffffffffffffffffffff00000"
 """By which an autoscaler that starts nodes as processes knows the head."""
@@ -24,12 +26,17 @@ def missing() -> str | None:
     return None if importlib.util.find_spec("ray") else "needs Ray: pip install 'edt-hvd[ray]'"
 
 
+class NodeError(Exception):
+    """What was asked of a node was not done; the message is the cluster's."""
+
+
 class RayNodes:
     """Nodes `name(1)`, the head, `name(2)`, ..."""
 
     def __init__(self, process: subprocess.Popen[str], prefix: str) -> None:
         self._process = process
         self._prefix = prefix
+        self._asking = threading.Lock()
         self.address = self._answer()
 
     def name(self, number: int) -> str:
@@ -40,13 +47,31 @@ class RayNodes:
         """Start a node; its name."""
         return self._do("add", number)
 
+    def drain(self, number: int) -> str:
+        """Tell Ray that a node is about to be preempted; its name."""
+        return self._do("drain", number)
+
     def remove(self, number: int) -> str:
         """End a node, which may say so; its name."""
         return self._do("remove", number)
 
     def kill(self, number: int) -> str:
-        """End the processes of a node as if its power had failed; agents may survive them."""
+        """Kill Ray's processes of a node; agents and workers survive them for a while. Its name."""
         return self._do("kill", number)
+
+    def power_off(self, number: int) -> str:
+        """Kill every process of a node, as if its power had failed; its name."""
+        self.freeze(number)
+        for process in self.processes(number):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        return self.kill(number)
+
+    def freeze(self, number: int, is_frozen: bool = True) -> None:
+        """Stop every process of a node; or have them go on."""
+        for process in self.processes(number):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.suspend() if is_frozen else process.resume()
 
     def lose_head(self) -> None:
         """End what knows the cluster's state; its nodes are still there."""
@@ -55,35 +80,41 @@ class RayNodes:
                 if process.name() == "gcs_server":
                     process.kill()
 
-    def drain(self, number: int) -> None:
-        """Tell Ray that a node is about to be preempted."""
-        find = (
-            "import ray, sys; ray.init(sys.argv[1], log_to_driver=False)\n"
-            "print(*(node['NodeID'] for node in ray.nodes() if node['NodeName'] == sys.argv[2]))"
-        )
-        words = [sys.executable, "-c", find, self.address, self.name(number)]
-        node = subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
-        notice = "--reason=DRAIN_NODE_REASON_PREEMPTION", "--reason-message=spot"
-        command = [Path(sys.executable).parent / "ray", "drain-node", "--address", self.address]
-        command += ["--node-id", node, *notice, "--deadline-remaining-seconds=600"]
-        subprocess.run(command, check=True, capture_output=True)
+    @property
+    def numbers(self) -> set[int]:
+        """Of the nodes that are up, without the head; frozen ones are."""
+        words = {word for process in psutil.process_iter() for word in _words(process)}
+        option = f"--node-name={self._prefix}"
+        return {int(word.removeprefix(option)) for word in words if word.startswith(option)} - {1}
+
+    def processes(self, number: int) -> set[psutil.Process]:
+        """All of a node: those of Ray, agents, and workers of jobs."""
+        name = self.name(number)
+        roots = {p for p in psutil.process_iter() if f"--node-name={name}" in _words(p)}
+        found = {p for p in psutil.process_iter() if environment(p).get("HOROVOD_HOSTNAME") == name}
+        for root in roots | set(self.agents(number)):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found |= {root, *root.children(recursive=True)}
+        return found
 
     def agents(self, number: int | None = None) -> list[psutil.Process]:
         """The processes by which nodes take part in jobs, or one of them does."""
-        prefix = self._prefix if number is None else self.name(number)
+        names = self._prefix if number is None else self.name(number)
         found = []
         for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error):
-                words = process.cmdline()
-                if "edt_launch.agent.dial_back" in words and words[-1].startswith(prefix):
-                    found.append(process)
+            words = _words(process)
+            is_its = bool(words) and (words[-1] == names if number else words[-1].startswith(names))
+            if is_its and "edt_launch.agent.dial_back" in words:
+                found.append(process)
         return found
 
     def _do(self, command: str, number: int) -> str:
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{command} {self.name(number)}\n")
-        self._process.stdin.flush()
-        self._answer()
+        with self._asking:
+            assert self._process.stdin is not None
+            self._process.stdin.write(f"{command} {self.name(number)}\n")
+            self._process.stdin.flush()
+            if not (said := self._answer()).endswith(": done"):
+                raise NodeError(said)
         return self.name(number)
 
     def _answer(self) -> str:
@@ -92,6 +123,13 @@ class RayNodes:
             if line.startswith("edt: "):
                 return line.removeprefix("edt: ").strip()
         raise AssertionError("the Ray cluster has ended")
+
+
+def _words(process: psutil.Process) -> list[str]:
+    """Of its command line; none of one that has ended."""
+    with contextlib.suppress(psutil.Error):
+        return list(process.cmdline())
+    return []
 
 
 @contextlib.contextmanager
@@ -124,8 +162,12 @@ def ray_nodes(count: int, cpus: int = 1) -> Iterator[RayNodes]:
                             left.kill()
 
 
-class AutoscaledNodes:
-    """A cluster whose autoscaler starts nodes as processes of this machine; the head has no slot."""
+class StartedHead:
+    """A head that was started with ``ray start --head``, and what it has started.
+
+    Attributes:
+        address: what ``--ray`` is given.
+    """
 
     def __init__(self, folder: Path, port: int) -> None:
         self._folder = folder
@@ -135,12 +177,11 @@ class AutoscaledNodes:
         """The processes of the cluster, or those of one program of it."""
         found = []
         for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error):
-                words = " ".join(process.cmdline())
-                if (str(self._folder) in words or f"={self.address}" in words) and name in words.split(" ")[
-                    0
-                ]:
-                    found.append(process)
+            words = _words(process)
+            text = " ".join(words)
+            is_its = str(self._folder) in text or f"={self.address}" in text
+            if is_its and name in text.split(" ")[0]:
+                found.append(process)
         return found
 
     @property
@@ -150,10 +191,38 @@ class AutoscaledNodes:
 
 
 @contextlib.contextmanager
-def autoscaled_nodes(most: int, cpus: int = 1) -> Iterator[AutoscaledNodes]:
-    """A cluster of at most so many nodes; in the end no process of it is left."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+def _started_head(
+    folder: Path, port: int, words: list[str], variables: dict[str, str]
+) -> Iterator[StartedHead]:
+    """A head in a folder; in the end no process of the cluster is left."""
+    start = ["start", "--head", "--block", "--port", str(port), "--node-ip-address", "127.0.0.1"]
+    start += ["--temp-dir", str(folder), "--disable-usage-stats", "--object-store-memory", str(10**8)]
+    process = subprocess.Popen(
+        [Path(sys.executable).parent / "ray", *start, *words],
+        env={**os.environ, **variables},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    head = StartedHead(folder, port)
+    try:
+        while not _listens(port):
+            assert process.poll() is None
+            time.sleep(0.2)
+        yield head
+    finally:
+        every = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+        for left in [*every, *head.processes()]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                left.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
+def autoscaled_nodes(most: int, cpus: int = 1) -> Iterator[StartedHead]:
+    """A cluster of at most so many nodes, processes of this machine; the head has no slot."""
+    (port,) = _free_ports(1)
     worker = {"resources": {"CPU": cpus}, "node_config": {}, "min_workers": 0, "max_workers": most}
     head = {"resources": {"CPU": 0}, "node_config": {}, "max_workers": 0}
     configuration = {
@@ -175,48 +244,26 @@ def autoscaled_nodes(most: int, cpus: int = 1) -> Iterator[AutoscaledNodes]:
         "available_node_types": {"ray.head.default": head, "worker": worker},
         "head_node_type": "ray.head.default",
     }
+    variables = {
+        "RAY_enable_worker_prestart": "0",
+        "RAY_worker_niceness": "0",
+        "RAY_FAKE_CLUSTER": "1",
+        "AUTOSCALER_UPDATE_INTERVAL_S": "1",
+        "AUTOSCALER_HEARTBEAT_TIMEOUT_S": "600",
+        "RAY_OVERRIDE_NODE_ID_FOR_TESTING": FAKE_HEAD,
+    }
     with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp", ignore_cleanup_errors=True) as name:
         file = Path(name) / "autoscaler.json"
         file.write_text(json.dumps(configuration))
-        quick = {
-            "RAY_FAKE_CLUSTER": "1",
-            "AUTOSCALER_UPDATE_INTERVAL_S": "1",
-            "AUTOSCALER_HEARTBEAT_TIMEOUT_S": "600",
-            "RAY_enable_worker_prestart": "0",
-        }
-        own = {"RAY_OVERRIDE_NODE_ID_FOR_TESTING": FAKE_HEAD, "RAY_worker_niceness": "0"}
-        words = [
-            "--head",
-            "--block",
-            "--port",
-            str(port),
-            "--num-cpus",
-            "0",
-            "--node-ip-address",
-            "127.0.0.1",
-        ]
-        words += ["--temp-dir", name, "--include-dashboard", "false", "--disable-usage-stats"]
-        words += ["--object-store-memory", str(10**8), "--autoscaling-config", str(file)]
-        process = subprocess.Popen(
-            [Path(sys.executable).parent / "ray", "start", *words],
-            env={**os.environ, **quick, **own},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        nodes = AutoscaledNodes(Path(name), port)
-        try:
-            while not _listens(port):
-                assert process.poll() is None
-                time.sleep(0.2)
+        words = ["--num-cpus", "0", "--include-dashboard", "false", "--autoscaling-config", str(file)]
+        with _started_head(Path(name), port, words, variables) as nodes:
             yield nodes
-        finally:
-            every = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-            for left in [*every, *nodes.processes()]:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    left.kill()
-            process.wait()
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [one.getsockname()[1] for one in sockets]
 
 
 def _listens(port: int) -> bool:

@@ -134,9 +134,11 @@ def strike(strikes: Strikes, name: str) -> str | None:
     return next((each for each in (name, *random.sample(others, len(others))) if strikes[each]()), None)
 
 
-def later(seconds: float, do: Callable[[], None]) -> None:
+def later(seconds: float, do: Callable[[], object]) -> threading.Timer:
     """Do something in a thread of its own, some seconds from now."""
-    threading.Timer(seconds, do).start()
+    timer = threading.Timer(seconds, do)
+    timer.start()
+    return timer
 
 
 def _go_on(process: psutil.Process) -> None:

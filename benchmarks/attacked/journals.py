@@ -17,13 +17,17 @@ def rows(files: Iterable[Path]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Use:
-    """One worker's time on a device, as the worker itself has written it down."""
+    """One worker's time on a device, as the worker itself has written it down.
+
+    The host is empty where its program writes down none.
+    """
 
     device: str
     begin: float
     end: float
     job: str
     pid: str
+    host: str = ""
 
 
 def uses(*out: Path) -> list[Use]:
@@ -32,14 +36,17 @@ def uses(*out: Path) -> list[Use]:
     for file in (file for folder in out for file in folder.glob("*.jsonl")):
         if journal := rows([file]):
             job, pid, _ = file.name.split(".")
-            found.append(Use(journal[0]["device"], journal[0]["time"], journal[-1]["time"], job, pid))
+            first, last = journal[0], journal[-1]
+            host = first.get("host", "")
+            found.append(Use(first["device"], first["time"], last["time"], job, pid, host))
     return found
 
 
 def overlaps(*out: Path) -> list[tuple[Use, Use]]:
     """Workers that had a device at the same time."""
-    ordered = sorted(uses(*out), key=lambda use: (use.device, use.begin))
-    return [(a, b) for a, b in pairwise(ordered) if a.device == b.device and b.begin < a.end]
+    ordered = sorted(uses(*out), key=lambda use: (use.host, use.device, use.begin))
+    pairs = [(a, b) for a, b in pairwise(ordered) if (a.host, a.device) == (b.host, b.device)]
+    return [(a, b) for a, b in pairs if b.begin < a.end]
 
 
 def steps(out: Path, job: str) -> list[int]:

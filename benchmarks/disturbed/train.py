@@ -73,6 +73,7 @@ def main() -> None:
                 for inputs, targets, indices in step:
                     line = {
                         "time": time.monotonic(),
+                        "host": os.environ.get("HOROVOD_HOSTNAME", ""),
                         "device": os.environ.get("EDT_DEVICE", ""),
                         "world": f"{launch}.{membership()}",
                         "epoch": step.epoch,

@@ -12,7 +12,7 @@ import pytest
 from attacked.service import Service, tar
 from ray_nodes import autoscaled_nodes, missing, ray_nodes
 
-from harness import BIN, PATIENCE, SLOW, TRACED, ElasticJob, Undisturbed
+from harness import BIN, PATIENCE, SLOW, TRACED, ElasticJob, Undisturbed, run
 from started import started
 
 pytestmark = [pytest.mark.ray, pytest.mark.full, pytest.mark.skipif(bool(missing()), reason=f"{missing()}")]
@@ -137,6 +137,12 @@ def test_a_job_goes_on_when_the_head_is_gone(job: ElasticJob, undisturbed: Undis
         assert job.survivors() == []
 
 
+def test_random_events_of_nodes_lose_no_sample() -> None:
+    chaos = Path(__file__).parents[2] / "benchmarks" / "chaos.py"
+    events = ("--changes", 3, "--strikes", 6, "--faults", 0, "--seed", 1, "--duration", 10)
+    print(run(sys.executable, chaos, "--ray", 3, *events))
+
+
 def test_a_cluster_to_try_it_with(job: ElasticJob, undisturbed: Undisturbed) -> None:
     words = [BIN / "edt", "up", "--ray", "1", "--slots", "2"]
     with started(
@@ -146,6 +152,13 @@ def test_a_cluster_to_try_it_with(job: ElasticJob, undisturbed: Undisturbed) -> 
         said = iter(up.stderr.readline, "")
         line = next(line for line in said if "edt-launch --ray" in line)
         job.start(TRACED, job.results, *SLOW, options=tuple(line.split("edt-launch ")[1].split()[:2]))
+        job.until_size(2)
+        assert up.stdin is not None
+        up.stdin.write("add n2\n")
+        up.stdin.flush()
+        job.until_size(4)
+        up.stdin.write("drain n2\n")
+        up.stdin.flush()
         job.until_size(2)
         job.until_more_steps(3)
         assert job.end() == 0, job.stderr

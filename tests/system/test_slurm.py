@@ -105,6 +105,7 @@ def test_a_job_goes_on_when_a_node_is_lost(slurmed: SlurmedJob, undisturbed: Und
     assert slurmed.end() == 0
     slurmed.cluster.start_node(slurmed.cluster.nodes[-1])
     undisturbed.check(slurmed, repeated=1)
+    assert slurmed.survivors() == []
 
 
 def test_ranks_of_srun_are_the_hosts_of_a_job(
@@ -142,3 +143,4 @@ def test_pilots_come_for_a_job_and_one_that_is_cancelled_is_replaced(
     assert job.end() == 0
     undisturbed.check(job, repeated=1)
     cluster.until(lambda: not cluster.run("squeue", "--noheader").strip())
+    assert job.survivors() == []

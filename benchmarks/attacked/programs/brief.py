@@ -15,7 +15,8 @@ def main() -> None:
     job = os.environ["EDT_JOB_ID"]
     with (out / f"{job}.{os.getpid()}.jsonl").open("a", buffering=1) as journal:
         for kind in ("begin", "end"):
-            row = {"kind": kind, "time": time.monotonic(), "job": job, "device": os.environ["EDT_DEVICE"]}
+            where = {"host": os.environ["HOROVOD_HOSTNAME"], "device": os.environ["EDT_DEVICE"]}
+            row = {"kind": kind, "time": time.monotonic(), "job": job, **where}
             journal.write(json.dumps(row) + "\n")
             if kind == "begin":
                 time.sleep(seconds)

@@ -185,6 +185,43 @@ def check_native(machine: Machine) -> Finding:
     return Finding("native", "ok", "kernels are built")
 
 
+RAY_PROBE = """
+import importlib.util, json, socket
+found = {"version": None, "address": None, "wants_token": False}
+if importlib.util.find_spec("ray"):
+    import ray
+    from ray._private.services import canonicalize_bootstrap_address
+    from ray._raylet import AuthenticationMode, get_authentication_mode
+    found["version"] = ray.__version__
+    found["wants_token"] = get_authentication_mode() != AuthenticationMode.DISABLED
+    try:
+        address = canonicalize_bootstrap_address("auto")
+        host, _, port = address.rpartition(":")
+        socket.create_connection((host.strip("[]"), int(port)), 5).close()
+        found["address"] = address
+    except OSError:  # no cluster runs here
+        pass
+print(json.dumps(found))
+"""
+
+
+def check_ray(machine: Machine) -> Finding:
+    """Ray, and the cluster that ``--ray auto`` would use. Only ``--ray`` needs it."""
+    found, output = _probe(machine, RAY_PROBE)
+    if found is None:
+        return Finding("ray", "warn", f"does not work: {output.reason}", "pip install 'edt-hvd[ray]'")
+    if found["version"] is None:
+        return Finding("ray", "ok", "not installed; only --ray needs it")
+    if found["address"] is None:
+        return Finding("ray", "ok", f"{found['version']}, no cluster runs here")
+    text = f"{found['version']}, a cluster at {found['address']}"
+    if not found["wants_token"]:
+        problem = "without a token: whoever reaches it can run programs on its nodes"
+        fix = "start its nodes, and EDT, with RAY_AUTH_MODE=token"
+        return Finding("ray", "warn", f"{text} {problem}", fix)
+    return Finding("ray", "ok", f"{text}, with a token")
+
+
 #: Variables with which a host computes other bits than one that does not have them.
 BIT_CHANGING = (
     "ATEN_CPU_CAPABILITY",
@@ -277,6 +314,7 @@ CHECKS: tuple[Callable[[Machine], Finding], ...] = (
     check_determinism,
     check_devices,
     check_network,
+    check_ray,
     check_service,
 )
 

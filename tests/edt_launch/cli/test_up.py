@@ -59,6 +59,12 @@ def test_two_users_jobs_run_and_nothing_remains(
     assert left_in(folders) == []
 
 
+def test_a_cluster_to_try_needs_ray(edt: Edt, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    ended = edt("up", "--ray", "3")
+    assert (ended.code, "pip install 'edt-hvd[ray]'" in ended.err) == (2, True), ended.err
+
+
 def test_a_service_that_does_not_start_says_why(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     serve_as("fails", monkeypatch)
     with pytest.raises(RefusedError, match="there is no room"), trial.trial(4):

@@ -28,6 +28,7 @@ HEALTHY = {
     doctor.TORCH_PROBE: CommandOutput(0, 'some banner\n{"version": "2.13.0", "cuda": null, "gpus": 0}\n'),
     doctor.TORCHVISION_PROBE: CommandOutput(0, '{"version": "0.28.0", "adapted": true}\n'),
     doctor.NATIVE_PROBE: CommandOutput(0, '{"native": true}\n'),
+    doctor.RAY_PROBE: CommandOutput(0, '{"version": null, "address": null, "wants_token": false}\n'),
 }
 ONE_GPU = CommandOutput(0, "GPU 0: NVIDIA H200 (UUID: GPU-0a1b)\n")
 
@@ -115,6 +116,11 @@ def torch_of(version: str) -> FakeMachine:
     return with_probe(doctor.TORCH_PROBE, CommandOutput(0, json.dumps(found)))
 
 
+def ray_of(version: str | None, address: str | None, *, wants_token: bool = False) -> FakeMachine:
+    found = {"version": version, "address": address, "wants_token": wants_token}
+    return with_probe(doctor.RAY_PROBE, CommandOutput(0, json.dumps(found)))
+
+
 NO_MPI = CommandOutput(1, "", "Traceback\nRuntimeError: cannot load MPI library")
 GPU, NO_DRIVER = ({"nvidia-smi": output} for output in (ONE_GPU, CommandOutput(9, "no driver")))
 
@@ -139,6 +145,9 @@ GPU, NO_DRIVER = ({"nvidia-smi": output} for output in (ONE_GPU, CommandOutput(9
         (doctor.check_devices, FakeMachine(commands=GPU), "ok", "1 GPUs (NVIDIA H200)"),
         (doctor.check_devices, FakeMachine(commands=NO_DRIVER), "ok", "no GPU"),
         (doctor.check_network, FakeMachine(addresses={}), "fail", "no loopback"),
+        (doctor.check_ray, ray_of("2.60.0", None), "ok", "no cluster runs here"),
+        (doctor.check_ray, ray_of("2.60.0", "h:6379"), "warn", "a cluster at h:6379 without a token"),
+        (doctor.check_ray, ray_of("2.60.0", "h:6379", wants_token=True), "ok", "with a token"),
     ],
 )
 def test_findings(

@@ -250,7 +250,8 @@ def _tell_of_cluster(said: str, slots: int) -> None:
         return
     note(f"the cluster is up. In another terminal: edt-launch --ray {said} --max-np {slots} train.py")
     note(f"or: edt serve --ray {said}")
-    note("type 'add n9' to add a node, 'remove n2' or 'kill n2' to lose one; Ctrl-C ends the cluster")
+    note("type 'add n9' to add a node, 'drain n2' to announce its end, 'remove n2' or 'kill n2' to lose it")
+    note("Ctrl-C ends the cluster")
 
 
 def _show(running: Trial) -> bool:

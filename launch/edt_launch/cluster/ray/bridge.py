@@ -60,7 +60,7 @@ def explain(address: str, error: Exception) -> str:
             f"--ray {address}: the cluster has Ray {theirs} with Python {their_python}, this environment Ray "
             f"{ours} with Python {our_python}: use the same on all nodes"
         )
-    if "token" in text.lower() and "auth" in text.lower():
+    if ("token" in text.lower() and "auth" in text.lower()) or _lacks_token(error):
         return (
             f"--ray {address}: the cluster wants a token: set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or "
             f"RAY_AUTH_TOKEN_PATH to the cluster's token"
@@ -80,6 +80,15 @@ def explain(address: str, error: Exception) -> str:
         )
     first = next(iter(text.splitlines()), "")
     return f"--ray {address}: {type(error).__name__}: {first}: run this on a node of the cluster that is up"
+
+
+def _lacks_token(error: BaseException | None) -> bool:
+    """Whether the cluster refused a token, which Ray tells in the cause of a failure to connect."""
+    while error is not None:
+        if "InvalidAuthToken" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 class Bridge:

@@ -1,17 +1,24 @@
 """A Ray cluster of several nodes on this machine: ``python -m edt_launch.cluster.ray.local 3``.
 
-It hears on standard input ``add NAME``, ``remove NAME``, ``kill NAME``, and ends with it. Each answer is a
-line.
+It hears on standard input ``add NAME``, ``drain NAME``, ``remove NAME``, ``kill NAME``, and ends with it.
+Each answer is a line.
 """
 
 import argparse
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
-COMMANDS = ("add", "remove", "kill")
+COMMANDS = ("add", "drain", "remove", "kill")
+
+START_TIMEOUT = 120.0
+"""Seconds that a node has to join; Ray's own 30 are few on a busy machine."""
+
+DRAIN_TIME = 600
+"""Seconds that a drained node has, as Ray is told; it stays until it is removed."""
 
 QUICK = {
     "RAY_health_check_period_ms": "500",
@@ -45,8 +52,19 @@ class LocalCluster:
         return str(self._cluster.address)
 
     def add(self, name: str) -> None:
-        """Start a node."""
-        self._nodes[name] = self._cluster.add_node(num_cpus=self._cpus, node_name=name)
+        """Start a node, and wait until it has joined."""
+        self._nodes[name] = self._cluster.add_node(wait=False, num_cpus=self._cpus, node_name=name)
+        self._cluster._wait_for_node(self._nodes[name], START_TIMEOUT)
+
+    def drain(self, name: str) -> None:
+        """Tell Ray that a node is about to be preempted, as ``ray drain-node`` does."""
+        from ray._raylet import GcsClient  # type: ignore[attr-defined]  # it is made by Cython
+        from ray.core.generated import autoscaler_pb2
+
+        reason = autoscaler_pb2.DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
+        deadline = int(1000 * (time.time() + DRAIN_TIME))
+        client = GcsClient(address=self.address)
+        client.drain_node(self._nodes[name].node_id, reason, "edt up", deadline)
 
     def remove(self, name: str) -> None:
         """End a node, which may say so."""
@@ -59,6 +77,11 @@ class LocalCluster:
     def close(self) -> None:
         """End all nodes."""
         self._cluster.shutdown()
+
+
+def first_line(error: Exception) -> str:
+    """Of its text, which may be long."""
+    return next(iter(str(error).splitlines()), "")
 
 
 def main() -> None:
@@ -85,6 +108,8 @@ def main() -> None:
                 print(f"edt: {line.strip()}: done", flush=True)
             except KeyError:
                 print(f"edt: there is no node {name!r}; the first one is the head, which stays", flush=True)
+            except Exception as error:  # noqa: BLE001 - of Ray's many kinds; the other nodes stay
+                print(f"edt: {line.strip()}: {type(error).__name__}: {first_line(error)}", flush=True)
     except KeyboardInterrupt:
         pass
     finally:
