@@ -38,6 +38,6 @@ def test_a_job_needs_the_clusters_token(
     undisturbed.check(job)
     assert job.survivors() == []
     monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
-    job.start(TRACED, job.results, "--epochs", 1, options=(*options, "--start-timeout", "1"))
+    job.start(TRACED, job.results, "--epochs", 1, options=(*options, "--start-timeout", "60"))
     assert job.wait() != 0
     assert "the cluster wants a token: set RAY_AUTH_MODE=token" in job.stderr
