@@ -36,8 +36,8 @@ from edt_hvd.errors import (
 )
 from edt_hvd.initialization import adopt_horovod, init
 from edt_hvd.metrics import Mean, average
+from edt_hvd.progress.reporting import report
 from edt_hvd.reduction.optimizer import DistributedOptimizer
-from edt_hvd.reporting import report
 from edt_hvd.state import TorchState
 from edt_hvd.world.stages import heartbeat
 from edt_hvd.world.world import (

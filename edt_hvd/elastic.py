@@ -14,8 +14,8 @@ from horovod.runner.elastic.worker import HostUpdateResult
 
 from edt_hvd.errors import ResizeInterrupt, StateError
 from edt_hvd.initialization import init
+from edt_hvd.progress.reporting import ResizeReport
 from edt_hvd.reduction import reducer
-from edt_hvd.reporting import ResizeReport
 from edt_hvd.returning import call_to_common_end
 from edt_hvd.state import TorchState
 from edt_hvd.world import stages, world

@@ -29,7 +29,7 @@ from edt_hvd.world import world
 from edt_hvd.world.assigned_world import AssignedWorld
 from edt_hvd.world.determinism import make_deterministic
 from edt_hvd.world.fixed_world import FixedWorld
-from edt_hvd.world.horovod_world import HorovodWorld
+from edt_hvd.world.horovodrun.horovod_world import HorovodWorld
 
 
 def init(*, deterministic: bool = False) -> None:

@@ -52,7 +52,7 @@ class Kernels {
 NB_MODULE(_native, module) {
   module.doc() =
       "Compiled kernels by the names of their dtypes. They take addresses and check nothing: "
-      "edt_hvd/reduction/fixed_point.py does, and is their specification.";
+      "edt_hvd/reduction/fixed_point/arithmetic.py does, and is their specification.";
   Kernels kernels;
   kernels.add<edt::Float16>("float16");
   kernels.add<edt::BFloat16>("bfloat16");

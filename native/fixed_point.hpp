@@ -15,7 +15,7 @@ enum class BFloat16 : std::uint16_t {};
 // 0 when n is 0.
 //
 // Float is Float16, BFloat16, float or double; Int is std::int32_t or std::int64_t. At most `threads` threads
-// work on it, each on a part of its own. The specification in Python: edt_hvd/reduction/fixed_point.py.
+// work on it, each on a part of its own. The specification in Python: edt_hvd/reduction/fixed_point/arithmetic.py.
 template <typename Float, typename Int>
 double accumulate(const Float* gradient, double factor, Int* total, double limit, std::size_t n,
                   unsigned threads);

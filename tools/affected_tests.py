@@ -41,7 +41,7 @@ TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
         "edt_hvd/reduction/",
         ("tests/system/test_exact.py", "tests/system/test_launchers.py", "tests/system/test_patterns.py"),
     ),
-    ("edt_hvd/world/horovod_world.py", HOROVODRUN),
+    ("edt_hvd/world/horovodrun/horovod_world.py", HOROVODRUN),
     ("edt_hvd/warm/", ("tests/system/test_processes.py", "tests/system/test_resizes.py")),
     ("edt_hvd/wmla/", WMLA),
     ("edt_hvd/world/determinism.py", ("tests/system/test_exact.py",)),

@@ -17,7 +17,7 @@ import psutil
 import requests
 
 from attacked import journals
-from edt_launch.agent import processes
+from edt_launch.agent.system import processes
 from edt_launch.service.app.home import Home
 
 TIMEOUT = 60.0

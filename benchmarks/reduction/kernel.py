@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from statistics import median
 
 import torch
-from edt_hvd.reduction import fixed_point, fixed_point_cuda
+from edt_hvd.reduction.fixed_point import arithmetic as fixed_point
+from edt_hvd.reduction.fixed_point import cuda as fixed_point_cuda
 from spread import spread
 
 BLOCK_BYTES = {"cpu": 50e6, "cuda": 20e9}

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 from edt_hvd.data import torch_loader
 from edt_hvd.data.batching import Batch, MicroBatch
 from edt_hvd.data.loop import Loop
-from edt_hvd.data.seeding import Purpose, seed_for
+from edt_hvd.data.randomness.seeding import Purpose, seed_for
 from edt_hvd.data.source import Position
 from edt_hvd.data.source_choice import source_of
 from edt_hvd.data.step import Fetched, Share, Step
@@ -38,8 +38,8 @@ class ElasticDataLoader:
 
     Args:
         dataset: a map-style dataset with any type of sample; a stream, such as an `IterableDataset` of torch
-            or Hugging Face (see `edt_hvd.data.stream`); or a `torch.utils.data.DataLoader`, whose dataset
-            and options are taken over, with its ``batch_size`` as the effective batch size.
+            or Hugging Face (see `edt_hvd.data.streams.stream`); or a `torch.utils.data.DataLoader`, whose
+            dataset and options are taken over, with its ``batch_size`` as the effective batch size.
         effective_batch_size: samples per optimizer step, over all workers. The last batch of an epoch
             may be short. Not allowed with a `batch_sampler`.
         micro_batch_size: samples per forward pass. Default is an eighth of the effective batch, rounded up.
@@ -50,7 +50,7 @@ class ElasticDataLoader:
             if it has one. It must yield the same on every worker, which is checked.
         batch_sampler: yields lists of indices, each of which is the effective batch of a step.
         seed: seed of the order of the samples, together with the number of the epoch, and of the random
-            numbers for augmentation, dropout and the like (see `edt_hvd.data.seeding`).
+            numbers for augmentation, dropout and the like (see `edt_hvd.data.randomness.seeding`).
         shuffle: draw a new order every epoch instead of using the dataset's. Default is True without a
             sampler.
         drop_last: omit the last batch of an epoch if it is short.

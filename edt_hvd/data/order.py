@@ -19,8 +19,8 @@ from torch.utils.data import Dataset
 from torch.utils.data.distributed import DistributedSampler
 
 from edt_hvd.data.batching import Batching, check_positive, check_sizes, mixed_seed
-from edt_hvd.data.random_state import capture, restore
-from edt_hvd.data.seeding import Purpose, seed_for
+from edt_hvd.data.randomness.random_state import capture, restore
+from edt_hvd.data.randomness.seeding import Purpose, seed_for
 
 
 class EpochOrder(Protocol):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset, get_worker_info
 
-from edt_hvd.data.seeding import Purpose, seed_for
+from edt_hvd.data.randomness.seeding import Purpose, seed_for
 from edt_hvd.digests import digest, parts_of
 
 

@@ -8,8 +8,8 @@ from edt_hvd.data.fetching import Fetcher
 from edt_hvd.data.indexed import IndexedSource
 from edt_hvd.data.order import orders_of
 from edt_hvd.data.source import Source
-from edt_hvd.data.stream import StreamSource
-from edt_hvd.data.stream_reading import as_read, is_stream
+from edt_hvd.data.streams.stream import StreamSource
+from edt_hvd.data.streams.stream_reading import as_read, is_stream
 
 _ORDER_OPTIONS = ("effective_batch_size", "sampler", "batch_sampler", "shuffle", "drop_last")
 """Options that say what an epoch's batches are; the others say how they are fetched."""

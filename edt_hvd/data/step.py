@@ -13,7 +13,7 @@ import torch
 
 from edt_hvd import observing
 from edt_hvd.data.batching import Batch, MicroBatch
-from edt_hvd.data.seeding import Purpose, seed_for
+from edt_hvd.data.randomness.seeding import Purpose, seed_for
 from edt_hvd.errors import GradientError
 from edt_hvd.reduction import agreement, reducer, usage_checks
 from edt_hvd.reduction.grad_modes import ordinary_tensors

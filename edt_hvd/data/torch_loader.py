@@ -12,7 +12,7 @@ from torch.utils.data import (
     default_collate,
 )
 
-from edt_hvd.data.stream_reading import is_stream
+from edt_hvd.data.streams.stream_reading import is_stream
 
 _TAKEN = (
     "num_workers",

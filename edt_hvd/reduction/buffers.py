@@ -26,10 +26,11 @@ from torch.nn.modules.batchnorm import _NormBase
 from typing_extensions import override
 
 from edt_hvd.errors import GradientError
-from edt_hvd.reduction import grid, reducer
+from edt_hvd.reduction import reducer
 from edt_hvd.reduction.bits import as_real, bits_of
 from edt_hvd.reduction.comparison import Description, form_of
-from edt_hvd.reduction.fixed_point_sum import NOTHING, FixedPointSum, read_sizes, send_sizes
+from edt_hvd.reduction.fixed_point import grid
+from edt_hvd.reduction.fixed_point.tensor_sum import NOTHING, FixedPointSum, read_sizes, send_sizes
 from edt_hvd.reduction.grad_modes import overwrite, version_of
 from edt_hvd.reduction.header import Report
 from edt_hvd.reduction.participant import StepParticipant

@@ -17,9 +17,10 @@ import torch
 from typing_extensions import override
 
 from edt_hvd.errors import GradientError, NonFiniteGradientWarning, StateError
-from edt_hvd.reduction import grid
 from edt_hvd.reduction.bucket import Bucket
-from edt_hvd.reduction.fixed_point_sum import (
+from edt_hvd.reduction.fixed_point import grid
+from edt_hvd.reduction.fixed_point.grid import Grid, IntegerBits
+from edt_hvd.reduction.fixed_point.tensor_sum import (
     NOTHING,
     Addend,
     FixedPointSum,
@@ -29,7 +30,6 @@ from edt_hvd.reduction.fixed_point_sum import (
     read_together,
     send_sizes,
 )
-from edt_hvd.reduction.grid import Grid, IntegerBits
 from edt_hvd.reduction.header import Report
 from edt_hvd.reduction.reducer import BucketReducer
 

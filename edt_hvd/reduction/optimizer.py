@@ -11,7 +11,7 @@ from edt_hvd.reduction.bucket import BUCKET_BYTES
 from edt_hvd.reduction.comparison import Description, form_of, text_of
 from edt_hvd.reduction.compilation import compile_by_shape
 from edt_hvd.reduction.exact import ExactReducer
-from edt_hvd.reduction.grid import IntegerBits
+from edt_hvd.reduction.fixed_point.grid import IntegerBits
 from edt_hvd.reduction.ring import RingReducer
 
 OptimizerT = TypeVar("OptimizerT", bound=torch.optim.Optimizer)

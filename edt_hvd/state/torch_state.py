@@ -18,14 +18,14 @@ from horovod.common.elastic import State
 from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt
 
 from edt_hvd import observing
-from edt_hvd.data import random_state
 from edt_hvd.data.loader import ElasticDataLoader
+from edt_hvd.data.randomness import random_state
 from edt_hvd.errors import ResizeInterrupt, StateError
 from edt_hvd.observing import Values
+from edt_hvd.progress.reporting import ResizeReport, end_progress, send_progress
 from edt_hvd.reduction import agreement, buffers, reducer
 from edt_hvd.reduction.grad_modes import ordinary_tensors
 from edt_hvd.refilling import refilled
-from edt_hvd.reporting import ResizeReport, end_progress, send_progress
 from edt_hvd.state import structure
 from edt_hvd.state.checkpoint import checkpoints
 from edt_hvd.state.checkpoint.checkpoints import Checkpoints

@@ -20,9 +20,9 @@ from edt_hvd.wmla.handing import Settings
 from edt_hvd.wmla.job_dir import JobDir, TrainingDir
 from edt_hvd.wmla.launching import Launcher, executor_program
 from edt_hvd.wmla.logs.result_log import ResultLog
-from edt_hvd.wmla.patches import warn_of_patches
+from edt_hvd.wmla.pickling.patches import warn_of_patches
+from edt_hvd.wmla.pickling.random_states import RandomStates
 from edt_hvd.wmla.program import Program
-from edt_hvd.wmla.random_states import RandomStates
 from edt_hvd.wmla.results import Begun, Failed, Message, decode
 from edt_hvd.wmla.train_config import ScaleUp, TrainConfig, executors_wanted
 from edt_hvd.wmla.training import outcome

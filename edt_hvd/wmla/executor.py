@@ -14,7 +14,7 @@ from pathlib import Path
 from typing_extensions import override
 
 import edt_hvd
-from edt_hvd import program_messages
+from edt_hvd.progress import program_messages
 from edt_hvd.wmla import handing
 from edt_hvd.wmla.errors import WmlaError
 from edt_hvd.wmla.job_dir import TrainingDir

@@ -11,12 +11,12 @@ from typing import Any
 import torch
 
 from edt_hvd import torch_file
-from edt_hvd.wmla import by_value
 from edt_hvd.wmla.atomic_file import replacing
 from edt_hvd.wmla.errors import WmlaError
 from edt_hvd.wmla.job_dir import TrainingDir
+from edt_hvd.wmla.pickling import by_value
+from edt_hvd.wmla.pickling.random_states import RandomStates
 from edt_hvd.wmla.program import Program
-from edt_hvd.wmla.random_states import RandomStates
 from edt_hvd.wmla.train_config import TrainConfig
 
 _environment = dict(os.environ)

@@ -4,9 +4,9 @@ import pytest
 
 from edt_launch.cli import main
 from edt_launch.core.errors import ExitCode
-from edt_launch.launcher import job
 from edt_launch.launcher.plan import JobOutcome, Plan
 from edt_launch.launcher.program import Program
+from edt_launch.launcher.runs import job
 from ended import Edt, Ended
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from edt_launch.agent.protocol import Setup
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.core.run_options import RunOptions
-from edt_launch.launcher.agents import Agents
+from edt_launch.launcher.hosts.agents import Agents
 from edt_launch.launcher.transports.choice import Transports
 from edt_launch.launcher.transports.transport import Transport
 from edt_messages.runs import JobRun

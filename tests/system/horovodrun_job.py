@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 from attacked import journals
 
-from edt_launch.agent import processes
+from edt_launch.agent.system import processes
 from harness import BIN, POLL, TRACED
 
 LOCAL = ("localhost", "127.0.0.1")

@@ -11,7 +11,7 @@ from typing import Any
 from attacked import journals
 from attacked.service import PROGRAMS
 
-from edt_launch.agent import processes
+from edt_launch.agent.system import processes
 from edt_launch.allocator.model import Options
 from edt_launch.service.app.settings import load
 from edt_launch.service.bus import Bus, Topic

@@ -1,6 +1,6 @@
 """Hosts from a script that was written for Horovod."""
 
-from edt_launch.core.atomic import write_atomically
+from edt_launch.core.files.atomic import write_atomically
 from harness import SLOW, TRACED, ElasticJob
 
 

@@ -9,7 +9,7 @@ import requests
 from attacked.service import Service
 
 from bystander import Bystander, served
-from edt_launch.core.atomic import write_atomically
+from edt_launch.core.files.atomic import write_atomically
 
 pytestmark = pytest.mark.full
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from edt_launch.agent import processes
+from edt_launch.agent.system import processes
 from edt_launch.core.errors import ExitCode
-from edt_launch.launcher.checkpoints import newest
+from edt_launch.launcher.hosts.checkpoints import newest
 from edt_launch.service.jobs.states import State, Wanted
 from harness import PATIENCE, PROGRAMS, SLOW, STEPS, TRACED, ElasticJob, Undisturbed
 from horovodrun_job import HorovodrunJob

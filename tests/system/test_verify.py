@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.agent import processes
+from edt_launch.agent.system import processes
 from harness import PATIENCE, POLL, PROGRAMS
 from started import started
 

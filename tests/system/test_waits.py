@@ -15,7 +15,7 @@ import pytest
 
 from edt_hvd.errors import CoordinatorLostError
 from edt_hvd.world.control import Launcher
-from edt_hvd.world.horovod_driver import HorovodDriver
+from edt_hvd.world.horovodrun.horovod_driver import HorovodDriver
 from edt_launch.launcher.control import ControlServer
 from edt_messages import messages
 from started import started

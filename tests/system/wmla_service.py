@@ -12,7 +12,7 @@ from typing import Any
 
 import requests
 
-from edt_launch.agent import processes
+from edt_launch.agent.system import processes
 
 POLL = 0.1
 EDT = (sys.executable, "-m", "edt_launch.cli")

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edt_hvd.data import random_state
+from edt_hvd.data.randomness import random_state
 from edt_hvd.errors import CheckpointError, StateError
 from edt_hvd.state.checkpoint import directory, storage
 from edt_hvd.state.checkpoint.storage import Content

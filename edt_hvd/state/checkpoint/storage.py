@@ -53,7 +53,7 @@ class Content:
     Attributes:
         commits: that had been made.
         state: the tree of all states, by the names of a `TorchState`.
-        random: states of the coordinator's random number generators, see `edt_hvd.data.random_state`.
+        random: states of the coordinator's random number generators, as `random_state` saves them.
         about: what else the manifest says: `steps`, the optimizer steps done; epoch and step, say. Values
             are JSON's.
     """

@@ -15,22 +15,23 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from edt_launch.agent import devices, forkable, protocol, subreaper, workers
+from edt_launch.agent import devices, forkable, protocol, workers
 from edt_launch.agent.conversation import Conversation
-from edt_launch.agent.places import Places, merged
+from edt_launch.agent.network.probing import Prober
 from edt_launch.agent.ports import reserve_port
 from edt_launch.agent.printing import Printing
-from edt_launch.agent.probing import Prober
+from edt_launch.agent.system import subreaper
+from edt_launch.agent.transfer.places import Places, merged
 from edt_launch.agent.warm import CHUNK, WarmServer, open_log
 from edt_launch.agent.worker import Worker
 from edt_launch.agent.workers import Do, Verb
-from edt_launch.core import ports
 from edt_launch.core.errors import StartError
+from edt_launch.core.system import ports
 from edt_messages import forking
 from edt_messages.runs import BROUGHT
 
 if TYPE_CHECKING:
-    from edt_launch.agent.files import Files
+    from edt_launch.agent.transfer.files import Files
     from edt_launch.agent.usage import UsageMeter
 
 SNAPSHOTS = "EDT_SNAPSHOTS"
@@ -130,7 +131,7 @@ class Agent:
             self._send(usage)
 
     def _tick(self) -> None:
-        from edt_launch.agent import processes
+        from edt_launch.agent.system import processes
 
         silent = workers.silent(self._state)
         living = frozenset(worker for worker, pid in silent.items() if processes.is_running(pid))
@@ -215,7 +216,7 @@ class Agent:
             pythons = (setup.python, sys.executable)
             self._environment = merged(os.environ, setup.environment, pythons, os.path.isdir)
         if setup.sweeps:
-            from edt_launch.agent import processes
+            from edt_launch.agent.system import processes
 
             try:
                 left = processes.sweep_host(setup.environment)
@@ -237,7 +238,7 @@ class Agent:
         """Have a folder for the job, if this host does not see the output directory."""
         if setup.output is None:
             return
-        from edt_launch.agent import files
+        from edt_launch.agent.transfer import files
 
         if files.sees(os.path.join(setup.output, protocol.NONCE), setup.nonce):
             return
@@ -510,12 +511,12 @@ class Agent:
                 self._begin()
 
     def _terminate(self, number: int, *, others: bool) -> None:
-        from edt_launch.agent import processes
+        from edt_launch.agent.system import processes
 
         processes.terminate_worker(number, self._state.processes[number].pid, others=others)
 
     def _kill(self, number: int) -> None:
-        from edt_launch.agent import processes
+        from edt_launch.agent.system import processes
 
         process = self._state.processes.get(number)
         processes.kill_worker(number, process.pid if process is not None else None)
@@ -525,7 +526,7 @@ class Agent:
         self._reap()
         if not subreaper.has_children():
             return 0
-        from edt_launch.agent import processes
+        from edt_launch.agent.system import processes
 
         return processes.sweep_descendants(workers.LEFTOVER_GRACE)
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from edt_launch.agent import protocol
-from edt_launch.agent.invitation import (
+from edt_launch.agent.network.invitation import (
     MAX_LINE,
     VARIABLE,
     Answer,
@@ -32,7 +32,7 @@ from edt_launch.agent.invitation import (
     Outcome,
 )
 from edt_launch.core.errors import ExitCode
-from edt_launch.core.reserved_variables import is_of_launcher
+from edt_launch.core.system.reserved_variables import is_of_launcher
 from edt_messages.keepalive import end_with_peer
 
 AGENT = (sys.executable, "-P", "-m", "edt_launch.agent")

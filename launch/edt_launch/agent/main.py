@@ -6,7 +6,7 @@ import stat
 import sys
 
 from edt_launch.agent.agent import Agent
-from edt_launch.agent.subreaper import adopt_orphans
+from edt_launch.agent.system.subreaper import adopt_orphans
 from edt_launch.core.errors import ExitCode
 
 IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

@@ -1,6 +1,6 @@
 """Ports at which the processes of a gang meet, kept from everybody else."""
 
-from edt_launch.core.ports import PortRange, bound
+from edt_launch.core.system.ports import PortRange, bound
 
 PORT_VARIABLE = "MASTER_PORT"
 """Where the processes of a gang look for the port."""

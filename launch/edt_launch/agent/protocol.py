@@ -22,7 +22,7 @@ from dataclasses import MISSING, dataclass, fields
 from types import NoneType
 from typing import Any, Generic, TypeVar, get_args, get_origin
 
-from edt_launch.core.lines import LineSplitter
+from edt_launch.core.files.lines import LineSplitter
 
 VERSION = 8
 """Of these messages; launcher and agent must have the same."""

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from math import inf
 
 from edt_launch.allocator.admission import admit, reservation_times, reserve
+from edt_launch.allocator.devices.packing import Packed, is_quiet, pack
+from edt_launch.allocator.devices.placement import place
 from edt_launch.allocator.model import Cluster, HostDevices, Job, Memory, Move, Plan, Reason
-from edt_launch.allocator.packing import Packed, is_quiet, pack
-from edt_launch.allocator.placement import place
 from edt_launch.allocator.reasons import Reasons
 from edt_launch.allocator.rounding import quantized, round_down_the_tree, top_up
 from edt_launch.allocator.shares import Weigh, pour, sum_up

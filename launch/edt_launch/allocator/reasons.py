@@ -3,9 +3,9 @@
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
+from edt_launch.allocator.devices.packing import GAIN
 from edt_launch.allocator.filling import SLACK
 from edt_launch.allocator.model import Binding, Job, Move, Plan, Policy, Reason
-from edt_launch.allocator.packing import GAIN
 from edt_launch.allocator.stability import is_beyond_use
 from edt_launch.allocator.tree import TreeNode
 from edt_launch.allocator.useful import UNCERTAINTY, Point, peak

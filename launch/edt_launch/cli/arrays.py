@@ -1,8 +1,8 @@
 """The indices of an array of jobs, as Slurm writes them."""
 
 from edt_launch.cli.errors import MistakenError
-from edt_launch.core import written
-from edt_launch.core.written import MAX_JOBS, Indices
+from edt_launch.core.text import written
+from edt_launch.core.text.written import MAX_JOBS, Indices
 
 __all__ = ["MAX_JOBS", "Indices", "indices"]
 

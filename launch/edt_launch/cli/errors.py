@@ -23,8 +23,8 @@ import typer
 from typer.exceptions import TyperException
 
 from edt_launch.cli.screen import has_colours, paint, width
-from edt_launch.core import current_directory
-from edt_launch.core.masking import without_secrets
+from edt_launch.core.system import current_directory
+from edt_launch.core.text.masking import without_secrets
 
 
 class ExitCode(IntEnum):

@@ -10,7 +10,7 @@ from typer import Option
 from typer.exceptions import TyperException
 
 from edt_launch.cli.lazy import Commands, lazy_group
-from edt_launch.core import standard_streams
+from edt_launch.core.system import standard_streams
 
 CLI, TOOLS = "edt_launch.cli.commands", "edt_launch.tools"
 COMMANDS: Commands = {

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import IO, Any, cast
 
+from edt_launch.cli.client.transport import Writer
 from edt_launch.cli.errors import MistakenError
 from edt_launch.cli.screen import bar, note, plural
-from edt_launch.cli.transport import Writer
-from edt_launch.core.byte_sizes import byte_size
-from edt_launch.core.ignoring import IGNORE_FILE, IgnoreFileError, ignored, left_out_by_default
+from edt_launch.core.files.ignoring import IGNORE_FILE, IgnoreFileError, ignored, left_out_by_default
+from edt_launch.core.text.byte_sizes import byte_size
 
 NO_FILE = " (neither file nor folder)"
 MANY = 20000  # files that are too many to be code

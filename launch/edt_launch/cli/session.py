@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from edt_launch.cli.configuration import load
+from edt_launch.cli.client.configuration import load
+from edt_launch.cli.client.service import Service
+from edt_launch.cli.client.transport import Http
 from edt_launch.cli.errors import ClientError
 from edt_launch.cli.model import ENDED, job
 from edt_launch.cli.screen import note, show
-from edt_launch.cli.service import Service
-from edt_launch.cli.transport import Http
 
 COMPLETION_TIMEOUT = 1.0  # seconds that a shell may wait for the ids of jobs
 

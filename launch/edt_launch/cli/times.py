@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from edt_launch.cli.errors import MistakenError
-from edt_launch.core import written
+from edt_launch.core.text import written
 
 
 def time_limit(option: str, text: str | None) -> float | None:

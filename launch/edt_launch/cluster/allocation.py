@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edt_launch.core.errors import AllocationError
-from edt_launch.core.text_files import decoded
+from edt_launch.core.files.text_files import decoded
 
 HOST = r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9_][A-Za-z0-9_.-]*"
 """A host name or IPv4 address, perhaps with the name of the user there, `user@host`."""

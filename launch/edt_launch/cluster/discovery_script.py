@@ -19,8 +19,8 @@ from typer import Option
 from edt_launch.cluster.allocation import HOST, MAX_SLOTS, HostSlots
 from edt_launch.cluster.hosts import HostOptions, HostSource, leave_out
 from edt_launch.core.errors import DiscoveryError, UsageError
+from edt_launch.core.files.text_files import decoded
 from edt_launch.core.scripts import command_problem
-from edt_launch.core.text_files import decoded
 
 TIME_LIMIT = 30.0
 """Seconds that the script has for its answer."""

@@ -18,7 +18,7 @@ from typer import Option
 from edt_launch.cluster.allocation import AGENT, AGENT_EXPECTED, DEVICE, HOST, TRANSPORT, HostSlots
 from edt_launch.cluster.hosts import HostOptions, HostSource, leave_out
 from edt_launch.core.errors import HostsError, SourceError
-from edt_launch.core.text_files import decoded
+from edt_launch.core.files.text_files import decoded
 
 MAX_BYTES = 2**24
 """A larger file is no host file."""

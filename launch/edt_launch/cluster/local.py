@@ -10,7 +10,7 @@ from typer import Option
 
 from edt_launch.cluster.allocation import Allocation, HostSlots, render
 from edt_launch.cluster.hosts import LOCAL, HostOptions, HostSource, without_devices
-from edt_launch.core.atomic import write_atomically
+from edt_launch.core.files.atomic import write_atomically
 
 
 @dataclass(frozen=True)

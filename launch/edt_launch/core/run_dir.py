@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from edt_launch.core import plain_files
 from edt_launch.core.errors import UsageError
+from edt_launch.core.files import plain_files
 
 
 class _Below:

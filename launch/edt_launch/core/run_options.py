@@ -13,7 +13,7 @@ from typer import Option
 from edt_launch.core import command_line
 from edt_launch.core.command_line import Variable
 from edt_launch.core.errors import UsageError
-from edt_launch.core.ports import VARIABLE, PortRange
+from edt_launch.core.system.ports import VARIABLE, PortRange
 
 _T = TypeVar("_T")
 

@@ -14,10 +14,10 @@ from edt_launch.cluster.follower import (
 )
 from edt_launch.cluster.hosts import cap
 from edt_launch.cluster.usage import used
-from edt_launch.core import events
-from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import UsageError
-from edt_launch.core.event_log import stamped
+from edt_launch.core.files.atomic import write_atomically
+from edt_launch.core.history import events
+from edt_launch.core.history.event_log import stamped
 from edt_launch.launcher.plan import Plan
 
 

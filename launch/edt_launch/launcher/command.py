@@ -16,16 +16,16 @@ from edt_launch.cluster import ranks
 from edt_launch.cluster.hosts import HostOptions, HostSource
 from edt_launch.cluster.ranks import Rank
 from edt_launch.cluster.slurm_job import PREEMPTION, SlurmJob
-from edt_launch.core import current_directory, environments, standard_streams
 from edt_launch.core.command_line import with_options
 from edt_launch.core.errors import EdtLaunchError, ExitCode, UsageError
-from edt_launch.core.masking import without_secrets
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
-from edt_launch.launcher import job
+from edt_launch.core.system import current_directory, environments, standard_streams
+from edt_launch.core.text.masking import without_secrets
 from edt_launch.launcher.plan import JobOutcome, Plan, allocation_of, announcement, limits_of, source_of
 from edt_launch.launcher.program import Program
 from edt_launch.launcher.programs import kinds
+from edt_launch.launcher.runs import job
 from edt_launch.launcher.transports.choice import offered_by, option_groups
 from edt_launch.launcher.transports.transport import Transport
 from edt_launch.launcher.view.view import make_view

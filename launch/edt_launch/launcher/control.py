@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from edt_launch.core.ports import PortRange, listening
+from edt_launch.core.system.ports import PortRange, listening
 from edt_messages.codec import MessageError
 from edt_messages.keepalive import end_with_peer
 from edt_messages.messages import MAX_LINE, Hello, Message, decode, encode, type_of

@@ -11,17 +11,18 @@ from dataclasses import asdict, dataclass, field, replace
 
 import psutil
 
-from edt_launch.agent import processes
 from edt_launch.agent.protocol import LEASE, Hello, Probed, Started, Warm
 from edt_launch.agent.protocol import Exited as ProcessEnded
-from edt_launch.core import events
+from edt_launch.agent.system import processes
 from edt_launch.core.errors import HOST_LOST, StartError
-from edt_launch.core.event_log import stamped
-from edt_launch.core.ports import PortRange
-from edt_launch.core.reserved_variables import WORKER_TOKEN
-from edt_launch.launcher import reachability, watchdog
-from edt_launch.launcher.agents import Agents, CheckpointFetched, CheckpointPut, HostEvent, Lost
+from edt_launch.core.history import events
+from edt_launch.core.history.event_log import stamped
+from edt_launch.core.system.ports import PortRange
+from edt_launch.core.system.reserved_variables import WORKER_TOKEN
+from edt_launch.launcher import watchdog
 from edt_launch.launcher.control import ControlServers
+from edt_launch.launcher.hosts import reachability
+from edt_launch.launcher.hosts.agents import Agents, CheckpointFetched, CheckpointPut, HostEvent, Lost
 from edt_launch.launcher.program import Workers
 from edt_launch.membership import protocol
 from edt_launch.membership.intake import KILLED

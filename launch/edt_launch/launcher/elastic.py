@@ -9,29 +9,30 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from edt_launch.agent.processes import number
 from edt_launch.agent.protocol import Setup
+from edt_launch.agent.system.processes import number
 from edt_launch.cluster.allocation import Allocation
 from edt_launch.cluster.network import HostChecker
-from edt_launch.core import events
-from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import ExitCode, StartTimeoutError
-from edt_launch.core.event_log import stamped
-from edt_launch.core.file_watch import watching
+from edt_launch.core.files.atomic import write_atomically
+from edt_launch.core.files.file_watch import watching
+from edt_launch.core.history import events
+from edt_launch.core.history.event_log import stamped
 from edt_launch.core.run_dir import RunDir
-from edt_launch.launcher import checkpoints, restarts
 from edt_launch.launcher.allocations import Allocations
 from edt_launch.launcher.cause import cause_of
 from edt_launch.launcher.driver import DriverSettings
 from edt_launch.launcher.environment import environment
 from edt_launch.launcher.horovodrun.command import DISCOVER
-from edt_launch.launcher.host_files import HostFiles
-from edt_launch.launcher.job_monitor import JobMonitor
-from edt_launch.launcher.job_runs import JobRuns
+from edt_launch.launcher.hosts import checkpoints
+from edt_launch.launcher.hosts.host_files import HostFiles
 from edt_launch.launcher.plan import JobOutcome, Plan
 from edt_launch.launcher.program import LaunchedJob, Workers
-from edt_launch.launcher.run import TICK, DriverRun, LeftBehind, Tick
 from edt_launch.launcher.run_summary import describe, describe_exits, how_it_ended
+from edt_launch.launcher.runs import restarts
+from edt_launch.launcher.runs.job_monitor import JobMonitor
+from edt_launch.launcher.runs.job_runs import JobRuns
+from edt_launch.launcher.runs.run import TICK, DriverRun, LeftBehind, Tick
 from edt_launch.launcher.termination import GRACE, Ending, Listen, Step, signal_name
 from edt_launch.launcher.transports.choice import Transports
 from edt_launch.launcher.view.output import KEPT_LINES, Line

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from edt_launch.core.command_line import variables
-from edt_launch.core.reserved_variables import is_of_launcher
 from edt_launch.core.run_options import PortOptions
+from edt_launch.core.system.reserved_variables import is_of_launcher
 from edt_launch.launcher.plan import Plan
 
 HASH_SEED = "PYTHONHASHSEED"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from edt_launch.core import events
+from edt_launch.core.history import events
 
 SHOWN_SLOTS = 4
 """Slots that a message names."""

@@ -11,14 +11,14 @@ from typing import Any, ClassVar, Protocol
 
 from edt_launch.cluster.follower import SizeLimits
 from edt_launch.cluster.ranks import Rank
-from edt_launch.core import events
 from edt_launch.core.command_line import words
 from edt_launch.core.errors import UsageError
-from edt_launch.core.event_log import EventLog
+from edt_launch.core.history import events
+from edt_launch.core.history.event_log import EventLog
 from edt_launch.core.job_sizes import Sizes
-from edt_launch.core.ports import PortRange
 from edt_launch.core.run_options import RunOptions
-from edt_launch.launcher import checkpoints
+from edt_launch.core.system.ports import PortRange
+from edt_launch.launcher.hosts import checkpoints
 from edt_launch.launcher.plan import JobOutcome, Plan
 from edt_launch.launcher.termination import Listen
 from edt_launch.launcher.view.output import Line

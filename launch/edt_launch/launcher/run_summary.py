@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from edt_launch.core import events
-from edt_launch.core.failure_text import CAUSE, FIRST, QUOTE
+from edt_launch.core.history import events
+from edt_launch.core.history.failure_text import CAUSE, FIRST, QUOTE
 from edt_launch.launcher.cause import Cause
 from edt_launch.launcher.failing_slots import FailingSlots
 

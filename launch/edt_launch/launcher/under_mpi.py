@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import ClassVar
 
 from edt_launch.agent import dial_back
-from edt_launch.agent.invitation import MAX_LINE, Invitation, InvitationError
+from edt_launch.agent.network.invitation import MAX_LINE, Invitation, InvitationError
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.discovery_script import ScriptOptions
 from edt_launch.cluster.hosts import HostOptions, HostSource
 from edt_launch.cluster.network import LOOPBACK
 from edt_launch.cluster.ranks import ChangingRankHosts, LateRanks, Rank, RankHosts
 from edt_launch.cluster.sources import THIS_MACHINE, choose
-from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import EdtLaunchError, ExitCode, StartError, UsageError
-from edt_launch.core.ports import PortRange
+from edt_launch.core.files.atomic import write_atomically
 from edt_launch.core.run_options import RunOptions
+from edt_launch.core.system.ports import PortRange
 from edt_launch.launcher.plan import named_sources
 from edt_launch.launcher.transports.dial_back import DialBack
 

@@ -3,7 +3,7 @@
 import signal
 from dataclasses import replace
 
-from edt_launch.core import events
+from edt_launch.core.history import events
 from edt_launch.membership import protocol
 from edt_launch.membership.lateness import learn
 from edt_launch.membership.members import (

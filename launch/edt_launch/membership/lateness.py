@@ -8,7 +8,7 @@ then there is no limit but the user's.
 
 from math import inf
 
-from edt_launch.core import events
+from edt_launch.core.history import events
 from edt_launch.membership.members import Membership, Turn
 from edt_launch.membership.protocol import MemberPhase, Resize, Worker
 

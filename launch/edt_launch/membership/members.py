@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
-from edt_launch.core import events
+from edt_launch.core.history import events
 from edt_launch.membership.protocol import Action, Dismiss, MemberPhase, Resize, Slot, Terminate, Worker
 
 GOING = (MemberPhase.DEPARTING, MemberPhase.ENDING)

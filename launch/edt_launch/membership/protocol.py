@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from edt_launch.core import events
+from edt_launch.core.history import events
 
 
 class MemberPhase(Enum):

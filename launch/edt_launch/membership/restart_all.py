@@ -31,7 +31,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from math import inf
 
-from edt_launch.core import events
+from edt_launch.core.history import events
 from edt_launch.membership import protocol
 from edt_launch.membership.intake import ALL_ENDED
 from edt_launch.membership.members import Membership, Turn, WorldLimits, after_failure

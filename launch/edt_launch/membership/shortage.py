@@ -1,6 +1,6 @@
 """Telling that too few workers can run, and why; and what ends with it."""
 
-from edt_launch.core import events
+from edt_launch.core.history import events
 from edt_launch.membership.members import Membership, Turn, WorldLimits
 from edt_launch.membership.protocol import MemberPhase, Slot
 

@@ -38,7 +38,7 @@ coordinator stays until newcomers have received the state from it, and leaves wi
 
 from collections.abc import Sequence
 
-from edt_launch.core import events
+from edt_launch.core.history import events
 from edt_launch.membership import lateness
 from edt_launch.membership.intake import RETURNED, apply_event, end_hung
 from edt_launch.membership.members import Membership, Turn

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from edt_launch.cluster.allocation import Allocation, parse, read
-from edt_launch.core import standard_streams
-from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import AllocationError
+from edt_launch.core.files.atomic import write_atomically
+from edt_launch.core.system import standard_streams
 
 UNUSABLE = 1
 """Exit code: the file is missing or makes no sense, or nobody reads what is printed."""

@@ -16,10 +16,10 @@ from typing import Annotated, Any, Literal
 import typer
 
 from edt_launch.cli.errors import MistakenError
-from edt_launch.core import current_directory
 from edt_launch.core.command_line import with_options
 from edt_launch.core.errors import EdtLaunchError
 from edt_launch.core.run_options import PortOptions, RunOptions
+from edt_launch.core.system import current_directory
 from edt_launch.launcher.transports.ssh import SshOptions
 from edt_launch.tools.machine import CommandOutput, Machine
 
@@ -170,7 +170,7 @@ def check_torchvision(machine: Machine) -> Finding:
 
 NATIVE_PROBE = """
 import json
-from edt_hvd.reduction import fixed_point
+from edt_hvd.reduction.fixed_point import arithmetic as fixed_point
 print(json.dumps({"native": fixed_point.NATIVE}))
 """
 

@@ -83,9 +83,9 @@ class Machine:
 
     def service(self) -> str | None:
         """What the job service says of itself, None if none is named; raises a ClientError."""
-        from edt_launch.cli.configuration import find
-        from edt_launch.cli.service import Service
-        from edt_launch.cli.transport import Http
+        from edt_launch.cli.client.configuration import find
+        from edt_launch.cli.client.service import Service
+        from edt_launch.cli.client.transport import Http
 
         configuration = find(self.environment)
         if configuration is None:

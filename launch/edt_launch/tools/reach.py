@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edt_launch.agent.probing import PROBE_TIMEOUT
+from edt_launch.agent.network.probing import PROBE_TIMEOUT
 from edt_launch.agent.protocol import Hello, Probed, Setup
 from edt_launch.cluster import host_file
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.hosts import LOCAL
 from edt_launch.cluster.network import HostChecker
 from edt_launch.core.command_line import variables
-from edt_launch.core.reserved_variables import is_of_launcher
 from edt_launch.core.run_options import PortOptions, RunOptions
-from edt_launch.launcher.agents import AgentOutput, Agents, HostEvent, Lost
+from edt_launch.core.system.reserved_variables import is_of_launcher
+from edt_launch.launcher.hosts.agents import AgentOutput, Agents, HostEvent, Lost
 from edt_launch.launcher.transports.choice import Transports
 from edt_messages.runs import JobRun
 

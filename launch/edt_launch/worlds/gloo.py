@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from edt_launch.core.ports import PortRange
+from edt_launch.core.system.ports import PortRange
 from edt_launch.membership.protocol import Assignment, Worker
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from edt_launch.core.ports import PortRange, listening
+from edt_launch.core.system.ports import PortRange, listening
 from edt_messages.keepalive import end_with_peer
 
 MAX_HEAD = 2**13

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from edt_launch.core.errors import StartError
-from edt_launch.core.ports import VARIABLE, PortRange, preloaded
+from edt_launch.core.system.ports import VARIABLE, PortRange, preloaded
 from edt_launch.membership.protocol import Assignment, Worker
 
 END_TIMEOUT = 5.0

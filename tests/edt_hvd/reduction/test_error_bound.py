@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 import edt_hvd
-from edt_hvd.reduction.grid import IntegerBits, exponent_of
+from edt_hvd.reduction.fixed_point.grid import IntegerBits, exponent_of
 from examples import fewer
 
 HEADROOM = {64: 3, 32: 2}

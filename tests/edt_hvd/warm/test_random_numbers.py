@@ -9,7 +9,7 @@ import torch
 
 from edt_hvd.warm import random_numbers
 from edt_hvd.warm.random_numbers import Watch
-from edt_hvd.wmla.random_states import RandomStates
+from edt_hvd.wmla.pickling.random_states import RandomStates
 
 
 @pytest.fixture(autouse=True)

@@ -103,7 +103,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 EXECUTOR = """
 import sys
-from edt_hvd import program_messages
+from edt_hvd.progress import program_messages
 from edt_hvd.wmla.executor import main
 
 def send(text):

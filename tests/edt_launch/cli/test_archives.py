@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from edt_launch.cli.client.configuration import Configuration
+from edt_launch.cli.client.service import Service
+from edt_launch.cli.client.transport import Http
 from edt_launch.cli.commands.archives import save
-from edt_launch.cli.configuration import Configuration
 from edt_launch.cli.errors import MistakenError, UnreachableError
-from edt_launch.cli.service import Service
-from edt_launch.cli.transport import Http
 from fake_service import TOKEN, FakeService
 
 

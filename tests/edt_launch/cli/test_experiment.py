@@ -10,8 +10,8 @@ import pytest
 
 from databases import sqlite_at
 from edt_launch.cli import session
-from edt_launch.cli.configuration import Configuration
-from edt_launch.cli.transport import problem
+from edt_launch.cli.client.configuration import Configuration
+from edt_launch.cli.client.transport import problem
 from ended import Edt
 from lab import event
 from world import World

@@ -3,11 +3,11 @@ import threading
 
 import pytest
 
+from edt_launch.cli.client.configuration import Configuration
+from edt_launch.cli.client.service import Service
+from edt_launch.cli.client.transport import Http
 from edt_launch.cli.commands.logs import output
-from edt_launch.cli.configuration import Configuration
 from edt_launch.cli.errors import UnreachableError
-from edt_launch.cli.service import Service
-from edt_launch.cli.transport import Http
 from fake_service import TOKEN, FakeService, Handler, hang_up
 
 JOB = "jaaaaaaaa"

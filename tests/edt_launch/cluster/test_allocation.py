@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edt_launch.cluster.allocation import Allocation, HostSlots, parse, render
-from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import AllocationError
+from edt_launch.core.files.atomic import write_atomically
 
 HEADER = "# edt allocation v1 generation=17\n"
 names = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,20}", fullmatch=True)

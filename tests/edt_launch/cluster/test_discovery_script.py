@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from edt_launch.agent import processes
+from edt_launch.agent.system import processes
 from edt_launch.cluster import discovery_script
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.discovery_script import Script, run

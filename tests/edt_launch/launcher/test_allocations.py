@@ -4,8 +4,8 @@ from pathlib import Path
 
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.follower import SizeLimits
-from edt_launch.core import events
-from edt_launch.core.event_log import stamped
+from edt_launch.core.history import events
+from edt_launch.core.history.event_log import stamped
 from edt_launch.core.run_dir import RunDir
 from edt_launch.launcher.allocations import Allocations
 from edt_launch.launcher.plan import Plan

@@ -12,7 +12,8 @@ from edt_launch.cluster.allocation import Allocation, HostSlots
 from edt_launch.cluster.discovery_script import Script
 from edt_launch.cluster.follower import SizeLimits
 from edt_launch.core.errors import ExitCode
-from edt_launch.launcher import command, job
+from edt_launch.launcher import command
+from edt_launch.launcher.runs import job
 
 
 @pytest.fixture(autouse=True)

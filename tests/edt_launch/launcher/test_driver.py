@@ -13,12 +13,12 @@ import pytest
 from edt_hvd.world.control import Launcher
 from edt_launch.agent.protocol import Exited as ProcessEnded
 from edt_launch.agent.protocol import Hello, Started
-from edt_launch.core import events
 from edt_launch.core.errors import StartError
-from edt_launch.core.event_codec import write
+from edt_launch.core.history import events
+from edt_launch.core.history.event_codec import write
 from edt_launch.launcher import driver as driver_module
-from edt_launch.launcher.agents import CheckpointFetched, CheckpointPut, HostEvent, Lost
 from edt_launch.launcher.driver import Driver, DriverSettings, Resumption
+from edt_launch.launcher.hosts.agents import CheckpointFetched, CheckpointPut, HostEvent, Lost
 from edt_launch.launcher.program import Workers
 from edt_launch.launcher.watchdog import Heartbeat, Times
 from edt_launch.membership.members import WorldLimits

@@ -2,7 +2,7 @@ from functools import reduce
 
 import pytest
 
-from edt_launch.core.events import (
+from edt_launch.core.history.events import (
     AllocatedHost,
     AllocationAccepted,
     Event,

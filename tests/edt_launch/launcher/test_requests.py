@@ -13,11 +13,11 @@ from edt_launch.cluster.follower import SizeLimits
 from edt_launch.core.control_protocol import Pause, Request, Stop
 from edt_launch.core.errors import ExitCode
 from edt_launch.core.run_dir import RunDir
-from edt_launch.launcher import job
 from edt_launch.launcher.plan import Plan
 from edt_launch.launcher.programs.horovodrun import UnderHorovodrun
 from edt_launch.launcher.programs.script import Script
-from edt_launch.service.jobs.loop.control_client import ControlAnswer, Exchange
+from edt_launch.launcher.runs import job
+from edt_launch.service.jobs.loop.launching.control_client import ControlAnswer, Exchange
 from recorder import Recorder
 
 TESTS = Path(__file__).parents[2]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.core.events import Failed, Progress, Started, World
-from edt_launch.core.lines import LONGEST
+from edt_launch.core.files.lines import LONGEST
+from edt_launch.core.history.events import Failed, Progress, Started, World
 from edt_launch.launcher.run_summary import Failures, RunSummary, describe, describe_exits
 from edt_launch.launcher.view.output import LAST_LINES
 

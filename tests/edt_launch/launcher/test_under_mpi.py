@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.agent.invitation import Invitation
+from edt_launch.agent.network.invitation import Invitation
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.discovery_script import ScriptOptions
 from edt_launch.cluster.host_file import HostListOptions

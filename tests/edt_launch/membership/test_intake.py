@@ -2,7 +2,7 @@
 
 import pytest
 
-from edt_launch.core import events
+from edt_launch.core.history import events
 from edt_launch.membership.lateness import TOLD_AFTER
 from edt_launch.membership.members import LONGEST, NOTICE_SUSPENSION, START_FAILURES, SUSPENSION
 from edt_launch.membership.protocol import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edt_launch.core import events
+from edt_launch.core.history import events
 from edt_launch.membership.intake import KILLED
 from edt_launch.membership.lateness import GIVE_UP, GIVE_UP_FACTOR, HOLD_UP, HOLD_UP_FACTOR, TOLD_AFTER
 from edt_launch.membership.members import START_FAILURES, SUSPENSION

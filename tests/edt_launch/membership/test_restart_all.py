@@ -2,7 +2,7 @@
 
 import pytest
 
-from edt_launch.core import events
+from edt_launch.core.history import events
 from edt_launch.membership.members import SUSPENSION, WorldLimits
 from edt_launch.membership.policy import POLICIES
 from edt_launch.membership.protocol import (

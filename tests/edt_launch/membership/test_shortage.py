@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from edt_launch.core import events
+from edt_launch.core.history import events
 from edt_launch.membership.lateness import HOLD_UP
 from edt_launch.membership.members import NOTICE_SUSPENSION
 from edt_launch.membership.protocol import (

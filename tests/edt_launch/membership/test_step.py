@@ -2,7 +2,7 @@
 
 import pytest
 
-from edt_launch.core import events
+from edt_launch.core.history import events
 from edt_launch.membership.protocol import (
     Desired,
     Dismiss,

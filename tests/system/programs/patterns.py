@@ -40,7 +40,7 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.data import IterableDataset, Sampler, TensorDataset, WeightedRandomSampler
 
 import edt_hvd
-from edt_launch.core.atomic import write_atomically
+from edt_launch.core.files.atomic import write_atomically
 
 EPOCHS = 3
 SAMPLES, BATCH, MICRO = 46, 18, 4

@@ -13,7 +13,7 @@ from edt_launch.cli import model
 from edt_launch.cli.errors import MistakenError
 from edt_launch.cli.screen import Column, Columns, listing, moment, note, terminal
 from edt_launch.cli.session import AsJson, answer, confirm, connect, group, print_json
-from edt_launch.core.terminal_text import visible
+from edt_launch.core.text.terminal_text import visible
 
 users, tokens = group(invoke_without_command=True), group(invoke_without_command=True)
 USER_COLUMNS: Columns[Mapping[str, Any]] = {

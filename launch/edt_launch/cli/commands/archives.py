@@ -10,12 +10,12 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from edt_launch.cli import model
+from edt_launch.cli.client.transport import Answer
 from edt_launch.cli.errors import MistakenError
 from edt_launch.cli.screen import Column, Columns, listing, moment, terminal
 from edt_launch.cli.session import AsJson, JobName, answer, confirm, connect
-from edt_launch.cli.transport import Answer
-from edt_launch.core.byte_sizes import byte_size
-from edt_launch.core.terminal_text import visible
+from edt_launch.core.text.byte_sizes import byte_size
+from edt_launch.core.text.terminal_text import visible
 
 STANDARD_OUTPUT = "-"
 MAX_NAMED = 10

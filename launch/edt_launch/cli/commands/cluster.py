@@ -9,8 +9,8 @@ from edt_launch.cli import model
 from edt_launch.cli.errors import MistakenError
 from edt_launch.cli.screen import note, show, terminal
 from edt_launch.cli.session import AsJson, answer, complete_host, confirm, connect, print_json
-from edt_launch.cli.tables import changes_table, hosts_table, shares_table
-from edt_launch.core.terminal_text import visible
+from edt_launch.cli.terminal.tables import changes_table, hosts_table, shares_table
+from edt_launch.core.text.terminal_text import visible
 
 NO_LIMIT = "none"
 ROOT = "-"

@@ -9,18 +9,18 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
+from edt_launch.cli.client.service import Json, Service
 from edt_launch.cli.commands.submit import check_command, collect, environment
 from edt_launch.cli.errors import ClientError, MistakenError
-from edt_launch.cli.experiment_tables import (
+from edt_launch.cli.packing import Code, Submission, tell
+from edt_launch.cli.screen import note, terminal
+from edt_launch.cli.session import AsJson, answer, confirm, connect, group, print_json
+from edt_launch.cli.terminal.experiment_tables import (
     comparison_lines,
     experiment_lines,
     experiments_table,
     preview_lines,
 )
-from edt_launch.cli.packing import Code, Submission, tell
-from edt_launch.cli.screen import note, terminal
-from edt_launch.cli.service import Json, Service
-from edt_launch.cli.session import AsJson, answer, confirm, connect, group, print_json
 
 app = group(no_args_is_help=True, help="Run training definitions of a project, and compare the runs.")
 

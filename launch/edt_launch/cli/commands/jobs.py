@@ -8,17 +8,17 @@ from typing import Annotated
 from typer import Argument, Option
 
 from edt_launch.cli import model
+from edt_launch.cli.client.service import Json
 from edt_launch.cli.errors import MistakenError
 from edt_launch.cli.model import ENDED
 from edt_launch.cli.screen import note, terminal, width
 from edt_launch.cli.screen import show as show_lines
-from edt_launch.cli.service import Json
 from edt_launch.cli.session import AsJson, JobName, LiveJobs, answer, confirm, connect, print_json
-from edt_launch.cli.tables import course_lines, job_lines, jobs_table
+from edt_launch.cli.terminal.tables import course_lines, job_lines, jobs_table
 from edt_launch.cli.times import moment
 from edt_launch.cli.times import time_limit as limit_of
-from edt_launch.core.terminal_text import visible
-from edt_launch.core.written import words
+from edt_launch.core.text.terminal_text import visible
+from edt_launch.core.text.written import words
 
 POINTS = 100
 """Points of a course at most: REST's least."""
@@ -69,7 +69,7 @@ def ps(
         return jobs_table(jobs, time.time(), *terminal())
 
     if watch:
-        from edt_launch.cli.refresh import watch_lines, watch_values
+        from edt_launch.cli.terminal.refresh import watch_lines, watch_values
 
         watch_values(ask, "jobs") if as_json else watch_lines(look)
     elif as_json:

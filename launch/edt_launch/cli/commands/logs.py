@@ -15,12 +15,12 @@ from typing import Annotated, Literal
 from typer import Option
 
 from edt_launch.cli import model
+from edt_launch.cli.client.service import Service
 from edt_launch.cli.errors import MistakenError, UnreachableError
 from edt_launch.cli.screen import has_colours, note, paint
-from edt_launch.cli.service import Service
 from edt_launch.cli.session import AsJson, JobName, connect
 from edt_launch.cli.times import moment
-from edt_launch.core.terminal_text import visible, without_sequences
+from edt_launch.core.text.terminal_text import visible, without_sequences
 
 RETRY = 1.0  # seconds between two attempts to reach a service that went away
 RANK = re.compile(r"\[([^\]]{1,40})\] ")

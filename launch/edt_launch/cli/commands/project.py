@@ -6,9 +6,9 @@ from typing import Annotated
 from typer import Argument, Option
 
 from edt_launch.cli.errors import MistakenError
-from edt_launch.cli.experiment_tables import members_table, project_lines, projects_table
 from edt_launch.cli.screen import note, terminal
 from edt_launch.cli.session import AsJson, answer, confirm, connect, group, print_json
+from edt_launch.cli.terminal.experiment_tables import members_table, project_lines, projects_table
 
 app = group(no_args_is_help=True, help="Share experiments with others: projects and their members.")
 

@@ -12,7 +12,7 @@ from edt_launch.cli.errors import MistakenError
 from edt_launch.cli.packing import Submission, tell
 from edt_launch.cli.screen import note, terminal
 from edt_launch.cli.session import AsJson, answer, confirm, connect, group, print_json
-from edt_launch.cli.tables import search_lines, searches_table
+from edt_launch.cli.terminal.tables import search_lines, searches_table
 
 app = group(no_args_is_help=True, help="Search for parameters; each trial is a job.")
 LARGEST = 2**20

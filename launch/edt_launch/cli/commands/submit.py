@@ -14,20 +14,20 @@ from typer import Argument, Option
 
 from edt_launch.cli import model, packing
 from edt_launch.cli.arrays import Indices, indices
+from edt_launch.cli.client.service import Json, Service
 from edt_launch.cli.errors import ExitCode, MistakenError, UnreachableError
 from edt_launch.cli.model import ListedJob
 from edt_launch.cli.packing import Code, Submission, tell
 from edt_launch.cli.screen import note, plural, terminal
-from edt_launch.cli.service import Json, Service
 from edt_launch.cli.session import AsJson, answer, connect, print_json
-from edt_launch.cli.tables import changes_table
+from edt_launch.cli.terminal.tables import changes_table
 from edt_launch.cli.times import start_time
 from edt_launch.cli.times import time_limit as limit_of
-from edt_launch.core.durations import duration
-from edt_launch.core.home_directory import expanded
 from edt_launch.core.scripts import script_name, script_of, script_problem
-from edt_launch.core.terminal_text import visible
-from edt_launch.core.written import words
+from edt_launch.core.system.home_directory import expanded
+from edt_launch.core.text.durations import duration
+from edt_launch.core.text.terminal_text import visible
+from edt_launch.core.text.written import words
 
 NEWEST = "newest"
 """Stands for a job's newest checkpoint."""

@@ -8,13 +8,13 @@ from typing import Annotated
 from typer import Option
 
 from edt_launch.cli import model
-from edt_launch.cli.configuration import load
+from edt_launch.cli.client.configuration import load
+from edt_launch.cli.client.service import Json, Service
 from edt_launch.cli.errors import NotAllowedError
-from edt_launch.cli.overview import Seen, picture
-from edt_launch.cli.refresh import watch_lines, watch_values
 from edt_launch.cli.screen import show, terminal
-from edt_launch.cli.service import Json, Service
 from edt_launch.cli.session import AsJson, connect, print_json
+from edt_launch.cli.terminal.overview import Seen, picture
+from edt_launch.cli.terminal.refresh import watch_lines, watch_values
 
 
 def top(

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Option
 
-from edt_launch.cli.configuration import load
+from edt_launch.cli.client.configuration import load
 from edt_launch.cli.screen import note
 from edt_launch.cli.session import AsJson, connect, print_json
 

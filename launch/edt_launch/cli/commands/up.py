@@ -19,18 +19,18 @@ import typer
 from typer import Option
 
 from edt_launch.cli import model, packing
+from edt_launch.cli.client.configuration import Configuration
+from edt_launch.cli.client.service import Service
+from edt_launch.cli.client.transport import Http
 from edt_launch.cli.commands.top import seen, snapshot
-from edt_launch.cli.configuration import Configuration
 from edt_launch.cli.errors import ClientError, ExitCode, MistakenError, RefusedError, UnreachableError
 from edt_launch.cli.model import ListedJob
-from edt_launch.cli.overview import picture
 from edt_launch.cli.packing import Submission
-from edt_launch.cli.refresh import watch_lines
 from edt_launch.cli.screen import note, plural, show, terminal
-from edt_launch.cli.service import Service
 from edt_launch.cli.session import AsJson, print_json
 from edt_launch.cli.signals import ENDING, as_exits, handled
-from edt_launch.cli.transport import Http
+from edt_launch.cli.terminal.overview import picture
+from edt_launch.cli.terminal.refresh import watch_lines
 
 SERVE = (sys.executable, "-P", "-m", "edt_launch.cli", "serve")
 START_TIMEOUT = 60.0  # seconds within which the service must answer
@@ -160,7 +160,7 @@ def _end_jobs(running: Trial) -> None:
 
 def _end(process: "subprocess.Popen[bytes]", folder: Path) -> None:
     """End the service, and whatever else works on its folder."""
-    from edt_launch.agent import processes
+    from edt_launch.agent.system import processes
 
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)

@@ -22,7 +22,7 @@ from edt_launch.cluster.ray.holder import Holder
 from edt_launch.cluster.ray.holding import Device, Memory
 from edt_launch.cluster.ray.messages import Ended, Failed, HostView, Open, Picture, Want
 from edt_launch.cluster.ray.nodes import RayNode, kind_of, names_of, read
-from edt_launch.core.lines import LineSplitter
+from edt_launch.core.files.lines import LineSplitter
 
 NAMESPACE = "edt"
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from edt_launch.cluster.ray import messages
 from edt_launch.cluster.ray.holding import IDLE_LIMIT
 from edt_launch.cluster.ray.messages import Ended, Failed, Open, Picture, Want
-from edt_launch.core.environments import own
 from edt_launch.core.errors import SourceError
+from edt_launch.core.system.environments import own
 
 BRIDGE = (sys.executable, "-P", "-m", "edt_launch.cluster.ray.bridge")
 

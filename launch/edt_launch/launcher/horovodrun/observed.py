@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 
 import psutil
 
-from edt_launch.agent import processes
+from edt_launch.agent.system import processes
 from edt_launch.cluster.allocation import Allocation
-from edt_launch.core import events
+from edt_launch.core.history import events
 from edt_launch.membership.protocol import Slot
 
 _HOST = "HOROVOD_HOSTNAME"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from edt_launch.core.appender import Appender, Complain
+from edt_launch.core.files.appender import Appender, Complain
 from edt_launch.core.run_dir import RunDir
 
 MAX_LINE = 2**16

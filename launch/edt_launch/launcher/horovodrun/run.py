@@ -12,27 +12,27 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from edt_launch.agent import processes
-from edt_launch.agent.lifeline import kill_group_when_peer_closes
-from edt_launch.agent.processes import JOB_VARIABLE
+from edt_launch.agent.system import processes
+from edt_launch.agent.system.lifeline import kill_group_when_peer_closes
+from edt_launch.agent.system.processes import JOB_VARIABLE
 from edt_launch.cluster.allocation import Allocation, HostSlots
 from edt_launch.cluster.network import HostChecker
-from edt_launch.core import events
 from edt_launch.core.errors import ExitCode, StartError, StartTimeoutError
-from edt_launch.core.event_codec import events_of
-from edt_launch.core.event_log import stamped
-from edt_launch.core.growing_file import GrowingFile, Line
-from edt_launch.core.log_times import LogTimes
-from edt_launch.core.plain_files import open_file
-from edt_launch.launcher import checkpoints
+from edt_launch.core.files.growing_file import GrowingFile, Line
+from edt_launch.core.files.plain_files import open_file
+from edt_launch.core.history import events
+from edt_launch.core.history.event_codec import events_of
+from edt_launch.core.history.event_log import stamped
+from edt_launch.core.history.log_times import LogTimes
 from edt_launch.launcher.allocations import Allocations
 from edt_launch.launcher.environment import environment
 from edt_launch.launcher.horovodrun.command import command
 from edt_launch.launcher.horovodrun.observed import Noted, Observed, find
 from edt_launch.launcher.horovodrun.output import HorovodrunOutput
-from edt_launch.launcher.job_runs import JobRuns
+from edt_launch.launcher.hosts import checkpoints
 from edt_launch.launcher.plan import JobOutcome
 from edt_launch.launcher.program import LaunchedJob
+from edt_launch.launcher.runs.job_runs import JobRuns
 from edt_launch.launcher.termination import Ending, Step, signal_name
 from edt_launch.launcher.transports.ssh import Ssh
 

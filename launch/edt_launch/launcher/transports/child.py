@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Self
 
-from edt_launch.core.environments import own
 from edt_launch.core.run_options import RunOptions
+from edt_launch.core.system.environments import own
 from edt_launch.launcher.transports.command import CommandConnection
 from edt_launch.launcher.transports.transport import AGENT, Connection, Transport
 

@@ -9,9 +9,9 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from edt_launch.agent.processes import REAP_TIMEOUT
-from edt_launch.core.environments import own
+from edt_launch.agent.system.processes import REAP_TIMEOUT
 from edt_launch.core.errors import StartError
+from edt_launch.core.system.environments import own
 from edt_launch.launcher.transports.transport import AGENT, Connection, Streams, Transport, opened
 
 __all__ = ["AGENT", "CommandConnection", "CommandTransport"]

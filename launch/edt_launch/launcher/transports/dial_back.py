@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from edt_launch.agent import protocol
-from edt_launch.agent.invitation import MAX_LINE, Answer, Greeting, Invitation, Outcome
+from edt_launch.agent.network.invitation import MAX_LINE, Answer, Greeting, Invitation, Outcome
 from edt_launch.cluster.allocation import DEVICE, HOST, MAX_SLOTS, HostSlots
 from edt_launch.cluster.network import LOOPBACK, interfaces
 from edt_launch.core.errors import HOST_LOST, SHOWN, StartError
-from edt_launch.core.ports import PortRange, listening
 from edt_launch.core.run_options import RunOptions
+from edt_launch.core.system.ports import PortRange, listening
 from edt_launch.launcher.transports.transport import AGENT, Connection, Streams, Transport, opened
 from edt_messages.keepalive import end_with_peer
 
@@ -151,7 +151,7 @@ class DialBack(Transport):
     def __init__(
         self, listens_at: Sequence[str] = (), own: str | None = None, ports: PortRange | None = None
     ) -> None:
-        from edt_launch.core.certificates import server_context  # cryptography takes long to import
+        from edt_launch.core.system.certificates import server_context  # cryptography takes long to import
 
         context, fingerprint = server_context()
         self._context = context

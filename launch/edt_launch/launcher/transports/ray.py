@@ -8,8 +8,8 @@ from edt_launch.cluster.ray.connection import Connection, Options
 from edt_launch.cluster.ray.source import TRANSPORT, RayOptions
 from edt_launch.cluster.ray.source import Ray as RayCluster
 from edt_launch.core.errors import SourceError, StartError
-from edt_launch.core.ports import PortRange
 from edt_launch.core.run_options import RunOptions
+from edt_launch.core.system.ports import PortRange
 from edt_launch.launcher.transports.dial_back import DialBack
 
 

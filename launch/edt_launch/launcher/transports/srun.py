@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from edt_launch.cluster.slurm_pilots import NAME, TRANSPORT
-from edt_launch.core.environments import own
 from edt_launch.core.run_options import RunOptions
+from edt_launch.core.system.environments import own
 from edt_launch.launcher.transports.command import AGENT, CommandTransport
 
 STEP = (

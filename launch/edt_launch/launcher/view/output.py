@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from edt_launch.core import events
-from edt_launch.core.appender import Appender, Complain
+from edt_launch.core.files.appender import Appender, Complain
+from edt_launch.core.history import events
 from edt_launch.core.run_dir import RunDir
 
 MAX_LINE = 2**16

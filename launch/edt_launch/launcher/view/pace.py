@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from edt_launch.core.job_history import Mark
+from edt_launch.core.history.job_history import Mark
 
 WINDOW = 30.0
 """Seconds of training at the present size that count for its pace."""

@@ -19,7 +19,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from edt_launch.core import events
+from edt_launch.core.history import events
 
 PHASES = ("detect", "prepare", "drain", "rendezvous", "transfer", "first_step")
 

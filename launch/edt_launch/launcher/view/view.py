@@ -13,8 +13,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from edt_launch.core.durations import duration
-from edt_launch.core.job_history import JobHistory
+from edt_launch.core.history.job_history import JobHistory
+from edt_launch.core.text.durations import duration
 from edt_launch.launcher.view.output import Line
 from edt_launch.launcher.view.pace import rate, remaining
 from edt_launch.launcher.view.phases import PHASES

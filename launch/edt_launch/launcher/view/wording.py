@@ -2,7 +2,7 @@
 
 import shlex
 
-from edt_launch.core import events
+from edt_launch.core.history import events
 from edt_launch.launcher.run_summary import how_it_ended
 
 

@@ -8,7 +8,7 @@ there.
 import re
 import secrets
 
-from edt_launch.core.atomic import write_atomically
+from edt_launch.core.files.atomic import write_atomically
 from edt_launch.service.app.home import JOB_ID, Home
 from edt_launch.service.db.store import Store
 from edt_launch.service.jobs.states import HAS_LAUNCHER

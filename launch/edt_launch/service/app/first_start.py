@@ -5,8 +5,8 @@ import re
 import stat
 from pathlib import Path
 
-from edt_launch.core.atomic import write_atomically
-from edt_launch.core.user_name import user_name
+from edt_launch.core.files.atomic import write_atomically
+from edt_launch.core.system.user_name import user_name
 from edt_launch.service.accounts import tokens
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.home import Home

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from edt_launch.core.home_directory import HOME_ADVICE, NO_HOME, expanded
 from edt_launch.core.run_dir import RunDir
+from edt_launch.core.system.home_directory import HOME_ADVICE, NO_HOME, expanded
 
 JOB_ID = r"j[a-z2-7]{8}"
 """Ids of jobs: they become folders, so nothing else ever may."""

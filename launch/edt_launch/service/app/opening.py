@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlalchemy.exc import SQLAlchemyError
 
 from edt_launch.core.errors import SourceError
-from edt_launch.core.masking import without_passwords
+from edt_launch.core.text.masking import without_passwords
 from edt_launch.service.app.database_binding import ForeignError
 from edt_launch.service.app.first_start import SharedFolderError, make_home
 from edt_launch.service.app.home import Home

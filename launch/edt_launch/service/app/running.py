@@ -25,11 +25,11 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from edt_launch.cluster.hosts import HostOptions
 from edt_launch.cluster.network import public_name
 from edt_launch.cluster.sources import choose
-from edt_launch.core import plain_files
-from edt_launch.core.atomic import write_atomically
-from edt_launch.core.certificates import ensure_certificate
+from edt_launch.core.files import plain_files
+from edt_launch.core.files.atomic import write_atomically
 from edt_launch.core.run_options import RunOptions
-from edt_launch.core.user_name import user_name
+from edt_launch.core.system.certificates import ensure_certificate
+from edt_launch.core.system.user_name import user_name
 from edt_launch.launcher.transports.ssh import Ssh
 from edt_launch.service.app import notices, retention
 from edt_launch.service.app.application import create_app

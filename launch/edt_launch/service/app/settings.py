@@ -22,12 +22,12 @@ from sqlalchemy.engine import URL
 from typing_extensions import override
 
 from edt_launch.allocator.model import Options
-from edt_launch.core.accounts import Accounts
 from edt_launch.core.command_line import Option, filled, of, options
 from edt_launch.core.errors import UsageError
+from edt_launch.core.files.text_files import decoded
 from edt_launch.core.run_options import PortOptions
 from edt_launch.core.scripts import command_problem, script_problem
-from edt_launch.core.text_files import decoded
+from edt_launch.core.system.accounts import Accounts
 from edt_launch.launcher.transports.choice import option_groups
 from edt_launch.service.app.home import Home, NoHomeDirectoryError, absolute
 from edt_launch.service.db.engine import parse_url, sqlite_url

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from edt_launch.core.masking import masked
+from edt_launch.core.text.masking import masked
 from edt_launch.service.experiments.searches.spec import Objective
 
 LOSS = "loss"

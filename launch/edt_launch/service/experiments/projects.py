@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
-from edt_launch.core.durations import duration
+from edt_launch.core.text.durations import duration
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from edt_launch.core.job_history import JobHistory
+from edt_launch.core.history.job_history import JobHistory
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context, may
 from edt_launch.service.errors import ForbiddenError

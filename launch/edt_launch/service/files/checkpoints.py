@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from edt_launch.core.plain_files import open_file, read
+from edt_launch.core.files.plain_files import open_file, read
 
 MANIFEST = "manifest.json"
 

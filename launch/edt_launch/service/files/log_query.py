@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from edt_launch.core import log_times
-from edt_launch.core.growing_file import recent_lines
-from edt_launch.core.log_times import LogRange
-from edt_launch.core.plain_files import NoFileError, open_file
+from edt_launch.core.files.growing_file import recent_lines
+from edt_launch.core.files.plain_files import NoFileError, open_file
+from edt_launch.core.history import log_times
+from edt_launch.core.history.log_times import LogRange
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.app.home import JobDir

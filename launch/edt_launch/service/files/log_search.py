@@ -5,9 +5,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from edt_launch.core.growing_file import BLOCK, REACH
-from edt_launch.core.lines import LONGEST, LineSplitter
-from edt_launch.core.plain_files import open_file
+from edt_launch.core.files.growing_file import BLOCK, REACH
+from edt_launch.core.files.lines import LONGEST, LineSplitter
+from edt_launch.core.files.plain_files import open_file
 from edt_launch.service.files import rank_lines
 
 MAX_MATCHES = 1000

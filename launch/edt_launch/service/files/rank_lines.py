@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from edt_launch.core.growing_file import REACH
+from edt_launch.core.files.growing_file import REACH
 from edt_launch.service.files import tailing
 from edt_launch.service.files.tailing import IsOver
 

@@ -12,9 +12,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from edt_launch.core import plain_files
-from edt_launch.core.atomic import write_atomically
-from edt_launch.core.walking import walk
+from edt_launch.core.files import plain_files
+from edt_launch.core.files.atomic import write_atomically
+from edt_launch.core.files.walking import walk
 from edt_launch.service.app.home import JobDir
 from edt_launch.service.errors import NotFoundError, TooLargeError
 from edt_launch.service.files.archives import packing

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from math import isfinite, isnan, nan
 from typing import Any
 
-from edt_launch.core.events import Event, Progress, Usage
-from edt_launch.core.job_history import JobHistory, Summary
+from edt_launch.core.history.events import Event, Progress, Usage
+from edt_launch.core.history.job_history import JobHistory, Summary
 
 MAX_POINTS = 2000
 """Rows that are kept."""

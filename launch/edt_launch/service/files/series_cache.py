@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from edt_launch.core.event_codec import events_of
-from edt_launch.core.events import Event
-from edt_launch.core.growing_file import REACH, GrowingFile
-from edt_launch.core.job_history import JobHistory
+from edt_launch.core.files.growing_file import REACH, GrowingFile
+from edt_launch.core.history.event_codec import events_of
+from edt_launch.core.history.events import Event
+from edt_launch.core.history.job_history import JobHistory
 from edt_launch.service.files.series import MAX_POINTS as POINTS
 from edt_launch.service.files.series import Series
 

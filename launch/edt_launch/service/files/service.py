@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import StringConstraints
 
-from edt_launch.launcher.checkpoints import NAME
+from edt_launch.launcher.hosts.checkpoints import NAME
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import NotFoundError

@@ -7,8 +7,8 @@ from typing import BinaryIO, TypeVar
 
 from anyio.to_thread import run_sync
 
-from edt_launch.core.growing_file import GrowingFile, Line
-from edt_launch.core.lines import LONGEST
+from edt_launch.core.files.growing_file import GrowingFile, Line
+from edt_launch.core.files.lines import LONGEST
 
 PAUSE = 0.25
 """Seconds between two looks at a file."""

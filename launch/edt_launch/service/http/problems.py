@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from edt_launch.cluster.allocation import HOST
-from edt_launch.core.masking import hides
+from edt_launch.core.text.masking import hides
 from edt_launch.service import names
 from edt_launch.service.app.home import JOB_ID, SEARCH_ID
 from edt_launch.service.db.engine import AWAY

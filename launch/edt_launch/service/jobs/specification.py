@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from edt_launch.core.job_sizes import Sizes
-from edt_launch.core.reserved_variables import is_reserved
+from edt_launch.core.system.reserved_variables import is_reserved
 from edt_launch.launcher.programs import kinds
 from edt_launch.service.app.home import JOB_ID
 from edt_launch.service.names import MAX_NAME, PLAIN, TAG, TEXT, VARIABLE

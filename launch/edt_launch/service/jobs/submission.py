@@ -14,9 +14,9 @@ from typing import Any, BinaryIO
 
 import structlog
 
-from edt_launch.core import environments
-from edt_launch.core.ignoring import IgnoreFileError, ignored
+from edt_launch.core.files.ignoring import IgnoreFileError, ignored
 from edt_launch.core.scripts import script_of, script_problem
+from edt_launch.core.system import environments
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.home import JOB_ID, Home, JobDir
 from edt_launch.service.cluster.records import ShareRecord

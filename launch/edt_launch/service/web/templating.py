@@ -15,8 +15,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from edt_launch.core.byte_sizes import byte_size
-from edt_launch.core.durations import duration
+from edt_launch.core.text.byte_sizes import byte_size
+from edt_launch.core.text.durations import duration
 from edt_launch.service.http.compressed import send
 from edt_launch.service.http.dependencies import USER
 from edt_launch.service.http.shared_answers import compressed

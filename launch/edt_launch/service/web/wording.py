@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from edt_launch.core.durations import duration
-from edt_launch.core.terminal_text import without_sequences
+from edt_launch.core.text.durations import duration
+from edt_launch.core.text.terminal_text import without_sequences
 
 NONE = "-"
 """Stands for what is not known, or not for whoever looks."""

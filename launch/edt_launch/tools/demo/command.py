@@ -21,9 +21,9 @@ import typer
 
 from edt_launch.cluster.local import allocate_here
 from edt_launch.cluster.nvidia import gpus_here
-from edt_launch.core.event_codec import events_of
-from edt_launch.core.growing_file import GrowingFile
-from edt_launch.core.job_history import JobHistory, Summary
+from edt_launch.core.files.growing_file import GrowingFile
+from edt_launch.core.history.event_codec import events_of
+from edt_launch.core.history.job_history import JobHistory, Summary
 from edt_launch.core.run_dir import RunDir
 from edt_launch.tools.demo import plot
 

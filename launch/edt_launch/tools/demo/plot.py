@@ -5,7 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edt_launch.core.events import Event, Progress
+from edt_launch.core.history.events import Event, Progress
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from edt_launch.core.errors import TraceError
-from edt_launch.core.text_files import read_text
+from edt_launch.core.files.text_files import read_text
 from edt_launch.tools.simulate.runtime import Interpolated, Linear, Measured, RunTime
 
 COMMON = ("job_id", "submit_time_s", "user", "gpus_requested", "gpus_min", "gpus_max")

@@ -13,7 +13,7 @@ import typer
 
 from edt_launch.cluster.nvidia import gpus_here
 from edt_launch.core.errors import EdtLaunchError, ExitCode, RunError, UsageError
-from edt_launch.launcher import job
+from edt_launch.launcher.runs import job
 from edt_launch.tools.verify.causes import Verdict
 from edt_launch.tools.verify.causes import verdict as judge
 from edt_launch.tools.verify.records import LENGTH, Difference, RecordedRun, first_difference

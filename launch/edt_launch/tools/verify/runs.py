@@ -10,12 +10,12 @@ from pathlib import Path
 from edt_launch.cluster import local
 from edt_launch.cluster.follower import SizeLimits
 from edt_launch.core.errors import ExitCode, RunError
-from edt_launch.core.job_history import JobHistory
+from edt_launch.core.history.job_history import JobHistory
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
-from edt_launch.launcher import job
 from edt_launch.launcher.plan import Plan
 from edt_launch.launcher.programs.script import Script
+from edt_launch.launcher.runs import job
 from edt_launch.launcher.view.output import Line
 from edt_launch.tools.verify.records import RecordedRun, read
 from edt_launch.tools.verify.schedules import Schedule

@@ -3,7 +3,7 @@
 import pytest
 
 from edt_launch.cluster.allocation import Allocation, HostSlots
-from edt_launch.core.events import Following, Released, Started
+from edt_launch.core.history.events import Following, Released, Started
 from edt_launch.launcher.horovodrun.observed import Noted, Observed, Process, Processes, of_process
 from edt_launch.membership.protocol import Slot
 

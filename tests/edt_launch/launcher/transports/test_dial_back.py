@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from edt_launch.agent import dial_back, protocol
-from edt_launch.agent.invitation import VARIABLE, Answer, Greeting, Invitation, InvitationError
+from edt_launch.agent.network.invitation import VARIABLE, Answer, Greeting, Invitation, InvitationError
 from edt_launch.agent.protocol import Hello, Output, Swept
-from edt_launch.launcher.agents import AllEnded, Lost
+from edt_launch.launcher.hosts.agents import AllEnded, Lost
 from edt_launch.launcher.transports import dial_back as launchers_end
 from edt_launch.launcher.transports.dial_back import DialBack, refusal_of
 from hearing import Hearing

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edt_launch.core.events import Started, World
+from edt_launch.core.history.events import Started, World
 from edt_launch.core.run_dir import RunDir
 from edt_launch.launcher.view.output import (
     KEPT_LINES,

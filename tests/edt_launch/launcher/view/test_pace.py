@@ -1,6 +1,6 @@
 """How fast a job is."""
 
-from edt_launch.core.job_history import Mark
+from edt_launch.core.history.job_history import Mark
 from edt_launch.launcher.view.pace import rate, remaining
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from edt_launch.core.events import (
+from edt_launch.core.history.events import (
     AllocatedHost,
     AllocationAccepted,
     Desired,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from edt_launch.core.job_history import JobHistory, Life, Mark, Resize
+from edt_launch.core.history.job_history import JobHistory, Life, Mark, Resize
 from edt_launch.launcher.view.output import Line
 from edt_launch.launcher.view.view import (
     LiveView,

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy.exc import InterfaceError, OperationalError
 from structlog.testing import capture_logs
 
-from edt_launch.core.certificates import ensure_certificate
+from edt_launch.core.system.certificates import ensure_certificate
 from edt_launch.service.app import running
 from edt_launch.service.app.home import Home
 from edt_launch.service.app.running import repeat, urls

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edt_launch.core.plain_files import NoFileError
+from edt_launch.core.files.plain_files import NoFileError
 from edt_launch.service.files import log_search
 from edt_launch.service.files.log_search import Hit, lines_at, search
 

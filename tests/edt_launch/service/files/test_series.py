@@ -3,7 +3,7 @@ from math import isnan, nan
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edt_launch.core.events import Begun, Progress, Restarting, Resumed, Usage, World
+from edt_launch.core.history.events import Begun, Progress, Restarting, Resumed, Usage, World
 from edt_launch.service.files.series import Series
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edt_launch.core.events import Progress
+from edt_launch.core.history.events import Progress
 from edt_launch.tools.demo.plot import curve, draw
 
 

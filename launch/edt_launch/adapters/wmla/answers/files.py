@@ -10,12 +10,12 @@ from edt_launch.adapters.wmla.answers.views import Execution
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.identity import number_of
 from edt_launch.adapters.wmla.running.layout import executor_id
-from edt_launch.core import plain_files
-from edt_launch.core.event_codec import read_line
-from edt_launch.core.events import Launched, Released, Started
-from edt_launch.core.growing_file import recent_lines
-from edt_launch.core.job_history import JobHistory
-from edt_launch.core.walking import names
+from edt_launch.core.files import plain_files
+from edt_launch.core.files.growing_file import recent_lines
+from edt_launch.core.files.walking import names
+from edt_launch.core.history.event_codec import read_line
+from edt_launch.core.history.events import Launched, Released, Started
+from edt_launch.core.history.job_history import JobHistory
 
 COMING_AND_GOING = tuple(f'{{"event": "{cls.kind}"'.encode() for cls in (Launched, Started, Released))
 """How lines begin that tell of it: most of a long file are others, which need not be understood."""

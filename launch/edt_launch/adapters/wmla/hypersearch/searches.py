@@ -13,7 +13,7 @@ from edt_launch.adapters.wmla.hypersearch.definition import parse
 from edt_launch.adapters.wmla.hypersearch.views import SEARCH_STATES
 from edt_launch.adapters.wmla.submission import submitting
 from edt_launch.adapters.wmla.submission.request import ExecRequest, FormPart, model_of, with_names
-from edt_launch.core import plain_files
+from edt_launch.core.files import plain_files
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.app.home import SEARCH_ID

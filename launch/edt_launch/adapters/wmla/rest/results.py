@@ -20,8 +20,8 @@ from edt_launch.adapters.wmla.answers.views import Execution
 from edt_launch.adapters.wmla.hypersearch.searches import METRIC_FILE
 from edt_launch.adapters.wmla.rest.authenticator import Style
 from edt_launch.adapters.wmla.rest.lookup import Manner, Named
-from edt_launch.core.growing_file import start_of_last_lines
-from edt_launch.core.walking import walk
+from edt_launch.core.files.growing_file import start_of_last_lines
+from edt_launch.core.files.walking import walk
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import ConflictError

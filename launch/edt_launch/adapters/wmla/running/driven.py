@@ -15,18 +15,18 @@ from edt_launch.adapters.wmla.running.driver import DriverProcess, Invalid, how
 from edt_launch.adapters.wmla.running.environment import of_driver, shared
 from edt_launch.adapters.wmla.running.preparing import Prepared
 from edt_launch.adapters.wmla.running.workers import WmlaWorkers
-from edt_launch.agent.processes import number
+from edt_launch.agent.system.processes import number
 from edt_launch.cluster.follower import SizeLimits
-from edt_launch.core import events
 from edt_launch.core.errors import EdtLaunchError, ExitCode
-from edt_launch.core.event_log import stamped
-from edt_launch.core.failure_text import CAUSE, QUOTE
+from edt_launch.core.history import events
+from edt_launch.core.history.event_log import stamped
+from edt_launch.core.history.failure_text import CAUSE, QUOTE
 from edt_launch.launcher.cause import cause_of
 from edt_launch.launcher.elastic import Elastic, Supervision
 from edt_launch.launcher.environment import environment
 from edt_launch.launcher.plan import JobOutcome, Plan
-from edt_launch.launcher.run import TICK, LeftBehind
 from edt_launch.launcher.run_summary import without_lines
+from edt_launch.launcher.runs.run import TICK, LeftBehind
 from edt_launch.launcher.termination import PAUSE_SIGNAL, Ending, Step, signal_name
 from edt_launch.launcher.view.output import DRIVER, Line
 from edt_messages.wmla import Cancel, Ended, ExecutorMessage, Limit, Train

@@ -4,8 +4,8 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
+from edt_launch.core.files.walking import names
 from edt_launch.core.run_dir import RunDir
-from edt_launch.core.walking import names
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running.environment import Identity, JobLayout, of_job
 from edt_launch.adapters.wmla.running.layout import ResultDir
 from edt_launch.adapters.wmla.running.workers import WmlaWorkers
-from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import StartError, UsageError
-from edt_launch.core.plain_files import NoFileError, read
+from edt_launch.core.files.atomic import write_atomically
+from edt_launch.core.files.plain_files import NoFileError, read
 from edt_launch.core.run_dir import RunDir
-from edt_launch.core.user_name import user_name
+from edt_launch.core.system.user_name import user_name
 from edt_launch.membership.protocol import Resize
 
 

@@ -12,7 +12,7 @@ from edt_launch.adapters.wmla.running import environment
 from edt_launch.adapters.wmla.running.layout import ResultDir, executor_id
 from edt_launch.agent.ports import PORT_VARIABLE, reserve_port
 from edt_launch.cluster.network import HostChecker, resolve
-from edt_launch.core.appender import Complain
+from edt_launch.core.files.appender import Complain
 from edt_launch.launcher.program import Workers
 from edt_launch.membership.protocol import Slot, Worker
 

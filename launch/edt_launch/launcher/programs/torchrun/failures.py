@@ -10,7 +10,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from edt_launch.core.events import Failed
+from edt_launch.core.history.events import Failed
 
 MAX_SHOWN = 2**20
 """Bytes of an error file that are read at most."""

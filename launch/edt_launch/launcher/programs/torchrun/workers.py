@@ -10,8 +10,8 @@ from pathlib import Path
 from string import Template
 
 from edt_launch.agent.agent import SNAPSHOTS
-from edt_launch.core import events
-from edt_launch.core.appender import Appender, Complain
+from edt_launch.core.files.appender import Appender, Complain
+from edt_launch.core.history import events
 from edt_launch.launcher.program import Workers
 from edt_launch.launcher.programs.torchrun import failures
 from edt_launch.launcher.programs.torchrun.arguments import PREFIX, Arguments, ResizeAt

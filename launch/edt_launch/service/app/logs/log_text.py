@@ -3,7 +3,7 @@
 from collections.abc import MutableMapping
 from typing import Any
 
-from edt_launch.core.terminal_text import visible
+from edt_launch.core.text.terminal_text import visible
 
 
 def in_visible_characters(_logger: object, _method: str, event: MutableMapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from edt_launch.core.job_history import MAX_NUMBER, JobHistory
+from edt_launch.core.history.job_history import MAX_NUMBER, JobHistory
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.experiments.records import ExperimentRecord, RunRecord

@@ -6,7 +6,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from edt_launch.core.plain_files import open_file
+from edt_launch.core.files.plain_files import open_file
 from edt_launch.service.errors import InvalidError, TooLargeError
 from edt_launch.service.files.archives.deleting import delete_folder
 from edt_launch.service.files.archives.entry import ArchiveLimits, too_large

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from edt_launch.core.plain_files import open_file
-from edt_launch.core.walking import walk
+from edt_launch.core.files.plain_files import open_file
+from edt_launch.core.files.walking import walk
 
 BLOCK = 2**16
 """Bytes that are read at a time."""

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from edt_launch.core.plain_files import open_file
+from edt_launch.core.files.plain_files import open_file
 
 BLOCK = 2**16  # bytes that are read at a time
 

@@ -11,8 +11,8 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic_core import to_json
 
-from edt_launch.core.growing_file import BLOCK, Line
-from edt_launch.core.plain_files import open_file
+from edt_launch.core.files.growing_file import BLOCK, Line
+from edt_launch.core.files.plain_files import open_file
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import NotFoundError

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
-from edt_launch.core.growing_file import start_of_last_lines
+from edt_launch.core.files.growing_file import start_of_last_lines
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.files import rank_lines, tailing
 from edt_launch.service.files.log_query import Level, LogQuery, find_lines

@@ -7,8 +7,8 @@ from string import ascii_lowercase
 from typing import Any
 
 from edt_launch.allocator.decide import decide
+from edt_launch.allocator.forecast.prediction import starts
 from edt_launch.allocator.model import Cluster, Plan, Reason, load
-from edt_launch.allocator.prediction import starts
 from edt_launch.service.app.context import Context
 from edt_launch.service.app.settings import Settings
 from edt_launch.service.cluster.records import HostRecord, ShareRecord

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from edt_launch.allocator.prediction import Start
+from edt_launch.allocator.forecast.prediction import Start
 
 MAX_NAMED = 3
 """Jobs that a sentence names."""

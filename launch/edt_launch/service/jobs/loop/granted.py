@@ -4,8 +4,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from edt_launch.core import plain_files
 from edt_launch.core.errors import AllocationError, is_passing
+from edt_launch.core.files import plain_files
 from edt_launch.service.app.home import JobDir
 from edt_launch.service.cluster.records import HostRecord
 from edt_launch.service.jobs import mapping

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from edt_launch.allocator.model import Binding, Job, Preemption, Reason
 from edt_launch.allocator.work import bounds
-from edt_launch.core.durations import duration
+from edt_launch.core.text.durations import duration
 from edt_launch.service.jobs import mapping
 from edt_launch.service.jobs.loop.observed import ObservedJob
 from edt_launch.service.jobs.states import State

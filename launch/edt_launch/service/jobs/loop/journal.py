@@ -10,12 +10,12 @@ import logging
 from dataclasses import asdict
 from pathlib import Path
 
-from edt_launch.core import plain_files
-from edt_launch.core.atomic import write_atomically
-from edt_launch.core.event_codec import events_of
-from edt_launch.core.growing_file import GrowingFile
-from edt_launch.core.lines import LONGEST
-from edt_launch.core.plain_files import NoFileError
+from edt_launch.core.files import plain_files
+from edt_launch.core.files.atomic import write_atomically
+from edt_launch.core.files.growing_file import GrowingFile
+from edt_launch.core.files.lines import LONGEST
+from edt_launch.core.files.plain_files import NoFileError
+from edt_launch.core.history.event_codec import events_of
 from edt_launch.service.jobs.loop.progress import MAX_WORKERS, JobProgress
 
 LOOK = 2**17

@@ -10,16 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from edt_launch.allocator.demand import demand
+from edt_launch.allocator.forecast.demand import demand
 from edt_launch.allocator.model import Memory, Options, dump, load
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.hosts import usable, ways
 from edt_launch.cluster.sources import transport_of
-from edt_launch.core import plain_files
-from edt_launch.core.accounts import Accounts
 from edt_launch.core.command_line import of
 from edt_launch.core.errors import AllocationError
+from edt_launch.core.files import plain_files
 from edt_launch.core.run_options import PortOptions
+from edt_launch.core.system.accounts import Accounts
 from edt_launch.launcher.transports.choice import TRANSPORTS
 from edt_launch.service.app.home import Home
 from edt_launch.service.bus import Bus, Topic
@@ -32,7 +32,7 @@ from edt_launch.service.jobs.loop import device_grant, idling, lifecycle
 from edt_launch.service.jobs.loop.change_logger import ChangeLogger
 from edt_launch.service.jobs.loop.granted import granted, most_workers, stored_grant
 from edt_launch.service.jobs.loop.journal import Journal
-from edt_launch.service.jobs.loop.launchers import Launchers
+from edt_launch.service.jobs.loop.launching.launchers import Launchers
 from edt_launch.service.jobs.loop.observed import (
     Action,
     AllocationRound,

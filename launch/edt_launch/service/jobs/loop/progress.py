@@ -9,8 +9,8 @@ from pydantic import Field, TypeAdapter
 
 from edt_launch.agent.protocol import LEASE
 from edt_launch.cluster.allocation import DEVICE, HOST
-from edt_launch.core import events
-from edt_launch.core.events import Event
+from edt_launch.core.history import events
+from edt_launch.core.history.events import Event
 
 PAUSES = 10
 """Pauses that count for the cost of a resize, and starts for that of a start."""

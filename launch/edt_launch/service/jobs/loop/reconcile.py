@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from edt_launch.cluster.allocation import HostSlots
-from edt_launch.core.accounts import acting_as_owner_of
-from edt_launch.core.atomic import write_atomically
 from edt_launch.core.errors import AllocationError, is_passing
+from edt_launch.core.files.atomic import write_atomically
+from edt_launch.core.system.accounts import acting_as_owner_of
 from edt_launch.service.app.home import Home
 from edt_launch.service.cluster.records import AllocationRecord
 from edt_launch.service.db.store import Store
 from edt_launch.service.jobs.loop import device_grant
 from edt_launch.service.jobs.loop.change_logger import ChangeLogger
 from edt_launch.service.jobs.loop.device_grant import DeviceGrant
-from edt_launch.service.jobs.loop.launchers import Launchers
+from edt_launch.service.jobs.loop.launching.launchers import Launchers
 from edt_launch.service.jobs.loop.observed import (
     Action,
     Kill,

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field, Json, ValidationError
 
-from edt_launch.core import written
+from edt_launch.core.text import written
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.http import problems
 from edt_launch.service.jobs import service, views

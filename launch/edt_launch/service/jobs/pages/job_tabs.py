@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Query
 
-from edt_launch.core.event_codec import read_line
-from edt_launch.core.growing_file import last_lines
+from edt_launch.core.files.growing_file import last_lines
+from edt_launch.core.history.event_codec import read_line
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import InvalidError

@@ -7,7 +7,7 @@ from typing import Annotated, Any, BinaryIO
 from fastapi import Form, Request, Response
 from pydantic import create_model
 
-from edt_launch.core.written import WrittenError, indices, start_time, time_limit
+from edt_launch.core.text.written import WrittenError, indices, start_time, time_limit
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.http.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.jobs.pages import preview as starting

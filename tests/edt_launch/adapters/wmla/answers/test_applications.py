@@ -8,8 +8,8 @@ from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.identity import number_of
 from edt_launch.adapters.wmla.running.layout import executor_id
 from edt_launch.cluster.nvidia import Load
-from edt_launch.core.event_codec import write
-from edt_launch.core.events import Launched, Progress, Released, Started
+from edt_launch.core.history.event_codec import write
+from edt_launch.core.history.events import Launched, Progress, Released, Started
 from edt_launch.service.app.home import JobDir
 from edt_launch.service.jobs.records import ExecRecord, JobRecord
 from edt_launch.service.jobs.states import State

@@ -14,8 +14,8 @@ from edt_launch.cluster.allocation import Allocation, HostSlots
 from edt_launch.cluster.follower import SizeLimits
 from edt_launch.core.errors import ExitCode
 from edt_launch.core.run_options import RunOptions
-from edt_launch.launcher import job
 from edt_launch.launcher.plan import JobOutcome, Plan
+from edt_launch.launcher.runs import job
 from recorder import Recorder
 from started import gone
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.core.events import Failed
+from edt_launch.core.history.events import Failed
 from edt_launch.launcher.programs.torchrun.failures import (
     NO_TRACEBACK,
     WorkerError,

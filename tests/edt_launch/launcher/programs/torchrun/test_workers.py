@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.core.events import Failed
+from edt_launch.core.history.events import Failed
 from edt_launch.launcher.programs.torchrun.arguments import Arguments, Streams
 from edt_launch.launcher.programs.torchrun.workers import PREPARE, Place, TorchrunWorkers, variables
 from edt_launch.launcher.view.output import Line

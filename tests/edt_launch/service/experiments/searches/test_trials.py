@@ -1,7 +1,7 @@
 import pytest
 
-from edt_launch.core.events import Progress
-from edt_launch.core.job_history import JobHistory
+from edt_launch.core.history.events import Progress
+from edt_launch.core.history.job_history import JobHistory
 from edt_launch.service.experiments.searches.trials import reported
 from edt_messages.records import Value
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from deep import deepen
-from edt_launch.core import plain_files
+from edt_launch.core.files import plain_files
 from edt_launch.service.errors import InvalidError, TooLargeError
 from edt_launch.service.files.archives.copying import copy_folder
 from edt_launch.service.files.archives.deleting import delete_folder

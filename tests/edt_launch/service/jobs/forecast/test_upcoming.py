@@ -1,4 +1,4 @@
-from edt_launch.allocator.prediction import Start
+from edt_launch.allocator.forecast.prediction import Start
 from edt_launch.service.jobs.forecast.upcoming import Upcoming, begins
 
 AT = 45_600.0

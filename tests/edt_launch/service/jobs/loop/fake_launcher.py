@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[5] / "launch"))  # `-S`: no site, so nothing that is installed
-from edt_launch.launcher.control_socket import ControlSocket, as_signals
+from edt_launch.launcher.runs.control_socket import ControlSocket, as_signals
 
 ARGUMENTS = [word for word in sys.argv[1 : sys.argv.index("--")] if word != "--single-log"]
 OPTIONS = dict(zip(ARGUMENTS[::2], ARGUMENTS[1::2], strict=True))

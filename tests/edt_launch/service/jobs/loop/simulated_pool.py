@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from edt_launch.core import events
 from edt_launch.core.control_protocol import Pause, Request
 from edt_launch.core.errors import ExitCode
+from edt_launch.core.history import events
 from edt_launch.service.cluster.records import HostRecord, ShareRecord
 from edt_launch.service.jobs.loop.device_grant import DeviceGrant, devices_of
 from edt_launch.service.jobs.loop.observed import (

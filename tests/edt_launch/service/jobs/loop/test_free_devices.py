@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edt_launch.core import events
+from edt_launch.core.history import events
 from edt_launch.service.app.home import JobDir
 from edt_launch.service.jobs.loop.device_grant import DeviceGrant, as_held, devices_of, in_use
-from edt_launch.service.jobs.loop.launchers import Launchers
+from edt_launch.service.jobs.loop.launching.launchers import Launchers
+from edt_launch.service.jobs.loop.launching.sweeps import Found, Sweeps
 from edt_launch.service.jobs.loop.observed import ObservedJob, ObservedLauncher
 from edt_launch.service.jobs.loop.progress import LOST_GRACE, Device, JobProgress
 from edt_launch.service.jobs.loop.step import as_job, has_processes
-from edt_launch.service.jobs.loop.sweeps import Found, Sweeps
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.states import State
 

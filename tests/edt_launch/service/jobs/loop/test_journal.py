@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.core.events import Progress
-from edt_launch.core.lines import LONGEST
+from edt_launch.core.files.lines import LONGEST
+from edt_launch.core.history.events import Progress
 from edt_launch.service.jobs.loop import journal
 from edt_launch.service.jobs.loop.journal import Journal
 from edt_launch.service.jobs.loop.progress import JobProgress

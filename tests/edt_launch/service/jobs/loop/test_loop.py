@@ -19,7 +19,7 @@ from sqlalchemy.exc import OperationalError
 from databases import sqlite_at
 from edt_launch.allocator.model import Options
 from edt_launch.cluster.allocation import HostSlots
-from edt_launch.core import plain_files
+from edt_launch.core.files import plain_files
 from edt_launch.service.app.home import JobDir
 from edt_launch.service.app.settings import load
 from edt_launch.service.bus import Bus, Topic
@@ -27,7 +27,7 @@ from edt_launch.service.cluster.records import HostRecord
 from edt_launch.service.db.engine import Database
 from edt_launch.service.db.store import Store
 from edt_launch.service.jobs.loop import device_grant, loop
-from edt_launch.service.jobs.loop.launchers import Launchers
+from edt_launch.service.jobs.loop.launching.launchers import Launchers
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.states import State, Wanted
 from tiers import full

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from edt_launch.core.events import (
+from edt_launch.core.history.events import (
     AllocatedHost,
     AllocationAccepted,
     Begun,

@@ -13,7 +13,7 @@ from edt_launch.service.cluster.records import AllocationRecord
 from edt_launch.service.db.store import Store
 from edt_launch.service.jobs.loop import device_grant
 from edt_launch.service.jobs.loop.device_grant import DeviceGrant
-from edt_launch.service.jobs.loop.launchers import Launchers
+from edt_launch.service.jobs.loop.launching.launchers import Launchers
 from edt_launch.service.jobs.loop.observed import Launch, Move, Note, Remember, WriteFile
 from edt_launch.service.jobs.loop.reconcile import Reconciler
 from edt_launch.service.jobs.records import JobRecord

@@ -6,7 +6,7 @@ from typing import Any
 
 from edt_launch.cluster.hosts import is_gpu
 from edt_launch.cluster.nvidia import Load
-from edt_launch.core.byte_sizes import byte_size
+from edt_launch.core.text.byte_sizes import byte_size
 from edt_launch.service.cluster.pages.views.pool import drain_action
 from edt_launch.service.jobs.records import HolderRecord
 from edt_launch.service.jobs.states import State

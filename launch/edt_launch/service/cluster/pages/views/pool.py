@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edt_launch.core.durations import duration
+from edt_launch.core.text.durations import duration
 from edt_launch.service.jobs.forecast.foreseen import sentences
 from edt_launch.service.jobs.forecast.upcoming import Upcoming, clock, starting
 from edt_launch.service.jobs.records import HolderRecord

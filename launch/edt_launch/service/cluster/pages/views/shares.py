@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edt_launch.core.durations import duration
+from edt_launch.core.text.durations import duration
 from edt_launch.service.cluster.pages.views.console import EVERYBODY, PLACES
 from edt_launch.service.cluster.store import fresh
 from edt_launch.service.jobs.forecast.foreseen import sentences

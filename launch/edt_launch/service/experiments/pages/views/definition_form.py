@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edt_launch.core.byte_sizes import byte_size
+from edt_launch.core.text.byte_sizes import byte_size
 from edt_launch.service.experiments.pages.views.experiment_form import framework_field
 from edt_launch.service.web.asking import Field
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from edt_launch.core.durations import duration
-from edt_launch.core.failure_text import cause
+from edt_launch.core.history.failure_text import cause
+from edt_launch.core.text.durations import duration
 from edt_launch.service.cluster.pages.views.pool import Tile
 from edt_launch.service.experiments.comparison import ComparedParameter
 from edt_launch.service.experiments.pages.views.compared import Compared

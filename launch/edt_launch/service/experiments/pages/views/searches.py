@@ -7,8 +7,8 @@ from itertools import islice
 from typing import Any
 from urllib.parse import urlencode
 
-from edt_launch.core.durations import duration
-from edt_launch.core.failure_text import cause
+from edt_launch.core.history.failure_text import cause
+from edt_launch.core.text.durations import duration
 from edt_launch.service.experiments.records import SEARCH_ENDS, SearchState, SearchWanted, TrialState
 from edt_launch.service.web import wording
 from edt_launch.service.web.asking import Question

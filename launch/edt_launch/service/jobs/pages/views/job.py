@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from edt_launch.core.durations import duration
-from edt_launch.core.failure_text import Failure
+from edt_launch.core.history.failure_text import Failure
+from edt_launch.core.text.durations import duration
 from edt_launch.service.files.series import LOSS
 from edt_launch.service.jobs.pages.views.job_tabs.monitor import Monitor
 from edt_launch.service.jobs.schemas import Job

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from edt_launch.core.failure_text import cause
+from edt_launch.core.history.failure_text import cause
 from edt_launch.service.jobs.schemas import Job
 from edt_launch.service.jobs.states import State
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from edt_launch.core.job_history import JobHistory, Life
+from edt_launch.core.history.job_history import JobHistory, Life
 
 MAX_RANKS = 64
 """Ranks that are shown: the first."""

@@ -1,7 +1,7 @@
 from collections.abc import Iterable, Mapping
 
-from edt_launch.core import events
-from edt_launch.core.job_history import JobHistory
+from edt_launch.core.history import events
+from edt_launch.core.history.job_history import JobHistory
 from edt_launch.service.jobs.pages.views.lives import Lives, lives
 
 

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from edt_launch.core.masking import masked
+from edt_launch.core.text.masking import masked
 from edt_launch.service.jobs.schemas import Job
 
 

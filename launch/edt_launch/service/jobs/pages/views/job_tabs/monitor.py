@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from edt_launch.core.durations import duration
+from edt_launch.core.text.durations import duration
 from edt_launch.service.experiments.comparison import objective_of
 from edt_launch.service.experiments.searches.spec import Objective
 from edt_launch.service.web import wording

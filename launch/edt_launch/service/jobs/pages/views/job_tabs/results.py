@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from edt_launch.core.byte_sizes import byte_size
+from edt_launch.core.text.byte_sizes import byte_size
 
 Json = Mapping[str, Any]
 

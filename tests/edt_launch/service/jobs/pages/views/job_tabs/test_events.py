@@ -1,4 +1,4 @@
-from edt_launch.core.event_codec import read_line
+from edt_launch.core.history.event_codec import read_line
 from edt_launch.service.jobs.pages.views.job_tabs import events
 
 

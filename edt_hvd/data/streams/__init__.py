@@ -1,0 +1,1 @@
+"""Datasets that give their samples one after another."""

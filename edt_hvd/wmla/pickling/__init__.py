@@ -1,0 +1,1 @@
+"""Pickles of a program's training: functions and classes by value, and what goes along."""

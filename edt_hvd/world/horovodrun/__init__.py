@@ -1,0 +1,1 @@
+"""Workers whose world Horovod's own driver assigns."""

@@ -1,0 +1,1 @@
+"""How an agent is invited, and which other hosts it reaches."""

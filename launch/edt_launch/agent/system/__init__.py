@@ -1,0 +1,1 @@
+"""What an agent asks of the kernel: processes, orphans, and ends that follow one another."""

@@ -1,0 +1,1 @@
+"""What would come: predicted starts, and devices that jobs could use besides."""

@@ -1,0 +1,1 @@
+"""Files that others write, read or replace meanwhile."""

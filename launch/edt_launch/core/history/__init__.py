@@ -1,0 +1,1 @@
+"""What has happened to a job: events, their file, and what is folded from them."""

@@ -1,0 +1,1 @@
+"""What a process finds on its machine: accounts, folders, ports, certificates, variables."""

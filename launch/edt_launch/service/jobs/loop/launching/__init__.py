@@ -1,0 +1,1 @@
+"""The `edt-launch` processes of jobs: started, asked, and cleaned up after."""
