@@ -13,7 +13,7 @@ def test_changes_are_seen_without_a_reload(site: Site) -> None:
         row = page.locator(f"tr[data-job={job}]")
         assert row.locator("[data-field=size]").inner_text() == "2"
         page.evaluate("window.isSame = true")
-        page.get_by_label("Name or id;").fill("half a wo")
+        page.get_by_label("Name, comment or id;").fill("half a wo")
         record(site, job, target=4, step=55, size=2)
         row.get_by_text("2→4").wait_for()
         assert row.locator("[data-field=progress]").inner_text() == "55%"
@@ -24,7 +24,7 @@ def test_changes_are_seen_without_a_reload(site: Site) -> None:
         site.world.bus.notify(Topic.JOBS)
         row.get_by_text("succeeded").wait_for()
         assert page.evaluate("window.isSame")
-        assert page.get_by_label("Name or id;").input_value() == "half a wo"
+        assert page.get_by_label("Name, comment or id;").input_value() == "half a wo"
     assert site.errors == []
 
 

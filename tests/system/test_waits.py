@@ -25,7 +25,7 @@ PAGE = TESTS.parent / "docs" / "explanation" / "waits.md"
 
 ROWS = """\
 enough slots
-    edt_launch/launcher/test_job::waits_for_a_first_allocation
+    edt_launch/launcher/runs/test_job::waits_for_a_first_allocation
 a host-discovery script
     edt_launch/cluster/test_discovery_script::a_script_that_fails_hangs_or_floods
 `scontrol`
@@ -39,17 +39,17 @@ messages
 room
     system/test_waits::both_ends_of_a_workers_connection_notice_a_silent_host
 its hello
-    edt_launch/launcher/test_agents::an_agent_that_is_silent_is_given_up
+    edt_launch/launcher/hosts/test_agents::an_agent_that_is_silent_is_given_up
 its reports
-    edt_launch/launcher/test_agents::a_host_that_is_silent_is_lost
-    edt_launch/launcher/test_agents::an_agent_that_is_killed_is_lost_and_the_next_worker_starts_another
+    edt_launch/launcher/hosts/test_agents::a_host_that_is_silent_is_lost
+    edt_launch/launcher/hosts/test_agents::an_agent_that_is_killed_is_lost_and_the_next_worker_starts_another
 whether they reach each other
-    edt_launch/agent/test_probing::a_host_that_does_not_accept_a_connection_is_not_waited_for
-    edt_launch/launcher/test_reachability::hosts_are_in_doubt_when_their_workers_wait_for_others
+    edt_launch/agent/network/test_probing::a_host_that_does_not_accept_a_connection_is_not_waited_for
+    edt_launch/launcher/hosts/test_reachability::hosts_are_in_doubt_when_their_workers_wait_for_others
 the end of a worker
     edt_launch/launcher/test_driver::an_agent_that_does_not_answer_is_not_waited_for
 the agent's end
-    edt_launch/launcher/test_agents::an_agent_that_is_silent_is_given_up
+    edt_launch/launcher/hosts/test_agents::an_agent_that_is_silent_is_given_up
 the rendezvous
     edt_launch/membership/test_lateness::one_that_takes_far_too_long_is_ended_and_its_slot_tried_again
 their end
@@ -64,8 +64,8 @@ more slots
 its processes
     edt_launch/launcher/test_termination::a_signal_asks_once_and_kills_once_after_the_grace
 the rest of it
-    edt_launch/launcher/test_control_socket::the_rest_of_a_request_is_not_waited_for
-    edt_launch/launcher/test_control_socket::who_comes_last_is_served_however_many_there_are
+    edt_launch/launcher/runs/test_control_socket::the_rest_of_a_request_is_not_waited_for
+    edt_launch/launcher/runs/test_control_socket::who_comes_last_is_served_however_many_there_are
 your terminal
     edt_launch/agent/test_agent::an_agent_waits_for_its_launcher_to_deal_with_output
 commands
@@ -79,7 +79,7 @@ other holders of a worker's output
     edt_launch/agent/test_workers::who_keeps_its_output_open_delays_that_for_a_moment_only
 processes that workers have left behind
     edt_launch/agent/test_agent::what_workers_have_left_behind_is_killed_and_counted
-    edt_launch/agent/test_processes::what_begins_quicker_than_it_is_killed_is_left_after_a_while
+    edt_launch/agent/system/test_processes::what_begins_quicker_than_it_is_killed_is_left_after_a_while
 the launcher, at the end
     edt_launch/agent/test_agent::at_its_end_an_agent_does_not_wait_for_a_launcher_that_reads_nothing
 requests
@@ -113,7 +113,7 @@ an answer
 the next assignment
     system/test_waits::a_worker_does_not_wait_for_who_is_gone_or_silent
 the other members
-    edt_hvd/world/test_horovod_world::a_member_that_does_not_come_is_given_up
+    edt_hvd/world/horovodrun/test_horovod_world::a_member_that_does_not_come_is_given_up
 """
 """The beginning of what each row waits for, and below it the tests that fail without the limit."""
 
