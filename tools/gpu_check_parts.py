@@ -35,7 +35,7 @@ class Part:
 LOSS = ("--width", 1024, "--steps", 30, "--backwards", 2, "--limit", 30)
 OVERHEAD = ("--workers", 1, "--pairs", 10, "--width", 4096, "--micro", 512)
 EXACT = ("step", "--rounds", 3, "--steps", 3, "--parameters", 4e6, "--micro", 256)
-NEED_A_GPU = ("reduction/test_fixed_point_cuda.py", "state/test_snapshot.py", "data/test_loader.py")
+NEED_A_GPU = ("reduction/fixed_point/test_cuda.py", "state/test_snapshot.py", "data/test_loader.py")
 """Tests in ``tests/edt_hvd`` of which some are skipped without a GPU."""
 
 SKIPPED = "needs CUDA|there is no GPU|Triton is not installed"

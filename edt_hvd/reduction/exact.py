@@ -1,7 +1,7 @@
 """reduction="exact": gradients summed in fixed point, bitwise the same for every number of workers.
 
 Every micro-batch's gradient is weighted and rounded to an integer on its parameter's grid (`grid`), added up
-here and over the workers (`fixed_point_sum`), and turned back into a float once. The grids of a step follow
+here and over the workers (`tensor_sum`), and turned back into a float once. The grids of a step follow
 from the exponents of earlier steps' addends, on which the workers agree in every header; they belong to the
 training's state, and newcomers receive them with it.
 """
@@ -9,7 +9,7 @@ training's state, and newcomers receive them with it.
 import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import horovod.torch as hvd
 import numpy as np
@@ -122,6 +122,8 @@ class ExactReducer(BucketReducer[ExactBucket]):
         bits: of the integers that are added up and reduced.
         names: gives the parameters' names, in the order of `parameters`, for messages.
     """
+
+    kind: ClassVar[Literal["exact"]] = "exact"
 
     def __init__(
         self,

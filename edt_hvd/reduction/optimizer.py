@@ -125,7 +125,7 @@ def reducer_of(value: Any) -> ExactReducer | RingReducer | None:
 def reduction_of(value: Any) -> Reduction | None:
     """How a distributed optimizer's gradients are reduced; None for anything else."""
     own = reducer_of(value)
-    return None if own is None else "ring" if isinstance(own, RingReducer) else "exact"
+    return None if own is None else own.kind
 
 
 def _check_parameters(optimizer: torch.optim.Optimizer, known: Iterable[torch.nn.Parameter]) -> None:

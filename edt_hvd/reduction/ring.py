@@ -1,6 +1,7 @@
 """reduction="ring": gradients summed in their own type by Horovod's ring-allreduce."""
 
 from collections.abc import Sequence
+from typing import ClassVar, Literal
 
 import torch
 from typing_extensions import override
@@ -23,6 +24,8 @@ class RingBucket(Bucket):
 
 class RingReducer(BucketReducer[RingBucket]):
     """Float sums. Their last bits depend on how many workers there are."""
+
+    kind: ClassVar[Literal["ring"]] = "ring"
 
     def _new_bucket(self, parameters: Sequence[torch.nn.Parameter]) -> RingBucket:
         return RingBucket(parameters)

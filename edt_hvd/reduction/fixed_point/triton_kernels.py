@@ -1,4 +1,4 @@
-"""The kernels of `fixed_point_cuda`, in a module of its own: importing it imports Triton."""
+"""The kernels of `cuda`, in a module of its own: importing it imports Triton."""
 
 import torch
 import triton

@@ -24,7 +24,7 @@ from edt_messages.runs import JobRun
 from hearing import Hearing
 from started import gone
 
-GUIDE = Path(__file__).parents[3] / "docs" / "how-to" / "extending.md"
+GUIDE = Path(__file__).parents[4] / "docs" / "how-to" / "extending.md"
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from no_files import KINDS, put
 from recorder import Recorder
 from started import gone, started
 
-FAKE = (sys.executable, "-S", str(Path(__file__).with_name("fake_worker.py")))
+FAKE = (sys.executable, "-S", str(Path(__file__).parents[1] / "fake_worker.py"))
 TWO = Allocation(1, (HostSlots("localhost", 2),))
 
 
