@@ -63,6 +63,8 @@ more slots
     edt_launch/membership/test_shortage::too_few_survivors_wait_for_a_limited_time
 its processes
     edt_launch/launcher/test_termination::a_signal_asks_once_and_kills_once_after_the_grace
+ranks whose agents have ended
+    edt_launch/launcher/transports/test_dial_back::an_agent_that_does_not_come_again_is_not_waited_for_without_limit
 the rest of it
     edt_launch/launcher/runs/test_control_socket::the_rest_of_a_request_is_not_waited_for
     edt_launch/launcher/runs/test_control_socket::who_comes_last_is_served_however_many_there_are

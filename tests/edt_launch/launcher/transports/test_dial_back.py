@@ -139,6 +139,20 @@ def test_agents_are_told_how_the_job_has_ended(tmp_path: Path) -> None:
     assert asyncio.run(ends()) == [7, 7]
 
 
+def test_an_agent_that_does_not_come_again_is_not_waited_for_without_limit(
+    launcher: tuple[Hearing, DialBack], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launchers_end, "RETURN_TIMEOUT", 0.1)
+    one, transport = launcher
+    agent = dialing(transport.invitation, "far")
+    one.agents.open("far")
+    one.until(Hello)
+    one.agents.close()
+    one.until(AllEnded)
+    transport.dismiss(7)
+    assert said_by(agent) == (0, "")
+
+
 def test_a_launcher_that_is_gone_ends_the_workers(launcher: tuple[Hearing, DialBack]) -> None:
     one, transport = launcher
     agent = dialing(transport.invitation, "far")
