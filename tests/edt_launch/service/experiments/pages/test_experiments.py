@@ -48,7 +48,7 @@ def test_runs_are_a_table_that_is_sorted_and_filtered_with_chosen_columns(lab: L
     experiment = lab.experiment(lab.definition()["id"])["id"]
     page = f"/experiments/{experiment}"
     jobs = []
-    for rate, loss in (("0.3", 0.5), ("0.1", 0.125), ("0.2", 0.25)):
+    for rate, loss in (("10", 0.5), ("0.1", 0.125), ("9", 0.25)):
         (run,) = lab.run(experiment, environment={"RATE": rate})
         lab.world.clock.now += 60
         lab.finish(run["job"], loss=loss)

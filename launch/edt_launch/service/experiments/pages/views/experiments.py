@@ -20,6 +20,7 @@ from edt_launch.service.experiments.pages.views.run_table import (
     TableRun,
     precise,
     run_table,
+    sortable,
 )
 from edt_launch.service.experiments.pages.views.searches import TABS as SEARCH_TABS
 from edt_launch.service.experiments.pages.views.searches import tabs
@@ -301,7 +302,7 @@ def _table_run(row: RunRow, run: Json, place: int, parameters: Sequence[Compared
     values |= {"name": row.name, "tags": ", ".join(row.tags) or None, "comment": row.comment or None}
     return TableRun(
         row,
-        {**values, **lasts, **started},
+        {**values, **lasts, **{name: sortable(value) for name, value in started.items()}},
         {
             **{name: precise(last) for name, last in lasts.items()},
             **{name: value or wording.NONE for name, value in started.items()},

@@ -1,7 +1,8 @@
 """The table of an experiment's runs: its columns, their order, and which runs are in it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
 from urllib.parse import urlencode
 
@@ -67,7 +68,7 @@ class TableRun:
 
     Attributes:
         row: what is shown of it.
-        values: by columns, what it is sorted by; None, or missing: last.
+        values: by columns, what it is sorted by: numbers before texts; None, or missing: last.
         texts: by columns, what is shown of these values; `row` has the others.
     """
 
@@ -155,8 +156,11 @@ def _sorted(runs: Iterable[TableRun], sort: str) -> list[TableRun]:
     known, unknown = list[TableRun](), list[TableRun]()
     for run in runs:
         (unknown if run.values.get(name) is None else known).append(run)
-    value: Callable[[TableRun], Any] = lambda run: run.values[name]  # noqa: E731
-    return [*sorted(known, key=value, reverse=is_descending), *unknown]
+
+    def key(run: TableRun) -> tuple[bool, Any]:
+        return isinstance(run.values[name], str), run.values[name]
+
+    return [*sorted(known, key=key, reverse=is_descending), *unknown]
 
 
 def _fits(run: TableRun, find: str) -> bool:
@@ -175,6 +179,15 @@ def _fits(run: TableRun, find: str) -> bool:
         if not fits:
             return False
     return True
+
+
+def sortable(text: str | None) -> float | str | None:
+    """A parameter's value, as a number if it is one."""
+    try:
+        found = float(text or "")
+    except ValueError:
+        return text
+    return found if isfinite(found) else text
 
 
 def precise(value: float | None) -> str:
