@@ -33,6 +33,12 @@ def advice(source: str) -> list[str]:
             "Lightning stops where devices x num_nodes is not the number of workers, which changes here: "
             "give its Trainer **edt_hvd.torchrun.devices_and_nodes()"
         )
+    if imported & {*LIGHTNING} and any(map(_chooses_checkpoint, ast.walk(tree))):
+        found.append(
+            "new workers run what comes before fit() while the others still train, so a checkpoint that is "
+            'chosen there may be an older one by then: give fit() ckpt_path="last", and '
+            "ModelCheckpoint save_last=True"
+        )
     if "transformers" in imported and "accumulation" not in named and _has_trainer(named):
         found.append(
             "transformers' Trainer resumes at the right sample only if the total batch stays the same: give "
@@ -48,6 +54,15 @@ def _imported(tree: ast.AST) -> Iterator[str]:
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
             yield node.module.partition(".")[0]
+
+
+def _chooses_checkpoint(node: ast.AST) -> bool:
+    """Whether it is a call of `fit` with a path that the program has found by itself."""
+    is_fit = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "fit"
+    return is_fit and any(
+        keyword.arg == "ckpt_path" and not isinstance(keyword.value, ast.Constant)
+        for keyword in node.keywords  # type: ignore[attr-defined]
+    )
 
 
 def _has_trainer(named: set[str]) -> bool:

@@ -39,6 +39,13 @@ def test_nothing_is_told_of_others(source: str) -> None:
     assert advice(source) == []
 
 
+def test_a_checkpoint_that_lightning_does_not_choose_is_told_of() -> None:
+    source = "import lightning\nt = lightning.Trainer(**devices_and_nodes())\nt.fit(m, ckpt_path={})"
+    (said,) = advice(source.format("newest if newest.exists() else None"))
+    assert 'give fit() ckpt_path="last"' in said
+    assert advice(source.format('"last"')) == advice(source.format("None")) == []
+
+
 def test_the_source_of_a_script_alone(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("import lightning")
     assert source_of(("python", "-u", str(tmp_path / "a.py"), "b.py")) == "import lightning"
