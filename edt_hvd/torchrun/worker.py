@@ -1,11 +1,12 @@
 """What a worker that was forked for `edt torchrun` does besides its program.
 
-It stands at a *gate* where it first touches a GPU or calls `init_process_group`, until it is admitted to its
-world. In rank 0, once a resize is due, it *holds* where the next training step begins after a checkpoint of
-the program has been written: at the forward pass of `DistributedDataParallel` in training mode, else before
-the optimizer's step; in a program that has taken no optimizer step yet, before the next forward pass or
-collective operation. There all that belongs to the checkpoint is done. The others wait for rank 0's gradients
-then, so that nobody takes a step that would have to be repeated.
+It stands at a *gate* where it first touches a GPU, calls `init_process_group` or asks
+`is_torchelastic_launched`, as Lightning does before it looks for its checkpoint, until it is admitted to
+its world. In rank 0, once a resize is due, it *holds* where the next training step begins after a
+checkpoint of the program has been written: at the forward pass of `DistributedDataParallel` in training
+mode, else before the optimizer's step; in a program that has taken no optimizer step yet, before the next
+forward pass or collective operation. There all that belongs to the checkpoint is done. The others wait
+for rank 0's gradients then, so that nobody takes a step that would have to be repeated.
 
 The warm server calls `install` before it imports what the program needs, and a worker calls `begin`.
 """
@@ -128,6 +129,7 @@ _saves = Saves()
 def install() -> None:
     """Wrap what the program may call. Nothing of it has an effect before `begin`."""
     _wrap(torch.distributed, "init_process_group", lambda worker: worker.pass_gate())
+    _wrap(torch.distributed, "is_torchelastic_launched", lambda worker: worker.pass_gate())
     _wrap(torch.cuda, "_lazy_init", lambda worker: worker.pass_gate())
     for name in COLLECTIVES:
         _wrap(torch.distributed, name, lambda worker: worker.come_to_work())
