@@ -59,6 +59,7 @@ test: lint ## lint, all unit and property tests, one end-to-end case for each pr
 	$(IN_VENV) pytest -n 3 -m "not full" --hypothesis-profile=quick $(ARGS)
 
 test-all: lint ## lint, and every test, properties on up to ten times as many examples
+	$(IN_VENV) uv pip install --quiet --group trainers
 	$(IN_VENV) pytest -n 3 --hypothesis-profile=full --timeout=1200 $(ARGS)
 
 test-affected: setup ## of what only test-all runs: tests that cover the last change, for a quarter of an hour

@@ -35,9 +35,9 @@ def advice(source: str) -> list[str]:
         )
     if imported & {*LIGHTNING} and any(map(_chooses_checkpoint, ast.walk(tree))):
         found.append(
-            "new workers run what comes before Trainer() while the others still train, so a checkpoint that is "
-            'chosen there may be an older one by then: give fit() ckpt_path="last", and '
-            "ModelCheckpoint save_last=True"
+            "new workers run what comes before Trainer() while the others still train, so a checkpoint that "
+            'is chosen there may be an older one by then: give fit() ckpt_path="last", and ModelCheckpoint '
+            "save_last=True"
         )
     if "transformers" in imported and "accumulation" not in named and _has_trainer(named):
         found.append(
