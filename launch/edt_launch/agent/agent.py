@@ -88,6 +88,8 @@ class Agent:
             self._selector.register(wakeup, selectors.EVENT_READ, lambda: wakeup.recv(CHUNK))
             while not self._state.is_over:
                 self._turn()
+            if self._meter is not None:
+                self._meter.close()
             self._send(protocol.Swept(self._sweep()))
         if folder := self._environment.get(SNAPSHOTS):
             import shutil

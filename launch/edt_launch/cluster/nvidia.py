@@ -13,11 +13,10 @@ from edt_launch.core.errors import SourceError
 
 @dataclass(frozen=True)
 class Load:
-    """How a GPU is used: memory in MiB, the percentage of time in which it computes, and watts, if known."""
+    """How a GPU is used: memory in MiB, and the percentage of time in which it computes."""
 
     memory: int = 0
     utilization: float = 0.0
-    power: float | None = None
 
 
 class Meter(Protocol):
@@ -40,11 +39,7 @@ class Nvml:
                     find = nvml.nvmlDeviceGetHandleByIndex if by_index else nvml.nvmlDeviceGetHandleByUUID
                     handle = find(int(name) if by_index else name)
                     used = nvml.nvmlDeviceGetMemoryInfo(handle).used
-                    utilization = float(nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
-                    power = None
-                    with contextlib.suppress(nvml.NVMLError):  # not every GPU knows
-                        power = nvml.nvmlDeviceGetPowerUsage(handle) / 1000
-                    loads[name] = Load(used // 2**20, utilization, power)
+                    loads[name] = Load(used // 2**20, float(nvml.nvmlDeviceGetUtilizationRates(handle).gpu))
         return loads
 
     def gpus(self) -> tuple[str, ...]:

@@ -178,7 +178,9 @@ def _exited(turn: _Turn, exited: protocol.Exited) -> None:
         return
     others = {key: other for key, other in turn.state.workers.items() if key != worker.id}
     turn.set(workers=others, saving=turn.state.saving - {worker.id})
-    if exited.host_loss is not None and worker.generation == turn.state.generation:
+    if exited.host_loss is HostLoss.UNFIT:
+        _suspend(turn, worker)
+    elif exited.host_loss is not None and worker.generation == turn.state.generation:
         _suspend_host(turn, worker)
     if worker.phase is MemberPhase.ENDING:
         turn.do(events.Left(worker.id))
