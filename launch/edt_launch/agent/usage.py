@@ -1,4 +1,4 @@
-"""What workers use of their host, measured now and then without waiting: processors, memory, and their GPUs."""
+"""What workers use of their host, measured without waiting for anything: processors, memory, their GPUs."""
 
 import contextlib
 import csv

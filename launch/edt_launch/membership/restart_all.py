@@ -178,8 +178,8 @@ def _exited(turn: _Turn, exited: protocol.Exited) -> None:
         return
     others = {key: other for key, other in turn.state.workers.items() if key != worker.id}
     turn.set(workers=others, saving=turn.state.saving - {worker.id})
-    if exited.host_loss is HostLoss.UNFIT:
-        _suspend(turn, worker)
+    if exited.host_loss is HostLoss.UNFIT and worker.generation == turn.state.generation:
+        _do_without(turn, worker)
     elif exited.host_loss is not None and worker.generation == turn.state.generation:
         _suspend_host(turn, worker)
     if worker.phase is MemberPhase.ENDING:
@@ -221,6 +221,14 @@ def _suspend_host(turn: _Turn, worker: Worker) -> None:
         known = turn.state.suspended.get(slot.key)
         if slot.host == worker.slot.host and (known is None or known.until <= turn.now):
             _suspend(turn, replace(worker, slot=slot))
+
+
+def _do_without(turn: _Turn, worker: Worker) -> None:
+    """Its slot lacks something: that is no failure of the program as long as there are enough others."""
+    _suspend(turn, worker)
+    state = turn.state
+    others = fit(state.wanted(turn.now), state.limits)
+    turn.set(is_host_lost=len(others) >= max(1, state.limits.min_size))
 
 
 def _lost(turn: _Turn, worker: Worker, exited: protocol.Exited) -> None:
