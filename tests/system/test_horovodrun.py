@@ -227,6 +227,7 @@ def test_a_paused_job_goes_on_from_its_newest_checkpoint(job: ElasticJob, undist
     job.allocate(1)
     checkpoint = newest(job.out / "checkpoint")
     job.start(TRACED, job.results, *SLOW, options=options)
+    job.until(lambda: any(row["size"] == 1 for row in job.trace()))
     assert job.end() == 0, job.stderr
     undisturbed.check_final(job.results)
     again = [(row["epoch"], row["step"]) for row in job.trace() if row["size"] == 1]
