@@ -12,7 +12,7 @@ WITH_VALUE = ("m", "c", "W", "X", "--check-hash-based-pycs")
 """Python's options that have a value, in the same word or in the next."""
 
 SHELLS = frozenset({"sh", "bash", "dash", "ksh", "zsh"})
-SHELL_WITH_VALUE = ("--rcfile", "--init-file")
+SHELL_WITH_VALUE = ("--rcfile", "--init-file", "--emulate")
 
 Which = Callable[[str], str | None]
 """Finds the path of a command, as `shutil.which` does."""
@@ -42,6 +42,17 @@ def script_of(command: Sequence[str]) -> str | None:
     return word if word is not None and not option and (is_python or word.endswith(".py")) else None
 
 
+def needed_script(command: Sequence[str]) -> str | None:
+    """The script of a command, as `script_of` has it; None where a shell may find it in PATH."""
+    script = script_of(command)
+    is_shell = PurePath(command[0]).name in SHELLS
+    return None if is_shell and script is not None and not _is_path(script) else script
+
+
+def _is_path(script: str) -> bool:
+    return "/" in script or script.endswith(".sh")
+
+
 def _shell_script(words: Sequence[str]) -> str | None:
     """The script that a shell runs with these words; None if it runs a text or its standard input."""
     left = iter(words)
@@ -68,15 +79,16 @@ def script_problem(
 ) -> ScriptProblem | None:
     """What is wrong with a command and its script, run in `folder`; None if nothing can be seen.
 
-    `which` finds commands as the job will; None where it runs on another machine.
+    `which` finds commands as the job will; None where it runs on another machine, whose commands,
+    interpreters and absolute paths cannot be seen here.
     """
-    first, script = command[0], script_of(command)
+    first, script = command[0], needed_script(command)
     if first.endswith((".py", ".ipynb")):
-        return _python_problem(first, folder)
+        return _python_problem(first, folder, which)
     if (problem := command_problem(first, folder, which)) is not None or script is None:
         return problem
     if _is_python(first):
-        return _python_problem(script, folder)
+        return _python_problem(script, folder, which)
     if PurePath(first).name not in SHELLS:
         return None
     return _no_file(script, folder / script) or _text_problem(script, folder / script)
@@ -112,20 +124,33 @@ def _interpreter_problem(name: str, head: bytes, which: Which | None) -> ScriptP
         return ScriptProblem(
             f"{name} does not begin with #! and the path of its interpreter", "name its interpreter before it"
         )
-    needed = words[:1]
-    if PurePath(words[0]).name == "env":
-        needed += [word for word in words[1:] if not word.startswith("-") and "=" not in word][:1]
-    missing = next((word for word in needed if which is not None and which(word) is None), None)
+    missing = next((word for word in _interpreters(words) if which is not None and which(word) is None), None)
     if missing is None:
         return None
     return ScriptProblem(f"{name} is run by {missing}, which is not there", "change its first line")
 
 
-def _python_problem(script: str, folder: Path) -> ScriptProblem | None:
+def _interpreters(words: Sequence[str]) -> list[str]:
+    """The programs that a first line names for certain, as absolute paths or commands in PATH."""
+    first, *rest = words
+    found = [first] if os.path.isabs(first) else []
+    if PurePath(first).name != "env":
+        return found
+    if rest[:1] == ["-S"]:
+        rest = rest[1:]
+    word = next((word for word in rest if "=" not in word), "")
+    is_certain = not word.startswith("-") and (os.path.isabs(word) or "/" not in word)
+    is_certain &= not any(word.startswith("PATH=") for word in rest)
+    return [*found, word] if is_certain and re.fullmatch(r"[\w./+-]+", word) else found
+
+
+def _python_problem(script: str, folder: Path, which: Which | None) -> ScriptProblem | None:
     path = folder / script
     if script.endswith(".ipynb"):
         advice = f"make a script of it: jupyter nbconvert --to script {script}"
         return ScriptProblem(f"{script} is a notebook, which Python does not run", advice)
+    if which is None and os.path.isabs(script):
+        return None
     if os.path.isdir(path):
         if os.path.isfile(path / "__main__.py"):
             return None

@@ -112,6 +112,13 @@ def test_following_shows_the_output_and_ends_as_the_job_does(
     assert ended.err.splitlines()[-2:] == ["jcccccccc failed, 2 resizes", "rank 0: oops"]
 
 
+@pytest.mark.parametrize("words", ["python /shared/train.py", "/shared/train.py", "bash tool --fast"])
+def test_what_the_hosts_have_is_not_looked_for_here(
+    edt: Edt, service: FakeService, code: Path, words: str
+) -> None:
+    assert edt("submit", "--", *words.split()).code == 0
+
+
 @pytest.mark.parametrize("words", ["nosuch.py", "python nosuch.py", "python3 -u -X dev nosuch.py --lr 1"])
 def test_a_script_that_is_not_in_the_code_is_refused_before_it_is_sent(
     edt: Edt, service: FakeService, code: Path, words: str

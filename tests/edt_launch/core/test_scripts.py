@@ -26,6 +26,7 @@ from edt_launch.core.scripts import script_name, script_of, script_problem
         ("sh /opt/train.sh", None),
         ("sh -eo pipefail train.sh", "train.sh"),
         ("bash --rcfile x --norc train", "train"),
+        ("zsh --emulate sh train.sh", "train.sh"),
         ("bash", None),
     ],
 )
@@ -62,6 +63,12 @@ def folder(tmp_path: Path) -> Path:
         "empty": b"",
         "python.sh": b"#!/no/such/python -u\n",
         "env.sh": b"#!/usr/bin/env -S A=1 nosuch -u\n",
+        "unset.sh": b"#!/usr/bin/env -S -u FOO nosuch\n",
+        "variable.sh": b"#!/usr/bin/env -S ${VENV}/bin/nosuch\n",
+        "quoted.sh": b"#!/usr/bin/env -S 'A=1 2' \"nosuch\"\n",
+        "path.sh": b"#!/usr/bin/env -S PATH=/opt nosuch\n",
+        "relative.sh": b"#!bin/nosuch\n",
+        "relative-env.sh": b"#!/usr/bin/env bin/nosuch\n",
         "package/__main__.py": b"",
     }
     (tmp_path / "package").mkdir()
@@ -86,6 +93,14 @@ def folder(tmp_path: Path) -> Path:
         ("echo crlf.sh", None),
         ("python -m nosuch", None),
         ("python package", None),
+        ("./unset.sh", None),
+        ("./variable.sh", None),
+        ("./quoted.sh", None),
+        ("./path.sh", None),
+        ("./relative.sh", None),
+        ("./relative-env.sh", None),
+        ("bash tool", None),
+        ("zsh --emulate sh good.sh", None),
         ("papermill train.ipynb", "papermill: command not found"),
         ("python3.99 crlf.py", "python3.99: command not found"),
         ("/no/such", "not a file"),
@@ -101,8 +116,8 @@ def folder(tmp_path: Path) -> Path:
         ("./env.sh", "run by nosuch"),
         ("good.sh", r"\./good\.sh"),
         ("./sub", "is a folder"),
-        ("sh sub", "is a folder"),
-        ("sh nosuch", "not a file"),
+        ("sh ./sub", "is a folder"),
+        ("sh nosuch.sh", "not a file"),
         ("python sub", "folder without __main__.py"),
         ("python -u nosuch", "not a file"),
         ("nosuch.py", "not a file"),
@@ -113,7 +128,7 @@ def folder(tmp_path: Path) -> Path:
 )
 def test_what_is_wrong_with_a_script(folder: Path, command: str, problem: str | None) -> None:
     words = command.replace("FOLDER", str(folder)).split()
-    present = ("sh", "bash", "echo", "python", "/bin/sh", "/usr/bin/env", "/usr/bin/python")
+    present = ("sh", "bash", "zsh", "echo", "python", "/bin/sh", "/usr/bin/env", "/usr/bin/python")
     found = script_problem(words, folder, lambda name: name if name in present else None)
     if problem is None:
         assert found is None
@@ -122,6 +137,16 @@ def test_what_is_wrong_with_a_script(folder: Path, command: str, problem: str | 
         assert re.search(problem, f"{found.text}; {found.advice}")
 
 
-@pytest.mark.parametrize("command", ["nosuch", "/no/such", "./python.sh", "good.sh"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("nosuch", "/no/such", "./python.sh", "good.sh", "/no/such.py"),
+        *("python /no/such.py", "python FOLDER/sub", "bash /no/such.sh"),
+    ],
+)
 def test_what_another_machine_has_is_not_judged_here(folder: Path, command: str) -> None:
-    assert script_problem([command], folder, None) is None
+    assert script_problem(command.replace("FOLDER", str(folder)).split(), folder, None) is None
+
+
+def test_no_machine_runs_a_notebook(folder: Path) -> None:
+    assert script_problem(["python", "/no/such.ipynb"], folder, None) is not None

@@ -23,7 +23,7 @@ from edt_launch.cli.session import AsJson, answer, connect, print_json
 from edt_launch.cli.terminal.tables import changes_table
 from edt_launch.cli.times import start_time
 from edt_launch.cli.times import time_limit as limit_of
-from edt_launch.core.scripts import script_name, script_of, script_problem
+from edt_launch.core.scripts import needed_script, script_name, script_problem
 from edt_launch.core.system.home_directory import expanded
 from edt_launch.core.text.durations import duration
 from edt_launch.core.text.terminal_text import visible
@@ -247,7 +247,7 @@ def _check_script(code: Code, script: Path) -> None:
 def check_command(command: Sequence[str], code: Code, directory: str, framework: str | None) -> None:
     """Raise `MistakenError` if it can be seen that a command cannot run in a folder of the code."""
     program = command[0] if "/" in command[0] else None
-    for script in filter(None, (program, script_of(command))):
+    for script in filter(None, (program, needed_script(command))):
         _check_script(code, Path(directory, script))
     if framework is None and (problem := script_problem(command, code.folder / directory, None)) is not None:
         raise MistakenError(problem.text, problem.advice)
