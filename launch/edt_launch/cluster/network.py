@@ -148,6 +148,10 @@ class HostChecker:
         address = self.address(host)
         return address is not None and ("@" in host or not self._is_local(address))
 
+    def is_this_machine(self, host: str) -> bool:
+        """Whether the host is known to be this machine, with this user."""
+        return self.address(host) is not None and not self.is_remote(host)
+
     def fix_interface(self, interface: str) -> None:
         """Have the workers talk over this interface from now on, wherever they run."""
         self._interface = interface

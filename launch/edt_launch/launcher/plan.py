@@ -1,5 +1,7 @@
 """What `edt-launch` makes of its options: where and how a job runs. And how the job ended."""
 
+import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -7,6 +9,7 @@ from edt_launch.cluster.allocation import Allocation, HostSlots, parse, read
 from edt_launch.cluster.follower import SizeLimits
 from edt_launch.cluster.hosts import HostOptions, HostSource, cap, spread, unbound
 from edt_launch.cluster.local import Slots
+from edt_launch.cluster.network import HostChecker
 from edt_launch.cluster.sources import SOURCES, THIS_MACHINE, choose, groups
 from edt_launch.core.command_line import named
 from edt_launch.core.errors import AllocationError, ExitCode, UsageError
@@ -75,6 +78,27 @@ def named_sources(options: HostOptions, transport: str | None = None) -> list[st
     others = {kind.options for kind in SOURCES if transport and kind.transport == transport}
     given = (named(options.of(group)) for group in groups() if group not in others)
     return [names[0] for names in given if names]
+
+
+def stays_here(options: RunOptions, environment: Mapping[str, str]) -> bool:
+    """Whether a job runs on this machine alone: all its hosts are known, and are this one.
+
+    Raises:
+        UsageError: as `source_of`, or a host makes no sense.
+    """
+    try:
+        source = source_of(HostOptions(environment, options.groups), options.allocation, options.transport)
+        if source is None:
+            hosts = parse(read(options.allocation)).hosts if options.allocation is not None else ()
+        else:
+            with contextlib.closing(source):
+                if source.may_change:
+                    return False
+                hosts = source.hosts()
+    except (OSError, AllocationError):  # there may be an allocation later
+        return False
+    is_here = HostChecker().is_this_machine
+    return all(not host.transport and is_here(host.host) for host in hosts)
 
 
 def announcement(source: HostSource | None, options: HostOptions) -> str:

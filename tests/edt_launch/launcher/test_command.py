@@ -88,6 +88,26 @@ def test_usage_errors_say_what_is_wrong(words, part):
     assert part in result.output
 
 
+@pytest.mark.parametrize(
+    "hosts, program, is_refused",
+    [
+        ("-H localhost:2", "python /no/such/train.py", True),
+        ("-H localhost:1,192.0.2.1:1", "python /no/such/train.py", False),
+        ("-H 192.0.2.1:2", "./run.sh", False),
+        ("-H 192.0.2.1:2", "/no/such/train.py", False),
+        ("-H 192.0.2.1:2 --horovodrun", "nosuch", False),
+        ("-H 192.0.2.1:2", "python missing.py", True),
+        ("--allocation none", "./run.sh", False),
+        ("", "./run.sh", True),
+    ],
+)
+def test_what_other_hosts_have_is_not_judged(planned, folder, hosts, program, is_refused):
+    (folder / "run.sh").write_text("#!/no/such/shell\n")
+    (folder / "run.sh").chmod(0o755)
+    assert invoke(*hosts.split(), *program.split()).exit_code == (ExitCode.USAGE if is_refused else 0)
+    assert len(planned) == (not is_refused)
+
+
 def test_help_imports_neither_torch_nor_horovod():
     slow = ("torch", "horovod", "numpy")
     program = f"import sys, edt_launch.launcher.command; print([m for m in {slow} if m in sys.modules])"

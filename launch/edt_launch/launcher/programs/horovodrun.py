@@ -70,7 +70,7 @@ class HorovodrunKind(Kind):
             raise UsageError(
                 f"leave out {' and '.join(given)} with --horovodrun: Horovod's driver has nothing like it"
             )
-        return UnderHorovodrun.of(program)
+        return UnderHorovodrun.of(program, options)
 
     def command_line(self, options: RunOptions, framework: str | None, command: Sequence[str]) -> list[str]:
         """As any other's; a job is not started again by itself."""

@@ -1,5 +1,6 @@
 """A training script, or any other command: one process a slot, on a number of slots that may change."""
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from edt_launch.cluster.follower import SizeLimits
 from edt_launch.core.errors import UsageError
 from edt_launch.core.run_options import RunOptions
 from edt_launch.core.scripts import script_problem
-from edt_launch.launcher.plan import JobOutcome
+from edt_launch.launcher.plan import JobOutcome, stays_here
 from edt_launch.launcher.program import Kind, LaunchedJob, Workers
 
 NOT_ELASTIC = """\
@@ -30,14 +31,17 @@ class Script:
     output_dir: Path | None = None
 
     @classmethod
-    def of(cls, words: Sequence[str]) -> Self:
+    def of(cls, words: Sequence[str], options: RunOptions) -> Self:
         """The program of these words: the path of a script, or a command, with arguments.
 
         Raises:
-            UsageError: there is no such file or command.
+            UsageError: there is no such file or command, as far as can be seen from this machine.
         """
         first = words[0]
-        if (problem := script_problem(words, Path())) is not None:
+        problem = script_problem(words, Path())
+        if problem is not None and not stays_here(options, os.environ):
+            problem = script_problem(words, Path(), None)
+        if problem is not None:
             raise UsageError(f"{problem.text}; {problem.advice}")
         return cls([sys.executable, *words] if first.endswith(".py") else list(words))
 
@@ -79,7 +83,7 @@ class ScriptKind(Kind):
 
     def read(self, program: list[str], options: RunOptions, own: Any) -> Script:
         """The program; nothing has to ask for it."""
-        return Script.of(program)
+        return Script.of(program, options)
 
 
 KIND = ScriptKind()

@@ -14,8 +14,9 @@ from typing import Any, BinaryIO
 
 import structlog
 
+from edt_launch.cluster.network import HostChecker
 from edt_launch.core.files.ignoring import IgnoreFileError, ignored
-from edt_launch.core.scripts import script_of, script_problem
+from edt_launch.core.scripts import Which, needed_script, script_problem
 from edt_launch.core.system import environments
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.home import JOB_ID, Home, JobDir
@@ -260,8 +261,25 @@ class Submitter:
                 f"directory: {directory!r} is no folder of the submitted code",
                 "name one that is in it, or none",
             )
-        _check_command(submission.spec, Path(start))
+        self._check_command(submission.spec, Path(start))
         return submission
+
+    def _check_command(self, spec: JobSpec, folder: Path) -> None:
+        """See whether a command can run in a folder of the code; raises `InvalidError` if not.
+
+        Where jobs may run on other machines, what is outside the code is not judged.
+        """
+        which = partial(shutil.which, path=environments.search_path(os.environ, spec.environment))
+        error = _command_error(spec, folder, which)
+        if error is not None and not self._stay_here():
+            error = _command_error(spec, folder, None)
+        if error is not None:
+            raise error
+
+    def _stay_here(self) -> bool:
+        """Whether all hosts that jobs may have are known, and are this machine."""
+        hosts, is_here = self._store.hosts.all(), HostChecker().is_this_machine
+        return bool(hosts) and all(is_here(host.name) for host in hosts)
 
     def _copy_checkpoint(self, folder: JobDir, job_id: str, name: str) -> None:
         source = self._home.job(job_id).output.checkpoint / name
@@ -272,18 +290,15 @@ class Submitter:
         copy_folder(source, folder.output.checkpoint / name, self._limits)
 
 
-def _check_command(spec: JobSpec, folder: Path) -> None:
-    """See whether a command can run in a folder of this machine; raises `InvalidError` if not."""
-    script = script_of(spec.command)
-    if script is not None and not os.path.exists(folder / script):
-        raise InvalidError(
+def _command_error(spec: JobSpec, folder: Path, which: Which | None) -> InvalidError | None:
+    script = needed_script(spec.command)
+    is_seen = script is not None and (which is not None or not os.path.isabs(script))
+    if script is not None and is_seen and not os.path.exists(folder / script):
+        return InvalidError(
             f"command: {script!r} is not a file of the submitted code", "name a script that is in it"
         )
-    if spec.framework is None:
-        path = environments.search_path(os.environ, spec.environment)
-        problem = script_problem(spec.command, folder, partial(shutil.which, path=path))
-        if problem is not None:
-            raise InvalidError(f"command: {problem.text}", problem.advice)
+    problem = script_problem(spec.command, folder, which) if spec.framework is None else None
+    return None if problem is None else InvalidError(f"command: {problem.text}", problem.advice)
 
 
 def _same(earlier: JobRecord, submission: Submission) -> JobRecord:

@@ -1,21 +1,28 @@
 import gzip
 import io
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from edt_launch.cluster.network import HostChecker
 from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.cluster.records import HostRecord
 from edt_launch.service.errors import ArchiveError, ForbiddenError, InvalidError, ServiceError
 from edt_launch.service.files.archives.entry import ArchiveLimits
 from edt_launch.service.jobs.specification import JobSpec
 from edt_launch.service.jobs.submission import Submission, Submitter, digest, remove_strays
-from world import World, tar
+from world import World, member, tar, tar_of
 
 ANN = UserRecord("ann")
 
 
 @pytest.fixture
-def submitter(world: World) -> Submitter:
+def submitter(world: World, monkeypatch: pytest.MonkeyPatch) -> Submitter:
+    """Of a service on node1, its only host."""
+    checker = partial(HostChecker, resolve={"node1": "127.0.0.1"}.get)
+    monkeypatch.setattr("edt_launch.service.jobs.submission.HostChecker", checker)
     return Submitter(world.settings.paths, world.store, ArchiveLimits(10_000, 10), "carl", highest_priority=5)
 
 
@@ -55,7 +62,7 @@ def test_packed_again_the_same_code_has_the_same_digest() -> None:
         (submission(tar({"other.py": b""})), InvalidError),
         (submission(directory="lib"), InvalidError),  # where the script is not
         (submission(command=["python3.99", "train.py"]), InvalidError),
-        (submission(command=["sh", "lib"]), InvalidError),
+        (submission(command=["sh", "./lib"]), InvalidError),
         (submission(priority=6), ForbiddenError),
         (Submission(ANN, spec(path="/")), ForbiddenError),
         (Submission(UserRecord("carl"), spec(path="/no/such")), InvalidError),
@@ -80,6 +87,28 @@ def test_a_command_is_looked_for_where_the_job_will(
     assert submitter.submit(submission(**found), 5.0)[1]
     with pytest.raises(InvalidError, match="tool: command not found"):
         submitter.submit(submission(command=["tool"]), 5.0)
+
+
+@pytest.mark.parametrize(
+    "command, is_refused",
+    [
+        (["python", "/data/train.py"], False),
+        (["/data/tool"], False),
+        (["tool"], False),
+        (["./run.sh"], False),
+        (["python", "missing.py"], True),
+        (["./missing.sh"], True),
+    ],
+)
+def test_what_other_hosts_have_is_not_judged(
+    world: World, submitter: Submitter, command: list[str], is_refused: bool
+) -> None:
+    run = tar_of([(member("run.sh", size=17, mode=0o755), b"#!/no/such/shell\n")], "w:gz")
+    with pytest.raises(InvalidError):
+        submitter.submit(submission(run, command=command), 5.0)
+    world.store.hosts.put([HostRecord("node2", ("0",))])
+    with pytest.raises(InvalidError) if is_refused else nullcontext():
+        submitter.submit(submission(run, command=command), 5.0)
 
 
 def test_code_whose_place_a_link_has_taken_is_not_copied(
