@@ -18,6 +18,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,19 @@ class UnreachableError(Exception):
     def __init__(self, reason: str, is_gone: bool) -> None:
         super().__init__(reason)
         self.is_gone = is_gone
+
+
+@dataclass(frozen=True)
+class End:
+    """How an agent that dials back has ended.
+
+    Attributes:
+        exit_code: the launcher's, or that of a signal, as a shell has it; None if the launcher has not said.
+        has_reached: whether it has been connected to the launcher.
+    """
+
+    exit_code: int | None
+    has_reached: bool
 
 
 def client_context() -> ssl.SSLContext:
@@ -212,14 +226,11 @@ async def run(
     number: int = 0,
     slots: int = 0,
     devices: Sequence[str] = (),
-) -> int | None:
+) -> End:
     """Connect an agent of this host; with `stays` again and again, until the launcher has ended.
 
     `slots` and `devices` are what the host has, if the launcher does not know that; `number` orders hosts. A
     signal ends it while it has no agent; an agent ends with its launcher, and with `leaves` at a signal, too.
-
-    Returns:
-        The launcher's exit code, or that of a signal, as a shell has it; None if the launcher has not said.
 
     Raises:
         RefusedError: the launcher does not take this host.
@@ -234,7 +245,7 @@ async def run(
 
     for each in SIGNALS:
         asyncio.get_running_loop().add_signal_handler(each, stop, each)
-    has_served, instance = False, secrets.token_hex(8)
+    has_reached, instance = False, secrets.token_hex(8)
     greeting = Greeting(invitation.token, host, protocol.VERSION, instance, slots, list(devices), number)
     patience = LONG_PATIENCE if stays else PATIENCE
     deadline = time.monotonic() + patience
@@ -242,24 +253,25 @@ async def run(
         try:
             session = await connect(invitation, greeting)
         except UnreachableError as error:
-            if has_served and error.is_gone:
-                return None
+            if received or (has_reached and error.is_gone):
+                break
             if error.is_gone or time.monotonic() >= deadline:
                 raise
             await _first_of(asyncio.sleep(RETRY_INTERVAL), stopped.wait())
             continue
+        has_reached = True
         try:
             orders = await _first_of(session.wanted(), stopped.wait())
             if isinstance(orders, Outcome):
-                return orders.exit_code
+                return End(orders.exit_code, has_reached)
             if isinstance(orders, bytes) and orders:
                 await session.serve(orders, environment, leaving)
         finally:
             await session.close()
         if not stays or not orders:
             break
-        has_served, deadline = True, time.monotonic() + patience
-    return 128 + received[0] if received else None
+        deadline = time.monotonic() + patience
+    return End(128 + received[0] if received else None, has_reached)
 
 
 async def _first_of(*waits: Coroutine[Any, Any, Any]) -> Any:

@@ -143,13 +143,8 @@ def _run_rank(
     rank = stack.enter_context(under_mpi.elected(rank, options))
     own = under_mpi.own_slots(rank, environment, options)
     if rank.number:
-        code = under_mpi.serve(rank, options, own, environment, signals)
-        if options.under_mpi:  # mpirun would end rank 0 before it has said why
-            return JobOutcome(ExitCode.SUCCESS)
-        if code is None:
-            text = "edt-launch: the first node has ended without saying how; its own output has more"
-            return JobOutcome(ExitCode.JOB_FAILED, text)
-        return JobOutcome(ExitCode(code))
+        end = under_mpi.serve(rank, options, own, environment, signals)
+        return under_mpi.outcome_of(rank, end, options)
     transport, source, hosts = stack.enter_context(under_mpi.gathered(rank, options, own, signals))
     options = replace(options, transport=transport.name)
     followed = source if options.allocation is None else None

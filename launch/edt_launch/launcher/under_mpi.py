@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from signal import Signals
 from typing import ClassVar
 
 from edt_launch.agent import dial_back
@@ -26,7 +27,8 @@ from edt_launch.core.errors import EdtLaunchError, ExitCode, StartError, UsageEr
 from edt_launch.core.files.atomic import write_atomically
 from edt_launch.core.run_options import RunOptions
 from edt_launch.core.system.ports import PortRange
-from edt_launch.launcher.plan import named_sources
+from edt_launch.launcher.plan import JobOutcome, named_sources
+from edt_launch.launcher.termination import CODES
 from edt_launch.launcher.transports.dial_back import DialBack
 
 POLL = 0.1
@@ -230,18 +232,18 @@ def _own_text(file: Path) -> str:
 
 def serve(
     rank: Rank, options: RunOptions, own: HostSlots, environment: Mapping[str, str], signals: Sequence[int]
-) -> int | None:
+) -> dial_back.End:
     """Be the agent of this rank's host until rank 0 has ended; a late rank, until a signal, too.
 
     Returns:
-        Rank 0's exit code, or that of a signal, as a shell has it; None if rank 0 has not said.
+        How it has ended; its exit code is one of `ExitCode`.
 
     Raises:
         StartError: rank 0 cannot be reached, or refuses this rank.
     """
     invitation = read_invitation(invitation_file(rank, options), options.start_timeout, signals)
     if invitation is None:
-        return 128 + signals[0]
+        return dial_back.End(CODES.get(Signals(signals[0]), ExitCode.LEFT), has_reached=False)
     serving = dial_back.run(
         invitation,
         rank.host,
@@ -258,6 +260,19 @@ def serve(
         raise StartError(f"rank {rank.number} is refused: {error}") from None
     except dial_back.UnreachableError as error:
         raise StartError(f"rank {rank.number} does not reach rank 0: {error}") from None
+
+
+def outcome_of(rank: Rank, end: dial_back.End, options: RunOptions) -> JobOutcome:
+    """How a rank other than 0 ends."""
+    if options.under_mpi and end.has_reached:  # mpirun would end rank 0 before it has said why
+        return JobOutcome(ExitCode.SUCCESS)
+    if options.under_mpi:
+        text = f"edt-launch: a signal ended rank {rank.number} before it had reached rank 0"
+        return JobOutcome(ExitCode.NOT_STARTED, text)
+    if end.exit_code is None:
+        text = "edt-launch: the first node has ended without saying how; its own output has more"
+        return JobOutcome(ExitCode.JOB_FAILED, text)
+    return JobOutcome(ExitCode(end.exit_code))
 
 
 @contextlib.contextmanager

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from edt_launch.agent.dial_back import End
 from edt_launch.agent.network.invitation import Invitation
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.discovery_script import ScriptOptions
 from edt_launch.cluster.host_file import HostListOptions
 from edt_launch.cluster.ranks import LateRanks, Rank
-from edt_launch.core.errors import StartError, UsageError
+from edt_launch.core.errors import ExitCode, StartError, UsageError
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.under_mpi import (
     Ranks,
@@ -20,8 +21,10 @@ from edt_launch.launcher.under_mpi import (
     gathered,
     invitation_file,
     invited,
+    outcome_of,
     own_slots,
     read_invitation,
+    serve,
 )
 
 RANK = Rank(1, 2, "start", "h1")
@@ -37,6 +40,37 @@ def test_the_invitation_is_there_for_this_user_while_ranks_come(tmp_path: Path) 
     with pytest.raises(StartError, match=r"rank 0 has left no invitation in .* --output-dir"):
         read_invitation(file, 0.1, [])
     assert read_invitation(file, 60, [signal.SIGTERM]) is None
+
+
+@pytest.mark.parametrize(
+    "number, under_mpi, code",
+    [
+        (signal.SIGTERM, False, ExitCode.TERMINATED),
+        (signal.SIGUSR1, False, ExitCode.LEFT),
+        (signal.SIGUSR2, False, ExitCode.LEFT),
+        (signal.SIGTERM, True, ExitCode.NOT_STARTED),
+    ],
+)
+def test_a_signal_before_rank_0_is_reached(
+    tmp_path: Path, number: int, under_mpi: bool, code: ExitCode
+) -> None:
+    options = RunOptions(output_dir=tmp_path, under_mpi=under_mpi)
+    end = serve(RANK, options, HostSlots("h1", 1), {}, [number])
+    assert outcome_of(RANK, end, options).exit_code == code
+
+
+@pytest.mark.parametrize(
+    "given, under_mpi, code",
+    [
+        (0, False, ExitCode.SUCCESS),
+        (143, False, ExitCode.TERMINATED),
+        (None, False, ExitCode.JOB_FAILED),
+        (143, True, ExitCode.SUCCESS),
+    ],
+)
+def test_how_a_rank_ends_that_has_reached_rank_0(given: int | None, under_mpi: bool, code: ExitCode) -> None:
+    end, options = End(given, has_reached=True), RunOptions(under_mpi=under_mpi)
+    assert outcome_of(RANK, end, options).exit_code == code
 
 
 @pytest.mark.parametrize("kind", ["open to others", "a link", "somebody else's"])

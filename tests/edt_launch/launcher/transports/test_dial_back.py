@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 import socket
 import ssl
 import subprocess
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from edt_launch.agent import dial_back, protocol
+from edt_launch.agent.dial_back import End, UnreachableError
 from edt_launch.agent.network.invitation import VARIABLE, Answer, Greeting, Invitation, InvitationError
 from edt_launch.agent.protocol import Hello, Output, Swept
 from edt_launch.launcher.hosts.agents import AllEnded, Lost
@@ -122,8 +124,8 @@ def test_agents_are_told_how_the_job_has_ended(tmp_path: Path) -> None:
     transport = DialBack(["127.0.0.1"])
     one = Hearing(tmp_path, transport)
 
-    async def ends() -> list[int | None]:
-        def agent(host: str) -> Coroutine[Any, Any, int | None]:
+    async def ends() -> list[End]:
+        def agent(host: str) -> Coroutine[Any, Any, End]:
             return dial_back.run(transport.invitation, host, dict(os.environ), stays=True)
 
         async with asyncio.TaskGroup() as group:
@@ -136,7 +138,38 @@ def test_agents_are_told_how_the_job_has_ended(tmp_path: Path) -> None:
             await asyncio.to_thread(transport.dismiss, 7)
         return [agent.result() for agent in agents]
 
-    assert asyncio.run(ends()) == [7, 7]
+    assert asyncio.run(ends()) == [End(7, has_reached=True)] * 2
+
+
+@pytest.mark.parametrize("has_reached", [False, True])
+def test_a_signal_while_it_connects_is_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch, has_reached: bool
+) -> None:
+    sessions = [NoSession()] * has_reached
+
+    async def connect(*_: object) -> NoSession:
+        if sessions:
+            return sessions.pop()
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.sleep(0.01)  # the loop handles the signal
+        raise UnreachableError("", is_gone=True)
+
+    monkeypatch.setattr(dial_back, "connect", connect)
+    ended = asyncio.run(dial_back.run(Invitation([], 1, "f", "t"), "far", {}, stays=True))
+    assert ended == End(143, has_reached)
+
+
+class NoSession:
+    """A connection whose agent ends as soon as it is wanted."""
+
+    async def wanted(self) -> bytes:
+        return b"orders"
+
+    async def serve(self, *_: object) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
 
 
 def test_an_agent_that_does_not_come_again_is_not_waited_for_without_limit(
