@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import resource
+import shlex
 import signal
 import socket
 import sys
@@ -28,6 +29,7 @@ from edt_launch.cluster.sources import choose
 from edt_launch.core.files import plain_files
 from edt_launch.core.files.atomic import write_atomically
 from edt_launch.core.run_options import RunOptions
+from edt_launch.core.scripts import command_problem, script_problem
 from edt_launch.core.system.certificates import ensure_certificate
 from edt_launch.core.system.user_name import user_name
 from edt_launch.launcher.transports.ssh import Ssh
@@ -230,6 +232,10 @@ def _warn(settings: Settings) -> None:
             user=user_name(),
             next="as root, give --job-users",
         )
+    words = shlex.split(settings.notify or "")
+    problem = command_problem(words[0], Path()) or script_problem(words, Path()) if words else None
+    if problem is not None:
+        log.warning("the command for notices cannot run", reason=problem.text, next=problem.advice)
 
 
 def _greet(url: str, store: Store, token: Path) -> None:

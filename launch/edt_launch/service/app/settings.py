@@ -26,7 +26,6 @@ from edt_launch.core.command_line import Option, filled, of, options
 from edt_launch.core.errors import UsageError
 from edt_launch.core.files.text_files import decoded
 from edt_launch.core.run_options import PortOptions
-from edt_launch.core.scripts import command_problem, script_problem
 from edt_launch.core.system.accounts import Accounts
 from edt_launch.launcher.transports.choice import option_groups
 from edt_launch.service.app.home import Home, NoHomeDirectoryError, absolute
@@ -42,10 +41,7 @@ class SettingsError(Exception):
 
 
 def _words(command: str | None) -> str | None:
-    words = shlex.split(command or "")  # raises ValueError
-    problem = command_problem(words[0], Path()) or script_problem(words, Path()) if words else None
-    if problem is not None:
-        raise ValueError(f"{problem.text}; {problem.advice}")
+    shlex.split(command or "")  # raises ValueError
     return command
 
 

@@ -185,3 +185,20 @@ def test_it_says_whether_jobs_of_its_users_are_apart(tmp_path: Path) -> None:
             running._warn(Settings(home=tmp_path, job_users=job_users))
         texts = [line["event"] for line in logged]
         assert texts.count("all jobs run as one user and can read each other's files") == count
+
+
+@pytest.mark.parametrize(
+    "notify, reason",
+    [
+        ("nosuch --mail", "nosuch: command not found"),
+        ("python nosuch.py", "nosuch.py is not a file"),
+        ("true", None),
+    ],
+)
+def test_it_warns_of_a_command_for_notices_that_cannot_run(
+    tmp_path: Path, notify: str, reason: str | None
+) -> None:
+    with capture_logs() as logged:
+        running._warn(Settings(home=tmp_path, notify=notify))
+    said = [line["reason"] for line in logged if line["event"] == "the command for notices cannot run"]
+    assert said == ([] if reason is None else [reason])
