@@ -208,7 +208,7 @@ class Elastic:
         self.ending = Ending()
         monitor.begin_run()
         ahead, self._ahead = self._ahead, None
-        with watching(plan.follow) as watch, ahead or self._new_run() as run:
+        with ahead or self._new_run() as run, watching(plan.follow) as watch:
             monitor.note(stamped(events.Launched(tuple(self._workers.command), os.getpid(), interface)))
             self._applied = self._allocations.current
             run.start(self._applied)
