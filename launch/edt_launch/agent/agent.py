@@ -55,7 +55,7 @@ class Agent:
     def __init__(self, reading: int, writing: int) -> None:
         self._reading, self._writing = reading, writing
         self._reader: protocol.Reader[protocol.Order] = protocol.Reader(protocol.Order)
-        self._conversation = Conversation()
+        self._conversation = Conversation(checks_reports=False)
         self._unsent = bytearray()
         self._environment: dict[str, str] = {}
         self._command: tuple[str, ...] = ()

@@ -72,9 +72,14 @@ _NEXT: Mapping[tuple[WorkerPhase | None, type], WorkerPhase] = {
 
 
 class Conversation:
-    """What has been said over one connection. Whoever checks one side only takes the other on trust."""
+    """What has been said over one connection. Whoever checks one side only takes the other on trust.
 
-    def __init__(self) -> None:
+    Args:
+        checks_reports: whether reports are checked; only then open questions are kept.
+    """
+
+    def __init__(self, checks_reports: bool = True) -> None:
+        self._checks_reports = checks_reports
         self._setup: Setup | None = None
         self._has_hello = False
         self._workers: dict[int, WorkerPhase] = {}
@@ -96,7 +101,7 @@ class Conversation:
             self._setup = order
         elif isinstance(order, Start):
             self._step(order)
-        elif (question := _question_of(order)) is not None:
+        elif self._checks_reports and (question := _question_of(order)) is not None:
             self._open[question] += 1
 
     def report(self, report: Report) -> None:
@@ -146,6 +151,8 @@ class Conversation:
             raise ProtocolError(f"{type(report).__name__} with port {report.port}: there are 1 to {MAX_PORT}")
         if not isinstance(report, Want):
             self._open[question] -= 1
+            if not self._open[question]:
+                del self._open[question]
 
 
 def _early(message: Order | Report, first: str) -> str:

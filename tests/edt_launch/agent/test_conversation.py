@@ -44,13 +44,14 @@ BEGUN = (SETUP, Hello(VERSION, 1))
 START, STARTED, EXITED = Start(3, {}), Started(3, 1), Exited(3, 0)
 
 
-def say(messages: Sequence[Order | Report]) -> None:
+def say(messages: Sequence[Order | Report]) -> Conversation:
     conversation = Conversation()
     for message in messages:
         if isinstance(message, Order):
             conversation.order(message)
         else:
             conversation.report(message)
+    return conversation
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,15 @@ def say(messages: Sequence[Order | Report]) -> None:
 )
 def test_what_is_said_in_turn(messages: Sequence[Order | Report]) -> None:
     say(messages)
+
+
+def test_answered_questions_are_not_kept() -> None:
+    fetch = (Fetch("a", 0), Fetched("a", 0, b"x"), Fetch("a", 1), Fetched("a", 1, b""))
+    assert not say((*BEGUN, *fetch, Put("a", "d", 0), Want("a", 0), Stored("a")))._open
+    of_agent = Conversation(checks_reports=False)
+    for order in (SETUP, Fetch("a", 0), Reserve()):
+        of_agent.order(order)
+    assert not of_agent._open
 
 
 @pytest.mark.parametrize(
