@@ -13,6 +13,7 @@ import socket
 import sys
 import time
 from dataclasses import replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from edt_launch.agent import devices, forkable, protocol, workers
@@ -397,7 +398,12 @@ class Agent:
         if program is None or program.script is None:
             return None
         script = os.path.join(self._directory or "", program.script)
-        return None if os.path.isfile(script) else f"{host} has no {script}: put it on that host, too"
+        if os.path.isfile(script):
+            return None
+        folder = self._setup.directory
+        if self._directory is None and PurePath(folder, program.script).is_relative_to(folder):
+            return f"{host} has no folder {folder}: share it, or copy it to that host"
+        return f"{host} has no {script}: put it on that host, too"
 
     def _give_up(self, number: int, worker: Worker, reason: str) -> None:
         self._printing.note(number, reason)

@@ -442,6 +442,24 @@ def test_a_gpu_that_the_host_does_not_have(agents, tmp_path):
     assert "node2 has no GPU 1, only 1 GPU, number 0: mend its devices" in said
 
 
+@pytest.mark.parametrize(
+    "script, lacks",
+    [
+        ("train.py", "folder /no/folder: share it, or copy it to that host"),
+        ("/no/folder/train.py", "folder /no/folder: share it, or copy it to that host"),
+        ("/no/such.py", "/no/such.py: put it on that host, too"),
+    ],
+)
+def test_a_host_without_the_folder_or_the_script(agents, tmp_path, script, lacks):
+    command = [sys.executable, script]
+    one = agents(
+        command, tmp_path, variables={"HOROVOD_HOSTNAME": "node2"}, inherits=True, directory="/no/folder"
+    )
+    code, _, said = one.run()
+    assert code == 127
+    assert f"node2 has no {lacks}" in said
+
+
 def test_an_agent_is_not_for_users():
     ended = subprocess.run(COMMAND, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
