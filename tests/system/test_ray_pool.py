@@ -1,5 +1,6 @@
 """Pools on a Ray cluster: the devices of nodes are divided among jobs, and others keep theirs."""
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -166,7 +167,8 @@ def test_a_cluster_to_try_it_with(job: ElasticJob, undisturbed: Undisturbed) -> 
         every = psutil.Process(up.pid).children(recursive=True)
         up.send_signal(signal.SIGINT)
         for child in every:
-            if "edt_launch.cluster.ray.local" in child.cmdline():
-                child.send_signal(signal.SIGINT)  # as a terminal does
+            with contextlib.suppress(psutil.NoSuchProcess):  # it is told by its parent, too
+                if "edt_launch.cluster.ray.local" in child.cmdline():
+                    child.send_signal(signal.SIGINT)  # as a terminal does
         assert up.wait(60) == 0
     assert psutil.wait_procs(every, timeout=PATIENCE)[1] == []
