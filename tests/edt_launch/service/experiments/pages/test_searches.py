@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -26,10 +27,11 @@ ID = "haaaaaaaa"
 
 def search(world: World, *, trials: bool = True, **fields: Any) -> None:
     template = {"command": ["python", "train.py", "--rate", "{rate}"], "min": 1, "max": 2}
-    values = {"template": template, "total": 3, "state": SearchState.RUNNING, "started": NOW - 90} | fields
+    values = {"template": template, "total": 3, "state": SearchState.RUNNING, "started": NOW - 90}
+    values |= {"id": ID, "name": "<b>find"} | fields
     spec = SearchSpec.model_validate(SPEC)
     ann = UserRecord("ann", False, 0.0)
-    made = record_of(ann, spec, NOW - 100, id=ID, name="<b>find", **values)
+    made = record_of(ann, spec, NOW - 100, **values)
     world.store.experiments.add(made)
     if not trials:
         return
@@ -42,7 +44,7 @@ def search(world: World, *, trials: bool = True, **fields: Any) -> None:
         ]
     ):
         parameters = {"rate": 0.1 / (number + 1), "<i>": "<b>"}
-        trial = Next(number, {}, parameters, 0, "").run(made, f"raaaaaaa{'abc'[number]}", NOW)
+        trial = Next(number, {}, parameters, 0, "").run(made, f"r{made.id[2:]}{'abc'[number]}", NOW)
         its = job if number == 1 else None
         world.store.experiments.add_trial(replace(trial, job=its, state=state, metric=metric, reason=reason))
 
@@ -83,6 +85,13 @@ def test_a_search_and_its_tabs(world: World) -> None:
     for page in (progress, best, given):
         assert "<b>" not in page
         assert "<u>" not in page
+
+
+def test_trials_are_numbered_in_their_search(world: World) -> None:
+    search(world, id="hbbbbbbbb", name="other")
+    search(world)
+    page = browser(world, "ann").get(f"/experiments/{ID}?sort=n").text
+    assert re.findall(r'<th scope="row">(\d+)</th>', page) == ["0", "1", "2"]
 
 
 def test_what_others_see(world: World) -> None:
