@@ -16,13 +16,13 @@ from edt_launch.service.experiments.pages import searches
 from edt_launch.service.experiments.pages.searches import PicturesQueryDep
 from edt_launch.service.experiments.pages.views import experiments as views
 from edt_launch.service.experiments.pages.views.compared import AXES, Compared, compared, too_many
-from edt_launch.service.experiments.pages.views.run_table import RunTableQuery
+from edt_launch.service.experiments.pages.views.run_table import MAX_PARAMETERS, RunTableQuery
 from edt_launch.service.experiments.pages.views.searches import TABS as SEARCH_TABS
 from edt_launch.service.experiments.pages.views.searches import ListedExperiment
 from edt_launch.service.experiments.pages.views.searches import actions as search_actions
 from edt_launch.service.experiments.projects import project_for
 from edt_launch.service.experiments.records import SEARCH_LIVE, ExperimentRecord, Role, RunRecord
-from edt_launch.service.experiments.searches.service import shown as shown_search
+from edt_launch.service.experiments.searches.service import listed as listed_searches
 from edt_launch.service.experiments.spec import RUN_ID
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
 from edt_launch.service.names import OWNER
@@ -169,12 +169,13 @@ def _experiment(
     record = made.experiment_for(context, user, experiment_id)
     experiment = experiment_of(context, user, record.id)
     project = None if record.project is None else project_of(context, user, record.project)
-    actions = search_actions(shown_search(context, user, record.id)) if record.algorithm else ()
+    (search,) = listed_searches(context, user, [record]) if record.algorithm else (None,)
+    actions = search_actions(search) if search else ()
     summary = runs.summary(context, record)
     viewer = None if user.is_admin else user.name
     if asked.tab == "runs":
         seen = [service.view(one) for one in summary.runs]
-        parameters = service.differing([one.run for one in summary.runs])
+        parameters = service.differing([one.run for one in summary.runs], MAX_PARAMETERS)
         return views.experiment_view(
             experiment, project, seen, summary, asked, None, None, parameters, viewer=viewer, actions=actions
         )

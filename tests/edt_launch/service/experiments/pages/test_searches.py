@@ -10,6 +10,7 @@ from edt_launch.service.experiments.records import SearchState, TrialState
 from edt_launch.service.experiments.searches.plan import Next
 from edt_launch.service.experiments.searches.service import record_of
 from edt_launch.service.experiments.searches.spec import SearchSpec
+from edt_launch.service.experiments.stores.experiments import Experiments
 from world import NOW, World
 
 SPEC: dict[str, Any] = {
@@ -127,7 +128,18 @@ def test_trials_are_compared_as_runs(world: World) -> None:
     assert browser(world, "bob").get(f"/experiments/{ID}?tab=compare").status_code == 403
     table = browser(world, "ann").get(f"/experiments/{ID}?tab=runs&column=parameter:rate").text
     assert ("<bdi>0.05</bdi>" in table, "Run again" in table) == (True, False)
+    assert '<small class="cause"><bdi>&lt;u&gt;nan</bdi></small>' in table
     assert browser(world, "ann").get(f"/experiments/{ID}?tab=overview").status_code == 422
+
+
+def test_what_can_be_done_is_known_without_reading_the_trials(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search(world)
+    monkeypatch.delattr(Experiments, "trials_of")
+    table = browser(world, "ann").get(f"/experiments/{ID}?tab=runs").text
+    assert (f"/experiments/{ID}/stop" in table, f"/experiments/{ID}/run-best" in table) == (True, True)
+    assert browser(world, "ann").get(f"/experiments/{ID}/stop").status_code == 200
 
 
 @pytest.mark.parametrize("action", ["stop", "restart", "run-best", "delete"])
