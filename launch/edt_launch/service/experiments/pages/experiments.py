@@ -39,7 +39,7 @@ PAGE = 100
 
 
 @router.get("")
-def show_all(
+async def show_all(
     request: Request,
     context: ContextDep,
     user: CurrentUser,
@@ -48,20 +48,25 @@ def show_all(
     projects_after: Place = 0,
 ) -> Response:
     """A page of the projects, and one of the experiments in them and of searches, the newest first."""
-    found = service.listed(context, user, owner or None, PageQuery(PAGE, after, newest=True))
-    known = service.projects_page(context, user, PageQuery(PAGE, projects_after, newest=True))
-    places: dict[str, int | str] = {"owner": owner, "after": after, "projects_after": projects_after}
-    nexts = {"after": found["next"], "projects_after": known["next"]}
-    names = context.store.projects.names({one["project"] for one in found["experiments"] if one["project"]})
-    rows = [ListedExperiment.of(one, names, context.clock()) for one in found["experiments"]]
-    view = {
-        "projects": known["projects"],
-        "experiments": rows,
-        "owner": owner,
-        "pages": views.Pages("/experiments", places, nexts),
-        "goes_on": any(one.state in SEARCH_LIVE for one in rows),
-    }
-    return templating.page(request, "experiments/all.html", view=view)
+
+    def view() -> Json:
+        found = service.listed(context, user, owner or None, PageQuery(PAGE, after, newest=True))
+        known = service.projects_page(context, user, PageQuery(PAGE, projects_after, newest=True))
+        places: dict[str, int | str] = {"owner": owner, "after": after, "projects_after": projects_after}
+        nexts = {"after": found["next"], "projects_after": known["next"]}
+        projects = {one["project"] for one in found["experiments"] if one["project"]}
+        names = context.store.projects.names(projects)
+        rows = [ListedExperiment.of(one, names, context.clock()) for one in found["experiments"]]
+        return {
+            "projects": known["projects"],
+            "experiments": rows,
+            "owner": owner,
+            "pages": views.Pages("/experiments", places, nexts),
+            "goes_on": any(one.state in SEARCH_LIVE for one in rows),
+        }
+
+    who = None if user.is_admin else user.name  # others see their own projects and best trials alone
+    return await templating.shared_page(request, who, "experiments/all.html", view)
 
 
 @router.get("/projects/{project_id}")

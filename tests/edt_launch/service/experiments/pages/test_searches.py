@@ -6,6 +6,7 @@ import pytest
 
 from browser import browser
 from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.experiments import service
 from edt_launch.service.experiments.records import SearchState, TrialState
 from edt_launch.service.experiments.searches.plan import Next
 from edt_launch.service.experiments.searches.service import record_of
@@ -61,6 +62,18 @@ def test_searches_are_listed_with_their_best(world: World) -> None:
     others = browser(world, "bob").get("/experiments").text
     assert "<td>3 of 3</td><td>1</td><td>-</td>" in others
     assert "bob has none" in browser(world, "bob").get("/experiments?owner=bob").text
+
+
+def test_the_list_is_made_once_for_those_who_see_the_same(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search(world)
+    made, listed = list[str](), service.listed
+    monkeypatch.setattr(service, "listed", lambda *given: made.append(given[1].name) or listed(*given))
+    for name in ("ann", "bob", "ann", "admin"):
+        text = browser(world, name).get("/experiments", headers={"HX-Request": "true"}).text
+        assert ("<td>0.25</td>" in text) is (name != "bob")
+    assert made == ["ann", "bob", "admin"]
 
 
 def test_a_search_and_its_tabs(world: World) -> None:
