@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from edt_launch.core.text.masking import masked
@@ -101,11 +102,11 @@ def parameters(definition: str, code: str, spec: Mapping[str, Any]) -> dict[str,
     return found | _options(spec["command"])
 
 
-def differing(runs: Sequence[Mapping[str, str]]) -> list[ComparedParameter]:
-    """The parameters that are not the same in all runs, in the order in which they appear."""
+def differing(runs: Sequence[Mapping[str, str]], most: int | None = None) -> list[ComparedParameter]:
+    """The parameters that are not the same in all runs, in the order in which they appear; `most` of them."""
     names = dict.fromkeys(name for run in runs for name in run)
-    found = [ComparedParameter(name, tuple(run.get(name) for run in runs)) for name in names]
-    return [one for one in found if len(set(one.values)) > 1]
+    found = (ComparedParameter(name, tuple(run.get(name) for run in runs)) for name in names)
+    return list(islice((one for one in found if len(set(one.values)) > 1), most))
 
 
 def _options(command: Sequence[str]) -> dict[str, str]:

@@ -98,9 +98,9 @@ def beside(context: Context, experiment: ExperimentRecord, found: Sequence[RunRe
     }
 
 
-def differing(found: Sequence[RunRecord]) -> list[comparison.ComparedParameter]:
-    """The parameters that are not the same in all of these runs."""
-    return comparison.differing([_started_with(run) for run in found])
+def differing(found: Sequence[RunRecord], most: int | None = None) -> list[comparison.ComparedParameter]:
+    """The parameters that are not the same in all of these runs; the first `most` of them, or all."""
+    return comparison.differing([_started_with(run) for run in found], most)
 
 
 def _started_with(run: RunRecord) -> dict[str, str]:

@@ -80,6 +80,7 @@ _WORDS: Mapping[str, str] = {
     names.USER: "a user's name: letters, digits and any of _ . @ -, 64 characters at most",
     names.OWNER: "a user's name: letters, digits and any of _ . @ -, 64 characters at most",
     names.OWNERS: "users' names, with commas between",
+    names.TAG: "a tag: letters, digits and any of _ . -, 64 characters at most, and no . or - first",
     names.VARIABLE: "a variable's name: letters, digits and _, and no digit first",
     names.PLAIN: "one line of text",
     HOST: "a host's name: letters, digits and any of _ . -",

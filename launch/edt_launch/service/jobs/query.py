@@ -30,7 +30,7 @@ class JobQuery:
         owners: those of one of these users; None for all.
         owner_text: those whose owner's name contains it, in whatever case.
         text: those whose name or comment contains it, in whatever case, or whose id begins with it.
-        tag: those that have it.
+        tag: those that have it, in whatever case.
         host: those that have devices of it.
         experiment: the runs of one, by its id.
         search: the jobs of one's trials, by its id.
@@ -86,7 +86,7 @@ class JobQuery:
             named = [one.icontains(self.text, autoescape=True) for one in (columns.name, columns.comment)]
             found.append(or_(*named, columns.id.startswith(self.text, autoescape=True)))
         if self.tag is not None:
-            found.append(cast(columns.tags, Text).contains(f'"{self.tag}"', autoescape=True))
+            found.append(cast(columns.tags, Text).icontains(f'"{self.tag}"', autoescape=True))
         if self.host is not None:
             found.append(cast(columns.held, Text).contains(f'["{self.host}",', autoescape=True))
         within = [one for one in (self.experiment, self.search) if one is not None]

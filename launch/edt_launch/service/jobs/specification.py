@@ -204,7 +204,9 @@ class JobSpec(BaseModel):
 
     def fingerprint(self, code: str) -> str:
         """Tells a repeated submission from another one; `code` is a digest of the code that was sent."""
-        return hashlib.sha256(f"{code} {self.model_dump_json()}".encode()).hexdigest()
+        # Versions without these fields have stored fingerprints, too.
+        unused = {name for name in ("tags", "comment") if not getattr(self, name)}
+        return hashlib.sha256(f"{code} {self.model_dump_json(exclude=unused)}".encode()).hexdigest()
 
 
 class JobChange(BaseModel):

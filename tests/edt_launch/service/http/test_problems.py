@@ -35,6 +35,9 @@ def test_a_value_that_is_refused_is_named_with_its_limit(world: World) -> None:
     job = world.submit(world.ann)["id"]
     problem = checked(world.ann.patch(f"/jobs/{job}", json={"weight": 0}), 422)
     assert problem["detail"] == "weight: 0: expected 0.001 or more"
+    tagged = checked(world.ann.patch(f"/jobs/{job}", json={"tags": ["lr test"]}), 422)
+    tag = "a tag: letters, digits and any of _ . -, 64 characters at most, and no . or - first"
+    assert tagged["detail"] == f"tags.0: 'lr test': expected {tag}"
     long = checked(world.ann.patch(f"/jobs/{job}", json={"weight": "x" * 1000}), 422)
     assert len(long["detail"]) < 200
 

@@ -1,4 +1,5 @@
 import subprocess
+from hashlib import sha256
 
 import pytest
 from pydantic import ValidationError
@@ -42,6 +43,14 @@ def test_what_is_accepted_can_be_given_to_a_process(character: str) -> None:
     spec = JobSpec.model_validate({"command": ["true"], "environment": given})
     text = " ".join(f"{name}={value}" for name, value in spec.environment.items())
     subprocess.run(["/bin/sh", "-c", f"{text} true"], env=dict(spec.environment), check=True)
+
+
+def test_a_fingerprint_is_that_of_earlier_versions_unless_newer_fields_are_used() -> None:
+    spec = JobSpec(command=["true"], name="x")
+    before = spec.model_dump_json(exclude={"tags", "comment"})
+    assert spec.fingerprint("code") == sha256(f"code {before}".encode()).hexdigest()
+    others = [JobSpec(command=["true"], name="x", **said) for said in ({"tags": ["a"]}, {"comment": "a"})]
+    assert len({one.fingerprint("code") for one in (spec, *others)}) == 3
 
 
 def test_a_program_for_torchrun_has_the_sizes_of_its_command():

@@ -16,13 +16,13 @@ from edt_launch.service.experiments.pages import searches
 from edt_launch.service.experiments.pages.searches import PicturesQueryDep
 from edt_launch.service.experiments.pages.views import experiments as views
 from edt_launch.service.experiments.pages.views.compared import AXES, Compared, compared, too_many
-from edt_launch.service.experiments.pages.views.run_table import RunTableQuery
+from edt_launch.service.experiments.pages.views.run_table import MAX_PARAMETERS, RunTableQuery
 from edt_launch.service.experiments.pages.views.searches import TABS as SEARCH_TABS
 from edt_launch.service.experiments.pages.views.searches import ListedExperiment
 from edt_launch.service.experiments.pages.views.searches import actions as search_actions
 from edt_launch.service.experiments.projects import project_for
 from edt_launch.service.experiments.records import SEARCH_LIVE, ExperimentRecord, Role, RunRecord
-from edt_launch.service.experiments.searches.service import shown as shown_search
+from edt_launch.service.experiments.searches.service import listed as listed_searches
 from edt_launch.service.experiments.spec import RUN_ID
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
 from edt_launch.service.names import OWNER
@@ -39,7 +39,7 @@ PAGE = 100
 
 
 @router.get("")
-def show_all(
+async def show_all(
     request: Request,
     context: ContextDep,
     user: CurrentUser,
@@ -48,20 +48,25 @@ def show_all(
     projects_after: Place = 0,
 ) -> Response:
     """A page of the projects, and one of the experiments in them and of searches, the newest first."""
-    found = service.listed(context, user, owner or None, PageQuery(PAGE, after, newest=True))
-    known = service.projects_page(context, user, PageQuery(PAGE, projects_after, newest=True))
-    places: dict[str, int | str] = {"owner": owner, "after": after, "projects_after": projects_after}
-    nexts = {"after": found["next"], "projects_after": known["next"]}
-    names = context.store.projects.names({one["project"] for one in found["experiments"] if one["project"]})
-    rows = [ListedExperiment.of(one, names, context.clock()) for one in found["experiments"]]
-    view = {
-        "projects": known["projects"],
-        "experiments": rows,
-        "owner": owner,
-        "pages": views.Pages("/experiments", places, nexts),
-        "goes_on": any(one.state in SEARCH_LIVE for one in rows),
-    }
-    return templating.page(request, "experiments/all.html", view=view)
+
+    def view() -> Json:
+        found = service.listed(context, user, owner or None, PageQuery(PAGE, after, newest=True))
+        known = service.projects_page(context, user, PageQuery(PAGE, projects_after, newest=True))
+        places: dict[str, int | str] = {"owner": owner, "after": after, "projects_after": projects_after}
+        nexts = {"after": found["next"], "projects_after": known["next"]}
+        projects = {one["project"] for one in found["experiments"] if one["project"]}
+        names = context.store.projects.names(projects)
+        rows = [ListedExperiment.of(one, names, context.clock()) for one in found["experiments"]]
+        return {
+            "projects": known["projects"],
+            "experiments": rows,
+            "owner": owner,
+            "pages": views.Pages("/experiments", places, nexts),
+            "goes_on": any(one.state in SEARCH_LIVE for one in rows),
+        }
+
+    who = None if user.is_admin else user.name  # others see their own projects and best trials alone
+    return await templating.shared_page(request, who, "experiments/all.html", view)
 
 
 @router.get("/projects/{project_id}")
@@ -169,12 +174,13 @@ def _experiment(
     record = made.experiment_for(context, user, experiment_id)
     experiment = experiment_of(context, user, record.id)
     project = None if record.project is None else project_of(context, user, record.project)
-    actions = search_actions(shown_search(context, user, record.id)) if record.algorithm else ()
+    (search,) = listed_searches(context, user, [record]) if record.algorithm else (None,)
+    actions = search_actions(search) if search else ()
     summary = runs.summary(context, record)
     viewer = None if user.is_admin else user.name
     if asked.tab == "runs":
         seen = [service.view(one) for one in summary.runs]
-        parameters = service.differing([one.run for one in summary.runs])
+        parameters = service.differing([one.run for one in summary.runs], MAX_PARAMETERS)
         return views.experiment_view(
             experiment, project, seen, summary, asked, None, None, parameters, viewer=viewer, actions=actions
         )

@@ -71,8 +71,8 @@ def view(
 
 def question(asked: Asked, name: str) -> Question:
     """The question about an action; `ConflictError` if it makes no sense at present."""
-    service.own_search(asked.context, asked.user, asked.id)
-    search = service.shown(asked.context, asked.user, asked.id)
+    record = service.own_search(asked.context, asked.user, asked.id)
+    (search,) = service.listed(asked.context, asked.user, [record])
     if name not in dict(views.actions(search)):
         raise ConflictError(f"{search['name']} is {search['state']}", "look at its page for what can be done")
     return views.question(search, name, new_key())

@@ -63,7 +63,7 @@ class Controller:
         self._kinds = {"": JobTrials(parts), **(kinds or {})}
         self._specs: dict[str, SearchSpec] = {}
         self._retry_at: dict[str, float] = {}
-        known = {search.id for search in self._searches.searches()}
+        known = self._searches.search_ids()
         for path in parts.home.searches.iterdir():
             if path.name not in known:  # a service was killed just before its search was written down
                 delete_file(path)

@@ -34,6 +34,7 @@ from edt_launch.service.experiments.stores.projects import of_user
 from edt_launch.service.jobs.states import ENDED, LIVE
 
 _IS_SEARCH = experiments.c.algorithm != ""
+_OF_TRIALS = [column for column in runs.c if column.name not in ("spec", "outcome")]
 
 
 class GoneError(Exception):
@@ -146,6 +147,10 @@ class Experiments(InProjects[ExperimentRecord]):
             query = query.where(experiments.c.kind == kind)
         return [ExperimentRecord(**row._mapping) for row in self._database.rows(query)]
 
+    def search_ids(self) -> set[str]:
+        """The ids of all searches."""
+        return {row.id for row in self._database.rows(select(experiments.c.id).where(_IS_SEARCH))}
+
     def live_searches(self) -> list[ExperimentRecord]:
         """The searches that have not ended, oldest first."""
         query = select(experiments).where(_IS_SEARCH, experiments.c.state.not_in(sorted(SEARCH_ENDS)))
@@ -195,15 +200,15 @@ class Experiments(InProjects[ExperimentRecord]):
             return True
 
     def trials(self, search: str) -> list[RunRecord]:
-        """A search's trials, by their places."""
+        """A search's trials, by their places; without `spec` and `outcome`."""
         return self.trials_of([search])[search]
 
     def trials_of(self, wanted: Collection[str]) -> dict[str, list[RunRecord]]:
-        """The trials of many searches, by the searches' ids."""
-        query = select(runs).where(runs.c.experiment.in_(sorted(wanted))).order_by(runs.c.place)
+        """The trials of many searches, by the searches' ids; without `spec` and `outcome`."""
+        query = select(*_OF_TRIALS).where(runs.c.experiment.in_(sorted(wanted))).order_by(runs.c.place)
         found: dict[str, list[RunRecord]] = {search: [] for search in wanted}
         for row in self._database.rows(query):
-            found[row.experiment].append(RunRecord(**row._mapping))
+            found[row.experiment].append(RunRecord(**row._mapping, spec={}))
         return found
 
     def trial_counts(self, wanted: Collection[str]) -> dict[str, dict[TrialState, int]]:

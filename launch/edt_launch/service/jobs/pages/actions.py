@@ -167,7 +167,8 @@ def _ask_change(asked: Asked) -> Question:
         foreseen = effects(asked.context, [service.changed(asked.context, asked.user, job.id, changes)[1]])
     if asked.error is not None:  # what was left as it was seen follows the changes of others
         given = {
-            name: present[name] if text.strip() == seen.get(name) else text for name, text in given.items()
+            name: present.get(name, text) if text.strip() == seen.get(name) else text
+            for name, text in given.items()
         }
     return Question(
         "Change",
@@ -207,8 +208,8 @@ def _check_seen(job: Job, seen: Mapping[str, str]) -> None:
 
 
 def _changes(given: Mapping[str, str], seen: Mapping[str, str]) -> JobChange:
-    """The changes; the form has all of the fields that were `seen`, and `ANNOTATIONS` may be taken away."""
-    values = {name: text.strip() for name, text in given.items() if name in seen or text.strip()}
+    """What differs from what was `seen`; only `ANNOTATIONS` may be taken away."""
+    values = {name: text.strip() for name, text in given.items() if text.strip() != seen.get(name, "")}
     if empty := [LABELS[name] for name, value in values.items() if name not in ANNOTATIONS and not value]:
         raise InvalidError(f"nothing is written for {', '.join(empty)}", "write a number")
     return parsed(JobChange, _as_sent(values))

@@ -22,7 +22,7 @@ def search(
     user: CurrentUser,
     text: Annotated[str, Query(max_length=MAX_NAME, pattern=f"^{PLAIN}$")] = "",
 ) -> Response:
-    """The only job whose name has the text, or whose id begins with it; else the list of all such jobs."""
+    """The only job whose name or comment has the text, or whose id begins with it; else a list of them."""
     wanted = text.strip()
     found = context.store.jobs.page(JobQuery(text=wanted, limit=SEVERAL)).jobs if wanted else ()
     if len(found) == 1:

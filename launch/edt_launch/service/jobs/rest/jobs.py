@@ -93,7 +93,7 @@ def show(context: ContextDep, user: CurrentUser, job_id: str) -> Response:
 def change(
     context: ContextDep, user: CurrentUser, job_id: str, changes: JobChange, dry_run: DryRun = False
 ) -> Response:
-    """Change a live job's bounds, priority, weight or name."""
+    """Change a live job's bounds, priority, weight or time limit; at any time its name, tags or comment."""
     if dry_run:
         return _json({"changes": effects(context, [service.changed(context, user, job_id, changes)[1]])})
     return _json(views.job(service.change(context, user, job_id, changes)))

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from browser import browser, shown_again
+from edt_launch.service.experiments.pages.views import run_table
 from lab import Lab
 from world import World, tar
 
@@ -43,7 +44,9 @@ def test_runs_are_shown_compared_run_again_and_saved(lab: Lab) -> None:
     assert ann.delete(page).status_code == 405
 
 
-def test_runs_are_a_table_that_is_sorted_and_filtered_with_chosen_columns(lab: Lab) -> None:
+def test_runs_are_a_table_that_is_sorted_and_filtered_with_chosen_columns(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ann = browser(lab.world, "ann")
     experiment = lab.experiment(lab.definition()["id"])["id"]
     page = f"/experiments/{experiment}"
@@ -68,7 +71,7 @@ def test_runs_are_a_table_that_is_sorted_and_filtered_with_chosen_columns(lab: L
     assert shown("sort=nonsense") == [last, best, first]
     for find in ("tag:BEST", "keep", best, "state:succeeded tag:i"):
         assert shown(f"find={find}") == [best], find
-    assert shown("find=owner:bob") == shown("find=state:failed") == shown("after=100") == []
+    assert shown("find=owner:bob") == shown("find=state:failed") == []
     text = ann.get(f"{page}?find=tag:best&column=comment&column=parameter:$RATE&column=nonsense").text
     heads = re.findall(r'<th scope="col"[^>]*><a href="([^"]*)">([^ <]*)', text)
     assert [name for _, name in heads] == ["Name", "Comment", "$RATE"]
@@ -78,6 +81,10 @@ def test_runs_are_a_table_that_is_sorted_and_filtered_with_chosen_columns(lab: L
     assert ann.get(f"{page}?sort={'x' * 400}").status_code == 422
     run = lab.ann.get(f"/experiments/{experiment}/runs").json()["runs"][1]
     assert (run["tags"], run["comment"]) == (["best", "i"], "<b>keep</b>")
+    monkeypatch.setattr(run_table, "PAGE", 2)
+    assert shown("sort=metric:loss") == [best, last]
+    assert shown("sort=metric:loss&after=2") == shown("sort=metric:loss&after=100") == [first]
+    assert "Previous runs" in ann.get(f"{page}?after=100").text
 
 
 @pytest.mark.parametrize("question", ["run", "again", "edit"])

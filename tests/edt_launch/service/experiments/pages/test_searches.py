@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -5,10 +6,12 @@ import pytest
 
 from browser import browser
 from edt_launch.service.accounts.records import UserRecord
+from edt_launch.service.experiments import service
 from edt_launch.service.experiments.records import SearchState, TrialState
 from edt_launch.service.experiments.searches.plan import Next
 from edt_launch.service.experiments.searches.service import record_of
 from edt_launch.service.experiments.searches.spec import SearchSpec
+from edt_launch.service.experiments.stores.experiments import Experiments
 from world import NOW, World
 
 SPEC: dict[str, Any] = {
@@ -26,10 +29,11 @@ ID = "haaaaaaaa"
 
 def search(world: World, *, trials: bool = True, **fields: Any) -> None:
     template = {"command": ["python", "train.py", "--rate", "{rate}"], "min": 1, "max": 2}
-    values = {"template": template, "total": 3, "state": SearchState.RUNNING, "started": NOW - 90} | fields
+    values = {"template": template, "total": 3, "state": SearchState.RUNNING, "started": NOW - 90}
+    values |= {"id": ID, "name": "<b>find"} | fields
     spec = SearchSpec.model_validate(SPEC)
     ann = UserRecord("ann", False, 0.0)
-    made = record_of(ann, spec, NOW - 100, id=ID, name="<b>find", **values)
+    made = record_of(ann, spec, NOW - 100, **values)
     world.store.experiments.add(made)
     if not trials:
         return
@@ -42,7 +46,7 @@ def search(world: World, *, trials: bool = True, **fields: Any) -> None:
         ]
     ):
         parameters = {"rate": 0.1 / (number + 1), "<i>": "<b>"}
-        trial = Next(number, {}, parameters, 0, "").run(made, f"raaaaaaa{'abc'[number]}", NOW)
+        trial = Next(number, {}, parameters, 0, "").run(made, f"r{made.id[2:]}{'abc'[number]}", NOW)
         its = job if number == 1 else None
         world.store.experiments.add_trial(replace(trial, job=its, state=state, metric=metric, reason=reason))
 
@@ -58,6 +62,18 @@ def test_searches_are_listed_with_their_best(world: World) -> None:
     others = browser(world, "bob").get("/experiments").text
     assert "<td>3 of 3</td><td>1</td><td>-</td>" in others
     assert "bob has none" in browser(world, "bob").get("/experiments?owner=bob").text
+
+
+def test_the_list_is_made_once_for_those_who_see_the_same(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search(world)
+    made, listed = list[str](), service.listed
+    monkeypatch.setattr(service, "listed", lambda *given: made.append(given[1].name) or listed(*given))
+    for name in ("ann", "bob", "ann", "admin"):
+        text = browser(world, name).get("/experiments", headers={"HX-Request": "true"}).text
+        assert ("<td>0.25</td>" in text) is (name != "bob")
+    assert made == ["ann", "bob", "admin"]
 
 
 def test_a_search_and_its_tabs(world: World) -> None:
@@ -83,6 +99,13 @@ def test_a_search_and_its_tabs(world: World) -> None:
     for page in (progress, best, given):
         assert "<b>" not in page
         assert "<u>" not in page
+
+
+def test_trials_are_numbered_in_their_search(world: World) -> None:
+    search(world, id="hbbbbbbbb", name="other")
+    search(world)
+    page = browser(world, "ann").get(f"/experiments/{ID}?sort=n").text
+    assert re.findall(r'<th scope="row">(\d+)</th>', page) == ["0", "1", "2"]
 
 
 def test_what_others_see(world: World) -> None:
@@ -118,7 +141,18 @@ def test_trials_are_compared_as_runs(world: World) -> None:
     assert browser(world, "bob").get(f"/experiments/{ID}?tab=compare").status_code == 403
     table = browser(world, "ann").get(f"/experiments/{ID}?tab=runs&column=parameter:rate").text
     assert ("<bdi>0.05</bdi>" in table, "Run again" in table) == (True, False)
+    assert '<small class="cause"><bdi>&lt;u&gt;nan</bdi></small>' in table
     assert browser(world, "ann").get(f"/experiments/{ID}?tab=overview").status_code == 422
+
+
+def test_what_can_be_done_is_known_without_reading_the_trials(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search(world)
+    monkeypatch.delattr(Experiments, "trials_of")
+    table = browser(world, "ann").get(f"/experiments/{ID}?tab=runs").text
+    assert (f"/experiments/{ID}/stop" in table, f"/experiments/{ID}/run-best" in table) == (True, True)
+    assert browser(world, "ann").get(f"/experiments/{ID}/stop").status_code == 200
 
 
 @pytest.mark.parametrize("action", ["stop", "restart", "run-best", "delete"])

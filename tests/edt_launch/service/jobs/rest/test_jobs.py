@@ -65,7 +65,7 @@ def test_what_is_said_of_a_job_finds_it_and_can_be_changed_after_its_end(world: 
         return [one["id"] for one in world.ann.get(f"/jobs?all=1&{query}").json()["jobs"]]
 
     assert world.ann.get(f"/jobs/{job}").json()["tags"] == ["a", "b"]
-    assert (found("tag=b"), found("tag=ab"), found("text=100+STEPS")) == ([job], [other], [other])
+    assert (found("tag=B"), found("tag=ab"), found("text=100+STEPS")) == ([job], [other], [other])
     said = {"name": "x", "tags": ["best"], "comment": "diverged"}
     changed = world.ann.patch(f"/jobs/{job}", json=said).json()
     assert said.items() <= changed.items()

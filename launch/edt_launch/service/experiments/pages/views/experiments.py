@@ -12,15 +12,12 @@ from edt_launch.service.cluster.pages.views.pool import Tile
 from edt_launch.service.experiments.comparison import ComparedParameter
 from edt_launch.service.experiments.pages.views.compared import Compared
 from edt_launch.service.experiments.pages.views.run_table import (
-    METRIC,
-    PARAMETER,
     USUAL,
     RunTable,
     RunTableQuery,
     TableRun,
     precise,
     run_table,
-    sortable,
 )
 from edt_launch.service.experiments.pages.views.searches import TABS as SEARCH_TABS
 from edt_launch.service.experiments.pages.views.searches import tabs
@@ -117,7 +114,7 @@ class ExperimentView:
     """An experiment; `table` and `compared` are None on other tabs.
 
     Attributes:
-        runs: a page of them.
+        runs: a page of them; on the tab of the table, those of `table`.
         without_column: how many values have no column, as there are too many.
         best_over: which runs the best is one of, if these are not all; empty if they are.
         elsewhere: values whose best run is on another page: the value's name, the best value, its job, and
@@ -174,7 +171,7 @@ def experiment_view(
 
     Args:
         experiment, project: as REST answers them.
-        runs: the same, of a page of them; for the table, those of `summary`.
+        runs: the same, of a page of them; for the table, those of `summary`, from which it takes a page.
         summary: of the newest runs.
         asked: by the address.
         following: the `before` of the next page.
@@ -187,20 +184,20 @@ def experiment_view(
         one.name: None if one.best is None else summary.runs[one.best].run.id
         for one in summary.metrics[:MAX_METRICS]
     }
-    reasons = _reasons(summary, viewer)
-    shown = [_run(one, best, reasons.get(one["id"], ""), viewer) for one in runs]
     address = f"/experiments/{experiment['id']}"
     page = f"{address}?tab={asked.tab}"
     curves = {"metric": asked.metric, "x": asked.x, "smooth": asked.smooth, "run": asked.chosen}
     drawn = {**curves, **({"log": "1"} if asked.is_log else {})} if asked.tab == "compare" else {}
     before = {"before": asked.before} if asked.before else {}
-    table = None
+    table, page_of_runs = None, runs
     if asked.tab == "runs":
         known = [
-            _table_run(row, run, at, parameters)
-            for at, (row, run) in enumerate(zip(shown, runs, strict=True))
+            TableRun(run, {one.name: one.values[place] for one in parameters})
+            for place, run in enumerate(runs)
         ]
         table = run_table(address, asked.table, known, best, [one.name for one in parameters])
+        page_of_runs = [one.run for one in table.runs]
+    reasons = _reasons(summary, {run["id"] for run in page_of_runs}, viewer)
     return ExperimentView(
         experiment,
         project is not None and may_edit(project),
@@ -213,8 +210,8 @@ def experiment_view(
         list(best),
         len(summary.names) - len(best),
         _partly(experiment, summary),
-        _elsewhere(summary, {run.id for run in shown}),
-        shown,
+        _elsewhere(summary, {run["id"] for run in runs}),
+        [_run(one, best, reasons.get(one["id"], ""), viewer) for one in page_of_runs],
         table,
         compared,
         table.address
@@ -259,13 +256,20 @@ def may_edit(project: Json) -> bool:
     return Role(project["role"]).rank >= Role.EDITOR.rank
 
 
-def _reasons(summary: Summary, viewer: str | None) -> dict[str, str]:
-    """Why runs failed, by their ids, as far as the viewer may know that."""
-    return {
-        one.run.id: cause(one.job.failure)[:MAX_WHY]
-        for one in summary.runs
+def _reasons(summary: Summary, ids: Collection[str], viewer: str | None) -> dict[str, str]:
+    """Why runs of these ids failed, or have no job, as far as the viewer may know that."""
+    runs = [one for one in summary.runs if one.run.id in ids]
+    failed = {
+        one.run.id: cause(one.job.failure)
+        for one in runs
         if one.job is not None and one.job.state is State.FAILED and viewer in (None, one.job.owner)
     }
+    without_job = {
+        one.run.id: cause(one.run.reason)
+        for one in runs
+        if one.run.job is None and viewer in (None, one.run.owner)
+    }
+    return {run: why[:MAX_WHY] for run, why in (failed | without_job).items()}
 
 
 def _run(run: Json, best: Mapping[str, str | None], why: str, viewer: str | None) -> RunRow:
@@ -291,22 +295,6 @@ def _run(run: Json, best: Mapping[str, str | None], why: str, viewer: str | None
         why,
         is_deleted,
         not is_deleted and viewer in (None, run["owner"]),
-    )
-
-
-def _table_run(row: RunRow, run: Json, place: int, parameters: Sequence[ComparedParameter]) -> TableRun:
-    """A run for the table; `place` is its own in the values of parameters."""
-    lasts = {f"{METRIC}{name}": about["last"] for name, about in run["values"].items()}
-    started = {f"{PARAMETER}{one.name}": one.values[place] for one in parameters}
-    values = {name: run[name] for name in ("state", "created", "owner", "seconds", "size", "hours")}
-    values |= {"name": row.name, "tags": ", ".join(row.tags) or None, "comment": row.comment or None}
-    return TableRun(
-        row,
-        {**values, **lasts, **{name: sortable(value) for name, value in started.items()}},
-        {
-            **{name: precise(last) for name, last in lasts.items()},
-            **{name: value or wording.NONE for name, value in started.items()},
-        },
     )
 
 

@@ -67,14 +67,36 @@ class TableRun:
     """A run as the table has it.
 
     Attributes:
-        row: what is shown of it.
-        values: by columns, what it is sorted by: numbers before texts; None, or missing: last.
-        texts: by columns, what is shown of these values; `row` has the others.
+        run: as REST answers it.
+        parameters: by names, those that are not the same in all runs.
     """
 
-    row: Any
-    values: Mapping[str, Any]
-    texts: Mapping[str, str]
+    run: Mapping[str, Any]
+    parameters: Mapping[str, str | None]
+
+    @property
+    def name(self) -> str:
+        """That of its job, or else its own."""
+        return str(self.run["job_name"] or self.run["name"])
+
+    def value(self, column: str) -> Any:
+        """What it is sorted by: numbers before texts, None last."""
+        if column == NAME:
+            return self.name
+        if column.startswith(METRIC):
+            return self.run["values"].get(column.removeprefix(METRIC), {}).get("last")
+        if column.startswith(PARAMETER):
+            return sortable(self.parameters.get(column.removeprefix(PARAMETER)))
+        if column == "tags":
+            return ", ".join(self.run["tags"]) or None
+        found = self.run[column] if column in FIELDS else None
+        return None if found == "" else found
+
+    def text(self, column: str) -> str:
+        """What is shown of a metric or parameter."""
+        if column.startswith(METRIC):
+            return precise(self.value(column))
+        return self.parameters.get(column.removeprefix(PARAMETER)) or wording.NONE
 
 
 @dataclass(frozen=True)
@@ -114,24 +136,27 @@ def run_table(
 
     Args:
         path: address of the experiment's page.
-        asked: columns that there are not, of a metric that no run has any more, say, are left out.
+        asked: columns that there are not, of a metric that no run has any more, say, are left out. A page
+            after the last one is the last one.
         runs: all of them, the newest first.
         best: the metrics, and the id of the best run for each.
-        parameters: that are not the same in all runs.
+        parameters: that are not the same in all runs, those that can be columns.
     """
     headings = {
         **FIELDS,
         **{f"{METRIC}{name}": name for name in best},
-        **{f"{PARAMETER}{name}": name for name in parameters[:MAX_PARAMETERS]},
+        **{f"{PARAMETER}{name}": name for name in parameters},
     }
     usual = [*DEFAULT, *(f"{METRIC}{name}" for name in best)]
     shown = [name for name in headings if name in (asked.columns or usual)]
+    fitting = _sorted([run for run in runs if _fits(run, asked.find)], asked.sort)
+    last = max(0, len(fitting) - 1) // PAGE * PAGE
+    asked = replace(asked, after=min(asked.after, last))
     first = replace(asked, after=0)
 
     def sorted_by(sort: str) -> str:
         return replace(first, sort=sort).address(path)
 
-    fitting = _sorted([run for run in runs if _fits(run, asked.find)], asked.sort)
     end = asked.after + PAGE
     before = replace(asked, after=max(0, asked.after - PAGE))
     return RunTable(
@@ -153,25 +178,25 @@ def run_table(
 
 def _sorted(runs: Iterable[TableRun], sort: str) -> list[TableRun]:
     name, is_descending = sort.removeprefix("-"), sort.startswith("-")
-    known, unknown = list[TableRun](), list[TableRun]()
-    for run in runs:
-        (unknown if run.values.get(name) is None else known).append(run)
+    values = [(run.value(name), run) for run in runs]
+    known = [(value, run) for value, run in values if value is not None]
 
-    def key(run: TableRun) -> tuple[bool, Any]:
-        return isinstance(run.values[name], str), run.values[name]
+    def key(known: tuple[Any, TableRun]) -> tuple[bool, Any]:
+        return isinstance(known[0], str), known[0]
 
-    return [*sorted(known, key=key, reverse=is_descending), *unknown]
+    ordered = [run for _, run in sorted(known, key=key, reverse=is_descending)]
+    return [*ordered, *(run for value, run in values if value is None)]
 
 
-def _fits(run: TableRun, find: str) -> bool:
+def _fits(listed: TableRun, find: str) -> bool:
     """Whether a run has every one of the words."""
-    row = run.row
-    said = f"{row.name} {row.job} {row.comment}".lower()
+    run = listed.run
+    said = f"{listed.name} {run['job'] or run['id']} {run['comment']}".lower()
     for part in find.lower().split():
         name, colon, value = part.partition(":")
-        named = {"state": row.state, "owner": row.owner.lower()}
+        named = {"state": str(run["state"]), "owner": run["owner"].lower()}
         if colon and name == "tag":
-            fits = value in [tag.lower() for tag in row.tags]
+            fits = value in [tag.lower() for tag in run["tags"]]
         elif colon and name in named:
             fits = value == named[name]
         else:

@@ -217,8 +217,8 @@ def ordered(trials: Sequence[Any], objective: str, sort: str) -> list[Any]:
     def rank(trial: Any) -> tuple[bool, float, str, int]:
         value = value_of(trial, key)
         if isinstance(value, int | float):
-            return False, sign * value, "", sign * trial.number
-        return value is None, 0.0, value or "", trial.number
+            return False, sign * value, "", sign * trial.place
+        return value is None, 0.0, value or "", trial.place
 
     return sorted(trials, key=rank)
 
@@ -232,7 +232,7 @@ def best_of(ranked: Iterable[Any]) -> list[Any]:
 def value_of(trial: Any, key: str) -> float | str | None:
     """What a trial has on an axis, or in a column."""
     if key in (METRIC, NUMBER):
-        value: float | None = trial.metric if key == METRIC else trial.number
+        value: float | None = trial.metric if key == METRIC else trial.place
         return value
     found: float | str | None = trial.parameters.get(key.removeprefix(PARAMETER))
     return found
@@ -356,7 +356,7 @@ def settings(spec: Json, template: Json) -> list[tuple[str, str]]:
 
 def _row(trial: Any, names: Sequence[str]) -> TrialRow:
     return TrialRow(
-        trial.number,
+        trial.place,
         str(trial.state),
         wording.precise(trial.metric),
         trial.job,
