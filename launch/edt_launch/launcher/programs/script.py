@@ -31,15 +31,19 @@ class Script:
     output_dir: Path | None = None
 
     @classmethod
-    def of(cls, words: Sequence[str], options: RunOptions) -> Self:
+    def of(cls, words: Sequence[str], options: RunOptions | None = None) -> Self:
         """The program of these words: the path of a script, or a command, with arguments.
+
+        Args:
+            words: of the command line.
+            options: say which hosts it may run on; None: on this machine.
 
         Raises:
             UsageError: there is no such file or command, as far as can be seen from this machine.
         """
         first = words[0]
         problem = script_problem(words, Path())
-        if problem is not None and not stays_here(options, os.environ):
+        if problem is not None and options is not None and not stays_here(options, os.environ):
             problem = script_problem(words, Path(), None)
         if problem is not None:
             raise UsageError(f"{problem.text}; {problem.advice}")
