@@ -8,6 +8,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from edt_hvd.torchrun.worker import Worker, release_before_group
 from edt_messages import messages
+from interpreters import Interpreters
 
 
 class Link:
@@ -25,6 +26,27 @@ class Link:
 
     def holds(self) -> int:
         return self.said.count(messages.Held())
+
+
+GATE = """
+import torch
+from edt_hvd.torchrun import worker
+
+class Newcomer:
+    def pass_gate(self):
+        print("at the gate")
+
+worker.install()
+torch.distributed.is_torchelastic_launched()
+worker.current = Newcomer()
+{call}
+"""
+
+
+@pytest.mark.parametrize("call", ["is_torchelastic_launched()", "init_process_group('nonsense')"])
+def test_a_newcomer_waits_where_a_program_asks_for_its_world(interpreters: Interpreters, call: str) -> None:
+    done = interpreters.run(GATE.format(call=f"torch.distributed.{call}"))
+    assert done.stdout == "at the gate\n", done.stderr
 
 
 @pytest.fixture

@@ -378,7 +378,7 @@ class World(Event):
 
 @dataclass(frozen=True)
 class Usage(Event):
-    """What all workers use together, as their hosts measure it. At most every 10 s.
+    """What all workers use together, as their hosts measure it every 10 s.
 
     Attributes:
         processors: seconds of processor time a second.

@@ -8,24 +8,23 @@ from edt_launch.core.history import events
 MAX_AGE = 30.0
 """Seconds after which a measurement counts no more: the host has no worker any longer."""
 
-INTERVAL = 10.0
-"""Seconds between two events at least, however many hosts there are."""
-
 
 @dataclass
 class HostUsage:
     """The last measurement of each host."""
 
     _hosts: dict[str, tuple[float, Usage]] = field(default_factory=dict)
-    _told_at: float | None = None
+    _leader: str = ""
+    """The host whose measurements are told, with the last ones of all others."""
 
     def take(self, now: float, host: str, usage: Usage) -> events.Usage | None:
-        """Take in a measurement; the event that it leads to, if the last one is some time ago."""
+        """Take in a measurement; the event that it leads to, one for each measurement of one of the hosts."""
         self._hosts[host] = now, usage
-        if self._told_at is not None and now < self._told_at + INTERVAL:
-            return None
-        self._told_at = now
         self._hosts = {name: (at, one) for name, (at, one) in self._hosts.items() if now - at <= MAX_AGE}
+        if self._leader not in self._hosts:
+            self._leader = host
+        if host != self._leader:
+            return None
         found = [one for _, one in self._hosts.values()]
         gpus = [one.gpus for one in found if one.gpus is not None]
         gpu_memory = [one.gpu_memory for one in found if one.gpu_memory is not None]

@@ -124,6 +124,10 @@ class RunTable:
     next: str
     previous: str
 
+    def is_best(self, run: Mapping[str, Any], column: str) -> bool:
+        """Whether a run is the best one by the metric of that column."""
+        return column.startswith(METRIC) and self.best.get(column.removeprefix(METRIC)) == run["id"]
+
 
 def run_table(
     path: str,
