@@ -36,7 +36,14 @@ class NotResizedError(Exception):
     """A job ended, or did not do within its limit what it was waited for."""
 
 
-class Job(Protocol):
+class Endable(Protocol):
+    """What may end while something is waited for."""
+
+    def ended(self) -> str | None:
+        """How it ended, or None while it runs."""
+
+
+class Job(Endable, Protocol):
     """A system's way to run its training script in a folder with a number of workers that changes."""
 
     def start(self, size: int) -> None:
@@ -44,9 +51,6 @@ class Job(Protocol):
 
     def resize(self, size: int) -> None:
         """Ask for another number of workers, and return at once."""
-
-    def ended(self) -> str | None:
-        """How the job ended, or None while it runs."""
 
     def leavers(self) -> list[str]:
         """How removed workers ended, as far as is known."""
@@ -237,7 +241,7 @@ SYSTEMS: dict[str, tuple[str, Callable[[Place], Job]]] = {
 }
 
 
-def wait_for(condition: Callable[[], bool], limit: float, job: Job, what: str) -> None:
+def wait_for(condition: Callable[[], bool], limit: float, job: Endable, what: str) -> None:
     """Wait until the condition holds.
 
     Raises:
