@@ -34,6 +34,7 @@ COMMANDS: Commands = {
     "project": (f"{CLI}.project:app", "Share experiments: projects and their members."),
     "experiment": (f"{CLI}.experiment:app", "Run training definitions, and compare the runs."),
     "search": (f"{CLI}.search:app", "Search for parameters; each trial is a job."),
+    "data": (f"{CLI}.data:app", "Upload, list and delete data sets for jobs."),
     "hosts": (f"{CLI}.cluster:hosts", "List machines, and who has their devices."),
     "drain": (f"{CLI}.cluster:drain", "Move all workers off a host, and keep it free."),
     "ui": (f"{CLI}.ui:ui", "Open the service's pages in a browser."),

@@ -239,7 +239,7 @@ class _Body:
     def _too_large(self) -> ServiceError:
         self.error = TooLargeError(
             f"the request's body has more than {self._limit:,} bytes",
-            "leave out what the job does not need (.edtignore), or read data from a shared folder",
+            "leave out what is not needed (.edtignore names it for code), or upload data with `edt data put`",
         )
         return self.error
 

@@ -20,6 +20,7 @@ from edt_launch.service.accounts.pages import account, logon, passwords, users
 from edt_launch.service.accounts.pages.authenticator import WebAuthenticator
 from edt_launch.service.app.context import Context
 from edt_launch.service.cluster.pages import console, pool, shares
+from edt_launch.service.data import pages as data
 from edt_launch.service.experiments.pages import (
     adding,
     definition_form,
@@ -42,6 +43,7 @@ PAGES: tuple[Any, ...] = (
     actions,
     run_application,
     console,
+    data,
     definition_form,
     deletions,
     adding,
@@ -68,6 +70,7 @@ FIRST = frozenset(
         "",
         "account",
         "console",
+        "data",
         "experiments",
         "favicon.ico",
         "jobs",

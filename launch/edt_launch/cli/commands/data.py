@@ -1,0 +1,196 @@
+"""``edt data``."""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Argument, Option
+
+from edt_launch.cli import model, packing
+from edt_launch.cli.client.service import Service
+from edt_launch.cli.client.transport import Body, Writer
+from edt_launch.cli.commands.archives import STANDARD_OUTPUT, save
+from edt_launch.cli.errors import MistakenError
+from edt_launch.cli.packing import Code, everything, tell
+from edt_launch.cli.screen import Column, Columns, listing, moment, note, plural, terminal
+from edt_launch.cli.session import AsJson, answer, confirm, connect, group, print_json
+from edt_launch.core.text.byte_sizes import byte_size
+from edt_launch.core.text.terminal_text import visible
+
+app = group(no_args_is_help=True, help="Upload, list and delete data sets for jobs.")
+
+ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
+"""How the names of archives end."""
+BLOCK = 2**20
+"""Bytes that are sent at a time."""
+
+DataSet = Annotated[str, Argument(metavar="NAME", help="Name of a data set, or OWNER/NAME.")]
+
+
+@app.command()
+def ls(
+    path: Annotated[
+        str | None, Argument(help="A folder below the data folder, such as users/ann/digits.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List all data sets, or what is in a folder below the data folder."""
+    service = connect()
+    if path is None:
+        data = service.call("GET", "datasets")
+        answer(data, as_json, lambda: _sets(data))
+    else:
+        data = service.call("GET", "data", query={"path": path})
+        answer(data, as_json, lambda: _content(data))
+
+
+@app.command()
+def put(
+    name: Annotated[str, Argument(help="Name of the data set, or OWNER/NAME for administrators.")],
+    path: Annotated[Path, Argument(help="A folder, an archive (.zip, .tar, .tar.gz, .tgz), or a file.")],
+    replace: Annotated[bool, Option("--replace", help="Replace what has the same name.")] = False,
+    no_unpack: Annotated[bool, Option("--no-unpack", help="Store an archive as a file.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Upload a folder or an archive as a data set, or add a file to one; prints its path.
+
+    Jobs find it at that path below the data folder: give it to `edt experiment create --source`.
+    """
+    service = connect()
+    owner, name = _named(service, name)
+    query = {"replace": replace or None}
+    parts = ["datasets", owner, name]
+    body: Body
+    if path.is_dir():
+        folder = everything(path)
+        if not as_json:
+            tell(folder, "data")
+        body = _FolderBody(folder)
+    elif path.is_file():
+        body = _FileBody(path)
+        if no_unpack or not path.name.lower().endswith(ARCHIVES):
+            parts += ["files", path.name]
+    else:
+        raise MistakenError(f"{path} is neither a folder nor a file", "name what to upload")
+    data = service.call("PUT", *parts, query=query, body=body, timeout=None)
+    if as_json:
+        print_json(data)
+        return
+    print(data.get("path"))
+    stored = f"{plural(data.get('files') or 0, 'file')}, {byte_size(data.get('size') or 0)}"
+    note(f"{stored}; see: edt data ls {data.get('path')}")
+
+
+@app.command()
+def get(
+    name: DataSet,
+    output: Annotated[
+        str | None,
+        Option(
+            "--output", "-o", help="Archive to write, - for standard output. Default: NAME.tar.gz or .zip."
+        ),
+    ] = None,
+    as_zip: Annotated[bool, Option("--zip", help="Write a zip instead of a tar.gz, without links.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fetch a data set as a tar.gz or zip."""
+    service = connect()
+    owner, name = _named(service, name)
+    found = service.call("GET", "datasets", owner, name)
+    kind = "zip" if as_zip else "tar.gz"
+    path = output or f"{name}.{kind}"
+    query = {"path": str(found["path"]), "format": kind}
+    save(service.send("GET", "data", "archive", query=query), path)
+    if path != STANDARD_OUTPUT:
+        confirm({"dataset": found["path"], "file": path}, as_json, f"{owner}/{name} is in {path}")
+
+
+@app.command()
+def rm(
+    name: DataSet,
+    file: Annotated[str | None, Argument(help="Delete only this file, by its path in the data set.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete a data set, or a file of it, that no queued or running job uses."""
+    service = connect()
+    owner, name = _named(service, name)
+    parts = ["datasets", owner, name]
+    if file is not None:
+        parts += ["files", *file.split("/")]
+    service.order("DELETE", *parts)
+    what = f"{owner}/{name}" if file is None else f"{owner}/{name}/{file}"
+    confirm({"removed": what}, as_json, f"{what} is deleted")
+
+
+class _FolderBody:
+    """A folder as a tar.gz, made while it is sent."""
+
+    content_type = "application/gzip"
+
+    def __init__(self, folder: Code) -> None:
+        self._folder = folder
+
+    def write_to(self, file: Writer) -> None:
+        """Write it."""
+        packing.write_with_bar(self._folder, file)
+
+
+class _FileBody:
+    """A file as it is."""
+
+    content_type = "application/octet-stream"
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def write_to(self, file: Writer) -> None:
+        """Write it."""
+        with self._path.open("rb") as content:
+            while block := content.read(BLOCK):
+                file.write(block)
+
+
+def _named(service: Service, text: str) -> tuple[str, str]:
+    """The owner and name that NAME or OWNER/NAME stands for; a path that `edt data ls` prints does, too."""
+    owner, slash, name = text.removeprefix("users/").rpartition("/")
+    if not name or "/" in owner or (slash and not owner):
+        raise MistakenError(f"{text!r} is no name of a data set", "give NAME, or OWNER/NAME: see edt data ls")
+    return owner or str(service.about()["user"]), name
+
+
+def _sets(data: Mapping[str, Any]) -> list[str]:
+    found = model.many(data, "datasets")
+    if not found:
+        return ["no data sets; upload one with: edt data put NAME FOLDER"]
+    now = time.time()
+    columns: Columns[Mapping[str, Any]] = {
+        Column("PATH", least=8): lambda one: visible(one.get("path")),
+        Column("SIZE", right=True): lambda one: _size(one.get("size")),
+        Column("FILES", right=True): lambda one: "-" if one.get("files") is None else str(one["files"]),
+        Column("CHANGED"): lambda one: moment(one.get("time"), now),
+        Column("USED BY", optional=True): lambda one: ", ".join(map(visible, one.get("jobs") or ())) or "-",
+    }
+    more = [] if data.get("complete") else ["not all are listed"]
+    return [*listing(columns, found, *terminal()), *more]
+
+
+def _content(data: Mapping[str, Any]) -> list[str]:
+    now = time.time()
+    found: Sequence[Mapping[str, Any]] = [
+        *({"name": f"{name}/"} for name in data.get("folders") or ()),
+        *model.many(data, "details"),
+    ]
+    if not found:
+        return ["empty"]
+    columns: Columns[Mapping[str, Any]] = {
+        Column("NAME", least=8): lambda one: visible(one.get("name")),
+        Column("SIZE", right=True): lambda one: _size(one.get("size")),
+        Column("CHANGED"): lambda one: moment(one.get("time"), now),
+    }
+    more = [] if data.get("complete") else ["not all are listed"]
+    return [*listing(columns, found, *terminal()), *more]
+
+
+def _size(size: int | None) -> str:
+    return "-" if size is None else byte_size(size)
