@@ -20,7 +20,7 @@ from edt_launch.service.accounts.pages import account, logon, passwords, users
 from edt_launch.service.accounts.pages.authenticator import WebAuthenticator
 from edt_launch.service.app.context import Context
 from edt_launch.service.cluster.pages import console, pool, shares
-from edt_launch.service.data import pages as data
+from edt_launch.service.data.pages import data
 from edt_launch.service.experiments.pages import (
     adding,
     definition_form,

@@ -6,7 +6,8 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field, field_validator
 
-from edt_launch.service.data import folders, service, views
+from edt_launch.service.data import folders, service
+from edt_launch.service.data.pages import views
 from edt_launch.service.data.sets import USERS
 from edt_launch.service.errors import InvalidError, NotFoundError
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser

@@ -1,0 +1,25 @@
+"""Data sets in a real browser."""
+
+from pages import Site
+from world import tar
+
+
+def test_an_archive_is_uploaded_looked_at_and_deleted(site: Site) -> None:
+    archive = {"name": "digits.zip.tar", "mimeType": "application/x-tar"}
+    with site.page("ann", "/data") as page:
+        page.get_by_role("link", name="Upload", exact=True).click()
+        assert page.get_by_role("button", name="Upload").is_disabled()
+        page.get_by_label("Name of the data set").fill("digits")
+        chosen = [{**archive, "buffer": tar({"train/a.csv": b"1,2"}, "w")}]
+        page.get_by_label("An archive").set_input_files(chosen)  # type: ignore[arg-type]
+        page.locator(".file").get_by_text("digits.zip.tar").wait_for()
+        page.get_by_role("button", name="Upload").click()
+        page.get_by_role("link", name="train").click()
+        with page.expect_download() as download:
+            page.get_by_role("link", name="a.csv", exact=True).click()
+        assert download.value.path().read_bytes() == b"1,2"
+        page.goto("/data")
+        page.get_by_role("link", name="Delete digits of ann").click()
+        page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        page.get_by_text("No data sets yet").wait_for()
+    assert site.errors == []
