@@ -27,6 +27,8 @@ def test_a_folder_is_put_listed_fetched_and_deleted(edt: Edt, world: World, tmp_
     assert edt("data", "get", "digits", "-o", "there.tar.gz").code == 0
     with tarfile.open("there.tar.gz") as archive:
         assert "digits/train/.venv/a.csv" in archive.getnames()
+    assert edt("data", "get", "digits", "train/.venv/a.csv").code == 0
+    assert Path("a.csv").read_text() == "1,2"
     assert edt("data", "rm", "digits", "train/.venv/a.csv").code == 0
     assert edt("data", "rm", "users/ann/digits").err == "ann/digits is deleted\n"
     assert json.loads(edt("data", "ls", "--json").out)["datasets"] == []

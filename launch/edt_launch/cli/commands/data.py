@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
 from typer import Argument, Option
@@ -85,25 +85,33 @@ def put(
 @app.command()
 def get(
     name: DataSet,
+    file: Annotated[str | None, Argument(help="Fetch only this file, by its path in the data set.")] = None,
     output: Annotated[
         str | None,
         Option(
-            "--output", "-o", help="Archive to write, - for standard output. Default: NAME.tar.gz or .zip."
+            "--output",
+            "-o",
+            help="File to write, - for standard output. Default: NAME.tar.gz or .zip, or the file's own name.",
         ),
     ] = None,
     as_zip: Annotated[bool, Option("--zip", help="Write a zip instead of a tar.gz, without links.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fetch a data set as a tar.gz or zip."""
+    """Fetch a data set as a tar.gz or zip, or a file of it as it is."""
     service = connect()
     owner, name = _named(service, name)
-    found = service.call("GET", "datasets", owner, name)
-    kind = "zip" if as_zip else "tar.gz"
-    path = output or f"{name}.{kind}"
-    query = {"path": str(found["path"]), "format": kind}
-    save(service.send("GET", "data", "archive", query=query), path)
+    place = str(service.call("GET", "datasets", owner, name)["path"])
+    if file is None:
+        kind = "zip" if as_zip else "tar.gz"
+        path = output or f"{name}.{kind}"
+        sent = service.send("GET", "data", "archive", query={"path": place, "format": kind})
+    else:
+        place = f"{place}/{file}"
+        path = output or PurePosixPath(file).name
+        sent = service.send("GET", "data", "file", query={"path": place})
+    save(sent, path)
     if path != STANDARD_OUTPUT:
-        confirm({"dataset": found["path"], "file": path}, as_json, f"{owner}/{name} is in {path}")
+        confirm({"fetched": place, "file": path}, as_json, f"{place} is in {path}")
 
 
 @app.command()
@@ -112,7 +120,7 @@ def rm(
     file: Annotated[str | None, Argument(help="Delete only this file, by its path in the data set.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Delete a data set, or a file of it, that no queued or running job uses."""
+    """Delete a data set, or a file of it, that no unfinished job or search uses."""
     service = connect()
     owner, name = _named(service, name)
     parts = ["datasets", owner, name]
@@ -169,7 +177,9 @@ def _sets(data: Mapping[str, Any]) -> list[str]:
         Column("SIZE", right=True): lambda one: _size(one.get("size")),
         Column("FILES", right=True): lambda one: "-" if one.get("files") is None else str(one["files"]),
         Column("CHANGED"): lambda one: moment(one.get("time"), now),
-        Column("USED BY", optional=True): lambda one: ", ".join(map(visible, one.get("jobs") or ())) or "-",
+        Column("USED BY", optional=True): lambda one: (
+            ", ".join(map(visible, one.get("used_by") or ())) or "-"
+        ),
     }
     more = [] if data.get("complete") else ["not all are listed"]
     return [*listing(columns, found, *terminal()), *more]

@@ -48,7 +48,7 @@ class DataSet(BaseModel):
     files: int | None = Field(description="As uploaded; null for a folder made by hand.")
     size: int | None = Field(description="Bytes, as uploaded; null for a folder made by hand.")
     time: float = Field(description="When it was changed last.")
-    jobs: list[str] = Field(description="Jobs that have not ended and name it.")
+    used_by: list[str] = Field(description="Jobs and searches that have not ended and name it.")
 
 
 class DataSets(BaseModel):
@@ -118,7 +118,7 @@ async def put(
 def delete(
     context: ContextDep, user: CurrentUser, owner: Owner, name: SetName, afterwards: BackgroundTasks
 ) -> None:
-    """Delete a data set that no job names which has not ended."""
+    """Delete a data set that no unfinished job or search uses."""
     carry_out([service.delete(context, user, owner, name)], afterwards)
 
 

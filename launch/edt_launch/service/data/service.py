@@ -1,12 +1,13 @@
 """What REST and pages do with the data folder.
 
 Everybody who may use the service reads all of it, as jobs do. A data set is changed by its owner and by
-administrators, and neither replaced nor deleted while a job that has not ended names it.
+administrators, and neither replaced nor deleted while a job or search that has not ended names it.
 """
 
+import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,14 +18,19 @@ from edt_launch.service.data import folders
 from edt_launch.service.data.sets import NAME, USERS, DataSet, missing, taken
 from edt_launch.service.errors import ConflictError, ForbiddenError, NotFoundError, TooLargeError
 from edt_launch.service.files.archives.packing import Member, members
-from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.names import USER
 
 MAX_NAMED = 10
-"""Jobs that are named of those that use a data set."""
+"""Jobs and searches that are named of those that use a data set."""
 
 MAX_INNER = 20
 """Folders in a data set that the form of an experiment offers."""
+
+
+def top(context: Context) -> folders.Listing:
+    """What is at the top of the data folder; nothing as long as it is not there."""
+    root = context.settings.data_folder
+    return folders.listing(root, "") if root.is_dir() else folders.Listing("", (), (), complete=True)
 
 
 def all_sets(context: Context) -> dict[str, Any]:
@@ -48,7 +54,7 @@ def check_change(context: Context, user: UserRecord, owner: str, *names: str) ->
     Raises:
         ForbiddenError: they are somebody else's.
         NotFoundError: there is no such user.
-        ConflictError: a job that has not ended names one.
+        ConflictError: a job or search that has not ended names one.
     """
     if owner != user.name and not user.is_admin:
         raise ForbiddenError(f"that is a data set of {owner}", "ask them, or an administrator")
@@ -56,10 +62,10 @@ def check_change(context: Context, user: UserRecord, owner: str, *names: str) ->
         raise NotFoundError(f"there is no user {owner!r}", "name one that is there")
     used = _used(context) if names else {}
     for name in names:
-        if jobs := used.get((owner, name)):
+        if users := used.get((owner, name)):
             raise ConflictError(
-                f"the data set {owner}/{name} is used by {named(jobs)}, which "
-                f"{'has' if len(jobs) == 1 else 'have'} not ended",
+                f"the data set {owner}/{name} is used by {named(users)}, which "
+                f"{'has' if len(users) == 1 else 'have'} not ended",
                 "stop them, or use another name",
             )
 
@@ -143,26 +149,34 @@ def offered(context: Context, user: UserRecord, most: int) -> list[str]:
     return [*sorted([*mine, *inside]), *others, *theirs][:most]
 
 
-def named(jobs: Sequence[str]) -> str:
-    """Jobs, in a message."""
-    return ", ".join(jobs[:MAX_NAMED]) + (" and others" if len(jobs) > MAX_NAMED else "")
+def named(ids: Sequence[str]) -> str:
+    """Jobs and searches, in a message."""
+    return ", ".join(ids[:MAX_NAMED]) + (" and others" if len(ids) > MAX_NAMED else "")
 
 
 def _shown(one: DataSet, used: Mapping[tuple[str, str], Sequence[str]]) -> dict[str, Any]:
-    return {**vars(one), "path": one.path, "jobs": list(used.get((one.owner, one.name), ()))}
+    return {**vars(one), "path": one.path, "used_by": list(used.get((one.owner, one.name), ()))}
 
 
 def _used(context: Context) -> Mapping[tuple[str, str], Sequence[str]]:
-    """Jobs that have not ended, by owner and name of the data sets that they name."""
-    return used_by(context.settings.data_folder, context.store.jobs.live())
+    """Jobs and searches that have not ended, by owner and name of the data sets that they name."""
+    return used_by(context.settings.data_folder, _texts(context))
 
 
-def used_by(root: Path, jobs: Sequence[JobRecord]) -> Mapping[tuple[str, str], Sequence[str]]:
-    """Which jobs name which data sets: in their DATA_DIR, their command or their variables."""
+def _texts(context: Context) -> Iterator[tuple[str, str]]:
+    """Ids of jobs and searches that have not ended, each with texts that may name a data set."""
+    for job in context.store.jobs.live():
+        for text in (job.data_dir or "", *job.command, *job.environment.values()):
+            yield job.id, text
+    for search in context.store.experiments.live_searches():
+        yield search.id, json.dumps(search.template, ensure_ascii=False)
+
+
+def used_by(root: Path, texts: Iterable[tuple[str, str]]) -> Mapping[tuple[str, str], Sequence[str]]:
+    """Which data sets are named, by owner and name, in whose texts."""
     pattern = re.compile(rf"{re.escape(str(root / USERS))}/({USER})/({NAME})")
-    used: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for job in jobs:
-        texts = (job.data_dir or "", *job.command, *job.environment.values())
-        for found in {match.groups() for text in texts for match in pattern.finditer(text)}:
-            used[found[0], found[1]].append(job.id)
-    return used
+    used: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+    for id_, text in texts:
+        for owner, name in pattern.findall(text):
+            used[owner, name][id_] = None
+    return {key: list(ids) for key, ids in used.items()}

@@ -66,7 +66,7 @@ def test_what_a_job_uses_has_no_button_to_delete_it(world: World) -> None:
     place = world.settings.data_folder / "users/ann/digits"
     job = world.submit(world.bob, environment={"DATA_DIR": str(place)})["id"]
     asked = ann.get("/data/sets/ann/digits/delete").text
-    assert f"cannot be deleted yet, since jobs use it: {job}" in asked
+    assert f"cannot be deleted yet, since it is used by {job}" in asked
     assert "<button" not in asked.partition('<form class="act"')[2].partition("</form>")[0]
     shown_again(ann.post("/data/sets/ann/digits/delete"), 409, "is used by")
 

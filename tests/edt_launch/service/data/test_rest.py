@@ -1,5 +1,6 @@
 import errno
 import io
+import json
 import os
 import tarfile
 import zipfile
@@ -12,6 +13,7 @@ from starlette.testclient import TestClient
 
 from edt_launch.service.data import sets
 from edt_launch.service.db.store import Store
+from edt_launch.service.experiments.records import SearchState
 from edt_launch.service.jobs.states import State
 from lab import Lab, made, refused
 from world import World, tar
@@ -38,7 +40,7 @@ def test_an_archive_becomes_a_data_set_which_everybody_reads(world: World) -> No
     shown = made(put(world.ann))
     assert shown == {
         "owner": "ann", "name": "digits", "path": "users/ann/digits", "files": 3, "size": 7,
-        "time": world.clock.now, "jobs": [],
+        "time": world.clock.now, "used_by": [],
     }  # fmt: skip
     assert found(world) == FILES
     assert world.bob.get("/datasets").json() == {"datasets": [shown], "complete": True}
@@ -102,15 +104,20 @@ def test_what_jobs_use_is_neither_replaced_nor_deleted(world: World) -> None:
         world.submit(world.bob, command=["python", "train.py", f"--data={place}"])["id"],
     ]
     world.submit(world.bob, environment={"DATA_DIR": f"{place}2"})
-    assert world.ann.get(DIGITS).json()["jobs"] == jobs
+    search = {"name": "mine", "metric": "loss", "parameters": {"x": {"values": [1]}}}
+    spec = search | {"job": {"command": ["true"], "environment": {"DATA_DIR": str(place)}}}
+    made(world.ann.post("/searches", data={"spec": json.dumps(spec)}))
+    jobs.append(world.ann.get("/searches/mine").json()["id"])
+    assert world.ann.get(DIGITS).json()["used_by"] == jobs
     for answer in (
         put(world.ann, replace=1), world.ann.delete(DIGITS), world.ann.delete(f"{DIGITS}/files/labels.txt"),
         put(world.ann, f"{DIGITS}/files/labels.txt", replace=1),
     ):  # fmt: skip
         refused(answer, 409, f"is used by {', '.join(jobs)}")
     made(put(world.ann, f"{DIGITS}/files/more.txt", b""))
-    for job in jobs:
+    for job in jobs[:2]:
         world.go(job, State.STOPPED)
+    world.store.experiments.update_search(jobs[2], state=SearchState.STOPPED)
     assert world.ann.delete(DIGITS).status_code == 204
 
 
@@ -189,7 +196,7 @@ def test_an_experiment_finds_the_data_where_the_form_says(lab: Lab) -> None:
     (run,) = lab.run(experiment, lab.bob)
     job = lab.world.store.jobs.get(run["job"])
     assert job.environment["DATA_DIR"] == str(lab.world.settings.data_folder / path)
-    assert lab.ann.get(DIGITS).json()["jobs"] == [job.id]
+    assert lab.ann.get(DIGITS).json()["used_by"] == [job.id]
 
 
 def test_a_user_with_data_sets_is_not_removed(world: World) -> None:

@@ -25,9 +25,7 @@ pages = APIRouter()
 @pages.get("/data")
 def data(request: Request, context: ContextDep, user: CurrentUser) -> Response:
     """All data sets."""
-    context.settings.data_folder.mkdir(parents=True, exist_ok=True)
-    top = folders.listing(context.settings.data_folder, "")
-    view = views.overview(service.all_sets(context), top, user.name, user.is_admin)
+    view = views.overview(service.all_sets(context), service.top(context), user.name, user.is_admin)
     return templating.page(request, "data/all.html", view=view)
 
 

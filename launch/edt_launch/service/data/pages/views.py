@@ -14,9 +14,16 @@ from edt_launch.service.web.crumbs import DATA, Crumb
 Json = Mapping[str, Any]
 
 
+MAX_NAMED = 10
+"""Jobs and searches that are named of those that use a data set."""
+
+
 @dataclass(frozen=True)
 class SetRow:
-    """A data set; `size` and `files` are "-" if nobody knows them."""
+    """A data set; `size` and `files` are "-" if nobody knows them.
+
+    `used_by` has ids and addresses of jobs and searches.
+    """
 
     owner: str
     name: str
@@ -25,7 +32,7 @@ class SetRow:
     files: str
     size: str
     time: float
-    jobs: Sequence[str]
+    used_by: Sequence[tuple[str, str]]
     may_change: bool
 
     @property
@@ -98,7 +105,7 @@ def row(one: Json, user: str, is_admin: bool) -> SetRow:
         "-" if one["files"] is None else f"{one['files']:,}",
         "-" if one["size"] is None else byte_size(one["size"]),
         one["time"],
-        one["jobs"],
+        [(id_, f"/{'jobs' if id_.startswith('j') else 'experiments'}/{id_}") for id_ in one["used_by"]],
         is_admin or one["owner"] == user,
     )
 
@@ -146,17 +153,16 @@ def folder(listing: Listing, data_set: SetRow | None) -> FolderView:
 
 
 def delete_question(one: Json) -> Question:
-    """Whether to delete a data set; not while jobs use it."""
+    """Whether to delete a data set; not while something uses it."""
     name = f"{one['owner']}/{one['name']}"
     size = "" if one["files"] is None else f" with {one['files']:,} files, {byte_size(one['size'])}"
-    lines = [f"The data set is deleted{size}. No queued or running job uses it."]
-    if one["jobs"]:
-        lines = [
-            f"It cannot be deleted yet, since jobs use it: {', '.join(one['jobs'][:10])}. Stop them, or wait."
-        ]
-    address = folder_address(one["path"])
-    command = f"edt data rm {name}"
-    return Question("Delete", name, lines, address, command=command, is_possible=not one["jobs"])
+    line = f"The data set is deleted{size}. No unfinished job or search uses it."
+    if one["used_by"]:
+        users = ", ".join(one["used_by"][:MAX_NAMED])
+        more = " and others" if len(one["used_by"]) > MAX_NAMED else ""
+        line = f"It cannot be deleted yet, since it is used by {users}{more}. Stop them, or wait."
+    address, command = folder_address(one["path"]), f"edt data rm {name}"
+    return Question("Delete", name, [line], address, command=command, is_possible=not one["used_by"])
 
 
 def folder_address(path: str) -> str:
