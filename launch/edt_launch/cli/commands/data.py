@@ -91,7 +91,7 @@ def get(
         Option(
             "--output",
             "-o",
-            help="File to write, - for standard output. Default: NAME.tar.gz or .zip, or the file's own name.",
+            help="File to write, - for standard output. Default: NAME.tar.gz or .zip, or the file's name.",
         ),
     ] = None,
     as_zip: Annotated[bool, Option("--zip", help="Write a zip instead of a tar.gz, without links.")] = False,
