@@ -1,5 +1,7 @@
 """Data sets in a real browser."""
 
+from playwright.sync_api import expect
+
 from pages import Site
 from world import tar
 
@@ -8,7 +10,7 @@ def test_an_archive_is_uploaded_looked_at_and_deleted(site: Site) -> None:
     archive = {"name": "digits.zip.tar", "mimeType": "application/x-tar"}
     with site.page("ann", "/data") as page:
         page.get_by_role("link", name="Upload", exact=True).click()
-        assert page.get_by_role("button", name="Upload").is_disabled()
+        expect(page.get_by_role("button", name="Upload")).to_be_disabled()
         page.get_by_label("Name of the data set").fill("digits")
         chosen = [{**archive, "buffer": tar({"train/a.csv": b"1,2"}, "w")}]
         page.get_by_label("An archive").set_input_files(chosen)  # type: ignore[arg-type]

@@ -20,7 +20,10 @@ def test_a_folder_is_put_listed_fetched_and_deleted(edt: Edt, world: World, tmp_
     put = edt("data", "put", "digits", str(tmp_path / "digits"))
     assert put.out == "users/ann/digits\n"
     assert "left out: out -> /etc" in put.err
-    assert edt("data", "put", "digits", str(tmp_path / "digits")).code != 0
+    again = edt("data", "put", "digits", str(tmp_path / "digits"))
+    assert (
+        again.err == "edt: there is a data set ann/digits already; give --replace, or choose another name\n"
+    )
     listed = json.loads(edt("data", "ls", "--json").out)["datasets"]
     assert [(one["path"], one["files"]) for one in listed] == [("users/ann/digits", 2)]
     assert "a.csv" in edt("data", "ls", "users/ann/digits/train/.venv").out
@@ -48,5 +51,5 @@ def test_an_archive_is_unpacked_or_stored_and_a_file_added(edt: Edt, world: Worl
         "one/train/a.csv", "two/cifar.tar.gz", "two/more.csv",
     ]  # fmt: skip
     mistaken = edt("data", "put", "x", str(tmp_path / "none"))
-    assert "is neither a folder nor a file" in mistaken.err
+    assert "there is no" in mistaken.err
     assert "that is a data set of bob" in edt("data", "put", "bob/x", str(archive)).err

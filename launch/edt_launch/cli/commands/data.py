@@ -11,7 +11,7 @@ from edt_launch.cli import model, packing
 from edt_launch.cli.client.service import Service
 from edt_launch.cli.client.transport import Body, Writer
 from edt_launch.cli.commands.archives import STANDARD_OUTPUT, save
-from edt_launch.cli.errors import MistakenError
+from edt_launch.cli.errors import MistakenError, RefusedError
 from edt_launch.cli.packing import Code, everything, tell
 from edt_launch.cli.screen import Column, Columns, listing, moment, note, plural, terminal
 from edt_launch.cli.session import AsJson, answer, confirm, connect, group, print_json
@@ -62,17 +62,20 @@ def put(
     query = {"replace": replace or None}
     parts = ["datasets", owner, name]
     body: Body
+    if not path.exists():
+        raise MistakenError(f"there is no {path}", "name a folder, an archive or a file")
+    is_whole = path.is_dir() or (not no_unpack and path.name.lower().endswith(ARCHIVES))
+    if is_whole:
+        _check_new(service, owner, name, replace)
     if path.is_dir():
         folder = everything(path)
         if not as_json:
             tell(folder, "data")
         body = _FolderBody(folder)
-    elif path.is_file():
-        body = _FileBody(path)
-        if no_unpack or not path.name.lower().endswith(ARCHIVES):
-            parts += ["files", path.name]
     else:
-        raise MistakenError(f"{path} is neither a folder nor a file", "name what to upload")
+        body = _FileBody(path)
+        if not is_whole:
+            parts += ["files", path.name]
     data = service.call("PUT", *parts, query=query, body=body, timeout=None)
     if as_json:
         print_json(data)
@@ -129,6 +132,24 @@ def rm(
     service.order("DELETE", *parts)
     what = f"{owner}/{name}" if file is None else f"{owner}/{name}/{file}"
     confirm({"removed": what}, as_json, f"{what} is deleted")
+
+
+def _check_new(service: Service, owner: str, name: str, replace: bool) -> None:
+    """See whether there is a data set in the way before much is sent; the service looks again afterwards."""
+    try:
+        present = service.call("GET", "datasets", owner, name)
+    except RefusedError as error:
+        if error.status != 404:
+            raise
+        return
+    if not replace:
+        raise MistakenError(
+            f"there is a data set {owner}/{name} already", "give --replace, or choose another name"
+        )
+    if users := present.get("used_by"):
+        raise MistakenError(
+            f"{owner}/{name} is used by {', '.join(users[:10])}", "stop them, or choose another name"
+        )
 
 
 class _FolderBody:
