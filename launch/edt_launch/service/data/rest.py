@@ -1,10 +1,10 @@
 """`/api/v1/datasets`: what users upload; `/api/v1/data`: what is in the data folder."""
 
 import os
+import pathlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import PurePosixPath
 from typing import Annotated, Any, BinaryIO, Literal
 from urllib.parse import quote
 
@@ -140,7 +140,9 @@ async def put_file(
     """Put the file that is sent into a data set, which is made if there is none."""
     check = partial(service.check_change, context, user, owner, *([name] if replace else []))
     async with _received(request, context, check) as file:
-        make = partial(service.put_file, context, user, owner, name, path, file, is_replacing=replace)
+        make = partial(
+            service.put_file, context, user, owner, name, path, pathlib.Path(file.name), is_replacing=replace
+        )
         return await context.uploads.run(("data", user.name), make)
 
 
@@ -167,7 +169,7 @@ async def file(context: ContextDep, user: CurrentUser, path: PathInData) -> Stre
     """A file below the data folder."""
     content = await context.reads.run(user.name, partial(_opened, context, path))
     size = os.fstat(content.fileno()).st_size
-    shown = quote(PurePosixPath(path).name, errors="replace")
+    shown = quote(pathlib.PurePosixPath(path).name, errors="replace")
     headers = {"Content-Disposition": f"attachment; filename*=utf-8''{shown}", "Content-Length": str(size)}
     blocks = context.reads.each(user.name, _blocks(content, size))
     return StreamingResponse(blocks, media_type=BYTES, headers=headers)
@@ -209,10 +211,16 @@ async def _received(request: Request, context: Context, check: Callable[[], None
                     await run_in_threadpool(file.write, bytes(waiting))
                     waiting.clear()
             await run_in_threadpool(file.write, bytes(waiting))
+            file.flush()
             file.seek(0)
             yield file
         finally:
-            await run_in_threadpool(file.close)  # it takes a while to delete a large one
+            await run_in_threadpool(_discard, file)  # which takes a while if it is large
+
+
+def _discard(file: BinaryIO) -> None:
+    file.close()
+    pathlib.Path(file.name).unlink(missing_ok=True)
 
 
 async def _chunks(request: Request) -> AsyncIterator[bytes]:
@@ -244,7 +252,7 @@ def _blocks(file: BinaryIO, size: int) -> Iterator[bytes]:
 def _archive(context: Context, user: UserRecord, path: str, kind: str) -> StreamingResponse:
     found = service.packed(context, path)
     context.check_result(packing.size_of(found))
-    name = quote(PurePosixPath(folders.normal(path)).name or "data", errors="replace")
+    name = quote(pathlib.PurePosixPath(folders.normal(path)).name or "data", errors="replace")
     headers = {"Content-Disposition": f"attachment; filename*=utf-8''{name}.{kind}"}
     if kind == "zip":
         blocks = zipping.pack(zipping.members((one.name, one.path) for one in found), is_announced=False)

@@ -92,7 +92,7 @@ def put_file(
     owner: str,
     name: str,
     path: str,
-    file: BinaryIO,
+    file: BinaryIO | Path,
     *,
     is_replacing: bool,
 ) -> dict[str, Any]:

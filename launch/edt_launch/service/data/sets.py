@@ -18,7 +18,6 @@ import re
 import secrets
 import shutil
 import stat
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -141,7 +140,7 @@ class DataSets:
                     f"the upload has {expected:,} bytes, and the disk of the data folder has {free:,} left",
                     "delete data sets, or ask the administrator for room",
                 )
-            with tempfile.TemporaryFile(dir=self._incoming) as file:
+            with self._beside() as beside, (beside / "received").open("w+b") as file:
                 yield file
 
     def put(self, owner: str, name: str, archive: BinaryIO, *, is_replacing: bool) -> DataSet:
@@ -172,8 +171,12 @@ class DataSets:
                     raise
                 return self._note(DataSet(owner, name, content.files, content.size, self._clock()))
 
-    def put_file(self, owner: str, name: str, path: str, file: BinaryIO, *, is_replacing: bool) -> DataSet:
+    def put_file(
+        self, owner: str, name: str, path: str, file: BinaryIO | Path, *, is_replacing: bool
+    ) -> DataSet:
         """Put a file at a path in a data set, which is made if there is none.
+
+        A file that was `received` is moved if it is given by its path; any other one is copied.
 
         Raises:
             ConflictError: something is there already, which is not to be replaced.
@@ -184,8 +187,11 @@ class DataSets:
         place = self._place(owner, name)
         with self._explained(), self._beside() as beside:
             staged = beside / "file"
-            with staged.open("wb") as copy:
-                shutil.copyfileobj(file, copy, 2**20)
+            if isinstance(file, Path):
+                file.rename(staged)
+            else:
+                with staged.open("wb") as copy:
+                    shutil.copyfileobj(file, copy, 2**20)
             self._open_to_all(beside)
             size = staged.stat().st_size
             if size > self._limits.size:

@@ -1,17 +1,8 @@
-from pathlib import Path
 from urllib.parse import quote
-
-import pytest
 
 from browser import browser, shown_again
 from lab import Lab
 from world import World, tar
-
-
-@pytest.fixture
-def database_url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/edt.db"
-
 
 ARCHIVE = ("files", ("digits.tar.gz", tar({"train/a<b>.csv": b"1,2\n"})))
 FOLDER = "/data/folder?path=users%2Fann%2Fdigits"
