@@ -13,8 +13,8 @@ import numpy as np
 import psutil
 import pytest
 
-from edt_launch.agent import agent as agent_module
-from edt_launch.agent.protocol import WINDOW, Start, WindowUpdate, write
+from edt_launch.agent.encoding import write
+from edt_launch.agent.protocol import WINDOW, Start, WindowUpdate
 from running_agent import COMMAND, IMPATIENT, RunningAgent, script, until
 from started import gone
 from tiers import full
@@ -23,9 +23,10 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="workers are forked o
 
 # Starts warm servers that import what the program does, and nothing else ahead.
 LIGHT = """
-from edt_launch.agent import main, warm
+from edt_launch.agent import main
+from edt_launch.agent.warm import server
 light = "import edt_hvd.warm.main as m; m.ALWAYS = (); main(started"
-warm._SERVER = warm._SERVER.replace("main(started", light)
+server._SERVER = server._SERVER.replace("main(started", light)
 {more}
 main.main()
 """
@@ -464,18 +465,3 @@ def test_an_agent_is_not_for_users():
     ended = subprocess.run(COMMAND, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "edt-launch starts this" in ended.stderr
-
-
-def test_at_its_end_an_agent_does_not_wait_for_a_launcher_that_reads_nothing(monkeypatch):
-    monkeypatch.setattr(agent_module, "FLUSH_TIMEOUT", 0.0)
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    with contextlib.suppress(BlockingIOError):
-        while True:
-            os.write(writing, bytes(2**16))
-    agent = agent_module.Agent(reading, writing)
-    agent._unsent += b"x"
-    agent._flush()
-    assert agent._unsent == b"x"
-    for descriptor in (reading, writing):
-        os.close(descriptor)
