@@ -308,7 +308,7 @@ def test_what_a_worker_writes_to_its_lifeline_does_not_end_the_agent(warm, forke
 def test_a_warm_server_that_answers_nonsense_is_done_without(light):
     lying = "import edt_hvd.warm.server as s; s.Forked = lambda pid: s.Exited(127); m.ALWAYS"
     agent = light(
-        "import sys; sys.exit(4)", more=f'warm._SERVER = warm._SERVER.replace("m.ALWAYS", "{lying}")'
+        "import sys; sys.exit(4)", more=f'server._SERVER = server._SERVER.replace("m.ALWAYS", "{lying}")'
     )
     assert agent.run()[0] == 4
 
@@ -434,7 +434,8 @@ def test_nonsense_from_the_launcher_ends_the_agent(cold, capfd, sent, reason):
 def test_a_gpu_that_the_host_does_not_have(agents, tmp_path):
     (tmp_path / "gpus" / "0000:00:1e.0").mkdir(parents=True)
     found = (
-        f"from edt_launch.agent import devices, main; devices.GPUS = {str(tmp_path / 'gpus')!r}; main.main()"
+        "from edt_launch.agent import main; from edt_launch.agent.system import devices; "
+        f"devices.GPUS = {str(tmp_path / 'gpus')!r}; main.main()"
     )
     one = agents(["true"], tmp_path, variables={"HOROVOD_HOSTNAME": "node2"}, code=found)
     assert one.run(0, EDT_DEVICE="0")[0] == 0
