@@ -26,14 +26,14 @@ from torch.nn.modules.batchnorm import _NormBase
 from typing_extensions import override
 
 from edt_hvd.errors import GradientError
-from edt_hvd.reduction import reducer
+from edt_hvd.reduction import participants
 from edt_hvd.reduction.bits import as_real, bits_of
 from edt_hvd.reduction.comparison import Description, form_of
 from edt_hvd.reduction.fixed_point import grid
 from edt_hvd.reduction.fixed_point.tensor_sum import NOTHING, FixedPointSum, read_sizes, send_sizes
 from edt_hvd.reduction.grad_modes import overwrite, version_of
 from edt_hvd.reduction.header import Report
-from edt_hvd.reduction.participant import StepParticipant
+from edt_hvd.reduction.participants import StepParticipant
 
 _HEADROOM = 6
 """Bits by which a change may be larger than the buffer before it needs further integers."""
@@ -425,4 +425,4 @@ def parameter_names() -> dict[torch.nn.Parameter, str]:
 def track(module: torch.nn.Module, name: str | None = None) -> None:
     """Average the buffers of `module`, a state's value of that name, over every step's micro-batches."""
     _mean.track(module, name)
-    reducer.register(_mean)
+    participants.register(_mean)

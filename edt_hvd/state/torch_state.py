@@ -23,8 +23,9 @@ from edt_hvd.data.randomness import random_state
 from edt_hvd.errors import ResizeInterrupt, StateError
 from edt_hvd.observing import Values
 from edt_hvd.progress.reporting import ResizeReport, end_progress, send_progress
-from edt_hvd.reduction import agreement, buffers, reducer
+from edt_hvd.reduction import agreement, buffers
 from edt_hvd.reduction.grad_modes import ordinary_tensors
+from edt_hvd.reduction.gradients import reducer
 from edt_hvd.refilling import refilled
 from edt_hvd.state import structure
 from edt_hvd.state.checkpoint import checkpoints
@@ -263,7 +264,7 @@ class TorchState(State):  # type: ignore[misc]
             raise HorovodInternalError("the world has lost a worker")
         if agreement.stop_agreed():
             raise ResizeInterrupt
-        if not reducer.sends_headers():
+        if not reducer.active():  # else every optimizer step sends a header
             try:
                 super().check_host_updates()
             except HostsUpdatedInterrupt:
