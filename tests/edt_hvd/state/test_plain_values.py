@@ -65,7 +65,7 @@ def test_an_object_stays_the_same_one_in_newcomers_and_after_a_rollback(
     change(own)
     state.commit()
     wanted = copied(read(own))
-    newcomer._take_over(copied(state._tree()))
+    newcomer._contents.take_over(copied(state._contents.tree()), is_first=True)
     assert newcomer.value is other
     assert read(other) == wanted
     change(own)

@@ -64,7 +64,9 @@ def test_what_a_newcomer_has_received_is_its_first_full_copy() -> None:
     assert old._rollback.snapshots.last is not None
     newcomer = make_state()
     with pytest.MonkeyPatch.context() as patch:
-        Transfer(patch, copied(old._tree()) | {"progress": 1, "refusal": None, "exposure": (True, None)})
+        Transfer(
+            patch, copied(old._contents.tree()) | {"progress": 1, "refusal": None, "exposure": (True, None)}
+        )
         newcomer.sync()
     before = picture(newcomer)
     train_step(newcomer)  # a worker was lost before the commit
