@@ -6,11 +6,8 @@ from typing import Generic, TypeVar
 import torch
 
 from edt_hvd.errors import GradientError
-from edt_hvd.reduction.bits import as_real
+from edt_hvd.reduction.bits import FLOATS, as_real
 from edt_hvd.reduction.gradients.bucket import Bucket
-
-_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-"""Of which gradients, or the parts of complex ones, can be summed."""
 
 BucketT = TypeVar("BucketT", bound=Bucket)
 
@@ -86,8 +83,8 @@ def cut(parameters: Iterable[torch.nn.Parameter], bucket_bytes: int) -> list[lis
 
 def _check_types(parameters: Iterable[torch.nn.Parameter]) -> None:
     for parameter in parameters:
-        if as_real(parameter.detach()).dtype not in _FLOATS:
-            known = ", ".join(str(dtype).removeprefix("torch.") for dtype in _FLOATS)
+        if as_real(parameter.detach()).dtype not in FLOATS:
+            known = ", ".join(str(dtype).removeprefix("torch.") for dtype in FLOATS)
             raise GradientError(
                 f"a parameter of {parameter.dtype} and shape {list(parameter.shape)} is trainable, and "
                 f"gradients of that type cannot be summed, only of {known} and complex numbers of these; "

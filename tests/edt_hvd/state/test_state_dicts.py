@@ -150,9 +150,7 @@ def test_a_newcomer_takes_over_the_caches_that_it_has_in_the_same_form() -> None
     old.same.fill_(7)
     tree = edt_hvd.TorchState(model=old)._contents.tree()
     with pytest.warns(UserWarning, match=r"buffer larger, which is not persistent, has shape \[1\] .* \[3\]"):
-        edt_hvd.TorchState(model=newcomer)._contents.load(
-            edt_hvd.TorchState(model=old)._contents.tree(), is_first=True
-        )
+        edt_hvd.TorchState(model=newcomer)._contents.load(tree, is_first=True)
     assert {name: each.tolist() for name, each in newcomer.named_buffers()} == {
         "same": [7.0, 7.0],
         "larger": [3.0, 3.0, 3.0],
