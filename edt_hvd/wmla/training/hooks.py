@@ -28,7 +28,7 @@ from typing_extensions import override
 
 import edt_hvd
 from edt_hvd.refilling import is_shareable, refilled
-from edt_hvd.wmla.pickling.by_value import is_own
+from edt_hvd.wmla.pickling.own_modules import is_own
 
 _CLOSURE = " of its closure"
 """Follows the name of a variable that a function shares with others."""
