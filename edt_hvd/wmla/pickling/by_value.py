@@ -24,7 +24,7 @@ import cloudpickle
 from typing_extensions import override
 
 from edt_hvd.wmla.errors import UnpicklableError
-from edt_hvd.wmla.pickling.module_parts import ClassHooks, Globals, Part, are_set, make_module, set_class
+from edt_hvd.wmla.pickling.module_parts import ClassHooks, Globals, Part, make_module, set_class, set_nothing
 from edt_hvd.wmla.pickling.object_paths import path_to, refusal
 from edt_hvd.wmla.pickling.own_modules import is_own
 from edt_hvd.wmla.pickling.reducers import REDUCERS, reduce_of_torch
@@ -173,7 +173,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
         parent = sys.modules.get(name.rpartition(".")[0])
         # Functions come first: objects may need them to be unpickled. The rest follows as it was made.
         parts = (Part(module, first), *(Part(module, {key: value}) for key, value in rest.items()))
-        return make_module, (name, module.__file__, parent), parts, None, None, are_set
+        return make_module, (name, module.__file__, parent), parts, None, None, set_nothing
 
     def _unpicklable(self, obj: Any, error: Exception) -> Any:
         path = path_to(obj, self._roots, self._own)

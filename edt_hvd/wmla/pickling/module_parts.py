@@ -113,5 +113,5 @@ def _fill(module: types.ModuleType, _beginning: None, values: dict[str, Any]) ->
     vars(module).update(values)
 
 
-def are_set(_module: types.ModuleType, _parts: Any) -> None:
-    """Set the globals of a module from its parts, which have done so when they were unpickled."""
+def set_nothing(_module: types.ModuleType, _parts: Any) -> None:
+    """Set no state of a module: its parts did so when they were unpickled."""
