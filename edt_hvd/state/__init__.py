@@ -3,7 +3,7 @@
 ====================  =====================================================================
 `torch_state`         `TorchState`, the only name that other packages import
 `contents`            its objects and plain values, and loading them
-`rollback`            going back to a commit
+`recovery`            going back to a commit after the loss of a worker
 `snapshot`            full copies in host memory
 `checkpointing`       when copies are written to disk
 `transfer`, `flat`    sending the state to newcomers

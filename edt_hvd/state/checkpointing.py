@@ -13,8 +13,8 @@ from edt_hvd.state.checkpoint import checkpoints
 from edt_hvd.state.checkpoint.checkpoints import Checkpoints
 from edt_hvd.state.checkpoint.storage import Content
 from edt_hvd.state.contents import Contents
-from edt_hvd.state.rollback.exposure import Exposure
-from edt_hvd.state.rollback.rollback import Rollback
+from edt_hvd.state.recovery.exposure import Exposure
+from edt_hvd.state.recovery.rollback import Rollback
 from edt_hvd.state.snapshot import Snapshots
 from edt_hvd.state.tree import of_type
 from edt_hvd.world import stages

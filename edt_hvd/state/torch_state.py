@@ -1,6 +1,6 @@
 """The training state: all that a worker needs to continue where the others are.
 
-`rollback` keeps the copies that protect it in memory, `checkpoint` those on disk, and `transfer` brings it to
+`recovery` keeps the copies that protect it in memory, `checkpoint` those on disk, and `transfer` brings it to
 newcomers.
 """
 
@@ -27,8 +27,8 @@ from edt_hvd.state import structure
 from edt_hvd.state.checkpointing import Checkpointing, steps_done
 from edt_hvd.state.contents import Contents, track_buffers
 from edt_hvd.state.fitting import check_contents, check_names
-from edt_hvd.state.rollback.exposure import Exposure
-from edt_hvd.state.rollback.rollback import Rollback
+from edt_hvd.state.recovery.exposure import Exposure
+from edt_hvd.state.recovery.rollback import Rollback
 from edt_hvd.state.transfer import broadcast_state
 from edt_hvd.state.tree import of_type
 from edt_hvd.world import stages, world

@@ -137,8 +137,8 @@ class Hooks:
             if digest is None or self._digest(value, self._dump()) != digest:
                 raise edt_hvd.StateError(
                     f"{self._variables.name_of(each)} was changed in place by a callback since the last "
-                    "commit, so it cannot be taken back after the loss of an executor; set the variable to a new value "
-                    "instead"
+                    "commit, so it cannot be taken back after the loss of an executor; set the variable to "
+                    "a new value instead"
                 )
             self._variables.write(each, value)
         for each, (content, is_state) in saved.items():
@@ -187,7 +187,8 @@ class Hooks:
             if not isinstance(error, ViewError):
                 warnings.warn(
                     f"{self._variables.name_of(each)} cannot be pickled ({error}), so executors that join "
-                    "later do not get it: give the callback state_dict and load_state_dict if the training depends on it",
+                    "later do not get it: give the callback state_dict and load_state_dict if the training "
+                    "depends on it",
                     stacklevel=2,
                 )
 

@@ -9,7 +9,7 @@ from horovod.common.exceptions import HorovodInternalError
 from torch import nn
 
 import edt_hvd
-from edt_hvd.state.rollback.rollback_point import ROLLBACK_POINT_BYTES
+from edt_hvd.state.recovery.rollback_point import ROLLBACK_POINT_BYTES
 from edt_hvd.world.assigned_world import AssignedWorld
 from states import assert_same, change_values, make_state, picture, train_step
 

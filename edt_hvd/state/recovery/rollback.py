@@ -50,8 +50,8 @@ import torch
 
 from edt_hvd.observing import Values
 from edt_hvd.reduction import usage_checks
-from edt_hvd.state.rollback.exposure import Exposure
-from edt_hvd.state.rollback.rollback_point import RollbackPoint, large_of
+from edt_hvd.state.recovery.exposure import Exposure
+from edt_hvd.state.recovery.rollback_point import RollbackPoint, large_of
 from edt_hvd.state.snapshot import Snapshots
 from edt_hvd.state.state_dicts import is_watchable
 from edt_hvd.state.tree import ModuleKinds, full_tree, load, load_small, modules_of
