@@ -166,7 +166,7 @@ def _owners(
     """What each owner had, has, and would have by their fair share."""
     devices, shares = Counter[str](), defaultdict[str, float](float)
     for job in jobs:
-        devices[job.owner] += sum(len(names) for _, names in (*job.held, *job.leaving))
+        devices[job.owner] += job.devices
         shares[job.owner] += job.share or 0.0
     present = {owner for owner in shares if devices[owner] or shares[owner]}
     return [

@@ -48,7 +48,7 @@ def _removable(context: Context, name: str, nodes: dict[str, ShareRecord]) -> Sh
 
 def _changed(context: Context, name: str) -> ConflictError:
     """Somebody else was quicker."""
-    last = context.store.audit.last([f"{place}/{name}" for place in PLACES])
+    last = context.store.audit.last([*(f"{place}/{name}" for place in PLACES), f"/new-share {name}"])
     whose = "" if last is None else f" by {last.user}, {duration(context.clock() - last.time)} ago"
     shown = "the root" if name == ROOT else name
     return ConflictError(f"{shown} was changed{whose}: that came first", "look at it as it is now")

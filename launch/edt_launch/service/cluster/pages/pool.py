@@ -49,7 +49,7 @@ async def show(
     def view() -> PoolView:
         cluster = answers.cluster(context.store.hosts.all(), jobs, context.store.jobs.suspended())
         now = context.clock()
-        return pool_view(cluster, jobs, had, following, today, window, now, host, is_admin=user.is_admin)
+        return pool_view(cluster, jobs, had, following, today, window, now, host)
 
     return await templating.shared_page(request, user.is_admin, "pool.html", view)
 
