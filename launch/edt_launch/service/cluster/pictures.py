@@ -9,7 +9,7 @@ from edt_launch.service.app.context import MAX_CHANGES, Context
 from edt_launch.service.cluster import timeline as drawing
 from edt_launch.service.cluster.records import AllocationRecord, HostRecord
 from edt_launch.service.files.series import number
-from edt_launch.service.jobs import views
+from edt_launch.service.jobs.answers import held
 from edt_launch.service.jobs.records import HolderRecord, NamedJob, TransitionRecord
 from edt_launch.service.jobs.states import State
 
@@ -155,8 +155,8 @@ def _change(one: AllocationRecord, known: Mapping[str, NamedJob]) -> Json:
         "name": known[one.job].name if one.job in known else "",
         "from": one.before,
         "to": one.after,
-        "hosts": views.held(one.devices),
-        "leaving": views.held(one.leaving),
+        "hosts": held(one.devices),
+        "leaving": held(one.leaving),
     }
 
 

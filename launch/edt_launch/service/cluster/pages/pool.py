@@ -10,11 +10,10 @@ from fastapi.responses import RedirectResponse
 from pydantic import BaseModel
 
 from edt_launch.cluster.allocation import HOST
-from edt_launch.service.cluster import pictures, service
+from edt_launch.service.cluster import answers, pictures, service
 from edt_launch.service.cluster.pages.views.pool import WINDOWS, PoolView, drain_question, pool_view
 from edt_launch.service.errors import InvalidError, NotFoundError
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
-from edt_launch.service.jobs import views as answers
 from edt_launch.service.jobs.forecast.forecast import upcoming
 from edt_launch.service.web import templating
 from edt_launch.service.web.actions import Action, Asked, routes

@@ -65,8 +65,10 @@ async def show(
     except InvalidError as error:
         told = error.message
         return templating.page(request, "jobs.html", status=error.status, view=refused(wanted, told))
-    who = None if user.is_admin else user.name  # others choose their own jobs alone
-    return await templating.shared_page(request, who, "jobs.html", lambda: _view(context, user, wanted))
+    # Others choose their own jobs alone.
+    return await templating.shared_page(
+        request, user.confined_to, "jobs.html", lambda: _view(context, user, wanted)
+    )
 
 
 def _query(wanted: Filter, now: float) -> service.JobListQuery:
@@ -93,7 +95,7 @@ def _view(context: Context, user: UserRecord, wanted: Filter) -> JobsView:
 
 def _suggested(context: Context, user: UserRecord) -> list[tuple[str, str]]:
     """Hosts, and the newest experiments and searches that the user may see."""
-    who = None if user.is_admin else user.name
+    who = user.confined_to
     hosts = [(f"host:{one.name}", "") for one in context.store.hosts.all()]
     newest = PageQuery(SUGGESTED, newest=True)
     experiments, _ = newest.cut(context.store.experiments.page(who, None, None, newest))

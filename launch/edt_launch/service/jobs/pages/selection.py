@@ -11,8 +11,7 @@ from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import ConflictError, InvalidError, ServiceError
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
-from edt_launch.service.jobs import service
-from edt_launch.service.jobs import views as answers
+from edt_launch.service.jobs import answers, service
 from edt_launch.service.jobs.forecast.forecast import effects
 from edt_launch.service.jobs.forecast.losing import loss
 from edt_launch.service.jobs.pages.actions import WANTED

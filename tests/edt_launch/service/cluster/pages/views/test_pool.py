@@ -1,9 +1,9 @@
 from dataclasses import replace
 from typing import Any
 
+from edt_launch.service.cluster import answers
 from edt_launch.service.cluster.pages.views.pool import Mark, Tile, pool_view
 from edt_launch.service.cluster.records import HostRecord
-from edt_launch.service.jobs import views
 from edt_launch.service.jobs.forecast.upcoming import Upcoming
 from edt_launch.service.jobs.records import HolderRecord
 from edt_launch.service.jobs.states import State
@@ -25,7 +25,7 @@ def test_devices_show_whose_they_are() -> None:
     ]
     runs = job(1, state=State.RUNNING, name="digits", held=(("n1", ("0",)),), leaving=(("n1", ("1",)),))
     waits = job(2, waiting_since=40.0)
-    view = pool_view(views.cluster(hosts, [runs, waits]), [runs, waits], NOTHING, NONE, 2.3, "1 h", 100.0)
+    view = pool_view(answers.cluster(hosts, [runs, waits]), [runs, waits], NOTHING, NONE, 2.3, "1 h", 100.0)
     assert [[cell.state for cell in cells] for _, cells in view.boxes] == [
         ["used", "leaving", "free"],
         ["down"],
@@ -47,7 +47,7 @@ def test_devices_show_whose_they_are() -> None:
 def test_a_suspended_device_says_until_when() -> None:
     runs = job(1, state=State.RUNNING, name="digits", held=(("n1", ("0", "1")),))
     retried = {("n1", "0"): 130.0, ("n1", "1"): 90.0, ("n2", "0"): 130.0}
-    cluster = views.cluster([HostRecord("n1", ("0", "1")), HostRecord("n2", ("0",))], [runs], retried)
+    cluster = answers.cluster([HostRecord("n1", ("0", "1")), HostRecord("n2", ("0",))], [runs], retried)
     first, second, third = [
         cell
         for _, cells in pool_view(cluster, [runs], NOTHING, NONE, 0, "1 h", 100.0).boxes

@@ -1,13 +1,13 @@
 from typing import Any
 
-from edt_launch.service.jobs import views
+from edt_launch.service.jobs import answers
 from edt_launch.service.jobs.pages.views.jobs import Filter, jobs_view
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.schemas import Job
 
 
 def job(**fields: Any) -> Job:
-    return views.job(JobRecord("jaaaaaaaa", "ann", ("python", "train.py"), 1, 4, 5.0, **fields))
+    return answers.job(JobRecord("jaaaaaaaa", "ann", ("python", "train.py"), 1, 4, 5.0, **fields))
 
 
 def test_links_keep_the_rest_of_the_filter() -> None:
