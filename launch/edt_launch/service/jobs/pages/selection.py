@@ -137,5 +137,5 @@ def logs(
     back: Back = "/jobs",
 ) -> Response:
     """Links to what the launchers of the chosen jobs, and their workers, have written."""
-    view = views.driver_logs([answers.job(one) for one in _jobs(context, user, job or ())], back)
-    return templating.page(request, "console/logs.html", view=view)
+    jobs = [answers.job(one) for one in _jobs(context, user, job or ())]
+    return templating.page(request, "logs.html", jobs=jobs, back=back)

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from edt_launch.core.history.failure_text import cause
 from edt_launch.service.jobs.schemas import Job
 from edt_launch.service.jobs.states import State
+from edt_launch.service.web.crumbs import Tab
 
 CHIPS: Mapping[str, str] = {
     "Now": "",
@@ -120,15 +121,6 @@ class Column:
     order: str
 
 
-@dataclass(frozen=True)
-class Chip:
-    """A link to jobs in some states."""
-
-    name: str
-    address: str
-    is_chosen: bool
-
-
 def why(job: Job) -> str:
     """Why a job waits or has failed, as far as the viewer may know that; empty for others."""
     if job.state is State.FAILED:
@@ -154,7 +146,7 @@ class JobsView:
     columns: Sequence[Column]
     jobs: Sequence[Job]
     whys: Mapping[str, str]
-    chips: Sequence[Chip]
+    chips: Sequence[Tab]
     suggested: Sequence[tuple[str, str]]
     experiments: Mapping[str, tuple[str, str]]
     address: str
@@ -183,7 +175,7 @@ def jobs_view(
     """
     first = replace(wanted, after=0)
     chips = [
-        Chip(name, replace(first, state=state).address(), state == wanted.state)
+        Tab(name, replace(first, state=state).address(), state == wanted.state)
         for name, state in CHIPS.items()
     ]
     return JobsView(
