@@ -79,7 +79,7 @@ def shares(
     parents = {record.name: record.parent for record in records}
     sizes, asked, due = Counter[str](), Counter[str](), defaultdict[str, float](float)
     for one in jobs:
-        for node in _above(one.owner, parents):
+        for node in above(one.owner, parents):
             sizes[node] += one.size
             asked[node] += one.max if one.wanted is Wanted.RUN else 0
             due[node] += number(one.share) or 0.0
@@ -99,8 +99,8 @@ def shares(
     ]
 
 
-def _above(owner: str, parents: Mapping[str, str | None]) -> Sequence[str]:
-    """A node and all above it; one that is not in the tree hangs below the root."""
+def above(owner: str, parents: Mapping[str, str | None]) -> Sequence[str]:
+    """A node and all above it, the root last; one that is not in the tree hangs below the root."""
     passed: list[str] = []
     node: str | None = owner
     while node is not None and node not in passed:

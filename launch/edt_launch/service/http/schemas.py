@@ -1,13 +1,8 @@
 """What the schemas of all features are made with."""
 
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
-
-from edt_launch.service.names import USER
-
-UserName = Annotated[str, StringConstraints(pattern=f"^{USER}$")]
-Share = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+from pydantic import BaseModel, ConfigDict, create_model
 
 
 def listing(name: str, doc: str, **items: type[BaseModel]) -> type[BaseModel]:

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import RedirectResponse
@@ -54,8 +53,8 @@ class AccountView:
     fresh: Fresh | None = None
     given: TokenFields = field(default_factory=TokenFields)
     error: str = ""
-    themes: Mapping[str, str] = MappingProxyType(THEMES)
-    scopes: Mapping[str, str] = MappingProxyType(SCOPES)
+    themes: ClassVar[Mapping[str, str]] = THEMES
+    scopes: ClassVar[Mapping[str, str]] = SCOPES
 
 
 def _view(context: Context, user: UserRecord, session: TokenRecord, **more: Any) -> AccountView:

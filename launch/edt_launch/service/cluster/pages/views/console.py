@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edt_launch.cluster.hosts import is_gpu
+from edt_launch.service.cluster.answers import above
 from edt_launch.service.jobs.records import HolderRecord
 from edt_launch.service.jobs.states import State
 
@@ -58,14 +59,6 @@ def groups(nodes: Sequence[Json], jobs: Sequence[HolderRecord], hosts: Sequence[
             for name in departments
         ]
     )
-
-
-def above(owner: str, parents: Mapping[str, str | None]) -> list[str]:
-    """A node and all above it, the root last; one that is not in the tree hangs below the root."""
-    path = [owner]
-    while path[-1] and len(path) <= len(parents) + 1:
-        path.append(parents.get(path[-1]) or "")
-    return path
 
 
 def _group(

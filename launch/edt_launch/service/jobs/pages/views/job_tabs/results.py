@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 Json = Mapping[str, Any]
@@ -34,7 +34,7 @@ class Results:
     is_complete: bool
     checkpoints: Sequence[Json]
     checked: Mapping[str, str]
-    states: Mapping[str, str] = field(default_factory=lambda: STATES)
+    states: ClassVar[Mapping[str, str]] = STATES
 
 
 def results(job_id: str, made: Json, checkpoints: Sequence[Json], checked: Mapping[str, str]) -> Results:
