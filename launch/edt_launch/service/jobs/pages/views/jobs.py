@@ -55,7 +55,7 @@ class Filter(BaseModel):
     search: Words = ""
     last: Words = ""
     sort: Words = ""
-    after: int = Field(0, ge=0, le=2**53)
+    after: Annotated[int, Field(ge=0, le=2**53)] = 0
 
     def address(self, path: str = "/jobs") -> str:
         """The page's address."""
