@@ -1,8 +1,13 @@
 """What the schemas of all features are made with."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+MAX_TIME = 253402300799.0
+"""The last second of the year 9999, after which no date can be shown."""
+
+UnixTime = Annotated[float, Field(ge=0, le=MAX_TIME, allow_inf_nan=False)]
 
 
 def listing(name: str, doc: str, **items: type[BaseModel]) -> type[BaseModel]:
