@@ -1,4 +1,4 @@
-"""reduction="ring": gradients summed in their own type by Horovod's ring-allreduce."""
+"""reduction="ring": gradients summed in their own floating-point type by Horovod's allreduce."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Literal
@@ -6,11 +6,11 @@ from typing import ClassVar, Literal
 import torch
 from typing_extensions import override
 
-from edt_hvd.reduction.bucket import Bucket
-from edt_hvd.reduction.reducer import BucketReducer
+from edt_hvd.reduction.gradients.bucket import Bucket
+from edt_hvd.reduction.gradients.reducer import BucketReducer
 
 
-class RingBucket(Bucket):
+class FloatBucket(Bucket):
     """Adds up and reduces the gradients where they end up."""
 
     @property
@@ -22,15 +22,15 @@ class RingBucket(Bucket):
         (self.parts[index] if into is None else into).add_(gradient, alpha=weight)
 
 
-class RingReducer(BucketReducer[RingBucket]):
+class FloatReducer(BucketReducer[FloatBucket]):
     """Float sums. Their last bits depend on how many workers there are."""
 
     kind: ClassVar[Literal["ring"]] = "ring"
 
-    def _new_bucket(self, parameters: Sequence[torch.nn.Parameter]) -> RingBucket:
-        return RingBucket(parameters)
+    def _new_bucket(self, parameters: Sequence[torch.nn.Parameter]) -> FloatBucket:
+        return FloatBucket(parameters)
 
     @override
-    def _read(self, bucket: RingBucket) -> None:
+    def _read(self, bucket: FloatBucket) -> None:
         if self._divisor is not None:
             bucket.flat.div_(self._divisor)

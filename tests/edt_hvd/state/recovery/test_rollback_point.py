@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from edt_hvd.state.rollback_point import ROLLBACK_POINT_BYTES, RollbackPoint, large_of
+from edt_hvd.state.recovery.rollback_point import ROLLBACK_POINT_BYTES, RollbackPoint, large_of
 
 BYTES = torch.uint8
 

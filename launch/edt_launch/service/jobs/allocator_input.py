@@ -1,4 +1,4 @@
-"""Rows and settings in the allocator's terms."""
+"""The input of the allocator: its jobs, hosts, owners and options, made of rows and settings."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

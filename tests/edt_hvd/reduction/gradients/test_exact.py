@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 from edt_hvd.errors import GradientError, NonFiniteGradientWarning, StateError
-from edt_hvd.reduction.bucket import BUCKET_BYTES
-from edt_hvd.reduction.exact import ExactReducer
 from edt_hvd.reduction.fixed_point.grid import FIRST_PASSES, PACE, IntegerBits
+from edt_hvd.reduction.gradients.bucket import BUCKET_BYTES
+from edt_hvd.reduction.gradients.exact import ExactReducer
 from examples import fewer
 
 pytestmark = pytest.mark.usefixtures("alone")

@@ -1,7 +1,7 @@
 import torch
 from torch import nn
 
-from edt_hvd.reduction.bucket import cut
+from edt_hvd.reduction.gradients.layout import cut
 
 
 def test_buckets_follow_backward_order_and_respect_size_and_type() -> None:

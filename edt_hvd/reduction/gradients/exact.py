@@ -17,7 +17,6 @@ import torch
 from typing_extensions import override
 
 from edt_hvd.errors import GradientError, NonFiniteGradientWarning, StateError
-from edt_hvd.reduction.bucket import Bucket
 from edt_hvd.reduction.fixed_point import grid
 from edt_hvd.reduction.fixed_point.grid import Grid, IntegerBits
 from edt_hvd.reduction.fixed_point.tensor_sum import (
@@ -30,8 +29,9 @@ from edt_hvd.reduction.fixed_point.tensor_sum import (
     read_together,
     send_sizes,
 )
+from edt_hvd.reduction.gradients.bucket import Bucket
+from edt_hvd.reduction.gradients.reducer import BucketReducer
 from edt_hvd.reduction.header import Report
-from edt_hvd.reduction.reducer import BucketReducer
 
 _INTEGERS: dict[IntegerBits, torch.dtype] = {32: torch.int32, 64: torch.int64}
 
@@ -296,7 +296,7 @@ class ExactReducer(BucketReducer[ExactBucket]):
         return next(name for each, name in names if each is parameter)
 
     def _sums(self) -> list[tuple[torch.nn.Parameter, FixedPointSum]]:
-        located = [(parameter, *self._bucket_of[parameter]) for parameter in self._trainable]
+        located = [(parameter, *self._layout.bucket_of[parameter]) for parameter in self._trainable]
         return [(parameter, bucket.sums[index]) for parameter, bucket, index in located]
 
 

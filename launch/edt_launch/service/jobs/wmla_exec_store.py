@@ -1,4 +1,4 @@
-"""What WMLA's clients call jobs: beside the table of jobs, since most have no such names."""
+"""Execs: what WMLA's clients call jobs, in a table of their own, since most jobs have no such names."""
 
 from collections.abc import Callable, Collection, Mapping
 

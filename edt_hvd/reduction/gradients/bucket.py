@@ -2,8 +2,8 @@
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import horovod.torch as hvd
 import torch
@@ -116,42 +116,3 @@ def _shaped(part: torch.Tensor, parameter: torch.nn.Parameter) -> torch.Tensor:
     if parameter.is_complex():
         return torch.view_as_complex(part.view(*parameter.shape, 2))
     return part.view(parameter.shape)
-
-
-def cut(parameters: Iterable[torch.nn.Parameter], bucket_bytes: int) -> list[list[torch.nn.Parameter]]:
-    """Group parameters, last first as backward reaches them, by dtype and device up to `bucket_bytes`."""
-    groups: list[list[torch.nn.Parameter]] = []
-    open_groups: dict[tuple[torch.dtype, torch.device], tuple[list[torch.nn.Parameter], int]] = {}
-    for parameter in reversed(list(parameters)):
-        kind = (parameter.dtype, parameter.device)
-        nbytes = parameter.numel() * parameter.element_size()
-        group, filled = open_groups.get(kind, ([], 0))
-        if not group or filled + nbytes > bucket_bytes:
-            group, filled = [], 0
-            groups.append(group)
-        group.append(parameter)
-        open_groups[kind] = (group, filled + nbytes)
-    return groups
-
-
-BucketT = TypeVar("BucketT", bound=Bucket)
-
-
-class Layout(Generic[BucketT]):
-    """The trainable parameters of an optimizer, and the buckets that they are in."""
-
-    def __init__(self, parameters: list[torch.nn.Parameter], buckets: list[BucketT]) -> None:
-        self.parameters = parameters
-        self.buckets = buckets
-        self.bucket_of = {p: (bucket, i) for bucket in buckets for i, p in enumerate(bucket.parameters)}
-
-    def is_of(self, parameters: Sequence[torch.nn.Parameter]) -> bool:
-        """Whether these parameters are the ones laid out, as they are now."""
-        return len(parameters) == len(self.parameters) and all(map(self._is_placed, parameters))
-
-    def _is_placed(self, parameter: torch.nn.Parameter) -> bool:
-        bucket, index = self.bucket_of.get(parameter, (None, 0))
-        if bucket is None:
-            return False
-        view = bucket.views[index]
-        return (view.dtype, view.device) == (parameter.dtype, parameter.device)

@@ -46,11 +46,14 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from edt_hvd.observing import Values
 from edt_hvd.reduction import usage_checks
-from edt_hvd.state.exposure import Exposure
-from edt_hvd.state.rollback_point import RollbackPoint, large_of
+from edt_hvd.state.recovery.exposure import Exposure
+from edt_hvd.state.recovery.rollback_point import RollbackPoint, large_of
 from edt_hvd.state.snapshot import Snapshots
+from edt_hvd.state.state_dicts import is_watchable
 from edt_hvd.state.tree import ModuleKinds, full_tree, load, load_small, modules_of
 from edt_hvd.world import waits
 
@@ -71,6 +74,7 @@ class Rollback:
         self._waits: int | None = None
         """How many there had been before the first step after the last commit; None until then."""
         waits.watch()
+        self._watched: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
         self._kinds = ModuleKinds()
         self._stepped = False
         self._passes = 0
@@ -79,27 +83,32 @@ class Rollback:
         self._copied: Values = {}
         """The objects as of the last commit, and as of the last snapshot."""
 
-    def step_hook(self) -> Callable[..., None]:
-        """A hook for optimizers' steps that keeps neither this object nor what refers to it alive."""
+    def watch(self, values: Values) -> None:
+        """Follow the steps of the optimizers among the values."""
+        for value in values.values():
+            if isinstance(value, torch.optim.Optimizer) and value not in self._watched:
+                self._watched.add(value)
+                if is_watchable(value):
+                    value.register_step_pre_hook(self._hook(Rollback._before_step))
+                    value.register_step_post_hook(self._hook(Rollback._after_step))
+
+    def _hook(self, note: "Callable[[Rollback], None]") -> Callable[..., None]:
+        """A hook of an optimizer that keeps neither this object nor what refers to it alive."""
         reference = weakref.ref(self)
 
-        def note_step(*_: Any) -> None:
+        def hook(*_: Any) -> None:
             rollback = reference()
             if rollback is not None:
-                rollback._stepped = True
+                note(rollback)
 
-        return note_step
+        return hook
 
-    def before_step_hook(self) -> Callable[..., None]:
-        """The same for what comes before a step, but after collectives that it begins with."""
-        reference = weakref.ref(self)
+    def _before_step(self) -> None:
+        if self._waits is None:
+            self._waits = waits.count()
 
-        def note_waits(*_: Any) -> None:
-            rollback = reference()
-            if rollback is not None and rollback._waits is None:
-                rollback._waits = waits.count()
-
-        return note_waits
+    def _after_step(self) -> None:
+        self._stepped = True
 
     def note_commit(self, values: Values) -> None:
         """The parameters are now those of a commit."""
@@ -159,6 +168,7 @@ class Rollback:
             values: of the state.
             is_full_copy: whether they are those of the last snapshot; else they are a later commit's.
         """
+        self.watch(values)
         self._kinds = ModuleKinds.of(values)
         self.note_commit(values)
         small = self._kinds.small_tree(values)
