@@ -4,14 +4,22 @@ import json
 import tarfile
 from pathlib import Path
 
-from app_http import world
+import pytest
+
+from cli_service import CliService
 from ended import Edt
-from world import World, tar
-
-__all__ = ["world"]
+from world import tar
 
 
-def test_a_folder_is_put_listed_fetched_and_deleted(edt: Edt, world: World, tmp_path: Path) -> None:
+@pytest.fixture
+def world(service: CliService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CliService:
+    service.log_on("ann")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return service
+
+
+def test_a_folder_is_put_listed_fetched_and_deleted(edt: Edt, world: CliService, tmp_path: Path) -> None:
     (tmp_path / "digits/train/.venv").mkdir(parents=True)
     (tmp_path / "digits/train/.venv/a.csv").write_text("1,2")
     (tmp_path / "digits/.edtignore").write_text("train/")
@@ -37,7 +45,9 @@ def test_a_folder_is_put_listed_fetched_and_deleted(edt: Edt, world: World, tmp_
     assert json.loads(edt("data", "ls", "--json").out)["datasets"] == []
 
 
-def test_an_archive_is_unpacked_or_stored_and_a_file_added(edt: Edt, world: World, tmp_path: Path) -> None:
+def test_an_archive_is_unpacked_or_stored_and_a_file_added(
+    edt: Edt, world: CliService, tmp_path: Path
+) -> None:
     archive = tmp_path / "cifar.tar.gz"
     archive.write_bytes(tar({"train/a.csv": b"1"}))
     assert json.loads(edt("data", "put", "one", str(archive), "--json").out)["files"] == 1

@@ -1,15 +1,23 @@
 """Projects and experiments on the command line, against the service's own application."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from app_http import world
+from cli_service import CliService
 from ended import Edt
 from lab import event
-from world import World
 
-__all__ = ["world"]
+
+@pytest.fixture
+def world(service: CliService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CliService:
+    service.log_on("ann")
+    code = tmp_path / "code"
+    code.mkdir()
+    (code / "train.py").write_text("print()")
+    monkeypatch.chdir(code)
+    return service
 
 
 def made(edt: Edt, *words: str) -> str:
@@ -19,7 +27,7 @@ def made(edt: Edt, *words: str) -> str:
 
 
 @pytest.fixture
-def first(edt: Edt, world: World) -> str:
+def first(edt: Edt, world: CliService) -> str:
     """An experiment with a training definition."""
     made(edt, "project", "create", "digits")
     experiment = made(edt, "experiment", "create", "first", "--project", "digits", "--metric", "accuracy")
@@ -27,9 +35,9 @@ def first(edt: Edt, world: World) -> str:
     return experiment
 
 
-def test_a_story_from_a_project_to_a_comparison(edt: Edt, world: World, first: str) -> None:
+def test_a_story_from_a_project_to_a_comparison(edt: Edt, world: CliService, first: str) -> None:
     assert edt("experiment", "run", "first", "--dry-run").out == (
-        "net starts at once with 4.\nNo other job would change now.\n"
+        "net starts at once with 1.\nNo other job would change now.\n"
     )
     jobs = [
         made(edt, "experiment", "run", "digits/first", "--", "python", "train.py", "--rate", rate)
@@ -54,7 +62,7 @@ def test_a_story_from_a_project_to_a_comparison(edt: Edt, world: World, first: s
     assert (refused.code != 0, "stop them first" in " ".join(refused.err.split())) == (True, True)
 
 
-def test_members_are_listed_added_and_removed(edt: Edt, world: World) -> None:
+def test_members_are_listed_added_and_removed(edt: Edt, world: CliService) -> None:
     made(edt, "project", "create", "digits", "--description", "MNIST")
     assert edt("project", "members", "digits", "bob", "--role", "viewer").err == (
         "bob is a member of digits: viewer\n"
@@ -70,7 +78,7 @@ def test_members_are_listed_added_and_removed(edt: Edt, world: World) -> None:
     assert edt("project", "ls").out == "no projects; make one with: edt project create NAME\n"
 
 
-def test_what_is_not_there_or_several_is_named(edt: Edt, world: World, first: str) -> None:
+def test_what_is_not_there_or_several_is_named(edt: Edt, world: CliService, first: str) -> None:
     assert "there is no experiment 'none'" in edt("experiment", "show", "none").err
     made(edt, "project", "create", "other")
     second = made(edt, "experiment", "create", "first", "--project", "other")

@@ -5,11 +5,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from edt_launch.service.app.home import JOB_ID
+from edt_launch.service.cluster import answers, service
 from edt_launch.service.cluster import schemas as cluster_schemas
-from edt_launch.service.cluster import service
 from edt_launch.service.http.dependencies import PREVIEWED, ContextDep, CurrentAdmin, CurrentUser, HostName
 from edt_launch.service.http.schemas import UnixTime
-from edt_launch.service.jobs import views
 
 router = APIRouter(tags=["cluster"])
 
@@ -40,13 +39,13 @@ def drain(
 
     Jobs that cannot save their work stay until they end, unless `force` is given.
     """
-    return service.drain(context, user, name, dry_run=dry_run, force=force)
+    return service.set_draining(context, user, name, True, dry_run=dry_run, force=force)
 
 
 @router.post("/hosts/{name}/undrain", response_model=Drained, dependencies=[PREVIEWED])
 def undrain(context: ContextDep, user: CurrentAdmin, name: HostName, dry_run: DryRun = False) -> Any:
     """Let workers come back to a host."""
-    return service.undrain(context, name, dry_run=dry_run)
+    return service.set_draining(context, user, name, False, dry_run=dry_run)
 
 
 @router.get("/allocations", response_model=cluster_schemas.Allocations)
@@ -58,4 +57,6 @@ def allocations(
     limit: Annotated[int, Query(ge=1, le=10_000, description="The newest of them.")] = 1000,
 ) -> Any:
     """Changes of what jobs have, oldest first."""
-    return {"allocations": [views.allocation(one) for one in context.store.history.newest(job, since, limit)]}
+    return {
+        "allocations": [answers.allocation(one) for one in context.store.history.newest(job, since, limit)]
+    }
