@@ -29,9 +29,7 @@ def test_a_folder_is_put_listed_fetched_and_deleted(edt: Edt, world: CliService,
     assert put.out == "users/ann/digits\n"
     assert "left out: out -> /etc" in put.err
     again = edt("data", "put", "digits", str(tmp_path / "digits"))
-    assert (
-        again.err == "edt: there is a data set ann/digits already; give --replace, or choose another name\n"
-    )
+    assert "there is a data set ann/digits already; give --replace" in again.err
     listed = json.loads(edt("data", "ls", "--json").out)["datasets"]
     assert [(one["path"], one["files"]) for one in listed] == [("users/ann/digits", 2)]
     assert "a.csv" in edt("data", "ls", "users/ann/digits/train/.venv").out
@@ -45,9 +43,7 @@ def test_a_folder_is_put_listed_fetched_and_deleted(edt: Edt, world: CliService,
     assert json.loads(edt("data", "ls", "--json").out)["datasets"] == []
 
 
-def test_an_archive_is_unpacked_or_stored_and_a_file_added(
-    edt: Edt, world: CliService, tmp_path: Path
-) -> None:
+def test_an_archive_is_unpacked_or_stored(edt: Edt, world: CliService, tmp_path: Path) -> None:
     archive = tmp_path / "cifar.tar.gz"
     archive.write_bytes(tar({"train/a.csv": b"1"}))
     assert json.loads(edt("data", "put", "one", str(archive), "--json").out)["files"] == 1
