@@ -13,6 +13,7 @@ import sys
 import tarfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import IO, Any, cast
@@ -108,20 +109,30 @@ def how_to_send(code: Code, path: str) -> str:
     return f"take it out of {IGNORE_FILE}"
 
 
-def write(code: Code, file: Writer, on_file: Callable[[Entry], None] = lambda entry: None) -> None:
-    """Write the archive, a gzipped tar, piece by piece; the same files make the same bytes.
+def write(
+    code: Code,
+    file: Writer,
+    on_file: Callable[[Entry], None] = lambda entry: None,
+    *,
+    is_compressed: bool = True,
+) -> None:
+    """Write the archive, a tar that may be gzipped, piece by piece; the same files make the same bytes.
 
     Raises:
         MistakenError: a file cannot be read, or changes meanwhile.
     """
     out = cast("IO[bytes]", file)
     with (
-        gzip.GzipFile(filename="", mode="wb", fileobj=out, compresslevel=1, mtime=0) as packed,
+        _compressing(out) if is_compressed else nullcontext(out) as packed,
         tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as archive,
     ):
         for entry in code.entries:
             on_file(entry)
             _add(archive, code.folder, entry)
+
+
+def _compressing(out: IO[bytes]) -> gzip.GzipFile:
+    return gzip.GzipFile(filename="", mode="wb", fileobj=out, compresslevel=1, mtime=0)
 
 
 def _add(archive: tarfile.TarFile, folder: Path, entry: Entry) -> None:
@@ -142,7 +153,9 @@ def _add(archive: tarfile.TarFile, folder: Path, entry: Entry) -> None:
 
 
 def _unreadable(path: Path, error: OSError) -> MistakenError:
-    return MistakenError(f"{path}: {error.strerror}", f"mend it, or name it in {IGNORE_FILE}")
+    return MistakenError(
+        f"{path}: {error.strerror}", f"make it readable, or leave it out (of code: name it in {IGNORE_FILE})"
+    )
 
 
 def _add_file(archive: tarfile.TarFile, info: tarfile.TarInfo, content: IO[bytes]) -> None:
@@ -153,7 +166,8 @@ def _add_file(archive: tarfile.TarFile, info: tarfile.TarInfo, content: IO[bytes
         if error.errno is not None:
             raise
         raise MistakenError(
-            f"{info.name} became shorter while it was read", f"submit again, or name it in {IGNORE_FILE}"
+            f"{info.name} became shorter while it was read",
+            f"try again, or leave it out (of code: name it in {IGNORE_FILE})",
         ) from None
 
 
@@ -219,13 +233,13 @@ LARGE = 50_000_000
 """Bytes from which on the size is worth a remark and a bar."""
 
 
-def write_with_bar(code: Code, file: Writer) -> None:
+def write_with_bar(code: Code, file: Writer, *, is_compressed: bool = True) -> None:
     """Write the archive; on a terminal, a bar shows how much of a large one is sent."""
     if code.size >= LARGE and sys.stderr.isatty():
-        write(code, file, _progress(code.size))
+        write(code, file, _progress(code.size), is_compressed=is_compressed)
         sys.stderr.write("\r\x1b[K")
     else:
-        write(code, file)
+        write(code, file, is_compressed=is_compressed)
 
 
 def _progress(total: int) -> Callable[[Entry], None]:

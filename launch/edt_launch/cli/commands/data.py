@@ -153,16 +153,16 @@ def _check_new(service: Service, owner: str, name: str, replace: bool) -> None:
 
 
 class _FolderBody:
-    """A folder as a tar.gz, made while it is sent."""
+    """A folder as a tar, made while it is sent: data is mostly compressed already."""
 
-    content_type = "application/gzip"
+    content_type = "application/x-tar"
 
     def __init__(self, folder: Code) -> None:
         self._folder = folder
 
     def write_to(self, file: Writer) -> None:
         """Write it."""
-        packing.write_with_bar(self._folder, file)
+        packing.write_with_bar(self._folder, file, is_compressed=False)
 
 
 class _FileBody:
