@@ -129,8 +129,8 @@ def packed(context: Context, path: str) -> list[Member]:
     """
     folder = folders.folder(context.settings.data_folder, path)
     most = context.settings.max_data_files
-    own = (one for one in members(folder.name, folder) if not one.path.name.startswith(folders.OWN))
-    found = list(islice(own, most + 1))
+    shown = (one for one in members(folder.name, folder) if f"/{folders.OWN}" not in one.name)
+    found = list(islice(shown, most + 1))
     if len(found) > most:
         raise TooLargeError(
             f"{path or 'the data folder'} has more than {most:,} files and folders", "fetch parts of it"

@@ -185,6 +185,9 @@ def test_nothing_leads_out_of_the_data_folder(world: World) -> None:
     for path in ("users/ann/digits/token", "users/ann/.edt-digits", "pipe", "users", "none", ""):
         refused(world.ann.get("/data/file", params={"path": path}), 404, "is no file")
     refused(world.ann.get("/data/archive?path=.edt-uploads"), 422, "source")
+    (data / sets.UPLOADS / "other" / "half").mkdir(parents=True)
+    with tarfile.open(fileobj=io.BytesIO(world.ann.get("/data/archive?path=").content)) as archive:
+        assert not [name for name in archive.getnames() if "edt-" in name or "half" in name]
     refused(put(world.ann, f"{DIGITS}/files/out/x", b""), 422, "source")
     assert not (world.settings.home / "x").exists()
 
