@@ -82,7 +82,7 @@ def put(
         return
     print(data.get("path"))
     stored = f"{plural(data.get('files') or 0, 'file')}, {byte_size(data.get('size') or 0)}"
-    note(f"{stored}; see: edt data ls {data.get('path')}")
+    note(f"{stored}; for jobs of edt submit: --env DATA_DIR={data.get('location')}")
 
 
 @app.command()

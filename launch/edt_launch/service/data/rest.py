@@ -45,6 +45,7 @@ class DataSet(BaseModel):
     owner: str
     name: str
     path: str = Field(description="Its place below the data folder, for `source` of an experiment.")
+    location: str = Field(description="The folder, on the hosts, for jobs of other kinds.")
     files: int | None = Field(description="As uploaded; null for a folder made by hand.")
     size: int | None = Field(description="Bytes, as uploaded; null for a folder made by hand.")
     time: float = Field(description="When it was changed last.")

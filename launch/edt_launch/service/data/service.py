@@ -37,7 +37,7 @@ def all_sets(context: Context) -> dict[str, Any]:
     """All data sets, like `rest.DataSets`."""
     found, is_complete = context.data_sets.all()
     used = _used(context)
-    return {"datasets": [_shown(one, used) for one in found], "complete": is_complete}
+    return {"datasets": [_shown(context, one, used) for one in found], "complete": is_complete}
 
 
 def one_set(context: Context, owner: str, name: str) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def one_set(context: Context, owner: str, name: str) -> dict[str, Any]:
     found = context.data_sets.get(owner, name)
     if found is None:
         raise missing(owner, name)
-    return _shown(found, _used(context))
+    return _shown(context, found, _used(context))
 
 
 def check_change(context: Context, user: UserRecord, owner: str, *names: str) -> None:
@@ -83,7 +83,7 @@ def put(
     """Make a data set of an archive; raises like `check_change` and `DataSets.put`."""
     check_new(context, user, owner, name, is_replacing=is_replacing)
     made = context.data_sets.put(owner, name, archive, is_replacing=is_replacing)
-    return _shown(made, {})
+    return _shown(context, made, {})
 
 
 def put_file(
@@ -99,7 +99,7 @@ def put_file(
     """Put a file into a data set; raises like `check_change` and `DataSets.put_file`."""
     check_change(context, user, owner, *([name] if is_replacing else []))
     made = context.data_sets.put_file(owner, name, path, file, is_replacing=is_replacing)
-    return _shown(made, _used(context))
+    return _shown(context, made, _used(context))
 
 
 def delete(context: Context, user: UserRecord, owner: str, name: str) -> Callable[[], None]:
@@ -154,8 +154,10 @@ def named(ids: Sequence[str]) -> str:
     return ", ".join(ids[:MAX_NAMED]) + (" and others" if len(ids) > MAX_NAMED else "")
 
 
-def _shown(one: DataSet, used: Mapping[tuple[str, str], Sequence[str]]) -> dict[str, Any]:
-    return {**vars(one), "path": one.path, "used_by": list(used.get((one.owner, one.name), ()))}
+def _shown(context: Context, one: DataSet, used: Mapping[tuple[str, str], Sequence[str]]) -> dict[str, Any]:
+    location = str(context.settings.data_folder / one.path)
+    users = list(used.get((one.owner, one.name), ()))
+    return {**vars(one), "path": one.path, "location": location, "used_by": users}
 
 
 def _used(context: Context) -> Mapping[tuple[str, str], Sequence[str]]:

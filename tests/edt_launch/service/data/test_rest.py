@@ -40,6 +40,7 @@ def test_an_archive_becomes_a_data_set_which_everybody_reads(world: World) -> No
     shown = made(put(world.ann))
     assert shown == {
         "owner": "ann", "name": "digits", "path": "users/ann/digits", "files": 3, "size": 7,
+        "location": str(world.settings.data_folder / "users/ann/digits"),
         "time": world.clock.now, "used_by": [],
     }  # fmt: skip
     assert found(world) == FILES

@@ -28,6 +28,7 @@ class SetRow:
     owner: str
     name: str
     path: str
+    location: str
     address: str
     files: str
     size: str
@@ -101,6 +102,7 @@ def row(one: Json, user: str, is_admin: bool) -> SetRow:
         one["owner"],
         one["name"],
         one["path"],
+        one["location"],
         folder_address(one["path"]),
         "-" if one["files"] is None else f"{one['files']:,}",
         "-" if one["size"] is None else byte_size(one["size"]),
