@@ -1,8 +1,10 @@
 """Runs of experiments: whose values somebody may follow, and what has come of them."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from edt_launch.core.history.job_history import JobHistory
 from edt_launch.service.accounts.records import UserRecord
@@ -13,13 +15,14 @@ from edt_launch.service.experiments.comparison import Metric
 from edt_launch.service.experiments.outcomes import DeviceUsage, RunOutcome, usage_of
 from edt_launch.service.experiments.records import ExperimentRecord, RunRecord
 from edt_launch.service.experiments.searches.spec import Objective
+from edt_launch.service.experiments.stores.run_query import DELETED
 from edt_launch.service.jobs.records import JobRecord
 
-DELETED = "deleted"
-"""State of a run whose job is gone."""
+MAX_READ = 2000
+"""Runs whose files are read for one answer, the newest; what has come of those that have ended is stored."""
 
-MAX_SUMMED = 2000
-"""Runs over which an experiment is summed up, the newest ones."""
+MAX_METRICS = 20
+"""Values by which the runs of an experiment are compared."""
 
 
 @dataclass(frozen=True)
@@ -31,22 +34,29 @@ class Shown:
     outcome: RunOutcome
 
 
+class Best(NamedTuple):
+    """The run with the best value."""
+
+    run: str
+    value: float
+
+
 @dataclass(frozen=True)
 class Summary:
-    """Runs of an experiment taken together, the newest if there are more than `MAX_SUMMED`.
+    """The runs of an experiment taken together.
 
     Attributes:
-        number: of the runs.
-        metrics: values that they have reported, `best` being the place in `runs`; the first 50.
+        live: what has come so far of those that have not ended, by their ids.
         names: of all values that they have reported.
+        best: the run for each of the first `MAX_METRICS` of them; None as in `comparison.Metric`.
     """
 
     number: int
     seconds: float
     hours: float
-    runs: Sequence[Shown]
-    metrics: Sequence[Metric]
+    live: Mapping[str, RunOutcome]
     names: Sequence[str]
+    best: Mapping[str, Best | None]
 
 
 def may_follow(context: Context, user: UserRecord, jobs: Sequence[JobRecord]) -> None:
@@ -95,17 +105,51 @@ def shown(context: Context, runs: Sequence[RunRecord]) -> list[Shown]:
 
 def summary(context: Context, experiment: ExperimentRecord) -> Summary:
     """The runs of an experiment taken together. Of those that have ended, only what is stored is read."""
-    found = shown(context, context.store.experiments.runs(experiment.id, None, MAX_SUMMED))
-    seconds = sum(one.outcome.seconds for one in found)
-    hours = sum(one.outcome.hours for one in found)
-    names = comparison.names(_lasts(found), experiment.metric)
-    return Summary(len(found), seconds, hours, found, metrics(experiment, found), names)
+    store = context.store.experiments
+    fresh = shown(context, store.without_outcome(experiment.id, MAX_READ))
+    live = [one for one in fresh if one.job is not None and not one.job.has_ended]
+    number, seconds, hours = store.totals(experiment.id)
+    lasts: dict[tuple[int, str], dict[str, float]] = {
+        (-one.run.number, one.run.id): values for one, values in zip(live, _lasts(live), strict=True)
+    }
+    for id_, place, name, last in store.extremes(experiment.id):
+        lasts.setdefault((-place, id_), {})[name] = last
+    runs = sorted(lasts)
+    values = [lasts[run] for run in runs]
+    found = comparison.metrics(values, experiment.metric, _objective(experiment))[:MAX_METRICS]
+    return Summary(
+        number,
+        seconds + sum(one.outcome.seconds for one in live),
+        hours + sum(one.outcome.hours for one in live),
+        {one.run.id: one.outcome for one in live},
+        comparison.names(values, experiment.metric),
+        {
+            one.name: None if one.best is None else Best(runs[one.best][1], values[one.best][one.name])
+            for one in found
+        },
+    )
+
+
+def started_with(context: Context, experiment: str) -> dict[str, Mapping[str, str]]:
+    """What each run of an experiment was started with, by its id, the newest first."""
+    rows = context.store.experiments.started_with(experiment)
+    return {row.id: _read(*row[1:]) for row in rows}
+
+
+@lru_cache(maxsize=10_000)
+def _read(name: str, code: int, place: int | None, spec: str, parameters: str) -> Mapping[str, str]:
+    if place is not None:
+        return comparison.of_trial(json.loads(parameters))
+    return comparison.parameters(name, code, json.loads(spec))
 
 
 def metrics(experiment: ExperimentRecord, found: Sequence[Shown]) -> list[Metric]:
     """The values that runs of an experiment have reported, with the place of the best run for each."""
-    objective = Objective(experiment.objective) if experiment.objective else None
-    return comparison.metrics(_lasts(found), experiment.metric, objective)
+    return comparison.metrics(_lasts(found), experiment.metric, _objective(experiment))
+
+
+def _objective(experiment: ExperimentRecord) -> Objective | None:
+    return Objective(experiment.objective) if experiment.objective else None
 
 
 def _lasts(found: Sequence[Shown]) -> list[dict[str, float]]:

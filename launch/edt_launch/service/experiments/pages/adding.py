@@ -14,18 +14,11 @@ from edt_launch.service.experiments.pages.experiments import after_refusal, expe
 from edt_launch.service.experiments.pages.views.experiment_form import (
     ATTRIBUTES,
     AddView,
-    add_view,
     attributes,
     draft,
 )
 from edt_launch.service.experiments.records import Distribution
-from edt_launch.service.experiments.spec import (
-    HOROVOD,
-    DefinitionSpec,
-    ExperimentChange,
-    TrainingSpec,
-    frameworks,
-)
+from edt_launch.service.experiments.spec import HOROVOD, DefinitionSpec, ExperimentChange, TrainingSpec
 from edt_launch.service.http.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.jobs.pages import preview as starting
 from edt_launch.service.web import templating
@@ -96,16 +89,9 @@ def _ask(asked: Asked) -> AddView:
     newest = PageQuery(MAX_DEFINITIONS, newest=True)
     found = asked.context.store.definitions.page(None, experiment["project"], None, newest)
     offered, older = newest.cut(found)
-    return add_view(
-        experiment,
-        [vars(one) for one in offered],
-        frameworks(),
-        values,
-        is_new=asked.given.tab == "new",
-        is_draft=asked.given.draft,
-        seen=seen,
-        error=said,
-        are_all=older is None,
+    is_new = asked.given.tab == "new"
+    return AddView(
+        experiment, offered, values, is_new, asked.given.draft, seen, are_all=older is None, error=said
     )
 
 

@@ -33,7 +33,7 @@ def filled(store: Store) -> Iterator[Store]:
     for name in ("ann", "bob"):
         store.accounts.add_user(UserRecord(name))
     assert store.projects.add(PROJECT)
-    assert store.definitions.add(NET, None)
+    assert store.definitions.add(NET)
     assert store.experiments.add(FIRST, [TRAINING])
     return store
 
