@@ -21,6 +21,9 @@ from edt_launch.service.jobs.records import JobRecord
 MAX_READ = 2000
 """Runs whose files are read for one answer, the newest; what has come of those that have ended is stored."""
 
+MAX_KNOWN = 10_000
+"""Runs of which it is remembered what they were started with and have come to, as that does not change."""
+
 MAX_METRICS = 20
 """Values by which the runs of an experiment are compared."""
 
@@ -41,20 +44,25 @@ class Best(NamedTuple):
     value: float
 
 
+class Figures(NamedTuple):
+    """What has come of a run, in numbers: `values` are the last ones by name."""
+
+    seconds: float
+    hours: float
+    values: Mapping[str, float]
+
+
 @dataclass(frozen=True)
 class Summary:
     """The runs of an experiment taken together.
 
     Attributes:
-        live: what has come so far of those that have not ended, by their ids.
+        figures: of each, by their ids, the newest first.
         names: of all values that they have reported.
         best: the run for each of the first `MAX_METRICS` of them; None as in `comparison.Metric`.
     """
 
-    number: int
-    seconds: float
-    hours: float
-    live: Mapping[str, RunOutcome]
+    figures: Mapping[str, Figures]
     names: Sequence[str]
     best: Mapping[str, Best | None]
 
@@ -98,7 +106,7 @@ def shown(context: Context, runs: Sequence[RunRecord]) -> list[Shown]:
         context.store.experiments.record(ended)
     told: list[Shown] = []
     for run in runs:
-        known = found.get(run.job or "") or RunOutcome.of(run.outcome or {"state": DELETED})
+        known = found.get(run.job or "") or _outcome_of(run.outcome)
         told.append(Shown(run, jobs.get(run.job or ""), known))
     return told
 
@@ -107,27 +115,29 @@ def summary(context: Context, experiment: ExperimentRecord) -> Summary:
     """The runs of an experiment taken together. Of those that have ended, only what is stored is read."""
     store = context.store.experiments
     fresh = shown(context, store.without_outcome(experiment.id, MAX_READ))
-    live = [one for one in fresh if one.job is not None and not one.job.has_ended]
-    number, seconds, hours = store.totals(experiment.id)
-    lasts: dict[tuple[int, str], dict[str, float]] = {
-        (-one.run.number, one.run.id): values for one, values in zip(live, _lasts(live), strict=True)
+    figures = {id_: _stored_figures(outcome) for id_, outcome in store.outcomes(experiment.id)}
+    figures |= {one.run.id: _figures(one.outcome) for one in fresh if one.run.id in figures}
+    ids, lasts = list(figures), [one.values for one in figures.values()]
+    found = comparison.metrics(lasts, experiment.metric, _objective(experiment))[:MAX_METRICS]
+    best = {
+        one.name: None if one.best is None else Best(ids[one.best], lasts[one.best][one.name])
+        for one in found
     }
-    for id_, place, name, last in store.extremes(experiment.id):
-        lasts.setdefault((-place, id_), {})[name] = last
-    runs = sorted(lasts)
-    values = [lasts[run] for run in runs]
-    found = comparison.metrics(values, experiment.metric, _objective(experiment))[:MAX_METRICS]
-    return Summary(
-        number,
-        seconds + sum(one.outcome.seconds for one in live),
-        hours + sum(one.outcome.hours for one in live),
-        {one.run.id: one.outcome for one in live},
-        comparison.names(values, experiment.metric),
-        {
-            one.name: None if one.best is None else Best(runs[one.best][1], values[one.best][one.name])
-            for one in found
-        },
-    )
+    return Summary(figures, comparison.names(lasts, experiment.metric), best)
+
+
+def _figures(outcome: RunOutcome) -> Figures:
+    values = {name: last for name in outcome.values if (last := outcome.last(name)) is not None}
+    return Figures(outcome.seconds, outcome.hours, values)
+
+
+@lru_cache(maxsize=MAX_KNOWN)
+def _stored_figures(outcome: str | None) -> Figures:
+    return _figures(_outcome_of(None if outcome is None else json.loads(outcome)))
+
+
+def _outcome_of(stored: Mapping[str, Any] | None) -> RunOutcome:
+    return RunOutcome.of(stored or {"state": DELETED})
 
 
 def started_with(context: Context, experiment: str) -> dict[str, Mapping[str, str]]:
@@ -136,7 +146,7 @@ def started_with(context: Context, experiment: str) -> dict[str, Mapping[str, st
     return {row.id: _read(*row[1:]) for row in rows}
 
 
-@lru_cache(maxsize=10_000)
+@lru_cache(maxsize=MAX_KNOWN)
 def _read(name: str, code: int, place: int | None, spec: str, parameters: str) -> Mapping[str, str]:
     if place is not None:
         return comparison.of_trial(json.loads(parameters))
@@ -145,19 +155,12 @@ def _read(name: str, code: int, place: int | None, spec: str, parameters: str) -
 
 def metrics(experiment: ExperimentRecord, found: Sequence[Shown]) -> list[Metric]:
     """The values that runs of an experiment have reported, with the place of the best run for each."""
-    return comparison.metrics(_lasts(found), experiment.metric, _objective(experiment))
+    lasts = [_figures(one.outcome).values for one in found]
+    return comparison.metrics(lasts, experiment.metric, _objective(experiment))
 
 
 def _objective(experiment: ExperimentRecord) -> Objective | None:
     return Objective(experiment.objective) if experiment.objective else None
-
-
-def _lasts(found: Sequence[Shown]) -> list[dict[str, float]]:
-    """The last values of runs, by name."""
-    return [
-        {name: last for name in one.outcome.values if (last := one.outcome.last(name)) is not None}
-        for one in found
-    ]
 
 
 def keep(context: Context, job: str) -> None:

@@ -20,9 +20,7 @@ from edt_launch.service.experiments.pages.views import run_table
 from edt_launch.service.experiments.pages.views.compared import AXES, MAX_CURVES, compared
 from edt_launch.service.experiments.pages.views.run_table import (
     MAX_PARAMETERS,
-    PARAMETER,
     RunTableQuery,
-    by_parameter,
 )
 from edt_launch.service.experiments.pages.views.searches import TABS as SEARCH_TABS
 from edt_launch.service.experiments.pages.views.searches import actions, listed, search_view
@@ -201,9 +199,8 @@ def _table(
     path = f"/experiments/{record.id}"
     started = runs.started_with(context, record.id)
     differing = [one.name for one in differences(list(started.values()), MAX_PARAMETERS)]
-    ids = context.store.experiments.found(RunQuery(record.id, asked.find, asked.sort, summary.live))
-    if asked.sort.removeprefix("-").startswith(PARAMETER):
-        ids = by_parameter(ids, asked.sort, started)
+    found = context.store.experiments.found(RunQuery(record.id, asked.find, asked.sort))
+    ids = run_table.ordered(found, asked.sort, summary, started)
     asked = replace(asked, after=min(asked.after, max(0, len(ids) - 1) // run_table.PAGE * run_table.PAGE))
     wanted = ids[asked.after : asked.after + run_table.PAGE]
     known = {one.id: one for one in context.store.experiments.runs(record.id, None, len(wanted), wanted)}

@@ -31,7 +31,7 @@ from edt_launch.service.experiments.records import (
     TrainingRecord,
     TrialState,
 )
-from edt_launch.service.experiments.stores.run_query import RunQuery, extremes, totals
+from edt_launch.service.experiments.stores.run_query import RunQuery
 from edt_launch.service.experiments.stores.versioned import Versioned, of_user
 from edt_launch.service.jobs.states import ENDED, LIVE
 
@@ -117,13 +117,10 @@ class Experiments(Versioned[ExperimentRecord]):
         query = select(runs).where(*fits).order_by(runs.c.number.desc()).limit(limit)
         return self._runs(query)
 
-    def totals(self, experiment: str) -> Sequence[Any]:
-        """How many runs it has, and the seconds and device-hours of those whose outcome is stored."""
-        return self._database.rows(totals(experiment))[0]
-
-    def extremes(self, experiment: str) -> Sequence[Any]:
-        """Rows as `run_query.extremes` says."""
-        return self._database.rows(extremes(experiment))
+    def outcomes(self, experiment: str) -> Sequence[Any]:
+        """Id and stored outcome of each run of an experiment, the newest first; JSON is not read."""
+        query = select(runs.c.id, cast(runs.c.outcome, Text)).where(runs.c.experiment == experiment)
+        return self._database.rows(query.order_by(runs.c.number.desc()))
 
     def started_with(self, experiment: str) -> Sequence[Any]:
         """What each run of an experiment was started with, the newest first; JSON is not read."""

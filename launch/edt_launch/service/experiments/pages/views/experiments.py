@@ -85,6 +85,7 @@ def experiment_view(
 
     `actions` are what can be done with a search, which has no project.
     """
+    figures = summary.figures.values()
     return {
         "experiment": experiment,
         "may_edit": project is not None and may_edit(project),
@@ -93,9 +94,9 @@ def experiment_view(
         "tab": asked.tab,
         "tabs": tabs(experiment["id"], asked.tab, SEARCH_TABS if project is None else TABS),
         "tiles": [
-            Tile("Runs in total", str(summary.number)),
-            Tile("Total running time", duration(summary.seconds)),
-            Tile("GPU-hours", f"{summary.hours:.2f}"),
+            Tile("Runs in total", str(len(figures))),
+            Tile("Total running time", duration(sum(one.seconds for one in figures))),
+            Tile("GPU-hours", f"{sum(one.hours for one in figures):.2f}"),
         ],
         "crumbs": [EXPERIMENTS] if project is None else above(project["id"], project["name"]),
         "asked": asked,

@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 from edt_launch.core.history.failure_text import cause
 from edt_launch.service.experiments.runs import Best, Shown, Summary
 from edt_launch.service.experiments.service import view
-from edt_launch.service.experiments.stores.run_query import METRIC
 from edt_launch.service.jobs.pages.views.jobs import MAX_WHY, Column, column
 from edt_launch.service.jobs.states import State
 from edt_launch.service.web import wording
@@ -29,8 +28,8 @@ FIELDS: Mapping[str, str] = {
 DEFAULT = ("state", "created", "owner", "seconds", "hours", "tags")
 """Of these, the columns of a table for which none are chosen; it has those of the metrics, too."""
 
-PARAMETER = "parameter:"
-"""Comes before the name of a parameter in the name of its column."""
+METRIC, PARAMETER = "metric:", "parameter:"
+"""Come before the name of what a column shows."""
 
 MAX_PARAMETERS = 20
 """Differing parameters that can be columns."""
@@ -181,13 +180,30 @@ def run_table(
     )
 
 
-def by_parameter(ids: Sequence[str], sort: str, started: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Ids of runs in the order of a parameter's column: numbers before texts, those without it last."""
-    name = sort.removeprefix("-").removeprefix(PARAMETER)
-    found = [(id_, sortable(started[id_].get(name))) for id_ in ids if id_ in started]
+def ordered(
+    ids: Sequence[str], sort: str, summary: Summary, started: Mapping[str, Mapping[str, str]]
+) -> Sequence[str]:
+    """Ids of runs in the order of a column that is none of the database: those without a value are the last.
+
+    Numbers are before texts.
+    """
+    column = sort.removeprefix("-")
+    _, of, name = column.partition(":")
+
+    def value(id_: str) -> Any:
+        if column.startswith(PARAMETER):
+            return sortable(started.get(id_, {}).get(name))
+        figures = summary.figures.get(id_)
+        if figures is None:
+            return None
+        return figures.values.get(name) if of else getattr(figures, column)
+
+    if not column.startswith((METRIC, PARAMETER)) and column not in ("seconds", "hours"):
+        return ids
+    found = [(id_, value(id_)) for id_ in ids]
     known = [(isinstance(value, str), value, id_) for id_, value in found if value is not None]
     known.sort(key=lambda one: one[:2], reverse=sort.startswith("-"))
-    return [id_ for *_, id_ in known] + [id_ for id_, value in found if value is None]
+    return [*(id_ for *_, id_ in known), *(id_ for id_, value in found if value is None)]
 
 
 def sortable(text: str | None) -> float | str | None:
