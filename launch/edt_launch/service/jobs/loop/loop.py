@@ -27,7 +27,7 @@ from edt_launch.service.cluster.machines import Machines
 from edt_launch.service.cluster.records import HostRecord
 from edt_launch.service.db.engine import AWAY
 from edt_launch.service.db.store import Store
-from edt_launch.service.jobs import mapping
+from edt_launch.service.jobs import allocator_input
 from edt_launch.service.jobs.loop import device_grant, idling, lifecycle
 from edt_launch.service.jobs.loop.change_logger import ChangeLogger
 from edt_launch.service.jobs.loop.granted import granted, most_workers, stored_grant
@@ -72,7 +72,7 @@ TROUBLE = 5.0
 """Seconds after which a database that cannot be reached is tried again."""
 
 
-class LoopSettings(mapping.Constants, Protocol):
+class LoopSettings(allocator_input.Constants, Protocol):
     """The settings that the loop looks at; `service.app.settings.Settings` has them."""
 
     coalesce: float
@@ -195,7 +195,7 @@ class Pool:
         """When jobs' GPUs were seen computing last, by their ids."""
         self._home = settings.paths
         self._interval = settings.interval
-        self._options = options or mapping.options(settings)
+        self._options = options or allocator_input.options(settings)
         self._protected = settings.protected
         self._store = store
         self._bus = bus
@@ -278,7 +278,7 @@ class Pool:
         self._ended = {id_: found[id_].state if id_ in found else None for id_ in awaited}
         self._shares = tuple(self._store.shares.all())
         if self._last is None:
-            self._memory = load(self._store.memory.get(mapping.MEMORY, {}))
+            self._memory = load(self._store.memory.get(allocator_input.MEMORY, {}))
         for id_ in self._journals.keys() - self._jobs.keys():
             self._forget(id_)
         self._slow = {id_: None for id_ in self._slow if id_ in self._jobs}
@@ -353,7 +353,7 @@ class Pool:
         self._told(demand(now, decided.round.cluster, decided.round.jobs))
         memory = decided.round.plan.memory
         if memory != self._memory:
-            self._store.memory.set(mapping.MEMORY, dump(memory))
+            self._store.memory.set(allocator_input.MEMORY, dump(memory))
             self._memory = memory
         if not 0 <= now - self._kept_at < KEEP:
             self._kept_at = now
@@ -382,7 +382,7 @@ class Pool:
         if not self._idle_timeout or 0 <= now - self._measured_at < MEASURE:
             return
         self._measured_at = now
-        hosts = [host for host in self._hosts if host.source not in mapping.SHARING]
+        hosts = [host for host in self._hosts if host.source not in allocator_input.SHARING]
         found = self._machines.loads(hosts, lambda: now)
         loads = {
             (host, name): gpu.utilization for host, load in found.items() for name, gpu in load.gpus.items()
@@ -428,7 +428,9 @@ class Pool:
         """Write down remembered usage; what is lost by a crash is that of half a minute."""
         if self._last is None:
             return
-        self._store.shares.remember({owner.name: mapping.usage(owner) for owner in self._last.cluster.owners})
+        self._store.shares.remember(
+            {owner.name: allocator_input.usage(owner) for owner in self._last.cluster.owners}
+        )
         self._store.jobs.record(
             {
                 job.id: {
