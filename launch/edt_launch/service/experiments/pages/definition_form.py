@@ -1,18 +1,20 @@
 """Changing a training definition, and sending a new version of its code."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from edt_launch.core.text.byte_sizes import byte_size
 from edt_launch.service.experiments import definitions
 from edt_launch.service.experiments.pages.adding import DefinitionFields
-from edt_launch.service.experiments.pages.experiments import after_refusal
+from edt_launch.service.experiments.pages.experiments import after_refusal, project_of
 from edt_launch.service.experiments.pages.views.experiment_form import framework_field
 from edt_launch.service.experiments.records import DefinitionRecord, Role
 from edt_launch.service.experiments.spec import DefinitionChange
 from edt_launch.service.web.actions import Action, Asked, routes
 from edt_launch.service.web.asking import Field
+from edt_launch.service.web.crumbs import Crumb
+from edt_launch.service.web.crumbs import project as crumbs
 from edt_launch.service.web.form_fields import CodeField, VersionField, parsed, words
 
 LABELS = {
@@ -42,6 +44,7 @@ class DefinitionView:
     framework: Field
     seen: int | None
     code: str
+    crumbs: Sequence[Crumb]
     error: str = ""
 
 
@@ -59,7 +62,9 @@ def _ask(asked: Asked) -> DefinitionView:
             asked.error, asked.given.seen, definition.version, LABELS, given | {"code": sent}, present
         )
         values = given
-    return DefinitionView(definition, values, framework_field(values["framework"]), seen, code, said)
+    project = project_of(asked.context, asked.user, definition.project)
+    framework, above = framework_field(values["framework"]), crumbs(project["id"], project["name"])
+    return DefinitionView(definition, values, framework, seen, code, above, said)
 
 
 def _present_code(asked: Asked, definition: DefinitionRecord) -> str:

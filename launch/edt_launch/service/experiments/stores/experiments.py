@@ -92,6 +92,13 @@ class Experiments(Versioned[ExperimentRecord]):
         query = select(trainings).where(trainings.c.experiment == experiment).order_by(trainings.c.place)
         return [TrainingRecord(**row._mapping) for row in self._database.rows(query)]
 
+    def last_trainings(self, project: str) -> dict[str, TrainingRecord]:
+        """How the newest experiments of a project run its definitions, by the definitions' ids."""
+        query = select(trainings).join(experiments, experiments.c.id == trainings.c.experiment)
+        query = query.where(experiments.c.project == project).order_by(experiments.c.number)
+        found = (TrainingRecord(**row._mapping) for row in self._database.rows(query))
+        return {training.definition: training for training in found}
+
     def run(self, run: str) -> RunRecord | None:
         """The run of an id."""
         return next(iter(self._runs(select(runs).where(runs.c.id == run))), None)

@@ -34,7 +34,9 @@ def compared(
         for one in comparison["parameters"]
     ]
     jobs = [run["job"] or run["id"] for run in runs]
-    told = [(name.lstrip("-$"), values) for name, values in differing[:MAX_TOLD]]
+    is_named = all(run["job_name"] in (None, run["name"]) for run in runs)  # as their definitions
+    telling = [one for one in differing if not is_named or one[0] != "training definition"]
+    told = [(name.lstrip("-$"), values) for name, values in telling[:MAX_TOLD]]
     labels = {job: ", ".join(f"{name} {values[at]}" for name, values in told) for at, job in enumerate(jobs)}
     return {
         "jobs": jobs,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edt_launch.service.experiments.records import DefinitionRecord, Distribution
+from edt_launch.service.experiments.records import DefinitionRecord, Distribution, TrainingRecord
 from edt_launch.service.experiments.spec import HOROVOD, frameworks
 from edt_launch.service.web.asking import Field
 from edt_launch.service.web.crumbs import Crumb, project
@@ -114,6 +114,7 @@ class AddView:
         values: of the form's fields.
         seen: the version of the experiment that these are about.
         are_all: whether the definitions are all of the project.
+        last: how these have been run the last time, by their ids.
     """
 
     experiment: Json
@@ -123,6 +124,8 @@ class AddView:
     is_draft: bool
     seen: int | None
     are_all: bool
+    last: Mapping[str, TrainingRecord]
+    crumbs: Sequence[Crumb]
     error: str = ""
 
     def tab(self, name: str) -> str:
@@ -145,13 +148,6 @@ class AddView:
     def back(self) -> str:
         """Where one comes from."""
         return f"/experiments/{self.experiment['id']}/edit{draft(self.is_draft)}"
-
-    @property
-    def existing(self) -> Field:
-        """Which definition is added."""
-        label = "Training definition" + ("" if self.are_all else f" (the newest {len(self.definitions)})")
-        options = [(one.id, one.name) for one in self.definitions]
-        return Field("definition", label, self.values.get("definition", ""), False, options)
 
     @property
     def framework(self) -> Field:
