@@ -147,7 +147,7 @@ def change(
         return experiment
     known = present if trainings is None else trainings
     plan(context, ExperimentRecord(**vars(experiment) | values), known, RunSpec())
-    done = context.store.experiments.change(experiment.id, experiment.version, trainings, **values)
+    done = context.store.experiments.change_with(experiment.id, experiment.version, trainings, **values)
     after = context.store.experiments.get(experiment.id)
     if done is None:  # a definition was deleted meanwhile, or the name is taken
         plan(context, experiment, known, RunSpec())
