@@ -382,7 +382,10 @@ class Agents:
                     link.conversation.report(report)
                     self._take(host, link, report)
             except protocol.ProtocolError as error:
-                self._refuse(host, link, f"the agent of {host} has sent {error}: {host} counts as lost")
+                reason = f"the agent of {host} has sent {error}: {host} counts as lost"
+                if not link.has_connected and not data.startswith(b"{"):
+                    reason = _printed_by_shell(host, data)
+                self._refuse(host, link, reason)
                 return
 
     async def _send_code(self, host: str, link: "_Link", hello: protocol.Hello) -> None:
@@ -496,6 +499,14 @@ class Agents:
         explanation = (*link.last_words, f"{_OURS}{hint or f'{what} {how}'}")
         gone_after = 2 * protocol.LEASE if link.transport.is_remote else None
         return Lost(exit_code, explanation, link.has_connected, gone_after)
+
+
+def _printed_by_shell(host: str, data: bytes) -> str:
+    """What to do about a host that prints before its agent runs."""
+    return (
+        f"{host} has printed {data[:80].decode(errors='replace').strip()!r} before its agent said hello: "
+        "have the start-up files of its shell print nothing for commands without a terminal"
+    )
 
 
 def _text(line: bytes) -> str:

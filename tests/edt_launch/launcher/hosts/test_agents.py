@@ -176,7 +176,7 @@ def test_the_transport_of_the_guide_works_as_it_is_printed(
 @pytest.mark.parametrize(
     "said, reason",
     [
-        ("echo nonsense", "the agent of far has sent no message"),
+        ("echo Welcome", "far has printed 'Welcome' before its agent said hello: have the start-up files"),
         ('read -r x; echo \'{"kind": "hello", "version": 99, "pid": 1}\'; exec sleep 60', "install the same"),
     ],
 )
