@@ -23,7 +23,8 @@ from edt_launch.cluster.network import HostChecker
 from edt_launch.core.command_line import variables
 from edt_launch.core.run_options import PortOptions, RunOptions
 from edt_launch.core.system.reserved_variables import is_of_launcher
-from edt_launch.launcher.hosts.agents import AgentOutput, Agents, HostEvent, Lost
+from edt_launch.launcher.hosts.agents import Agents
+from edt_launch.launcher.hosts.host_events import AgentOutput, HostEvent, Lost
 from edt_launch.launcher.transports.choice import Transports
 from edt_messages.runs import JobRun
 

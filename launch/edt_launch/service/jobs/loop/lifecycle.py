@@ -12,7 +12,7 @@ from typing import Any
 
 from edt_launch.core.control_protocol import Pause, Request, Stop
 from edt_launch.core.errors import ExitCode
-from edt_launch.core.history.events import exit_text
+from edt_launch.core.history.exit_codes import exit_text
 from edt_launch.service.cluster.records import AllocationRecord
 from edt_launch.service.jobs.loop.observed import Action, Kill, Move, Note, ObservedJob, Remember, Send, Sweep
 from edt_launch.service.jobs.records import PROGRESS, WITHOUT_LAUNCHER, JobRecord

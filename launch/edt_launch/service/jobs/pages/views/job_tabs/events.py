@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edt_launch.core.history.event_wording import describe
 from edt_launch.core.history.events import Event
 from edt_launch.launcher.view.phases import PHASES
-from edt_launch.launcher.view.wording import describe
 from edt_launch.service.jobs.pages.views.lives import Lives
 from edt_launch.service.jobs.schemas import Job
 from edt_launch.service.web import wording

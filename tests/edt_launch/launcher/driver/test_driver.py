@@ -14,11 +14,10 @@ from edt_hvd.world.control import Launcher
 from edt_launch.agent.protocol import Exited as ProcessEnded
 from edt_launch.agent.protocol import Hello, Started
 from edt_launch.core.errors import StartError
-from edt_launch.core.history import events
 from edt_launch.core.history.event_codec import write
-from edt_launch.launcher import driver as driver_module
-from edt_launch.launcher.driver import Driver, DriverSettings, Resumption
-from edt_launch.launcher.hosts.agents import CheckpointFetched, CheckpointPut, HostEvent, Lost
+from edt_launch.launcher.driver import launched_workers
+from edt_launch.launcher.driver.driver import Driver, DriverSettings
+from edt_launch.launcher.hosts.host_events import CheckpointFetched, CheckpointPut, HostEvent, Lost
 from edt_launch.launcher.program import Workers
 from edt_launch.launcher.watchdog import Heartbeat, Times
 from edt_launch.membership.members import WorldLimits
@@ -212,7 +211,7 @@ def test_devices_of_a_lost_host_are_free_when_twice_its_lease_has_passed(
     far.notify("far", Started(1, 4711))
     far.notify("far", Lost(255, gone_after=0.0))
     assert far.of("released", "lost") == [("lost", 1)]
-    monkeypatch.setattr(driver_module, "LEASE", 0.0)
+    monkeypatch.setattr(launched_workers, "LEASE", 0.0)
     next_run = Running(("here",), first_worker=2, given_up=far.driver.given_up)
     far.notify("here", Hello(1, 5))  # any turn
     assert far.of("released") == [("released", 1)]
@@ -270,7 +269,7 @@ def test_a_host_that_cannot_have_the_checkpoint_loses_its_worker_alone(far: Runn
 def test_an_agent_that_does_not_answer_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, host: str, said: str
 ) -> None:
-    monkeypatch.setattr(driver_module, "KILL_GRACE", 0.0)
+    monkeypatch.setattr(launched_workers, "KILL_GRACE", 0.0)
     one = Running(("here", host))
     one.driver.put(Hung(1, "is silent"))
     one.turn()
@@ -283,23 +282,10 @@ def test_an_agent_that_does_not_answer_is_not_waited_for(
     one.driver._server.close()
 
 
-def test_the_pause_of_a_replaced_world_lasts_from_step_to_step() -> None:
-    resumption = Resumption()
-    resumption.open(1, None, 2)
-    assert [type(event) for event in resumption.observe(5.0, messages.Progress(7, None, 2))] == [
-        events.Progress
-    ]
-    resumption.open(2, 2, 3)
-    resumed, progress = resumption.observe(6.5, messages.Progress(8, 1, 3))
-    assert resumed == events.Resumed(2, 2, 3, 1.5)
-    assert progress == events.Progress(8, 1, 3)
-    assert resumption.step == 8
-
-
 def test_a_worker_that_was_told_to_end_is_killed_after_a_while(
     running: Running, worker: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver_module, "END_GRACE", 0.0)
+    monkeypatch.setattr(launched_workers, "END_GRACE", 0.0)
     monkeypatch.setattr("edt_hvd.world.control.os._exit", lambda _: None)
     worker.send(messages.AtRendezvous(9))
     running.driver._events.get(timeout=30)  # it is known

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edt_launch.agent import protocol
+from edt_launch.agent import encoding
+from edt_launch.agent.encoding import Reader, write
 from edt_launch.agent.protocol import (
     Exited,
     Hello,
@@ -12,7 +13,6 @@ from edt_launch.agent.protocol import (
     Order,
     Output,
     ProtocolError,
-    Reader,
     Report,
     Setup,
     Start,
@@ -20,7 +20,6 @@ from edt_launch.agent.protocol import (
     Swept,
     Warm,
     WindowUpdate,
-    write,
 )
 
 # What os.environ may have: bytes that are no UTF-8 are lone surrogates.
@@ -104,7 +103,7 @@ def test_no_bytes_do_worse_than_that(data):
 
 
 def test_a_line_without_end_is_given_up(monkeypatch):
-    monkeypatch.setattr(protocol, "MAX_LINE", 1000)
+    monkeypatch.setattr(encoding, "MAX_LINE", 1000)
     reader = Reader(Order)
     assert not list(reader.feed(b"x" * 1000))
     with pytest.raises(ProtocolError, match="longer than 1000 bytes"):

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from edt_launch.agent.warm import Request
+from edt_launch.agent.warm.server import Request
 from edt_messages.forking import Forked, Ready, encode
 
 

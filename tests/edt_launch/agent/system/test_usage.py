@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from edt_launch.agent.protocol import Usage
-from edt_launch.agent.usage import UsageMeter
+from edt_launch.agent.system.usage import UsageMeter
 
 
 @pytest.fixture

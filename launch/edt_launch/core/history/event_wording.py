@@ -3,7 +3,6 @@
 import shlex
 
 from edt_launch.core.history import events
-from edt_launch.launcher.run_summary import how_it_ended
 
 
 def describe(event: events.Event) -> str | None:
@@ -19,7 +18,7 @@ def workers(size: int | None) -> str:
 def _of_workers(event: events.Event) -> str | None:
     match event:
         case events.Failed(_, host, rank=rank, reason=reason, retry_after=retry_after):
-            said = reason or f"rank {rank} on {host} has failed: {how_it_ended(event)}"
+            said = reason or f"rank {rank} on {host} has failed: {event.how_it_ended}"
             return f"{said}{_retried(retry_after, 'its slot')}"
         case events.Leaving(_, host, rank=rank, reason=reason):
             return f"rank {rank} on {host} has been told to leave: {reason}"

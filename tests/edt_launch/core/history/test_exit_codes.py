@@ -1,8 +1,8 @@
-"""What events say in words."""
+"""Exit codes in words."""
 
 import pytest
 
-from edt_launch.core.history.events import exit_text
+from edt_launch.core.history.exit_codes import exit_text
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from edt_launch.core.history import events
-from edt_launch.launcher.view.wording import describe
+from edt_launch.core.history.event_wording import describe
 
 RANK_1 = (7, "h", 0, None, 1)
 

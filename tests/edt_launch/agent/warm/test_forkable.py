@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from edt_launch.agent.forkable import Program, parse
+from edt_launch.agent.warm.forkable import Program, parse
 
 PYTHON = "/env/bin/python"
 

@@ -7,7 +7,8 @@ import pytest
 
 from edt_launch.cluster.host_file import HostListOptions
 from edt_launch.core.errors import UsageError
-from edt_launch.launcher.programs.torchrun.arguments import Resizing, Streams, parse
+from edt_launch.launcher.programs.torchrun.arguments import Resizing, Streams
+from edt_launch.launcher.programs.torchrun.command_line import parse
 
 EVERY = (
     *("--nnodes=1:2", "--nproc-per-node=3", "--rdzv-backend=c10d", "--rdzv-endpoint=a:1"),

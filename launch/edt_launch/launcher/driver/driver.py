@@ -6,26 +6,25 @@ import sched
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
-import psutil
-
-from edt_launch.agent.protocol import LEASE, Hello, Probed, Started, Warm
 from edt_launch.agent.protocol import Exited as ProcessEnded
-from edt_launch.agent.system import processes
-from edt_launch.core.errors import HOST_LOST, StartError
+from edt_launch.agent.protocol import Hello, Probed, Started, Warm
+from edt_launch.core.errors import StartError
 from edt_launch.core.history import events
 from edt_launch.core.history.event_log import stamped
 from edt_launch.core.system.ports import PortRange
 from edt_launch.core.system.reserved_variables import WORKER_TOKEN
 from edt_launch.launcher import watchdog
 from edt_launch.launcher.control import ControlServers
-from edt_launch.launcher.hosts import reachability
-from edt_launch.launcher.hosts.agents import Agents, CheckpointFetched, CheckpointPut, HostEvent, Lost
+from edt_launch.launcher.driver.host_probes import HostProbes
+from edt_launch.launcher.driver.launched_workers import LaunchedWorkers
+from edt_launch.launcher.driver.resumption import Resumption
+from edt_launch.launcher.hosts.agents import Agents
+from edt_launch.launcher.hosts.host_events import CheckpointFetched, CheckpointPut, HostEvent, Lost
 from edt_launch.launcher.program import Workers
 from edt_launch.membership import protocol
-from edt_launch.membership.intake import KILLED
 from edt_launch.membership.members import WorldLimits
 from edt_launch.membership.policy import POLICIES
 from edt_launch.membership.protocol import Resize, Worker
@@ -41,12 +40,6 @@ TICK = 0.25
 
 READ_INTERVAL = 0.01
 """Seconds from one look to the next whether all that a worker has sent before its end is read."""
-
-END_GRACE = 5.0
-"""Seconds that a worker which was asked to end has before it is killed."""
-
-KILL_GRACE = 10.0
-"""Seconds in which an agent has to say that a worker is gone which it was told to kill."""
 
 PAUSED = "the job was told to pause"
 """Why workers leave that SIGUSR1 makes leave."""
@@ -107,26 +100,30 @@ class Driver:
         self._token = secrets.token_hex(16)
         self._server = ControlServers(self._token, self._receive, settings.ports)
         self._watch = watchdog.Watch(settings.hang_timeout if policy.is_watched else 0.0)
-        self._probing = reachability.Probing()
-        self._could_not_form = False
-        """Whether workers that are all there had to form a world anew, since the last probe."""
+        self._probes = HostProbes(agents, settings.address_towards, settings.address_of)
         self._world = settings.world
-        self._hosts: dict[int, str] = {}
-        """Where the workers run whose end has not been reported."""
-        self._pids: dict[int, int] = {}
         self._fetching: Counter[int] = Counter()
         """Checkpoints that are being fetched, by the workers that have written them."""
-        self.given_up = dict(settings.given_up)
-        """Workers whose processes may be there still, those of earlier runs included."""
         self.coordinator_host: str | None = None
         """The host of rank 0 in the latest world; None before the first."""
-        self._unreachable: dict[str, str] = {}
-        """Hosts whose agent is lost, or cannot be started, and why, at the last attempt."""
-        self._to_end: set[int] = set()
         self._timers = sched.scheduler()
-        elsewhere = frozenset(key for key, at in self.given_up.items() if not agents.is_here(at.slot.host))
-        self._timers.enter(2 * LEASE, 0, self._release, (elsewhere,))
+        self._launched = LaunchedWorkers(
+            agents,
+            self._server,
+            self._token,
+            self._timers,
+            settings.grace,
+            settings.given_up,
+            self._report,
+            print_line,
+            lambda exited: self._take(time.monotonic(), exited),
+        )
         self._resumption = Resumption()
+
+    @property
+    def given_up(self) -> Mapping[int, Worker]:
+        """Workers whose processes may be there still, those of earlier runs included."""
+        return self._launched.given_up
 
     def put(self, event: protocol.Event) -> None:
         """Something has happened; may be called from any thread."""
@@ -175,25 +172,12 @@ class Driver:
         wrong = watchdog.mismatch(now, self._watch, self._state.workers.values())
         if wrong is not None and self._state.outcome is None:
             self._take(now, protocol.Deadlock(wrong))
-        self._probe(now)
-
-    def _probe(self, now: float) -> None:
-        """Have the agents find out which hosts reach each other, if there is doubt."""
-        workers = self._state.workers.values()
-        hosts = reachability.hosts_in_doubt(now, self._probing, self._watch, workers, self._could_not_form)
-        if hosts:
-            self._could_not_form = False
-            here = self._settings.address_towards(hosts)
-            there = self._settings.address_of
-            addresses = {host: here if self._agents.is_here(host) else there(host) for host in hosts}
-            known = {host: address for host, address in addresses.items() if address is not None}
-            self._probing = reachability.begin(now, self._probing, known)
-            self._agents.probe(self._probing.number, known)
+        self._probes.tick(now, self._watch, self._state.workers.values())
 
     def _take(self, now: float, event: protocol.Event) -> None:
         match event:
-            case protocol.Exited():
-                self._report_end(event)
+            case protocol.Exited(worker_id) if (worker := self._state.workers.get(worker_id)) is not None:
+                self._launched.report_end(worker, event)
             case protocol.Desired(slots) if slots != self._state.desired:
                 self._report(events.Desired(len(slots)))
         if isinstance(event, protocol.Desired):
@@ -215,79 +199,24 @@ class Driver:
     def _take_report(self, now: float, event: HostEvent) -> None:
         match event.happening:
             case Hello():
-                self._note_agent(event.host)
+                self._launched.take_agent(event.host)
             case Probed(probe, reached):
-                self._probing = reachability.answered(self._probing, probe, event.host, reached)
-                if self._probing.is_complete:
-                    self._leave_out(now)
+                workers = self._state.workers.values()
+                for hung in [*self._probes.answered(probe, event.host, reached, workers)]:
+                    self._take(now, hung)
             case Warm() as warm:
                 self._report(events.WarmServer(event.host, **asdict(warm)))
             case Started(worker, pid):
-                self._pids[worker] = pid
+                self._launched.has_process(worker, pid)
             case ProcessEnded(worker) if self._server.has_unread(worker):  # `Done` may be among it
                 self._timers.enter(READ_INTERVAL, 0, self._events.put, (event,))
             case ProcessEnded(worker, 0) if self._fetching[worker]:  # its last checkpoint is still there
                 self._timers.enter(READ_INTERVAL, 0, self._events.put, (event,))
             case ProcessEnded(worker, exit_code, has_begun):
                 loss = None if has_begun else protocol.HostLoss.UNFIT
-                self._take_end(now, protocol.Exited(worker, exit_code, host_loss=loss))
+                self._launched.take_end(protocol.Exited(worker, exit_code, host_loss=loss))
             case Lost() as lost:
-                self._lose(now, event.host, lost)
-
-    def _note_agent(self, host: str) -> None:
-        """A host has an agent, which has killed what one before it has left."""
-        if host in self._unreachable:
-            del self._unreachable[host]
-            self._report(events.HostReachable(host))
-        for worker in [key for key, worker in self.given_up.items() if worker.slot.host == host]:
-            self._report(events.Released(*self.given_up.pop(worker).where))
-
-    def _take_end(self, now: float, exited: protocol.Exited) -> None:
-        """A worker has ended, or is given up; one that was given up before may be known to be gone now."""
-        if self._hosts.pop(exited.worker, None) is not None:
-            self._take(now, exited)
-        elif exited.is_gone and exited.worker in self.given_up:
-            self._report(events.Released(*self.given_up.pop(exited.worker).where))
-
-    def _report_end(self, exited: protocol.Exited) -> None:
-        worker = self._state.workers.get(exited.worker)
-        if worker is None:
-            return
-        if not exited.is_gone:
-            self.given_up[worker.id] = worker
-        kind = events.Released if exited.is_gone else events.Lost
-        self._report(kind(*worker.where))
-
-    def _lose(self, now: float, host: str, lost: Lost) -> None:
-        """The agent of a host is gone, or the way to it. Here its workers are gone with it.
-
-        Raises:
-            StartError: it is this host's, and has never run.
-        """
-        if self._agents.is_here(host) and not lost.has_connected:
-            said = "\n".join(f"  | {text}" for text in lost.explanation)
-            raise StartError(f"the agent of this machine does not start:\n{said}")
-        workers = [worker for worker, at in self._hosts.items() if at == host]
-        loss = protocol.HostLoss.LOST if lost.has_connected else protocol.HostLoss.UNREACHED
-        is_here = self._agents.is_here(host)
-        is_news = is_here or self._unreachable.get(host) != lost.reason
-        if not is_here and host not in self._unreachable:
-            self._report(events.HostUnreachable(host, lost.reason))
-        if not is_here:
-            self._unreachable[host] = lost.reason
-        left = {worker: self._processes_of(worker) for worker in workers} if is_here else {}
-        processes.kill({process for family in left.values() for process in family})
-        for worker in workers:
-            if worker not in self._to_end and is_news:
-                for text in lost.explanation:
-                    self._print_line(worker, text)
-            exit_code = KILLED if is_here else HOST_LOST
-            is_gone = is_here and not any(map(processes.is_alive, left[worker]))
-            is_gone = is_gone or not lost.has_connected
-            self._take_end(now, protocol.Exited(worker, exit_code, is_gone, loss))
-        given_up = frozenset(worker for worker in workers if worker in self.given_up)
-        if lost.gone_after is not None and given_up:
-            self._timers.enter(lost.gone_after, 0, self._release, (given_up,))
+                self._launched.lose_agent(event.host, lost)
 
     def _report_fetched(self, fetched: CheckpointFetched) -> None:
         self._fetching[fetched.worker] -= 1
@@ -302,30 +231,16 @@ class Driver:
             self._server.send(worker, messages.CheckpointBrought())
         else:
             self._print_line(worker, f"edt-launch: {error}")
-            self._kill(worker)
-
-    def _leave_out(self, now: float) -> None:
-        """Treat the workers of hosts that do not reach the others as workers that hang."""
-        workers = self._state.workers.values()
-        for host, reason in reachability.left_out(self._probing.answers, workers).items():
-            for worker in [worker for worker in workers if worker.slot.host == host]:
-                self._take(now, protocol.Hung(worker.id, f"rank {worker.rank} is left out: {reason}"))
-
-    def _release(self, workers: frozenset[int]) -> None:
-        """The lease of their agent has ended, and it has killed them."""
-        for worker in workers & self.given_up.keys():
-            self._report(events.Released(*self.given_up.pop(worker).where))
+            self._launched.kill(worker)
 
     # What the workers say.
 
     def _receive(self, worker: int, message: Message) -> None:
         match message:
             case messages.Hello(_, _, pid):
-                self._pids[worker] = pid
-                if worker in self._to_end:
-                    self._server.send(worker, messages.End())  # it was not there yet when this was sent first
+                self._launched.has_connected(worker, pid)
             case messages.AtRendezvous(progress):
-                self._report(events.Ready(worker, self._pids[worker]))
+                self._report(events.Ready(worker, self._launched.pid_of(worker)))
                 self._events.put(protocol.Ready(worker, progress))
             case messages.Heartbeat():
                 self._events.put(watchdog.Heartbeat.of(worker, message))
@@ -336,7 +251,7 @@ class Driver:
                 self._take_message(worker, message)
 
     def _take_message(self, worker: int, message: Message) -> None:
-        host = self._hosts.get(worker, "")
+        host = self._launched.host_of(worker) or ""
         if isinstance(message, messages.ProgramMessage):
             self._settings.workers.receive(message.text)
         elif isinstance(message, messages.CheckpointWanted):
@@ -375,7 +290,7 @@ class Driver:
             case protocol.Admit(worker_id, generation):
                 self._server.send(worker_id, messages.Admit(generation, self._resumption.step))
             case protocol.Terminate(worker_id, _, float(grace)):
-                self._send_sigterm(worker_id, grace)
+                self._launched.send_sigterm(worker_id, grace)
             case protocol.Terminate(worker_id, at_once):
                 self._terminate(worker_id, at_once)
             case protocol.Cut(workers, generation):
@@ -384,14 +299,12 @@ class Driver:
                 self._report(action)
 
     def _start(self, worker: Worker) -> None:
-        for event in start_events(worker):
-            self._report(event)
-        self._hosts[worker.id] = worker.slot.host
+        self._launched.announce(worker)
         try:
             meets_at = self._settings.workers.meets_at(self._state.lineup(worker))
             variables = self._variables(worker)
             command = self._settings.workers.command_of(worker)
-            self._agents.start(worker.slot.host, worker.id, variables, meets_at, command)
+            self._launched.start(worker, variables, meets_at, command)
         except (OSError, StartError) as error:  # a folder of its own cannot be made, say
             self._print_line(worker.id, f"edt-launch: this worker cannot be started: {error}")
             self._events.put(HostEvent(worker.slot.host, ProcessEnded(worker.id, 1)))
@@ -423,72 +336,17 @@ class Driver:
         """
         state = self._state
         is_told_to = state.pausing is not None or (state.outcome is not None and state.outcome.aborted)
-        if is_told_to and not at_once and worker in self._hosts:
-            self._ask_to_end(worker)
-            return
-        self._report(events.Ending(worker))
-        self._to_end.add(worker)
-        is_told = self._server.send(worker, messages.End())
-        if is_told and not at_once:
-            self._timers.enter(END_GRACE, 0, self._kill, (worker,))
+        if is_told_to and not at_once and self._launched.host_of(worker) is not None:
+            self._launched.ask_to_end(worker)
         else:
-            self._kill(worker)
-
-    def _ask_to_end(self, worker: int) -> None:
-        """Have a worker's process get SIGTERM, half of the grace later what it has started, then SIGKILL."""
-        grace = self._settings.grace
-        self._report(events.Ending(worker, "SIGTERM"))
-        if not self._server.send(worker, messages.End(has_grace=True)):
-            self._agents.terminate(self._hosts[worker], worker)
-        self._timers.enter(grace / 2, 0, self._ask_others_to_end, (worker,))
-        self._timers.enter(grace, 0, self._end_grace, (worker,))
-
-    def _ask_others_to_end(self, worker: int) -> None:
-        if worker in self._hosts:
-            self._agents.terminate(self._hosts[worker], worker, others=True)
-
-    def _end_grace(self, worker: int) -> None:
-        if worker in self._hosts:
-            text = f"edt-launch: still there {self._settings.grace:g} s after SIGTERM: killed by SIGKILL"
-            self._print_line(worker, text)
-            self._report(events.Ending(worker, "SIGKILL"))
-            self._kill(worker)
-
-    def _send_sigterm(self, worker: int, grace: float) -> None:
-        self._report(events.Ending(worker))
-        self._to_end.add(worker)
-        if worker in self._hosts:
-            self._agents.terminate(self._hosts[worker], worker)
-            self._timers.enter(grace, 0, self._kill, (worker,))
-
-    def _kill(self, worker: int) -> None:
-        if worker in self._hosts:
-            self._agents.kill(self._hosts[worker], worker)
-            self._timers.enter(KILL_GRACE, 0, self._give_up, (worker,))
-
-    def _give_up(self, worker: int) -> None:
-        """The agent does not say that a worker is gone that it was to kill: it may be stopped."""
-        if worker not in self._hosts:
-            return
-        is_here = self._agents.is_here(self._hosts[worker])
-        left = self._processes_of(worker) if is_here else set()
-        processes.kill(left)
-        is_gone = is_here and not any(map(processes.is_alive, left))
-        log.info("the agent does not say that worker %d is gone", worker)
-        self._take_end(time.monotonic(), protocol.Exited(worker, KILLED, is_gone))
-
-    def _processes_of(self, worker: int) -> set[psutil.Process]:
-        ours = {processes.JOB_VARIABLE: self._agents.job}
-        known = processes.tree(self._pids[worker]) if worker in self._pids else set()
-        is_ours = any(ours.items() <= processes.environment(process).items() for process in known)
-        marked = processes.having({WORKER_TOKEN: self._token, "EDT_WORKER": str(worker)})
-        return (known if is_ours else set()) | marked
+            self._launched.end(worker, at_once=at_once)
 
     def _assign(self, action: protocol.Assign) -> None:
         address, port = self._world.open(action.generation, action.assignments)
         ranks = {at.worker: at.rank for at in action.assignments}
         self.coordinator_host = next((at.host for at in action.assignments if at.rank == 0), None)
-        self._could_not_form |= action.reason == FORMED_ANEW
+        if action.reason == FORMED_ANEW:
+            self._probes.world_failed()
         self._report(events.World(action.generation, len(ranks), action.previous_size, ranks, action.reason))
         for at in action.assignments:
             place = {name: value for name, value in vars(at).items() if name != "worker"}
@@ -515,34 +373,6 @@ def _protocol_event(worker: int, message: Message) -> protocol.Event | None:
         case messages.Held():
             return protocol.Held(worker)
     return None
-
-
-class Resumption:
-    """How long no step is done while a world is replaced, from the reports of rank 0."""
-
-    def __init__(self) -> None:
-        self.step = 0
-        """The last step that was reported."""
-        self._at = 0.0
-        self._opened: tuple[int, int, int] | None = None
-
-    def open(self, generation: int, before: int | None, size: int) -> None:
-        """Another world is in force."""
-        self._opened = None if before is None else (generation, before, size)
-
-    def observe(self, now: float, progress: messages.Progress) -> Iterator[events.Event]:
-        """The events that a report of a step means."""
-        if self._opened is not None and self.step:
-            generation, before, size = self._opened
-            yield events.Resumed(generation, before, size, now - self._at)
-        self.step, self._at, self._opened = progress.step, now, None
-        yield events.Progress(**vars(progress))
-
-
-def start_events(worker: Worker) -> list[events.Started]:
-    """The events of a worker that is being started: one for each of its devices."""
-    devices = [None] if worker.slot.device is None else worker.slot.device.split(",")
-    return [events.Started(*worker.where[:3], device, worker.rank) for device in devices]
 
 
 def fixed_world(workers: Collection[Worker]) -> events.World:

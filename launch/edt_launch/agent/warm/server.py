@@ -28,7 +28,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from edt_launch.agent.forkable import Program
+from edt_launch.agent.warm.forkable import Program
 from edt_launch.core.files.lines import LineSplitter
 from edt_messages.codec import MessageError
 from edt_messages.forking import MAX_LINE, Fork, Imported, Message, decode, encode

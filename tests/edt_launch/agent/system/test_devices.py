@@ -2,7 +2,7 @@
 
 import pytest
 
-from edt_launch.agent.devices import problem
+from edt_launch.agent.system.devices import problem
 
 
 @pytest.mark.parametrize(
