@@ -9,6 +9,11 @@ from edt_launch.service.names import USER
 UserName = Annotated[str, StringConstraints(pattern=f"^{USER}$")]
 Share = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
+MAX_TIME = 253402300799.0
+"""The last second of the year 9999, after which no date can be shown."""
+
+UnixTime = Annotated[float, Field(ge=0, le=MAX_TIME, allow_inf_nan=False)]
+
 
 def listing(name: str, doc: str, **items: type[BaseModel]) -> type[BaseModel]:
     """The schema of an object whose only field is a list."""

@@ -8,6 +8,7 @@ from edt_launch.service.app.home import JOB_ID
 from edt_launch.service.cluster import schemas as cluster_schemas
 from edt_launch.service.cluster import service
 from edt_launch.service.http.dependencies import PREVIEWED, ContextDep, CurrentAdmin, CurrentUser, HostName
+from edt_launch.service.http.schemas import UnixTime
 from edt_launch.service.jobs import views
 
 router = APIRouter(tags=["cluster"])
@@ -53,7 +54,7 @@ def allocations(
     context: ContextDep,
     user: CurrentUser,
     job: Annotated[str | None, Query(pattern=f"^{JOB_ID}$", description="Only this job's.")] = None,
-    since: Annotated[float | None, Query(ge=0, le=1e12, description="Only from this time on.")] = None,
+    since: Annotated[UnixTime | None, Query(description="Only from this time on.")] = None,
     limit: Annotated[int, Query(ge=1, le=10_000, description="The newest of them.")] = 1000,
 ) -> Any:
     """Changes of what jobs have, oldest first."""
