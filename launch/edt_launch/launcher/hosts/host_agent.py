@@ -112,10 +112,12 @@ class HostAgent:
     def hang_up(self) -> None:
         """Send no more than what has been written: the agent ends."""
         self._is_closing = True
-        if self.link.orders is not None:
-            self.link.orders.close()
-        else:
+        if self.link.orders is None:
             self.connection.withdraw()
+        elif self._transport.is_remote and not self.link.has_connected:
+            self.connection.kill()  # it may be connecting for long, and has started nothing
+        else:
+            self.link.orders.close()
 
     async def fetch_checkpoint(self, worker: int, checkpointed: Checkpointed) -> None:
         """Fetch a checkpoint that a worker has written, and tell how that went."""

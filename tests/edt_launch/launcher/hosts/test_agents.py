@@ -190,6 +190,16 @@ def test_who_speaks_another_language_is_no_agent(
     assert any(reason in line for line in lost.explanation)
 
 
+def test_the_end_of_a_job_does_not_wait_for_a_host_that_does_not_answer(
+    hearing: Hearing, fake_ssh: Callable[[str], None]
+) -> None:
+    fake_ssh("exec sleep 600")
+    hearing.agents.open("far")
+    hearing.agents.close()
+    host, lost = hearing.until(Lost)
+    assert (host, lost.exit_code, lost.has_connected) == ("far", -signal.SIGKILL, False)
+
+
 def test_a_host_decides_about_its_own_workers_alone(
     hearing: Hearing, fake_ssh: Callable[[str], None]
 ) -> None:
