@@ -9,11 +9,11 @@ from edt_launch.core.text.durations import duration
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.bus import Topic
+from edt_launch.service.cluster import answers
 from edt_launch.service.cluster.records import ShareRecord
 from edt_launch.service.cluster.schemas import ShareChange
 from edt_launch.service.cluster.store import fresh
 from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
-from edt_launch.service.jobs import views
 from edt_launch.service.jobs.forecast.forecast import effects
 from edt_launch.service.jobs.forecast.losing import staying
 from edt_launch.service.jobs.query import JobQuery
@@ -48,7 +48,7 @@ def _removable(context: Context, name: str, nodes: dict[str, ShareRecord]) -> Sh
 
 def _changed(context: Context, name: str) -> ConflictError:
     """Somebody else was quicker."""
-    last = context.store.audit.last([f"{place}/{name}" for place in PLACES])
+    last = context.store.audit.last([*(f"{place}/{name}" for place in PLACES), f"/new-share {name}"])
     whose = "" if last is None else f" by {last.user}, {duration(context.clock() - last.time)} ago"
     shown = "the root" if name == ROOT else name
     return ConflictError(f"{shown} was changed{whose}: that came first", "look at it as it is now")
@@ -96,14 +96,14 @@ def _drain(context: Context, name: str, is_draining: bool, reason: str) -> dict[
     context.changed(Topic.HOSTS)
     hosts = [host for host in context.store.hosts.all() if host.name == name]
     kept = staying(context.store.jobs.live(), name, context.clock()) if is_draining else {}
-    return views.hosts(hosts, context.store.jobs.holders())[0] | {"staying": list(kept.values())}
+    return answers.hosts(hosts, context.store.jobs.holders())[0] | {"staying": list(kept.values())}
 
 
 def hosts(context: Context) -> list[dict[str, Any]]:
     """The machines, which job has which device, and how they are used."""
     known, machines = context.store.hosts.all(), context.machines
     loads = machines.loads(known, context.clock)
-    shown = views.hosts(known, context.store.jobs.holders(), context.store.jobs.suspended())
+    shown = answers.hosts(known, context.store.jobs.holders(), context.store.jobs.suspended())
     return [
         view
         | {
@@ -117,7 +117,7 @@ def hosts(context: Context) -> list[dict[str, Any]]:
 
 def cluster(context: Context) -> dict[str, Any]:
     """The machines, and how their devices are used."""
-    shown = views.cluster(
+    shown = answers.cluster(
         context.store.hosts.all(), context.store.jobs.holders(), context.store.jobs.suspended()
     )
     return {**shown, "waiting": context.machines.waiting}
@@ -146,7 +146,7 @@ def undrain(context: Context, name: str, *, dry_run: bool = False) -> dict[str, 
 
 def shares(context: Context) -> list[dict[str, Any]]:
     """The owners' tree: who gets which share."""
-    return views.shares(context.store.shares.all(), context.store.jobs.live(), context.store.hosts.all())
+    return answers.shares(context.store.shares.all(), context.store.jobs.live(), context.store.hosts.all())
 
 
 def put_share(context: Context, name: str, change: ShareChange, *, dry_run: bool = False) -> dict[str, Any]:

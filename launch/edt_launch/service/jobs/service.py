@@ -16,7 +16,7 @@ from edt_launch.service.experiments.experiments import experiment_for
 from edt_launch.service.experiments.searches.service import Deletion
 from edt_launch.service.experiments.spec import EXPERIMENT_ID
 from edt_launch.service.http.schemas import UnixTime
-from edt_launch.service.jobs import views
+from edt_launch.service.jobs import answers
 from edt_launch.service.jobs.explanation import explain
 from edt_launch.service.jobs.forecast.forecast import resumed, upcoming
 from edt_launch.service.jobs.forecast.losing import loss
@@ -79,7 +79,7 @@ def jobs_page(context: Context, user: UserRecord, wanted: JobListQuery) -> dict[
     if wanted.experiment is not None:
         experiment_for(context, user, wanted.experiment)
     page = context.store.jobs.page(wanted.query(context.clock()))
-    return {"jobs": [views.job(job, user) for job in page.jobs], "next": page.next}
+    return {"jobs": [answers.job(job, user) for job in page.jobs], "next": page.next}
 
 
 def states_of(text: str | None) -> frozenset[State] | None:

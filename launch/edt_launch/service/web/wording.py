@@ -63,6 +63,11 @@ def number(value: float | None, digits: int) -> str:
     return NONE if value is None else f"{round(value, digits):g}"
 
 
+def percent(part: float, whole: float) -> float:
+    """A part of a whole for a bar, at most 100; 0 of nothing."""
+    return round(100 * min(1.0, part / whole), 1) if whole else 0.0
+
+
 def precise(value: float | None) -> str:
     """A number with four significant digits; ``-`` if there is none."""
     return NONE if value is None else f"{value:.4g}"

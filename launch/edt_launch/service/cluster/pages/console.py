@@ -43,10 +43,8 @@ async def groups(request: Request, context: ContextDep, user: CurrentUser) -> Re
 @router.get("/hosts")
 async def hosts(request: Request, context: ContextDep, user: CurrentUser) -> Response:
     """The machines."""
-    is_admin = user.is_admin
 
     def view() -> views.Hosts:
-        known = service.hosts(context)
-        return views.hosts_view(known, context.clock(), is_admin=is_admin)
+        return views.Hosts(service.hosts(context))
 
-    return await templating.shared_page(request, is_admin, "console/hosts.html", view)
+    return await templating.shared_page(request, user.is_admin, "console/hosts.html", view)

@@ -10,11 +10,10 @@ from fastapi.responses import RedirectResponse
 from pydantic import BaseModel
 
 from edt_launch.cluster.allocation import HOST
-from edt_launch.service.cluster import pictures, service
+from edt_launch.service.cluster import answers, pictures, service
 from edt_launch.service.cluster.pages.views.pool import WINDOWS, PoolView, drain_question, pool_view
 from edt_launch.service.errors import InvalidError, NotFoundError
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
-from edt_launch.service.jobs import views as answers
 from edt_launch.service.jobs.forecast.forecast import upcoming
 from edt_launch.service.web import templating
 from edt_launch.service.web.actions import Action, Asked, routes
@@ -49,7 +48,7 @@ async def show(
     def view() -> PoolView:
         cluster = answers.cluster(context.store.hosts.all(), jobs, context.store.jobs.suspended())
         now = context.clock()
-        return pool_view(cluster, jobs, had, following, today, window, now, host, is_admin=user.is_admin)
+        return pool_view(cluster, jobs, had, following, today, window, now, host)
 
     return await templating.shared_page(request, user.is_admin, "pool.html", view)
 

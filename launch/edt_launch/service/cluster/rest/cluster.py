@@ -5,11 +5,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from edt_launch.service.app.home import JOB_ID
+from edt_launch.service.cluster import answers, service
 from edt_launch.service.cluster import schemas as cluster_schemas
-from edt_launch.service.cluster import service
 from edt_launch.service.http.dependencies import PREVIEWED, ContextDep, CurrentAdmin, CurrentUser, HostName
 from edt_launch.service.http.schemas import UnixTime
-from edt_launch.service.jobs import views
 
 router = APIRouter(tags=["cluster"])
 
@@ -58,4 +57,6 @@ def allocations(
     limit: Annotated[int, Query(ge=1, le=10_000, description="The newest of them.")] = 1000,
 ) -> Any:
     """Changes of what jobs have, oldest first."""
-    return {"allocations": [views.allocation(one) for one in context.store.history.newest(job, since, limit)]}
+    return {
+        "allocations": [answers.allocation(one) for one in context.store.history.newest(job, since, limit)]
+    }

@@ -12,10 +12,9 @@ from edt_launch.service.cluster import pictures
 from edt_launch.service.cluster import schemas as cluster_schemas
 from edt_launch.service.cluster.pictures import PIXELS, Json, latest
 from edt_launch.service.errors import InvalidError
-from edt_launch.service.http.compressed import send
+from edt_launch.service.http.compressed import compressed, send
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
 from edt_launch.service.http.schemas import UnixTime
-from edt_launch.service.http.shared_answers import compressed
 
 router = APIRouter(tags=["cluster"])
 

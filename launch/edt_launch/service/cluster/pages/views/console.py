@@ -5,12 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from edt_launch.cluster.hosts import is_gpu
-from edt_launch.cluster.nvidia import Load
-from edt_launch.core.text.byte_sizes import byte_size
-from edt_launch.service.cluster.pages.views.pool import drain_action
+from edt_launch.service.cluster.answers import above
 from edt_launch.service.jobs.records import HolderRecord
 from edt_launch.service.jobs.states import State
-from edt_launch.service.web import wording
 
 Json = Mapping[str, Any]
 
@@ -64,14 +61,6 @@ def groups(nodes: Sequence[Json], jobs: Sequence[HolderRecord], hosts: Sequence[
     )
 
 
-def above(owner: str, parents: Mapping[str, str | None]) -> list[str]:
-    """A node and all above it, the root last; one that is not in the tree hangs below the root."""
-    path = [owner]
-    while path[-1] and len(path) <= len(parents) + 1:
-        path.append(parents.get(path[-1]) or "")
-    return path
-
-
 def _group(
     name: str, jobs: Sequence[HolderRecord], blocked: Collection[str], parents: Mapping[str, str | None]
 ) -> Group:
@@ -91,67 +80,10 @@ def _group(
 
 
 @dataclass(frozen=True)
-class HostRow:
-    """A host; `action` is what the viewer can do with it, empty for nothing.
-
-    `failed` are devices on which a worker has failed, and when they are tried again.
-    """
-
-    name: str
-    state: str
-    reason: str
-    slots: str
-    jobs: int
-    load: str
-    memory: str
-    gpus: str
-    since: float
-    heard: float | None
-    action: str
-    failed: Sequence[tuple[str, float]]
-
-
-@dataclass(frozen=True)
 class Hosts:
-    """The machines."""
+    """The machines, as REST shows them."""
 
-    rows: Sequence[HostRow]
+    rows: Sequence[Json]
     address: str = "/console/hosts"
     title: str = "Hosts"
     places: Sequence[tuple[str, str]] = PLACES
-
-
-def hosts_view(hosts: Sequence[Json], now: float, *, is_admin: bool) -> Hosts:
-    """The page of the hosts that REST has shown."""
-    return Hosts([_host(host, now, is_admin) for host in hosts])
-
-
-def _host(host: Json, now: float, is_admin: bool) -> HostRow:
-    used = sum(device["job"] is not None for device in host["devices"])
-    load = host["load"]
-    return HostRow(
-        host["name"],
-        host["state"],
-        host["reason"],
-        f"{used} of {len(host['devices'])}",
-        host["jobs"],
-        _percent(load.processors) if load else wording.NONE,
-        _percent(load.memory) if load else wording.NONE,
-        _gpus(load.gpus.values()) if load else wording.NONE,
-        host["changed"],
-        host["heard"],
-        drain_action(host["state"], is_admin),
-        [(one["name"], one["retried"]) for one in host["devices"] if (one["retried"] or 0.0) > now],
-    )
-
-
-def _gpus(loads: Collection[Load]) -> str:
-    """The memory of GPUs that is used, and how much they compute on average."""
-    if not loads:
-        return wording.NONE
-    use = sum(load.utilization for load in loads) / len(loads)
-    return f"{byte_size(sum(load.memory for load in loads) * 2**20)}, {use:.0f}%"
-
-
-def _percent(part: float) -> str:
-    return f"{100 * part:.0f}%"

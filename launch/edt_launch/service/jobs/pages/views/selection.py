@@ -1,7 +1,6 @@
 """What is shown before something is done with several jobs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from edt_launch.service.jobs.forecast.foreseen import sentences
@@ -71,26 +70,3 @@ def question(
         button="Set the priority" if is_priority else "",
         can_foresee=is_priority,
     )
-
-
-@dataclass(frozen=True)
-class Log:
-    """A log to be fetched."""
-
-    name: str
-    address: str
-    file: str
-
-
-@dataclass(frozen=True)
-class DriverLogs:
-    """Logs of chosen jobs."""
-
-    logs: Sequence[Log]
-    back: str
-
-
-def driver_logs(jobs: Sequence[Job], back: str) -> DriverLogs:
-    """The logs of jobs that REST has shown."""
-    logs = [Log(job.name or job.id, job.urls["logs"], f"{job.id}.log") for job in jobs]
-    return DriverLogs(logs, back)

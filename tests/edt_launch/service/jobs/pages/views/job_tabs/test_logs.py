@@ -2,11 +2,11 @@ import re
 from dataclasses import replace
 
 from edt_launch.service.files.log_query import LogQuery
-from edt_launch.service.jobs import views
+from edt_launch.service.jobs import answers
 from edt_launch.service.jobs.pages.views.job_tabs.logs import Excerpt, logs
 from records import record
 
-JOB = views.job(record())
+JOB = answers.job(record())
 
 
 def test_each_line_has_a_page_that_shows_it_among_its_neighbours() -> None:
