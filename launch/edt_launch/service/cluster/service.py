@@ -17,7 +17,6 @@ from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
 from edt_launch.service.jobs.forecast.forecast import effects
 from edt_launch.service.jobs.forecast.losing import staying
 from edt_launch.service.jobs.query import JobQuery
-from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.states import LIVE
 from edt_launch.service.names import ROOT
 
@@ -75,30 +74,6 @@ def _check(nodes: dict[str, ShareRecord], node: ShareRecord) -> None:
         parent = nodes[parent].parent
 
 
-def _foreseen(
-    context: Context, name: str, is_draining: bool, jobs: Sequence[JobRecord] = ()
-) -> dict[str, Any]:
-    """Whose number of workers would change if a host was draining, or not, and `jobs` were like that."""
-    hosts = [host for host in context.store.hosts.all() if host.name == name]
-    changed = [replace(host, is_draining=is_draining) for host in hosts]
-    if not changed:
-        raise _no_host(name)
-    return {"changes": effects(context, jobs, changed), "staying": []}
-
-
-def _no_host(name: str) -> NotFoundError:
-    return NotFoundError(f"there is no host {name!r}", "GET /api/v1/hosts lists them: `edt hosts`")
-
-
-def _drain(context: Context, name: str, is_draining: bool, reason: str) -> dict[str, Any]:
-    if not context.store.hosts.drain(name, is_draining, reason, context.clock()):
-        raise _no_host(name)
-    context.changed(Topic.HOSTS)
-    hosts = [host for host in context.store.hosts.all() if host.name == name]
-    kept = staying(context.store.jobs.live(), name, context.clock()) if is_draining else {}
-    return answers.hosts(hosts, context.store.jobs.holders())[0] | {"staying": list(kept.values())}
-
-
 def hosts(context: Context) -> list[dict[str, Any]]:
     """The machines, which job has which device, and how they are used."""
     known, machines = context.store.hosts.all(), context.machines
@@ -123,25 +98,35 @@ def cluster(context: Context) -> dict[str, Any]:
     return {**shown, "waiting": context.machines.waiting}
 
 
-def drain(
-    context: Context, user: UserRecord, name: str, *, dry_run: bool = False, force: bool = False
+def set_draining(
+    context: Context,
+    user: UserRecord,
+    name: str,
+    is_draining: bool,
+    *,
+    dry_run: bool = False,
+    force: bool = False,
 ) -> dict[str, Any]:
-    """Let a host's workers move away, and no new ones come; or say what that would change (`dry_run`).
+    """Let a host's workers move away, and no new ones come, or end that; or say what it changes (`dry_run`).
 
     Jobs that cannot save their work stay until they end, unless `force` is given.
     """
-    kept = staying(context.store.jobs.live(), name, context.clock())
+    store, now = context.store, context.clock()
+    hosts = [host for host in store.hosts.all() if host.name == name]
+    if not hosts:
+        raise NotFoundError(f"there is no host {name!r}", "GET /api/v1/hosts lists them: `edt hosts`")
+    kept = staying(store.jobs.live(), name, now) if is_draining else {}
+    stays = [] if force else list(kept.values())
     if dry_run:
-        ended = [replace(job, may_lose=True) for job in context.store.jobs.some(kept).values() if force]
-        return _foreseen(context, name, True, ended) | {"staying": [] if force else list(kept.values())}
+        ended = [replace(job, may_lose=True) for job in store.jobs.some(kept).values() if force]
+        then = [replace(host, is_draining=is_draining) for host in hosts]
+        return {"changes": effects(context, ended, then), "staying": stays}
     if force:
-        context.store.jobs.record({job: {"may_lose": True} for job in kept})
-    return _drain(context, name, True, f"drained by {user.name}")
-
-
-def undrain(context: Context, name: str, *, dry_run: bool = False) -> dict[str, Any]:
-    """Let workers come back to a host; or say what that would change (`dry_run`)."""
-    return _foreseen(context, name, False) if dry_run else _drain(context, name, False, "")
+        store.jobs.record({job: {"may_lose": True} for job in kept})
+    store.hosts.drain(name, is_draining, f"drained by {user.name}" if is_draining else "", now)
+    context.changed(Topic.HOSTS)
+    present = [host for host in store.hosts.all() if host.name == name]
+    return answers.hosts(present, store.jobs.holders())[0] | {"staying": stays}
 
 
 def shares(context: Context) -> list[dict[str, Any]]:

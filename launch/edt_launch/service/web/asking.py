@@ -34,6 +34,7 @@ class Question:
         can_foresee: whether there is a button that only says what would change.
         command: does the same in a terminal; empty if there is none.
         is_possible: whether it can be done now; else there is no button for it, and `effect` says why.
+        undo: address of the action that undoes it, which is offered when it is done; empty if there is none.
     """
 
     verb: str
@@ -47,6 +48,7 @@ class Question:
     can_foresee: bool = False
     command: str = ""
     is_possible: bool = True
+    undo: str = ""
 
 
 def overtaken(

@@ -10,6 +10,9 @@ from edt_launch.core.text.terminal_text import without_sequences
 NONE = "-"
 """Stands for what is not known, or not for whoever looks."""
 
+EVERYBODY = "everybody"
+"""What the root of the owners' tree is called."""
+
 HUES = 8
 """Hues of jobs in pictures; two jobs of the same letter have different ones, until 104 jobs later."""
 

@@ -2,7 +2,6 @@
 
 import csv
 import io
-from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
@@ -70,24 +69,20 @@ class WhereFrom(BaseModel):
     back: Literal["/pool", "/console/hosts"] = "/pool"
 
 
-def _draining(verb: str, act: Callable[..., dict[str, Any]]) -> Action:
+def _draining(verb: str) -> Action:
+    is_draining = verb == "drain"
+
     def ask(asked: Asked) -> Question:
-        changes = None if asked.error else act(asked, dry_run=True).get("changes")
-        return drain_question(asked.id, verb, changes, asked.given.back)
+        done: dict[str, Any] = {}
+        if asked.error is None:
+            done = service.set_draining(asked.context, asked.user, asked.id, is_draining, dry_run=True)
+        return drain_question(asked.id, verb, done.get("changes"), asked.given.back)
 
     def do(asked: Asked) -> str:
-        act(asked)
+        service.set_draining(asked.context, asked.user, asked.id, is_draining)
         return str(asked.given.back)
 
     return Action(f"/pool/hosts/{{id}}/{verb}", ask, do, WhereFrom, is_for_admins=True)
 
 
-def _drain(asked: Asked, *, dry_run: bool = False) -> dict[str, Any]:
-    return service.drain(asked.context, asked.user, asked.id, dry_run=dry_run)
-
-
-def _undrain(asked: Asked, *, dry_run: bool = False) -> dict[str, Any]:
-    return service.undrain(asked.context, asked.id, dry_run=dry_run)
-
-
-router.include_router(routes([_draining("drain", _drain), _draining("undrain", _undrain)]))
+router.include_router(routes(map(_draining, ("drain", "undrain"))))

@@ -39,13 +39,13 @@ def drain(
 
     Jobs that cannot save their work stay until they end, unless `force` is given.
     """
-    return service.drain(context, user, name, dry_run=dry_run, force=force)
+    return service.set_draining(context, user, name, True, dry_run=dry_run, force=force)
 
 
 @router.post("/hosts/{name}/undrain", response_model=Drained, dependencies=[PREVIEWED])
 def undrain(context: ContextDep, user: CurrentAdmin, name: HostName, dry_run: DryRun = False) -> Any:
     """Let workers come back to a host."""
-    return service.undrain(context, name, dry_run=dry_run)
+    return service.set_draining(context, user, name, False, dry_run=dry_run)
 
 
 @router.get("/allocations", response_model=cluster_schemas.Allocations)

@@ -15,7 +15,7 @@ from edt_launch.service.jobs import answers, service
 from edt_launch.service.jobs.forecast.forecast import effects, forecast
 from edt_launch.service.jobs.forecast.foreseen import sentences
 from edt_launch.service.jobs.forecast.losing import loss
-from edt_launch.service.jobs.pages.views.job import actions
+from edt_launch.service.jobs.pages.views.job import UNDONE_BY, actions
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.schemas import Job
 from edt_launch.service.jobs.specification import ANNOTATIONS, JobChange
@@ -110,6 +110,7 @@ def _ask(action: str, asked: Asked) -> Question:
         f"/jobs/{job.id}",
         hidden=[("force", "1")] if lost else (),
         command=f"{command} --force" if lost else command,
+        undo=f"/jobs/{job.id}/{UNDONE_BY[action]}" if action in UNDONE_BY and not lost else "",
     )
 
 

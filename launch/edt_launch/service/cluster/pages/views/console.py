@@ -1,4 +1,4 @@
-"""What the console shows: hosts and instance groups, in the words of a cluster's console."""
+"""Instance groups, in the words of a cluster's console."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,18 +8,9 @@ from edt_launch.cluster.hosts import is_gpu
 from edt_launch.service.cluster.answers import above
 from edt_launch.service.jobs.records import HolderRecord
 from edt_launch.service.jobs.states import State
+from edt_launch.service.web import wording
 
 Json = Mapping[str, Any]
-
-PLACES = (
-    ("/console/hosts", "Hosts"),
-    ("/console/groups", "Instance groups"),
-    ("/shares", "Shares"),
-)
-"""Addresses and names of the console's pages."""
-
-EVERYBODY = "everybody"
-"""What the root of the owners' tree is called."""
 
 
 @dataclass(frozen=True)
@@ -35,17 +26,7 @@ class Group:
     consumer: str
 
 
-@dataclass(frozen=True)
-class Groups:
-    """Instance groups."""
-
-    rows: Sequence[Group]
-    address: str = "/console/groups"
-    title: str = "Instance groups"
-    places: Sequence[tuple[str, str]] = PLACES
-
-
-def groups(nodes: Sequence[Json], jobs: Sequence[HolderRecord], hosts: Sequence[Json]) -> Groups:
+def groups(nodes: Sequence[Json], jobs: Sequence[HolderRecord], hosts: Sequence[Json]) -> list[Group]:
     """The departments among the nodes that REST has shown, each with the jobs below it.
 
     A blocked host is one that takes no workers: it is down, or drains.
@@ -53,12 +34,10 @@ def groups(nodes: Sequence[Json], jobs: Sequence[HolderRecord], hosts: Sequence[
     parents = {node["name"]: node["parent"] for node in nodes}
     blocked = {host["name"] for host in hosts if host["state"] != "up"}
     departments = ["", *sorted({parent for parent in parents.values() if parent})]
-    return Groups(
-        [
-            _group(name, [job for job in jobs if name in above(job.owner, parents)], blocked, parents)
-            for name in departments
-        ]
-    )
+    return [
+        _group(name, [job for job in jobs if name in above(job.owner, parents)], blocked, parents)
+        for name in departments
+    ]
 
 
 def _group(
@@ -69,7 +48,7 @@ def _group(
     used = {host for host, _ in devices}
     path = above(name, parents) if name else [name]
     return Group(
-        name or EVERYBODY,
+        name or wording.EVERYBODY,
         "active" if running else "waiting" if jobs else "idle",
         len(running),
         sum(is_gpu(device) for _, device in devices),
@@ -77,13 +56,3 @@ def _group(
         len(used & set(blocked)) if name else len(blocked),
         "/" + "/".join(filter(None, reversed(path))),
     )
-
-
-@dataclass(frozen=True)
-class Hosts:
-    """The machines, as REST shows them."""
-
-    rows: Sequence[Json]
-    address: str = "/console/hosts"
-    title: str = "Hosts"
-    places: Sequence[tuple[str, str]] = PLACES

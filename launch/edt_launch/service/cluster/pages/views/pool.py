@@ -223,6 +223,7 @@ def drain_question(host: str, action: str, changes: Sequence[Json] | None, back:
         back,
         hidden=[("back", back)],
         command=f"edt drain {host}" if action == "drain" else f"edt drain --undo {host}",
+        undo=f"/pool/hosts/{host}/{'undrain' if action == 'drain' else 'drain'}?back={back}",
     )
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from edt_launch.core.text.durations import duration
-from edt_launch.service.cluster.pages.views.console import EVERYBODY, PLACES
 from edt_launch.service.cluster.store import fresh
 from edt_launch.service.jobs.forecast.foreseen import sentences
 from edt_launch.service.web import wording
@@ -52,10 +51,6 @@ class SharesView:
     nodes: Sequence[tuple[Json, int]]
     devices: int
     removals: Mapping[str, str]
-    address: str = LIST
-    title: str = "Shares"
-    places: Sequence[tuple[str, str]] = PLACES
-    everybody: str = EVERYBODY
 
 
 def shares(nodes: Sequence[Json], devices: int, users: Collection[str]) -> SharesView:
@@ -129,7 +124,7 @@ def form(
         error: what was wrong with what it was sent with.
     """
     options = {
-        "parent": [(parent, parent or EVERYBODY) for parent in parents(nodes, name)],
+        "parent": [(parent, parent or wording.EVERYBODY) for parent in parents(nodes, name)],
         "lends": [("yes", "yes"), ("no", "no")],
         "policy": list(POLICIES.items()),
     }
@@ -142,7 +137,7 @@ def form(
         fields.insert(0, Field("name", "Name", given.get("name", ""), is_number=False))
     return Question(
         "Add" if name is None else "Edit",
-        "a share" if name is None else f"the share of {name or EVERYBODY}",
+        "a share" if name is None else f"the share of {name or wording.EVERYBODY}",
         [],
         LIST,
         fields,
@@ -175,12 +170,14 @@ def preview(
         *([f"Lose: {len(lose)}.", *sentences(lose)] if lose else []),
         *([] if changes else sentences([])),
     ]
-    return Question("Save", f"the share of {name or EVERYBODY}", effect, LIST, hidden=list(hidden.items()))
+    return Question(
+        "Save", f"the share of {name or wording.EVERYBODY}", effect, LIST, hidden=list(hidden.items())
+    )
 
 
 def removal(node: Json, changes: Sequence[Json], *, is_user: bool) -> Question:
     """The question whether a node is to be removed, or a user's one reset; `changes` come of it."""
-    defaults = f"It has the defaults from then on: weight 1, no guarantee, below {EVERYBODY}."
+    defaults = f"It has the defaults from then on: weight 1, no guarantee, below {wording.EVERYBODY}."
     effect = [*([defaults] if is_user else ["It is gone from the tree."]), *sentences(changes)]
     return Question(
         "Reset" if is_user else "Remove",
@@ -195,7 +192,7 @@ def removal(node: Json, changes: Sequence[Json], *, is_user: bool) -> Question:
 def _told(field: str, value: str) -> str:
     if field == "half_life" and value:
         return duration(float(value))
-    return value or {"parent": EVERYBODY, "limit": "none", "budget": "none"}.get(field, wording.NONE)
+    return value or {"parent": wording.EVERYBODY, "limit": "none", "budget": "none"}.get(field, wording.NONE)
 
 
 def quicker(told: str, given: Mapping[str, str], present: Mapping[str, str]) -> str:

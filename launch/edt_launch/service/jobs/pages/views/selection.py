@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from edt_launch.service.jobs.forecast.foreseen import sentences
+from edt_launch.service.jobs.pages.views.job import UNDONE_BY
 from edt_launch.service.jobs.schemas import Job
 from edt_launch.service.web.asking import Field, Question
 
@@ -47,6 +49,7 @@ def question(
         present = {job.priority for job in jobs}
         priority = str(present.pop()) if len(present) == 1 else ""
     names = [job.name or job.id for job in jobs[:MAX_NAMES]]
+    chosen, undo = [("job", job.id) for job in jobs], UNDONE_BY.get(action)
     more = len(jobs) - len(names)
     left_out = f"{others} more that were chosen cannot be {DONE[action]}, and are left as they are."
     return Question(
@@ -65,8 +68,9 @@ def question(
             ("action", action),
             ("back", back),
             *([("force", "1")] if lost else []),
-            *(("job", job.id) for job in jobs),
+            *chosen,
         ],
         button="Set the priority" if is_priority else "",
         can_foresee=is_priority,
+        undo="" if undo is None or lost else f"/selected?{urlencode([('action', undo), *chosen])}",
     )
