@@ -16,7 +16,7 @@ CLI, TOOLS = "edt_launch.cli.commands", "edt_launch.tools"
 COMMANDS: Commands = {
     "submit": (f"{CLI}.submit:submit", "Queue a job that runs COMMAND in a copy of this folder."),
     "torchrun": (
-        f"{TOOLS}.torchrun:torchrun",
+        f"{TOOLS}.torchrun_command:torchrun",
         "Run a program written for torchrun, on workers that may change.",
     ),
     "ps": (f"{CLI}.jobs:ps", "List jobs."),
