@@ -15,6 +15,7 @@ from edt_hvd.wmla.atomic_file import replacing
 from edt_hvd.wmla.errors import WmlaError
 from edt_hvd.wmla.job_dir import TrainingDir
 from edt_hvd.wmla.pickling import by_value
+from edt_hvd.wmla.pickling.module_parts import cannot_be_unpickled
 from edt_hvd.wmla.pickling.random_states import RandomStates
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.train_config import TrainConfig
@@ -138,7 +139,7 @@ def read(folder: TrainingDir, digest: str) -> tuple[Program, TrainConfig]:
     except Exception as error:  # objects raise what they like when they are unpickled
         if type(error) is WmlaError:  # of the settings
             raise
-        raise by_value.cannot_be_unpickled(error) from error
+        raise cannot_be_unpickled(error) from error
     _, config, states = map(content.pop, ("settings", "config", "random_states"))
     program = Program(**content)
     states.restore()

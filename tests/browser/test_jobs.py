@@ -74,7 +74,8 @@ def test_a_session_that_was_ended_elsewhere_is_told(site: Site) -> None:
         page.get_by_text("live", exact=True).wait_for()
         with site.page("ann") as other:
             other.goto("/account")
-            other.get_by_role("button", name="Log off all others").click()
+            other.get_by_role("link", name="Log off all others").click()
+            other.get_by_role("dialog").get_by_role("button", name="Log off").click()
             page.get_by_role("link", name="log on again").wait_for()
         page.locator("[name=job]").first.check()
         page.get_by_role("button", name="Apply").click()
