@@ -11,8 +11,6 @@ from contextlib import contextmanager, suppress
 from multiprocessing.connection import wait
 from types import FrameType
 
-from typing_extensions import override
-
 import edt_hvd
 from edt_hvd.wmla import handing
 from edt_hvd.wmla.errors import TrainingFailedError
@@ -26,7 +24,7 @@ from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.results import Begun, Failed, Message, decode
 from edt_hvd.wmla.train_config import ScaleUp, TrainConfig, executors_wanted
 from edt_hvd.wmla.training import outcome
-from edt_hvd.wmla.training.engine import Engine, ResultSink, move
+from edt_hvd.wmla.training.engine import Engine, move
 from edt_messages.wmla import Ended, ExecutorMessage
 
 LOOK_INTERVAL = 0.2
@@ -196,17 +194,6 @@ def _termination() -> Iterator[Callable[[], bool]]:
             signal.raise_signal(signal.SIGTERM)
 
 
-class LocalSink(ResultSink):
-    """The sink of a training in this process: the coordinator alone notifies the listeners."""
-
-    def __init__(self, result_log: ResultLog) -> None:
-        self._result_log = result_log
-
-    @override
-    def emit(self, message: Message) -> None:
-        self._result_log.take(message, notify=edt_hvd.is_coordinator())
-
-
 def train_here(program: Program, config: TrainConfig, make_result_log: MakeResultLog) -> None:
     """Train in this process, together with others if mpirun or edt-launch has started several.
 
@@ -214,7 +201,11 @@ def train_here(program: Program, config: TrainConfig, make_result_log: MakeResul
     """
     home = next(program.model.parameters()).device
     result_log = make_result_log(lambda _: None)
-    engine = Engine(program, config, LocalSink(result_log), lambda _: None)
+
+    def emit(message: Message) -> None:  # the coordinator alone notifies the listeners
+        result_log.take(message, notify=edt_hvd.is_coordinator())
+
+    engine = Engine(program, config, emit, lambda _: None)
     states = RandomStates.now()
     try:
         engine.run()
