@@ -2,7 +2,7 @@
 
 from edt_hvd.observing import Values
 from edt_hvd.state import structure
-from edt_hvd.state.fitting import check_coverage, check_kinds, check_optimizer_states, check_unchanged
+from edt_hvd.state.compatibility import check_coverage, check_kinds, check_optimizer_states, check_unchanged
 from edt_hvd.state.state_dicts import is_stateful
 
 

@@ -12,15 +12,15 @@ from multiprocessing.connection import wait
 from types import FrameType
 
 import edt_hvd
-from edt_hvd.wmla import handing
+from edt_hvd.wmla import program_file
 from edt_hvd.wmla.errors import TrainingFailedError
-from edt_hvd.wmla.handing import Settings
 from edt_hvd.wmla.job_dir import JobDir, TrainingDir
 from edt_hvd.wmla.launching import Launcher, executor_program
 from edt_hvd.wmla.logs.result_log import ResultLog
 from edt_hvd.wmla.pickling.patches import warn_of_patches
 from edt_hvd.wmla.pickling.random_states import RandomStates
 from edt_hvd.wmla.program import Program
+from edt_hvd.wmla.program_file import Settings
 from edt_hvd.wmla.results import Begun, Failed, Message, decode
 from edt_hvd.wmla.train_config import ScaleUp, TrainConfig, executors_wanted
 from edt_hvd.wmla.training import outcome
@@ -66,7 +66,7 @@ def train_in_executors(
     folder = (job or JobDir.of()).training(next(_numbers))
     folder.begin()
     warn_of_patches()
-    digest = handing.write(folder, program, config, settings or Settings.now())
+    digest = program_file.write(folder, program, config, settings or Settings.now())
     limit = Limit(launcher, config.max_workers)
 
     def before_epoch(epoch: int) -> None:

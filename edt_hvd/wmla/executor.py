@@ -13,7 +13,7 @@ from pathlib import Path
 
 import edt_hvd
 from edt_hvd.progress import program_messages
-from edt_hvd.wmla import handing
+from edt_hvd.wmla import program_file
 from edt_hvd.wmla.errors import WmlaError
 from edt_hvd.wmla.job_dir import TrainingDir
 from edt_hvd.wmla.results import Begun, Deduplicator, Failed, Message, Result, encode
@@ -33,7 +33,7 @@ def main() -> None:
     main_module.__file__ = script
     try:
         edt_hvd.init()
-        program, config = handing.read(folder, digest)
+        program, config = program_file.read(folder, digest)
         Engine(program, config, Sender(program_messages.send).emit, _print, folder.outcome).run()
     except Exception as error:
         program_messages.send(encode(Failed(_text_of(error))))

@@ -16,7 +16,6 @@ from pathlib import Path
 
 from edt_hvd.wmla import driving
 from edt_hvd.wmla.errors import TrainingFailedError
-from edt_hvd.wmla.handing import Settings
 from edt_hvd.wmla.job_dir import JobDir
 from edt_hvd.wmla.launching import VARIABLE, Launcher
 from edt_hvd.wmla.notebook import relay
@@ -24,6 +23,7 @@ from edt_hvd.wmla.notebook.folders import LOG, own_folder
 from edt_hvd.wmla.notebook.relay import Kernel
 from edt_hvd.wmla.notebook.remote import SCRIPT
 from edt_hvd.wmla.program import Program
+from edt_hvd.wmla.program_file import Settings
 from edt_hvd.wmla.train_config import ScaleUp, TrainConfig
 from edt_hvd.wmla.training import saving
 
