@@ -91,20 +91,20 @@ def train_in_executors(
 class Limit:
     """How many executors are of use at most: edt-launch is told when that changes."""
 
-    def __init__(self, launcher: Launcher, most: int) -> None:
+    def __init__(self, launcher: Launcher, max_workers: int) -> None:
         self._launcher = launcher
-        self._told = most
-        self.wanted = most
+        self._sent = max_workers
+        self.wanted = max_workers
         """What the program wants."""
-        self.useful = most
+        self.useful = max_workers
         """Mini-batches of a step."""
 
     def tell(self) -> None:
         """Tell edt-launch, if it does not know."""
-        most = min(self.wanted, self.useful)
-        if most != self._told:
-            self._told = most
-            self._launcher.limit(most)
+        found = min(self.wanted, self.useful)
+        if found != self._sent:
+            self._sent = found
+            self._launcher.limit(found)
 
 
 class Follower:
