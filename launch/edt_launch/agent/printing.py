@@ -5,7 +5,7 @@ import selectors
 from collections.abc import Callable
 
 from edt_launch.agent.protocol import WINDOW, Output
-from edt_launch.agent.warm import CHUNK
+from edt_launch.agent.warm.server import CHUNK
 from edt_launch.agent.workers import OutputEnded
 
 

@@ -101,13 +101,6 @@ class RunSummary:
         return after
 
 
-def how_it_ended(failure: events.Failed) -> str:
-    """How a worker ended that has failed, in words."""
-    if failure.reason:
-        return failure.reason
-    return events.exit_text(failure.exit_code)
-
-
 LONGEST_QUOTED = 400
 """Characters of a quoted line: a message has to fit a line of `events.jsonl` that everybody reads."""
 
@@ -127,7 +120,7 @@ def describe(failure: events.Failed, lines: Sequence[str], log: Path, cause: Cau
     said = [f"{QUOTE}{_cut(line)}" for line in lines if cause is None or line != cause.line]
     if not lines:
         said = ["  (it has printed nothing)"]
-    who, how = f"rank {failure.rank} on {failure.host}", how_it_ended(failure)
+    who, how = f"rank {failure.rank} on {failure.host}", failure.how_it_ended
     head = f"{FIRST}{how}" if how.startswith(who) else f"{FIRST}{who}, {how}"
     named = [f"{CAUSE}{cause}"] if cause else []
     return "\n".join([head, *said, f"log: {log}", *named])

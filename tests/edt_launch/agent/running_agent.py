@@ -11,6 +11,7 @@ import threading
 import time
 import uuid
 
+from edt_launch.agent.encoding import Reader, write
 from edt_launch.agent.protocol import (
     Exited,
     Heartbeat,
@@ -18,7 +19,6 @@ from edt_launch.agent.protocol import (
     Kill,
     LeaseExpired,
     Output,
-    Reader,
     Renew,
     Report,
     Setup,
@@ -27,7 +27,6 @@ from edt_launch.agent.protocol import (
     Swept,
     Warm,
     WindowUpdate,
-    write,
 )
 
 COMMAND = (sys.executable, "-P", "-m", "edt_launch.agent")

@@ -3,6 +3,7 @@
 import pytest
 
 from edt_launch.core.history import events
+from edt_launch.membership.generations import fit
 from edt_launch.membership.members import SUSPENSION, WorldLimits
 from edt_launch.membership.policy import POLICIES
 from edt_launch.membership.protocol import (
@@ -25,7 +26,7 @@ from edt_launch.membership.protocol import (
     Terminate,
     Tick,
 )
-from edt_launch.membership.restart_all import PATIENCE, RESIZE_GRACE, fit
+from edt_launch.membership.restart_all import PATIENCE, RESIZE_GRACE
 from simulated import of, slots
 
 GRACE, END_GRACE = 120.0, 30.0

@@ -57,11 +57,16 @@ def remove_user(context: Context, user: UserRecord, name: str) -> None:
     context.changed()
 
 
+def check_self_or_admin(user: UserRecord, name: str, what: str, advice: str) -> None:
+    """Refuse others than the user of that name and administrators what they ask for; `ForbiddenError`."""
+    if not user.may_act_for(name):
+        raise ForbiddenError(f"only administrators {what} {name}", advice)
+
+
 def add_token(context: Context, user: UserRecord, shown: TokenRecord, new: NewToken) -> dict[str, Any]:
     """Make a token, which ends with the one `shown`, or with the token that a browser has logged on with."""
     whose = new.user or user.name
-    if whose != user.name and not user.is_admin:
-        raise ForbiddenError(f"only administrators make tokens for {whose}", "make one for yourself")
+    check_self_or_admin(user, whose, "make tokens for", "make one for yourself")
     if context.store.accounts.user(whose) is None:
         raise NotFoundError(f"there is no user {whose!r}", "POST /api/v1/users adds one: `edt users add`")
     now, accounts = context.clock(), context.store.accounts

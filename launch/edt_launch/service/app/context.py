@@ -135,4 +135,4 @@ class Context:
 
 def may(user: UserRecord, thing: JobRecord | ExperimentRecord) -> bool:
     """Whether a user may see and change everything of a job, or a search."""
-    return user.is_admin or user.name == thing.owner
+    return user.may_act_for(thing.owner)

@@ -56,7 +56,7 @@ from edt_launch.service.experiments.searches.controller import Controller
 from edt_launch.service.http.listening import BACKLOG, Connections
 from edt_launch.service.http.protocol import KEEP_ALIVE, TimedProtocol
 from edt_launch.service.http.sites import names_of_this_machine
-from edt_launch.service.jobs import views
+from edt_launch.service.jobs import answers
 from edt_launch.service.jobs.loop import loop
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.submission import remove_strays
@@ -141,7 +141,7 @@ def run(settings: Settings) -> None:
 
 def _noticed(job: JobRecord) -> Mapping[str, Any]:
     """A job as a command gets it: without its variables, which may be secrets."""
-    return views.job(job).model_dump(mode="json") | {"environment": None}
+    return answers.job(job).model_dump(mode="json") | {"environment": None}
 
 
 def _store(settings: Settings, stack: contextlib.ExitStack) -> tuple[SoleUser, Store]:

@@ -17,9 +17,8 @@ from starlette.types import Scope
 
 from edt_launch.core.text.byte_sizes import byte_size
 from edt_launch.core.text.durations import duration
-from edt_launch.service.http.compressed import send
+from edt_launch.service.http.compressed import compressed, send
 from edt_launch.service.http.dependencies import USER
-from edt_launch.service.http.shared_answers import compressed
 from edt_launch.service.web import wording
 from edt_launch.service.web.theme import theme_of
 

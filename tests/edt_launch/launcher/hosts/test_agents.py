@@ -15,8 +15,8 @@ import pytest
 from edt_launch.agent import protocol
 from edt_launch.agent.protocol import VERSION, Exited, Hello, Output, Probed, Started, Swept
 from edt_launch.core.run_options import RunOptions
-from edt_launch.launcher.hosts import agents
-from edt_launch.launcher.hosts.agents import AllEnded, Lost
+from edt_launch.launcher.hosts import host_agent
+from edt_launch.launcher.hosts.host_events import AllEnded, Lost
 from edt_launch.launcher.transports import choice
 from edt_launch.launcher.transports.choice import Transports
 from edt_launch.launcher.transports.ssh import Ssh
@@ -98,7 +98,7 @@ def test_workers_elsewhere_over_ssh(hearing: Hearing, fake_ssh: Callable[[str], 
 def test_a_host_that_is_silent_is_lost(
     hearing: Hearing, fake_ssh: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agents, "SILENCE_LIMIT", 0.1)
+    monkeypatch.setattr(host_agent, "SILENCE_LIMIT", 0.1)
     fake_ssh('for last; do :; done; exec sh -c "$last"')
     hearing.agents.open("far")
     os.kill(hearing.until(Hello)[1].pid, signal.SIGSTOP)
@@ -227,7 +227,7 @@ def test_an_agent_that_is_silent_is_given_up(
     said: str,
     reasons: list[str],
 ) -> None:
-    monkeypatch.setattr(agents, "END_TIMEOUT", 0.1)
+    monkeypatch.setattr(host_agent, "END_TIMEOUT", 0.1)
     fake_ssh(said)
     hearing = Hearing(tmp_path, timeout=0.3)
     hearing.agents.start("far", 7, {})

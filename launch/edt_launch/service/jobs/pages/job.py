@@ -10,7 +10,7 @@ from edt_launch.service.app.context import Context, may
 from edt_launch.service.errors import ForbiddenError, InvalidError
 from edt_launch.service.experiments import runs
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
-from edt_launch.service.jobs import views as answers
+from edt_launch.service.jobs import answers
 from edt_launch.service.jobs.pages import job_tabs
 from edt_launch.service.jobs.pages.views.job import PUBLIC, TABS, job_view
 from edt_launch.service.web import templating

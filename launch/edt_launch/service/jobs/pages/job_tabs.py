@@ -174,7 +174,7 @@ def _events(context: Context, user: UserRecord, job: Job, asked: TabQuery) -> ev
     lived = context.history_cache.read(path, lambda history: lives(history, now))
     pauses = context.series_cache.columns(path, (), monitor.POINTS)["pauses"]
     pauses = explained_pauses(pauses, context.store.history.newest(job.id))
-    return events.events(job, pauses, lived, events.happened(found, MAX_EVENTS))
+    return events.events(pauses, lived, events.happened(found, MAX_EVENTS))
 
 
 def _results(context: Context, user: UserRecord, job: Job, asked: TabQuery) -> results.Results:

@@ -11,8 +11,7 @@ from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import ConflictError, InvalidError, ServiceError
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
-from edt_launch.service.jobs import service
-from edt_launch.service.jobs import views as answers
+from edt_launch.service.jobs import answers, service
 from edt_launch.service.jobs.forecast.forecast import effects
 from edt_launch.service.jobs.forecast.losing import loss
 from edt_launch.service.jobs.pages.actions import WANTED
@@ -138,5 +137,5 @@ def logs(
     back: Back = "/jobs",
 ) -> Response:
     """Links to what the launchers of the chosen jobs, and their workers, have written."""
-    view = views.driver_logs([answers.job(one) for one in _jobs(context, user, job or ())], back)
-    return templating.page(request, "console/logs.html", view=view)
+    jobs = [answers.job(one) for one in _jobs(context, user, job or ())]
+    return templating.page(request, "logs.html", jobs=jobs, back=back)

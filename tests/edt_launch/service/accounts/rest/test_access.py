@@ -2,8 +2,8 @@
 
 import itertools
 
+from edt_launch.service.jobs.answers import PRIVATE
 from edt_launch.service.jobs.states import State
-from edt_launch.service.jobs.views import PRIVATE
 from world import World, post_job, tar
 
 OWNERS_ONLY = [
