@@ -49,7 +49,7 @@ COMMANDS: Commands = {
         f"{TOOLS}.verify.command:verify",
         "Say whether a script's bits depend on its number of workers.",
     ),
-    "doctor": (f"{TOOLS}.doctor:doctor", "Check this machine, the environment and the service."),
+    "doctor": (f"{TOOLS}.doctor.command:doctor", "Check this machine, the environment and the service."),
     "agent": ("edt_launch.agent.main:main", ""),
 }
 """Of each command: where it is, as module:attribute, and what `edt --help` says of it."""

@@ -6,11 +6,9 @@ Everything that Ray is asked is asked without waiting for the answer: a node tha
 
 import argparse
 import contextlib
-import logging
 import os
 import re
 import selectors
-import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,11 +18,10 @@ from typing import Any
 from edt_launch.cluster.ray import holding, messages
 from edt_launch.cluster.ray.holder import Holder
 from edt_launch.cluster.ray.holding import Device, Memory
+from edt_launch.cluster.ray.joining import NAMESPACE, join
 from edt_launch.cluster.ray.messages import Ended, Failed, HostView, Open, Picture, Want
 from edt_launch.cluster.ray.nodes import RayNode, kind_of, names_of, read
 from edt_launch.core.files.lines import LineSplitter
-
-NAMESPACE = "edt"
 
 INTERVAL = 0.5
 """Seconds between two looks at the cluster."""
@@ -38,57 +35,9 @@ FIND_TIMEOUT = 10.0
 LEAVE_TIMEOUT = 2.0
 """Seconds that holders have at the end to hear that they are to leave."""
 
-CONNECT_TIMEOUT = 5.0
-"""Seconds that the cluster's head has to answer at all."""
-
 MAX_MESSAGE = 2**22
 
-MISMATCH = re.compile(
-    r"cluster was started with:\s*Ray: (\S+)\s*Python: (\S+).*?started with:\s*Ray: (\S+)\s*Python: (\S+)",
-    re.DOTALL,
-)
-
 Then = Callable[[Any, Exception | None], None]
-
-
-def explain(address: str, error: Exception) -> str:
-    """What to do about a cluster that cannot be reached, in a sentence."""
-    text = str(error)
-    if found := MISMATCH.search(text):
-        theirs, their_python, ours, our_python = found.groups()
-        return (
-            f"--ray {address}: the cluster has Ray {theirs} with Python {their_python}, this environment Ray "
-            f"{ours} with Python {our_python}: use the same on all nodes"
-        )
-    if ("token" in text.lower() and "auth" in text.lower()) or _lacks_token(error):
-        return (
-            f"--ray {address}: the cluster wants a token: set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or "
-            f"RAY_AUTH_TOKEN_PATH to the cluster's token"
-        )
-    if "://" in address:
-        return (
-            f"--ray {address}: name the cluster's head itself, as in head:6379, on one of the cluster's nodes"
-        )
-    if isinstance(error, ConnectionError) and address == "auto":
-        return (
-            "--ray auto: no Ray cluster runs on this machine: start one with 'ray start --head', or with "
-            "'edt up --ray 3' to try it"
-        )
-    if isinstance(error, OSError):
-        return (
-            f"--ray {address}: nothing answers there ({error}): is the cluster up, and this one of its nodes?"
-        )
-    first = next(iter(text.splitlines()), "")
-    return f"--ray {address}: {type(error).__name__}: {first}: run this on a node of the cluster that is up"
-
-
-def _lacks_token(error: BaseException | None) -> bool:
-    """Whether the cluster refused a token, which Ray tells in the cause of a failure to connect."""
-    while error is not None:
-        if "InvalidAuthToken" in str(error):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 class Bridge:
@@ -361,26 +310,6 @@ def _commands() -> Iterator[messages.Message | None]:
             yield None
 
 
-def _checked(address: str) -> str:
-    """The address of a cluster's head, if something answers there: Ray would try for minutes.
-
-    Raises:
-        OSError: nothing does.
-    """
-    from ray._private.services import canonicalize_bootstrap_address
-
-    if "://" in address:
-        raise OSError("an address of Ray's client")
-    found: str | None = canonicalize_bootstrap_address(address)
-    if found is None:
-        raise ConnectionError("no address")
-    host, _, port = found.rpartition(":")
-    if not port.isdecimal():
-        raise OSError("expected HOST:PORT of the cluster's head, or auto")
-    with socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT):
-        return found
-
-
 def main() -> None:
     """Connect, and serve."""
     parser = argparse.ArgumentParser()
@@ -396,22 +325,8 @@ def main() -> None:
         os.dup2(nothing.fileno(), 1)
         os.dup2(nothing.fileno(), 2)
     sys.stderr = os.fdopen(own_words, "w", buffering=1)
-    try:
-        import ray
-    except ImportError:
-        os.write(out, messages.write(Failed("--ray needs Ray: pip install 'edt-hvd[ray]'")))
-        return
-    try:
-        address = _checked(options.address)
-        ray.init(
-            address=address,
-            namespace=NAMESPACE,
-            log_to_driver=False,
-            configure_logging=False,
-            logging_level=logging.ERROR,
-        )
-    except Exception as error:  # noqa: BLE001 - of Ray's many kinds; all of them are told
-        os.write(out, messages.write(Failed(explain(options.address, error))))
+    if (problem := join(options.address)) is not None:
+        os.write(out, messages.write(Failed(problem)))
         return
     bridge = Bridge(
         out,

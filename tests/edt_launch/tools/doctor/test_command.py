@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from edt_launch.cli.errors import MistakenError
-from edt_launch.tools import doctor
-from edt_launch.tools.doctor import Finding
-from edt_launch.tools.machine import CommandOutput
+from edt_launch.tools.doctor import command, software, surroundings
+from edt_launch.tools.doctor.determinism import check_determinism
+from edt_launch.tools.doctor.finding import Finding
+from edt_launch.tools.doctor.machine import CommandOutput, Machine
 from tiers import full
 
 
@@ -23,12 +24,12 @@ def horovod(controllers: Sequence[str] = ("gloo", "mpi"), can_abort: bool = True
 
 
 HEALTHY = {
-    doctor.MPI_PROBE: CommandOutput(0, "Open MPI v5.0.11, package: Open MPI someone@somewhere\n"),
-    doctor.HOROVOD_PROBE: horovod(),
-    doctor.TORCH_PROBE: CommandOutput(0, 'some banner\n{"version": "2.13.0", "cuda": null, "gpus": 0}\n'),
-    doctor.TORCHVISION_PROBE: CommandOutput(0, '{"version": "0.28.0", "adapted": true}\n'),
-    doctor.NATIVE_PROBE: CommandOutput(0, '{"native": true}\n'),
-    doctor.RAY_PROBE: CommandOutput(0, '{"version": null, "address": null, "wants_token": false}\n'),
+    software.MPI_PROBE: CommandOutput(0, "Open MPI v5.0.11, package: Open MPI someone@somewhere\n"),
+    software.HOROVOD_PROBE: horovod(),
+    software.TORCH_PROBE: CommandOutput(0, 'some banner\n{"version": "2.13.0", "cuda": null, "gpus": 0}\n'),
+    software.TORCHVISION_PROBE: CommandOutput(0, '{"version": "0.28.0", "adapted": true}\n'),
+    software.NATIVE_PROBE: CommandOutput(0, '{"native": true}\n'),
+    software.RAY_PROBE: CommandOutput(0, '{"version": null, "address": null, "wants_token": false}\n'),
 }
 ONE_GPU = CommandOutput(0, "GPU 0: NVIDIA H200 (UUID: GPU-0a1b)\n")
 
@@ -69,9 +70,9 @@ class FakeMachine:
 
 
 def test_a_healthy_machine_has_nothing_to_fix(capsys: pytest.CaptureFixture[str]) -> None:
-    assert doctor.report(FakeMachine(), as_json=False) == 0
+    assert command.report(FakeMachine(), as_json=False) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == ["ok"] * len(doctor.CHECKS)
+    assert [line.split()[0] for line in lines] == ["ok"] * len(command.CHECKS)
     assert not any("->" in line for line in lines)
 
 
@@ -80,23 +81,23 @@ def test_a_script_is_told_what_resizes_would_do_to_it(
 ) -> None:
     script = tmp_path / "train.py"
     script.write_text("sampler = DistributedSampler(data)")
-    doctor.advise(script, as_json=False)
+    command.advise(script, as_json=False)
     assert "DistributedSampler uses samples twice" in capsys.readouterr().out
     script.write_text("")
-    doctor.advise(script, as_json=True)
+    command.advise(script, as_json=True)
     assert json.loads(capsys.readouterr().out) == {"advice": []}
     with pytest.raises(MistakenError, match="give the path of a script"):
-        doctor.advise(tmp_path / "none.py", as_json=False)
+        command.advise(tmp_path / "none.py", as_json=False)
 
 
 def test_json_has_the_same_findings(capsys: pytest.CaptureFixture[str]) -> None:
     broken = FakeMachine(
-        probes={doctor.TORCH_PROBE: CommandOutput(1, "", "ModuleNotFoundError: No module named 'torch'")}
+        probes={software.TORCH_PROBE: CommandOutput(1, "", "ModuleNotFoundError: No module named 'torch'")}
     )
-    assert doctor.report(broken, as_json=True) == 1
+    assert command.report(broken, as_json=True) == 1
     found = json.loads(capsys.readouterr().out)
     assert found["ok"] is False
-    assert len(found["checks"]) == len(doctor.CHECKS)
+    assert len(found["checks"]) == len(command.CHECKS)
     assert [one for one in found["checks"] if one["status"] == "fail"] == [
         {
             "name": "torch",
@@ -113,12 +114,12 @@ def with_probe(probe: str, output: CommandOutput) -> FakeMachine:
 
 def torch_of(version: str) -> FakeMachine:
     found = {"version": version, "cuda": None, "gpus": 0}
-    return with_probe(doctor.TORCH_PROBE, CommandOutput(0, json.dumps(found)))
+    return with_probe(software.TORCH_PROBE, CommandOutput(0, json.dumps(found)))
 
 
 def ray_of(version: str | None, address: str | None, *, wants_token: bool = False) -> FakeMachine:
     found = {"version": version, "address": address, "wants_token": wants_token}
-    return with_probe(doctor.RAY_PROBE, CommandOutput(0, json.dumps(found)))
+    return with_probe(software.RAY_PROBE, CommandOutput(0, json.dumps(found)))
 
 
 NO_MPI = CommandOutput(1, "", "Traceback\nRuntimeError: cannot load MPI library")
@@ -128,39 +129,42 @@ GPU, NO_DRIVER = ({"nvidia-smi": output} for output in (ONE_GPU, CommandOutput(9
 @pytest.mark.parametrize(
     "check, machine, status, words",
     [
-        (doctor.check_interpreter, FakeMachine(version=(3, 10, 2)), "fail", "3.10.2"),
-        (doctor.check_mpi, with_probe(doctor.MPI_PROBE, NO_MPI), "warn", "Error: cannot load MPI library"),
+        (software.check_interpreter, FakeMachine(version=(3, 10, 2)), "fail", "3.10.2"),
         (
-            doctor.check_horovod,
-            with_probe(doctor.HOROVOD_PROBE, horovod(can_abort=False)),
+            software.check_mpi,
+            with_probe(software.MPI_PROBE, NO_MPI),
+            "warn",
+            "Error: cannot load MPI library",
+        ),
+        (
+            software.check_horovod,
+            with_probe(software.HOROVOD_PROBE, horovod(can_abort=False)),
             "fail",
             "not built",
         ),
-        (doctor.check_horovod, FakeMachine(commands=GPU), "warn", "without NCCL"),
-        (doctor.check_torch, FakeMachine(commands=GPU), "warn", "does not use"),
-        (doctor.check_torch, torch_of("2.13.1"), "ok", "2.13.1 (CPU), a tested version"),
-        (doctor.check_torch, torch_of("2.10.0"), "ok", "tested are torch 2.8 with Python"),
-        (doctor.check_torch, torch_of("2.5.1"), "warn", "older than 2.6"),
-        (doctor.check_torch, with_probe(doctor.TORCH_PROBE, CommandOutput(-11, "")), "fail", "signal 11"),
-        (doctor.check_devices, FakeMachine(commands=GPU), "ok", "1 GPUs (NVIDIA H200)"),
-        (doctor.check_devices, FakeMachine(commands=NO_DRIVER), "ok", "no GPU"),
-        (doctor.check_network, FakeMachine(addresses={}), "fail", "no loopback"),
-        (doctor.check_ray, ray_of("2.60.0", None), "ok", "no cluster runs here"),
-        (doctor.check_ray, ray_of("2.60.0", "h:6379"), "warn", "a cluster at h:6379 without a token"),
-        (doctor.check_ray, ray_of("2.60.0", "h:6379", wants_token=True), "ok", "with a token"),
+        (software.check_horovod, FakeMachine(commands=GPU), "warn", "without NCCL"),
+        (software.check_torch, FakeMachine(commands=GPU), "warn", "does not use"),
+        (software.check_torch, torch_of("2.13.1"), "ok", "2.13.1 (CPU), a tested version"),
+        (software.check_torch, torch_of("2.10.0"), "ok", "tested are torch 2.8 with Python"),
+        (software.check_torch, torch_of("2.5.1"), "warn", "older than 2.6"),
+        (software.check_torch, with_probe(software.TORCH_PROBE, CommandOutput(-11, "")), "fail", "signal 11"),
+        (surroundings.check_devices, FakeMachine(commands=GPU), "ok", "1 GPUs (NVIDIA H200)"),
+        (surroundings.check_devices, FakeMachine(commands=NO_DRIVER), "ok", "no GPU"),
+        (surroundings.check_network, FakeMachine(addresses={}), "fail", "no loopback"),
+        (software.check_ray, ray_of("2.60.0", None), "ok", "no cluster runs here"),
+        (software.check_ray, ray_of("2.60.0", "h:6379"), "warn", "a cluster at h:6379 without a token"),
+        (software.check_ray, ray_of("2.60.0", "h:6379", wants_token=True), "ok", "with a token"),
     ],
 )
-def test_findings(
-    check: Callable[[doctor.Machine], Finding], machine: FakeMachine, status: str, words: str
-) -> None:
+def test_findings(check: Callable[[Machine], Finding], machine: FakeMachine, status: str, words: str) -> None:
     found = check(machine)
     assert (found.status, words in found.finding) == (status, True), found
     assert (found.fix is None) == (status == "ok")
 
 
-@pytest.mark.parametrize("checks", [(doctor.check_torch, doctor.check_network), full(doctor.CHECKS)])
-def test_this_machine_passes(checks: tuple[Callable[[doctor.Machine], Finding], ...]) -> None:
-    findings = [check(doctor.Machine()) for check in checks]
+@pytest.mark.parametrize("checks", [(software.check_torch, surroundings.check_network), full(command.CHECKS)])
+def test_this_machine_passes(checks: tuple[Callable[[Machine], Finding], ...]) -> None:
+    findings = [check(Machine()) for check in checks]
     assert [finding for finding in findings if finding.status == "fail"] == []
 
 
@@ -185,7 +189,7 @@ def test_what_breaks_determinism_is_named(
     environment: dict[str, str], gpus: str, found: str, fix: str
 ) -> None:
     commands = {"nvidia-smi": CommandOutput(0, gpus)} if gpus else {}
-    finding = doctor.check_determinism(FakeMachine(environment=environment, commands=commands))
+    finding = check_determinism(FakeMachine(environment=environment, commands=commands))
     assert finding.status == "warn"
     assert found in finding.finding
     assert finding.fix is not None
@@ -198,4 +202,4 @@ def test_what_breaks_determinism_is_named(
 )
 def test_a_quiet_environment_is_deterministic(environment: dict[str, str]) -> None:
     machine = FakeMachine(environment=environment, commands={"nvidia-smi": ONE_GPU})
-    assert doctor.check_determinism(machine).status == "ok"
+    assert check_determinism(machine).status == "ok"

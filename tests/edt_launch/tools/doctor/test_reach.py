@@ -8,8 +8,8 @@ import pytest
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.core.errors import HostsError
 from edt_launch.core.run_options import PortOptions, RunOptions
-from edt_launch.tools import reach
-from edt_launch.tools.reach import Reach
+from edt_launch.tools.doctor import reach
+from edt_launch.tools.doctor.reach import Reach
 
 TABLE = """\
 from \\ to  h1  node2  h3

@@ -1,6 +1,6 @@
 import pytest
 
-from edt_launch.cluster.ray.bridge import explain
+from edt_launch.cluster.ray.joining import explain
 
 MISMATCH = """Version mismatch: The cluster was started with:
     Ray: 2.60.0
