@@ -84,7 +84,7 @@ def measure() -> None:
     plain, committing = Loop(commits=False), Loop(commits=True)
     committing.state.sync()
     written: list[checkpoint_writer.Outcome] = []
-    writer = committing.state._checkpoints._writer  # type: ignore[union-attr]
+    writer = committing.state._checkpointing._checkpoints._writer  # type: ignore[union-attr]
     tell = writer._tell
     writer._tell = lambda outcome: (written.append(outcome), tell(outcome))[1]
     longer, total, both = [], 0.0, 0.0

@@ -29,7 +29,7 @@ from statistics import mean
 from unittest import mock
 
 from edt_hvd.data.loader import ElasticDataLoader
-from edt_hvd.reduction import reducer
+from edt_hvd.reduction import participants
 from edt_hvd.world import world
 from horovod.torch.elastic import sampler as horovod_sampler
 
@@ -53,7 +53,7 @@ def seat(rank: int, size: int, generation: int) -> Iterator[None]:
             patches.enter_context(mock.patch.object(horovod_sampler, name, lambda place=places[name]: place))
         for name, place in places.items():
             patches.enter_context(mock.patch.object(world, name, lambda place=place: place))
-        patches.enter_context(mock.patch.object(reducer, "active", tuple))
+        patches.enter_context(mock.patch.object(participants, "active", tuple))
         yield
 
 

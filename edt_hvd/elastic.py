@@ -15,7 +15,7 @@ from horovod.runner.elastic.worker import HostUpdateResult
 from edt_hvd.errors import ResizeInterrupt, StateError
 from edt_hvd.initialization import init
 from edt_hvd.progress.reporting import ResizeReport
-from edt_hvd.reduction import reducer
+from edt_hvd.reduction import participants
 from edt_hvd.returning import call_to_common_end
 from edt_hvd.state import TorchState
 from edt_hvd.world import stages, world
@@ -56,7 +56,7 @@ def elastic(function: ElasticFunction[P, R]) -> ElasticFunction[P, R]:
     def run(state: Any, *args: P.args, **kwargs: P.kwargs) -> R:
         init()
         current = world.current()
-        reducer.collect_stale()  # takes long after large imports: no step and no other worker waits for it
+        participants.collect_stale()  # takes long after large imports: nobody waits for it here
         if isinstance(current, ElasticWorld):
             return _run(current, function, state, *args, **kwargs)
         state.sync()
@@ -118,7 +118,7 @@ def _run(
         report = ResizeReport(current.generation, previous_size, hvd.size(), stopped_at)
         report.mark("drain", current.assigned_at)
         report.mark("rendezvous", time.monotonic())
-        reducer.reset()
+        participants.reset()
         state.on_reset()
 
 

@@ -8,7 +8,7 @@ alone.
                 worker                                              `edt_hvd.world.control`
 `wmla`          launcher and the driver of a WMLA job: a socket     `edt_launch.adapters.wmla.running.driver`,
                 that the driver inherits                            `edt_hvd.wmla.launching`
-`forking`       agent and warm server: a socket for each worker     `edt_launch.agent.warm`,
+`forking`       agent and warm server: a socket for each worker     `edt_launch.agent.warm.server`,
                                                                     `edt_hvd.warm.server`
 `codec`         lines of bounded size for the messages of a channel
 `records`       frozen classes as JSON objects, with checks made from their types

@@ -56,8 +56,7 @@ TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("launch/deploy/slurm/", SLURM),
     ("launch/deploy/", ()),
     ("launch/edt_launch/tools/demo/", ()),
-    ("launch/edt_launch/tools/doctor.py", ()),
-    ("launch/edt_launch/tools/machine.py", ()),
+    ("launch/edt_launch/tools/doctor/", ()),
     ("launch/edt_launch/launcher/horovodrun/", HOROVODRUN),
     ("launch/edt_launch/launcher/programs/horovodrun.py", HOROVODRUN),
     (

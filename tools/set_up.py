@@ -119,7 +119,10 @@ def install(log: Path, *arguments: str | Path) -> None:
 
 def digest() -> str:
     """Return a digest of all that the environment depends on."""
-    parts = [sys.version, sys.executable, str(VENV), os.environ["EDT_CUDA"], os.environ["EDT_TORCH"]]
+    # The environment has the path of each package: a module that becomes one is found there no more.
+    packages = sorted(map(str, [*ROOT.glob("edt_*/**/__init__.py"), *ROOT.glob("launch/**/__init__.py")]))
+    settings = [os.environ["EDT_CUDA"], os.environ["EDT_TORCH"]]
+    parts = [sys.version, sys.executable, str(VENV), *settings, *packages]
     total = hashlib.sha256("\0".join(parts).encode())
     for file in sorted(file for pattern in INPUTS for file in ROOT.glob(pattern)):
         total.update(f"\0{file}\0".encode() + file.read_bytes())

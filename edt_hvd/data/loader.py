@@ -15,14 +15,14 @@ from torch.utils.data import DataLoader, Dataset
 
 from edt_hvd.data import torch_loader
 from edt_hvd.data.batching import Batch, MicroBatch
+from edt_hvd.data.epoch_position import EpochPosition, EpochSummary
 from edt_hvd.data.loop import Loop
 from edt_hvd.data.randomness.seeding import Purpose, seed_for
 from edt_hvd.data.source import Position
 from edt_hvd.data.source_choice import source_of
 from edt_hvd.data.step import Fetched, Share, Step
-from edt_hvd.data.summary import EpochSummary, Tally
 from edt_hvd.errors import StateError
-from edt_hvd.reduction import reducer, usage_checks
+from edt_hvd.reduction import participants, usage_checks
 from edt_hvd.world import stages, world
 from edt_hvd.world.stages import Stage
 
@@ -111,11 +111,7 @@ class ElasticDataLoader:
         self.dataset = dataset
         self._source = source_of(dataset, micro_batch_size, options)
         self._seed = seed
-        self._epoch = 0
-        self._step = 0
-        self._steps_before = 0
-        self._tally = Tally()
-        self._last: EpochSummary | None = None
+        self._at = EpochPosition()
         self._loads = 0
         self._current: Step | None = None
         self._deferred: Callable[[], None] | None = None
@@ -133,24 +129,22 @@ class ElasticDataLoader:
     @property
     def epoch(self) -> int:
         """Number of the current epoch, from 0."""
-        return self._epoch
+        return self._at.epoch
 
     @property
     def position(self) -> int:
         """Steps finished in the current epoch; all of its steps until the loop moves on to the next one."""
-        return self._step
+        return self._at.step
 
     @property
     def total_steps_done(self) -> int:
         """Steps finished over all epochs."""
-        return self._steps_before + self._step
+        return self._at.steps_before + self._at.step
 
     @property
     def summary(self) -> EpochSummary:
         """Summary of the current epoch so far; before its first step, of the previous epoch."""
-        if self._step == 0 and self._last is not None:
-            return self._last
-        return self._tally.summary(self._epoch, self._step)
+        return self._at.summary
 
     @property
     def effective_batch_size(self) -> int | None:
@@ -168,7 +162,7 @@ class ElasticDataLoader:
             raise TypeError(
                 "the size of a micro-batch differs by step where a batch_sampler says how large steps are"
             )
-        return self._source.cutting.chosen
+        return self._source.micro_batching.chosen
 
     def set_epoch(self, epoch: int) -> None:
         """Raise an error: the loader counts epochs itself, and its state contains the number.
@@ -178,25 +172,25 @@ class ElasticDataLoader:
         """
         raise RuntimeError(
             f"set_epoch({epoch}) of an ElasticDataLoader, which counts its epochs itself (this is epoch "
-            f"{self._epoch}) and draws a new order in each; leave the call out"
+            f"{self.epoch}) and draws a new order in each; leave the call out"
         )
 
     def __iter__(self) -> Iterator[Step]:
         return Loop(self._steps())
 
     def _steps(self) -> Iterator[Step]:
-        reducer.collect_stale()
-        reducer.begin_loop()
+        participants.collect_stale()
+        participants.begin_loop()
         usage_checks.watch()
         self._source.begin_loop()
-        if self._step and self._batch() is None:  # an earlier loop was left there
-            self._begin_next_epoch()
+        if self.position and self._batch() is None:  # an earlier loop was left there
+            self._at = self._at.next_epoch()
         self._run_deferred()
         is_checked = True
         while (batch := self._batch()) is not None:
             loads = self._loads
             if is_checked:
-                self._source.cutting.warn_of_idle_workers(batch)
+                self._source.micro_batching.warn_of_idle_workers(batch)
             self._current = step = self._next_step(batch, is_checked)
             seed_for(Purpose.BEFORE_STEP, self._seed, step.epoch, step.index)
             try:
@@ -218,15 +212,8 @@ class ElasticDataLoader:
                     stacklevel=3,
                 )
         self._source.begin_loop()
-        seed_for(Purpose.AFTER_EPOCH, self._seed, self._epoch)
-        self._begin_next_epoch()
-
-    def _begin_next_epoch(self) -> None:
-        self._last = self._tally.summary(self._epoch, self._step)
-        self._steps_before += self._step
-        self._epoch += 1
-        self._step = 0
-        self._tally = Tally()
+        seed_for(Purpose.AFTER_EPOCH, self._seed, self.epoch)
+        self._at = self._at.next_epoch()
 
     # What a state asks.
 
@@ -240,7 +227,7 @@ class ElasticDataLoader:
     def may_end(self) -> bool:
         """Whether the next step may be the last of its epoch: it is, or that is not known before."""
         try:
-            return self._step + 1 >= len(self)
+            return self.position + 1 >= len(self)
         except TypeError:
             return True
 
@@ -262,7 +249,7 @@ class ElasticDataLoader:
         """
         step = self._current
         if step is None:
-            reducer.note_commit()
+            participants.note_commit()
             return
         if step.is_in_loop:
             raise RuntimeError(
@@ -270,7 +257,7 @@ class ElasticDataLoader:
                 "after that loop and optimizer.step()"
             )
         step.committed = step.passes > 0
-        reducer.note_commit()
+        participants.note_commit()
 
     def defer_to_next_epoch(self, action: Callable[[], None] | None) -> None:
         """Have `action` called, in place of any before it, when the next epoch begins; None: nothing."""
@@ -284,12 +271,7 @@ class ElasticDataLoader:
     def state_dict(self) -> dict[str, Any]:
         """The position and what must stay as it is for the position to mean the same; plain values."""
         return {
-            "epoch": self._epoch,
-            "step": self._step,
-            "steps_before": self._steps_before,
-            "samples": self._tally.samples,
-            "loss": self._tally.loss,
-            "last_epoch": None if self._last is None else tuple(self._last),
+            **self._at.state_dict(),
             "seed": self._seed,
             **self._source.state_dict(),
             **self.fixed_state(),
@@ -320,30 +302,26 @@ class ElasticDataLoader:
             )
         self._source.check(state)
         self._source.load_state_dict(state)
-        self._epoch, self._step, self._seed = state["epoch"], state["step"], state["seed"]
-        self._steps_before = state["steps_before"]
-        self._tally = Tally(state["samples"], state["loss"])
-        self._last = None if state["last_epoch"] is None else EpochSummary(*state["last_epoch"])
+        self._at, self._seed = EpochPosition.of(state), state["seed"]
         self._deferred = None
         self._loads += 1
 
     # Micro-batches.
 
     def _position(self) -> Position:
-        return Position(self._seed, self._epoch, self._step)
+        return Position(self._seed, self.epoch, self.position)
 
     def _batch(self) -> Batch | None:
         return self._source.batch(self._position())
 
     def _next_step(self, batch: Batch, is_checked: bool) -> Step:
-        at = self._position()
-        tally = self._tally
+        at, before = self._position(), self._at
 
         def check_position(number: int) -> None:
             if self._position() != at._replace(step=at.step + (number > 0)):
                 raise RuntimeError(
-                    f"step {at.step} of epoch {at.epoch} is used when the loader is at step {self._step} of "
-                    f"epoch {self._epoch}; take steps from the loop over the loader, load states outside it"
+                    f"step {at.step} of epoch {at.epoch} is used when the loader is at step {self.position} "
+                    f"of epoch {self.epoch}; take steps from the loop over the loader, load states outside it"
                 )
 
         kept: list[Fetched] | None = None
@@ -363,8 +341,7 @@ class ElasticDataLoader:
 
         def end_pass(number: int, loss: float) -> None:
             check_position(number)
-            self._step = at.step + 1
-            self._tally = Tally(tally.samples + batch.samples, tally.loss + loss * batch.samples)
+            self._at = before.after_step(batch.samples, loss)
 
         checksum = self._source.checksum(at)
         compare = self._source.comparison(at)

@@ -1,7 +1,6 @@
 """One optimizer step as a training loop sees it: micro-batches, weighted losses, a reduction a pass."""
 
 import contextlib
-import math
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -13,12 +12,13 @@ import torch
 
 from edt_hvd import observing
 from edt_hvd.data.batching import Batch, MicroBatch
+from edt_hvd.data.losses import PassLosses, checked_weight
 from edt_hvd.data.randomness.seeding import Purpose, seed_for
-from edt_hvd.errors import GradientError
-from edt_hvd.reduction import agreement, reducer, usage_checks
+from edt_hvd.reduction import agreement, participants, usage_checks
 from edt_hvd.reduction.grad_modes import ordinary_tensors
-from edt_hvd.reduction.header import Loss, Weighting, exact_sum
-from edt_hvd.reduction.participant import StepParticipant
+from edt_hvd.reduction.gradients import reducer
+from edt_hvd.reduction.header import exact_sum
+from edt_hvd.reduction.participants import StepParticipant
 from edt_hvd.world import stages, world
 from edt_hvd.world.stages import Stage
 
@@ -107,8 +107,7 @@ class Step:
         self._loop = _Loop.NONE
         self._participants: Sequence[StepParticipant] = ()
         self._current: tuple[MicroBatch, bool] | None = None
-        self._losses: list[torch.Tensor] = []
-        self._weights: list[tuple[float, Weighting | None]] = []
+        self._losses = PassLosses()
         self._is_empty = False
         self._loss = 0.0
         self._optimizer_steps = 0
@@ -132,7 +131,7 @@ class Step:
         return (
             self.finished
             and self._optimizer_steps == usage_checks.optimizer_steps()
-            and reducer.has_unused_gradients()
+            and any(each.must_be_stepped for each in reducer.active())
         )
 
     def __iter__(self) -> Iterator[Any]:
@@ -154,8 +153,8 @@ class Step:
         number = self.passes
         usage_checks.note_pass(number)
         share = self._open_share(number)
-        self._loop, self._losses, self._weights = _Loop.RUNNING, [], []
-        self._participants = reducer.active()
+        self._loop, self._losses = _Loop.RUNNING, PassLosses()
+        self._participants = participants.active()
         try:
             with ordinary_tensors():
                 for participant in self._participants:
@@ -214,8 +213,7 @@ class Step:
             )
 
     def _run(self, number: int, micro_batch: MicroBatch, data: Any) -> Iterator[Any]:
-        self._losses.append(torch.zeros((), dtype=torch.float64, device="cpu"))
-        self._weights.append((0.0, None))
+        self._losses.begin_micro_batch()
         index = (self.index, micro_batch.index, *_pass_seed_suffix(number))
         seed_for(Purpose.MICRO_BATCH, self._seed, self.epoch, *index)
         with contextlib.ExitStack() as observed:
@@ -227,14 +225,15 @@ class Step:
                 participant.after_micro_batch(micro_batch.weight)
 
     def _reduce(self) -> None:
-        found = _numbers(self._losses)
         if not self._participants:
-            self._loss = exact_sum(found)
+            self._loss = exact_sum(self._losses.numbers())
             return
-        losses = [Loss(loss, *weight) for loss, weight in zip(found, self._weights, strict=True)]
         reports = [self._checksum, *(participant.report() for participant in self._participants)]
         header = agreement.exchange(
-            reports, losses, self._batch.max_per_worker(world.size()), reducer.describe
+            reports,
+            self._losses.with_weights(),
+            self._batch.max_per_worker(world.size()),
+            participants.describe,
         )
         self._check_order(header.reports[0][:, 0].tolist())
         if self._compare is not None:
@@ -291,22 +290,21 @@ class Step:
                 f"backward() got a {type(loss).__name__}; give the loss tensor, before any .item()"
             )
         micro_batch, last = self._current
-        alone = not any(isinstance(participant, reducer.BucketReducer) for participant in self._participants)
-        factor = micro_batch.weight if weight is None else _checked_weight(weight, alone)
-        self._note_weight(0.0 if weight is None else factor, Weighting(weight is not None))
+        factor = micro_batch.weight if weight is None else checked_weight(weight, self._is_reduced)
+        self._losses.note_weight(None if weight is None else factor)
         if not factor:
             return
         if self._is_checked:
             usage_checks.check_loss(loss, self.micro_batches)
         for participant in self._participants:
             participant.before_backward(factor, last, scaled=scaler is not None)
-        scaled = loss * factor if alone else loss  # reducers weight the gradients themselves
+        scaled = loss if self._is_reduced else loss * factor  # reducers weight the gradients themselves
         for observer in observing.observers():
             observer.before_backward()
         torch.autograd.backward(scaled if scaler is None else scaler.scale(scaled), retain_graph=retain_graph)
         for participant in self._participants:
             participant.after_backward()
-        self._losses[-1] = self._losses[-1] + loss.detach().double() * factor
+        self._losses.add(loss, factor)
 
     def collect(self, body: Callable[[], torch.Tensor]) -> None:
         """Add a micro-batch's gradients to the step's, computed by code that calls ``loss.backward()``.
@@ -324,12 +322,12 @@ class Step:
         """
         micro_batch = self.micro_batch
         assert self._current is not None
-        if not any(isinstance(participant, reducer.BucketReducer) for participant in self._participants):
+        if not self._is_reduced:
             raise RuntimeError(
                 f"collect() in the loop over {self} without a DistributedOptimizer; pass the optimizer to "
                 "edt_hvd.DistributedOptimizer"
             )
-        self._note_weight(0.0, Weighting(False))
+        self._losses.note_weight(None)
         for observer in observing.observers():
             observer.before_backward()
         for participant in self._participants:
@@ -341,16 +339,12 @@ class Step:
                 participant.before_backward(micro_batch.weight, self._current[1], scaled=False)
                 participant.collect()
                 participant.after_backward()
-        self._losses[-1] = self._losses[-1] + loss.detach().double().reshape(()) * micro_batch.weight
+        self._losses.add(loss.reshape(()), micro_batch.weight)
 
-    def _note_weight(self, weight: float, weighting: Weighting) -> None:
-        before, here = self._weights[-1], (weight, weighting)
-        if before[1] is not None and before != here:
-            raise GradientError(
-                f"step.backward() was called several times in a micro-batch, with {_named(before)} and "
-                f"{_named(here)}; pass the same weight in each, and multiply a loss that counts otherwise"
-            )
-        self._weights[-1] = here
+    @property
+    def _is_reduced(self) -> bool:
+        """Whether a distributed optimizer takes part."""
+        return any(isinstance(participant, reducer.BucketReducer) for participant in self._participants)
 
     @property
     def micro_batch(self) -> MicroBatch:
@@ -378,33 +372,6 @@ class Step:
                 f"the loss of {self} is known when the loop over it has ended; read it after that"
             )
         return self._loss
-
-
-def _numbers(losses: Sequence[torch.Tensor]) -> list[float]:
-    """The losses, with one question to their device; without a backward pass they are on the CPU."""
-    if len({loss.device for loss in losses}) != 1:
-        return [float(loss) for loss in losses]
-    found: list[float] = torch.stack(list(losses)).tolist()
-    return found
-
-
-def _checked_weight(weight: float | torch.Tensor, alone: bool) -> float:
-    found = float(weight)
-    if not 0 <= found < math.inf:
-        raise ValueError(
-            f"step.backward(loss, weight={found}): give the number of items, 0 or more, that the loss is the "
-            "mean over"
-        )
-    if alone:
-        raise RuntimeError(
-            f"step.backward(loss, weight={found}) without a DistributedOptimizer, which divides by the sum "
-            "of the weights; pass the optimizer to edt_hvd.DistributedOptimizer"
-        )
-    return found
-
-
-def _named(weight: tuple[float, Weighting | None]) -> str:
-    return f"weight={weight[0]}" if weight[1] is Weighting.GIVEN else "no weight"
 
 
 def _pass_seed_suffix(number: int) -> tuple[int, ...]:

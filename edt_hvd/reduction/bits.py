@@ -2,6 +2,9 @@
 
 import torch
 
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+"""Floating-point types that torch can compute with; 8-bit ones are for storage alone."""
+
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 """By the size of an element."""
 

@@ -14,7 +14,6 @@ that have changed without a count, and the others once a step. In the report of 
 on which are which: an uncounted change that is not the first step's must not depend on who has seen it.
 """
 
-import math
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,182 +21,21 @@ from collections.abc import Iterable, Iterator, Sequence
 import horovod.torch as hvd
 import numpy as np
 import torch
-from torch.nn.modules.batchnorm import _NormBase
 from typing_extensions import override
 
 from edt_hvd.errors import GradientError
-from edt_hvd.reduction import reducer
-from edt_hvd.reduction.bits import as_real, bits_of
+from edt_hvd.reduction import participants
 from edt_hvd.reduction.comparison import Description, form_of
-from edt_hvd.reduction.fixed_point import grid
-from edt_hvd.reduction.fixed_point.tensor_sum import NOTHING, FixedPointSum, read_sizes, send_sizes
-from edt_hvd.reduction.grad_modes import overwrite, version_of
+from edt_hvd.reduction.fixed_point.tensor_sum import NOTHING, read_sizes, send_sizes
 from edt_hvd.reduction.header import Report
-from edt_hvd.reduction.participant import StepParticipant
-
-_HEADROOM = 6
-"""Bits by which a change may be larger than the buffer before it needs further integers."""
-
-_INTEGER_EXPONENT = 16
-"""Changes of integers below two to this power need no further integers; larger ones are as exact."""
-
-_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-"""Whose largest sizes torch finds for many tensors at once."""
+from edt_hvd.reduction.model_buffer import ModelBuffer, begin_sums, changed_ones, differing
+from edt_hvd.reduction.participants import StepParticipant
 
 _FIELDS = 4
 """Of a buffer's report: addends, exponent, whether there are inf or nan, and the following flags."""
 
 _TRACKED_SO_FAR, _UNTRACKED = 1, 2
 """Flags: torch counted all writes to it in earlier steps; it has had one that torch did not count."""
-
-
-class _Buffer:
-    """One buffer of a module, as it was when the step began, and the sum of its changes."""
-
-    def __init__(self, owner: torch.nn.Module, name: str, start: torch.Tensor) -> None:
-        self._owner = weakref.ref(owner)
-        self.name = name
-        self.tensor = start
-        self.start = as_real(start.detach()).clone()
-        self.version = version_of(start)
-        self.changes: FixedPointSum | None = None
-
-    @property
-    def owner(self) -> torch.nn.Module | None:
-        """The module; None when it is gone."""
-        return self._owner()
-
-    @property
-    def current(self) -> torch.Tensor | None:
-        """The buffer as the module has it now."""
-        return self.owner._buffers.get(self.name) if self.owner is not None else None
-
-    @property
-    def surely_changed(self) -> bool:
-        """Whether it may be taken as changed since `start` was taken or restored, without comparing bits."""
-        owner = self.owner
-        if owner is None or self.current is not self.tensor or version_of(self.tensor) != self.version:
-            return True
-        return self.is_statistic and owner.training
-
-    @property
-    def is_statistic(self) -> bool:
-        """Whether it is batch norm's, which writes without a count."""
-        return isinstance(self.owner, _NormBase) and self.name in ("running_mean", "running_var")
-
-    def differs(self) -> torch.Tensor:
-        """Whether its bits differ from `start`: one boolean, on its device."""
-        return (bits_of(self.tensor) != bits_of(self.start)).any()
-
-    def restore(self) -> None:
-        """Go back to the start."""
-        as_it_was = torch.view_as_complex(self.start) if self.tensor.is_complex() else self.start
-        overwrite(self.tensor, as_it_was)
-        if self.owner is not None:
-            self.owner._buffers[self.name] = self.tensor
-        self.version = version_of(self.tensor)
-
-    def begin(self, exponent: int | None, addends: int) -> None:
-        """Begin the sum.
-
-        Args:
-            exponent: the power of two below which the start's sizes are; None if they are all 0.
-            addends: changes in it, at most.
-        """
-        total = torch.zeros(self.start.numel(), dtype=torch.int64, device=self.start.device)
-        self.changes = FixedPointSum(total)
-        if not self.start.is_floating_point():
-            exponent = _INTEGER_EXPONENT
-        elif exponent is not None:
-            exponent += _HEADROOM
-        expected = None if exponent is None else exponent - grid.HEADROOM[64]
-        self.changes.begin(grid.place(expected, 64, addends))
-
-    def _base(self) -> torch.Tensor:
-        """What changes are counted from: the start, or 0 where that is inf or nan."""
-        if not self.start.is_floating_point():
-            return self.start.long()
-        return self.start.double().nan_to_num(0.0, 0.0, 0.0)
-
-    def largest(self) -> float:
-        """The size of the largest finite element of the start."""
-        return float(self._base().abs().max()) if self.start.numel() else 0.0
-
-    def add_change(self, weight: float) -> None:
-        """Add the change since the start, weighted; not of a cache that was dropped or got another shape.
-
-        The sum has begun.
-        """
-        current = self.current
-        if current is None:
-            return
-        now = as_real(current.detach())
-        if now.shape != self.start.shape:
-            return
-        now = now.double() if now.is_floating_point() else now.long()
-        change = (now - self._base()).double().reshape(-1)
-        assert self.changes is not None
-        self.changes.add(change, weight)
-
-    def finish(self, by_all: bool) -> None:
-        """Take the summed changes over; `by_all`: every micro-batch made one."""
-        assert self.changes is not None
-        change = torch.empty(self.start.numel(), dtype=torch.float64, device=self.start.device)
-        self.changes.read(change)
-        if not self.start.is_floating_point():
-            change = change.round().long()
-        value = self._base() + change.view(self.start.shape)
-        if not by_all:
-            value = torch.where(self.start.isfinite(), value, self.start.to(value.dtype))
-        self.start.copy_(value)
-        self.changes = None
-        self.restore()
-
-
-def _changed(buffers: Iterable[_Buffer]) -> list[_Buffer]:
-    """Which buffers have been written to, or replaced, since their start was taken or restored."""
-    sure: list[_Buffer] = []
-    unsure: list[_Buffer] = []
-    for buffer in buffers:
-        (sure if buffer.surely_changed else unsure).append(buffer)
-    return sure + _differing(unsure)
-
-
-def _differing(buffers: Iterable[_Buffer]) -> list[_Buffer]:
-    """Which of them have other bits than at their start, with one question to each device."""
-    by_device = dict[torch.device, list[_Buffer]]()
-    for buffer in buffers:
-        by_device.setdefault(buffer.start.device, []).append(buffer)
-    return [
-        buffer
-        for on_device in by_device.values()
-        for buffer, differs in zip(
-            on_device, torch.stack([buffer.differs() for buffer in on_device]).tolist(), strict=True
-        )
-        if differs
-    ]
-
-
-def _begin_sums(buffers: Iterable[_Buffer], addends: int) -> None:
-    """Begin the sums that have not begun, with one question to each device about the sizes of the starts."""
-    new = [buffer for buffer in buffers if buffer.changes is None]
-    alike = dict[tuple[torch.device, torch.dtype], list[_Buffer]]()
-    for buffer in new:
-        if buffer.start.dtype in _FLOATS and buffer.start.numel():
-            alike.setdefault((buffer.start.device, buffer.start.dtype), []).append(buffer)
-    by_device = dict[torch.device, tuple[list[_Buffer], list[torch.Tensor]]]()
-    for (device, _), found in alike.items():
-        asked, norms = by_device.setdefault(device, ([], []))
-        asked += found
-        norms += [norm.double() for norm in torch._foreach_norm([each.start for each in found], math.inf)]
-    sizes = dict[_Buffer, float]()
-    for asked, norms in by_device.values():
-        sizes |= zip(asked, torch.stack(norms).tolist(), strict=True)
-    for buffer in new:
-        size = sizes.get(buffer, 0.0)
-        if not math.isfinite(size) or (buffer not in sizes and buffer.start.is_floating_point()):
-            size = buffer.largest()
-        buffer.begin(grid.exponent_of(size), addends)
 
 
 def _below(module: torch.nn.Module, prefix: str) -> Iterator[tuple[str, torch.nn.Module]]:
@@ -214,16 +52,16 @@ class BufferMean(StepParticipant):
 
     def __init__(self) -> None:
         self._modules: list[weakref.ref[torch.nn.Module]] = []
-        self._buffers: dict[tuple[int, str], _Buffer] = {}
+        self._buffers: dict[tuple[int, str], ModelBuffer] = {}
         self._names: weakref.WeakKeyDictionary[torch.nn.Module, str] = weakref.WeakKeyDictionary()
         self._micro_batches = 1
-        self._done: list[float] = []
-        """Weights of the micro-batches that this worker has run in the step."""
-        self._silent: weakref.WeakKeyDictionary[torch.nn.Module, dict[str, bool]] = (
+        self._has_run = False
+        """This worker has run a micro-batch of the step."""
+        self._untracked: weakref.WeakKeyDictionary[torch.nn.Module, dict[str, bool]] = (
             weakref.WeakKeyDictionary()
         )
         """Of the buffers that have been through a step, whether one has changed without a count."""
-        self._late: list[_Buffer] = []
+        self._late: list[ModelBuffer] = []
         """Those that have changed in the present step without a count, and not in an earlier one."""
         self._warned: weakref.WeakKeyDictionary[torch.nn.Module, set[str]] = weakref.WeakKeyDictionary()
         """Names of the integers that a warning has named."""
@@ -241,15 +79,15 @@ class BufferMean(StepParticipant):
 
     @override
     def begin_pass(self, micro_batches: int, again: bool = False, after_other: bool = False) -> None:
-        self._micro_batches, self._done, self._late = micro_batches, [], []
-        changed = _changed(self._buffers.values())
+        self._micro_batches, self._has_run, self._late = micro_batches, False, []
+        changed = changed_ones(self._buffers.values())
         known = {key: buffer for key, buffer in self._buffers.items() if buffer not in changed}
         self._buffers = {}
         for owner, name, tensor in self._found():
             key = (id(owner), name)
             buffer = known.get(key)
             if buffer is None or buffer.owner is not owner:
-                buffer = _Buffer(owner, name, tensor)
+                buffer = ModelBuffer(owner, name, tensor)
             buffer.changes = None
             self._buffers[key] = buffer
 
@@ -292,23 +130,23 @@ class BufferMean(StepParticipant):
     @override
     def abandon_pass(self) -> None:
         """Restore the buffers: the step will be repeated, and start from the same ones on every worker."""
-        for buffer in _changed(self._buffers.values()):
+        for buffer in changed_ones(self._buffers.values()):
             buffer.restore()
 
     @override
     def after_micro_batch(self, weight: float) -> None:
-        self._done.append(weight)
+        self._has_run = True
         sure = [buffer for buffer in self._buffers.values() if buffer.surely_changed]
-        compared = _differing(
+        compared = differing(
             b for b in self._buffers.values() if not b.surely_changed and not self._was_tracked_so_far(b)
         )
         for buffer in compared:
-            self._known(buffer)[buffer.name] = True
+            self._known_of(buffer)[buffer.name] = True
         self._add(sure + compared, weight)
 
-    def _add(self, changed: list[_Buffer], weight: float) -> None:
+    def _add(self, changed: list[ModelBuffer], weight: float) -> None:
         self._read_sizes()  # those of the last micro-batch, while a GPU computes
-        _begin_sums(changed, self._micro_batches)
+        begin_sums(changed, self._micro_batches)
         for buffer in changed:
             buffer.add_change(weight)
             buffer.restore()
@@ -317,17 +155,17 @@ class BufferMean(StepParticipant):
     def _read_sizes(self) -> None:
         read_sizes(buffer.changes for buffer in self._buffers.values() if buffer.changes is not None)
 
-    def _was_tracked_so_far(self, buffer: _Buffer) -> bool:
-        return not buffer.is_statistic and self._known(buffer).get(buffer.name) is False
+    def _was_tracked_so_far(self, buffer: ModelBuffer) -> bool:
+        return not buffer.is_statistic and self._known_of(buffer).get(buffer.name) is False
 
-    def _known(self, buffer: _Buffer) -> dict[str, bool]:
-        return self._silent.setdefault(buffer.owner, {}) if buffer.owner is not None else {}
+    def _known_of(self, buffer: ModelBuffer) -> dict[str, bool]:
+        return self._untracked.setdefault(buffer.owner, {}) if buffer.owner is not None else {}
 
     @override
     def report(self) -> Report:
         """The fields of each buffer; the loop over the step has not compared the quiet ones."""
-        if self._done:
-            self._late = _differing(b for b in self._buffers.values() if self._was_tracked_so_far(b))
+        if self._has_run:
+            self._late = differing(b for b in self._buffers.values() if self._was_tracked_so_far(b))
         if self._micro_batches == 1:
             self._add(self._late, 1.0)
         self._read_sizes()
@@ -336,7 +174,7 @@ class BufferMean(StepParticipant):
         for row, buffer in zip(rows, self._buffers.values(), strict=True):
             if buffer.changes is not None:
                 row[:3] = buffer.changes.addends, buffer.changes.exponent, buffer.changes.special is not None
-            has_untracked_write = self._known(buffer).get(buffer.name) or buffer in self._late
+            has_untracked_write = self._known_of(buffer).get(buffer.name) or buffer in self._late
             row[3] = _TRACKED_SO_FAR * self._was_tracked_so_far(buffer) + _UNTRACKED * has_untracked_write
         return rows.reshape(-1)
 
@@ -354,7 +192,7 @@ class BufferMean(StepParticipant):
         rows = rows[:, :, :3]
         found = zip(self._buffers.values(), rows.sum(axis=0)[:, 0], rows.max(axis=0), strict=True)
         changed = [(buffer, addends, row) for buffer, addends, row in found if addends]
-        _begin_sums((buffer for buffer, *_ in changed), self._micro_batches)
+        begin_sums((buffer for buffer, *_ in changed), self._micro_batches)
         sums = [buffer.changes for buffer, *_ in changed if buffer.changes is not None]
         self._reduce([each.total for each in sums], "total")
         outside: list[torch.Tensor] = []
@@ -367,7 +205,7 @@ class BufferMean(StepParticipant):
             buffer.finish(by_all=addends == self._micro_batches)
         self._warn_of_integers(buffer for buffer, *_ in changed)
 
-    def _warn_of_integers(self, changed: Iterable[_Buffer]) -> None:
+    def _warn_of_integers(self, changed: Iterable[ModelBuffer]) -> None:
         """Name each integer among the buffers once, on the coordinator; those of batch norm count steps."""
         for buffer in changed:
             owner, dtype = buffer.owner, buffer.start.dtype
@@ -395,7 +233,7 @@ class BufferMean(StepParticipant):
                     "its first step, so its mean over the micro-batches is not known; write to buffers under "
                     "torch.no_grad() instead"
                 )
-            self._known(buffer)[buffer.name] = bool(seen & _UNTRACKED)
+            self._known_of(buffer)[buffer.name] = bool(seen & _UNTRACKED)
 
     @staticmethod
     def _reduce(parts: list[torch.Tensor], name: str) -> None:
@@ -425,4 +263,4 @@ def parameter_names() -> dict[torch.nn.Parameter, str]:
 def track(module: torch.nn.Module, name: str | None = None) -> None:
     """Average the buffers of `module`, a state's value of that name, over every step's micro-batches."""
     _mean.track(module, name)
-    reducer.register(_mean)
+    participants.register(_mean)

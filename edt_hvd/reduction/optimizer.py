@@ -6,13 +6,14 @@ from typing import Any, Literal, TypeVar, get_args
 
 import torch
 
-from edt_hvd.reduction import buffers, reducer
-from edt_hvd.reduction.bucket import BUCKET_BYTES
+from edt_hvd.reduction import buffers, participants
 from edt_hvd.reduction.comparison import Description, form_of, text_of
 from edt_hvd.reduction.compilation import compile_by_shape
-from edt_hvd.reduction.exact import ExactReducer
 from edt_hvd.reduction.fixed_point.grid import IntegerBits
-from edt_hvd.reduction.ring import RingReducer
+from edt_hvd.reduction.gradients.bucket import BUCKET_BYTES
+from edt_hvd.reduction.gradients.exact import ExactReducer
+from edt_hvd.reduction.gradients.floating_point import FloatReducer
+from edt_hvd.reduction.gradients.reducer import reducers_of
 
 OptimizerT = TypeVar("OptimizerT", bound=torch.optim.Optimizer)
 Reduction = Literal["exact", "ring"]
@@ -88,14 +89,14 @@ def DistributedOptimizer(  # noqa: N802 - the name Horovod's users know
         kind = f"{type(held).__name__}, reduction={reduction!r}, {integer_bits} bits, {bucket_bytes=}"
         return {what: kind} | _described(what, groups())
 
-    own: ExactReducer | RingReducer
+    own: ExactReducer | FloatReducer
     if reduction == "exact":
         own = ExactReducer(parameters, bucket_bytes, integer_bits, names)
         compile_by_shape()
     else:
-        own = RingReducer(parameters, bucket_bytes)
+        own = FloatReducer(parameters, bucket_bytes)
     own.description = description
-    reducer.register(own)
+    participants.register(own)
     optimizer._edt_reducer = own  # type: ignore[attr-defined]
 
     _hook_steps(optimizer, parameters)
@@ -106,18 +107,18 @@ def _hook_steps(optimizer: torch.optim.Optimizer, parameters: Callable[[], list[
     """Tell the reducers of its parameters when it steps."""
 
     def before(*_: Any) -> None:
-        for each in reducer.reducers_of(parameters()):
+        for each in reducers_of(parameters()):
             each.before_optimizer_step()
 
     def after(*_: Any) -> None:
-        for each in reducer.reducers_of(parameters()):
+        for each in reducers_of(parameters()):
             each.expire()
 
     optimizer.register_step_pre_hook(before)
     optimizer.register_step_post_hook(after)
 
 
-def reducer_of(value: Any) -> ExactReducer | RingReducer | None:
+def reducer_of(value: Any) -> ExactReducer | FloatReducer | None:
     """The reducer of a distributed optimizer; None for anything else."""
     return getattr(value, "_edt_reducer", None) if isinstance(value, torch.optim.Optimizer) else None
 

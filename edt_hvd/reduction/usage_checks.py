@@ -21,7 +21,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.utils.weak import WeakIdKeyDictionary
 
 from edt_hvd.errors import GradientError
-from edt_hvd.reduction import reducer
+from edt_hvd.reduction.gradients.reducer import not_reduced
 from edt_hvd.reduction.optimizer import reducer_of
 
 _alone: Any = WeakIdKeyDictionary()
@@ -96,10 +96,10 @@ def check_loss(loss: torch.Tensor, micro_batches: int, stacklevel: int = 3) -> N
             stacklevel=stacklevel,
         )
     reached = list(_parameters_of(loss))
-    found = [each for each in reducer.not_reduced(reached) if each not in _alone]
+    found = [each for each in not_reduced(reached) if each not in _alone]
     for parameter in found:
         _alone[parameter] = True
-    if found and len(reducer.not_reduced(reached)) == len(reached):
+    if found and len(not_reduced(reached)) == len(reached):
         warnings.warn(
             f"step.backward() computes gradients of {len(reached)} parameters, and no DistributedOptimizer "
             "has one of them: they stay on the worker that computed them. Pass the optimizer that is to "
@@ -154,7 +154,7 @@ def _before_optimizer_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
     if reducer_of(optimizer) is not None:
         return
     parameters = itertools.chain.from_iterable(group["params"] for group in optimizer.param_groups)
-    own = reducer.not_reduced(parameters)
+    own = not_reduced(parameters)
     if any(parameter in _alone and parameter.grad is not None for parameter in own):
         kind = type(optimizer).__name__
         raise GradientError(
@@ -208,7 +208,7 @@ def _wrap(function: Callable[..., Any]) -> None:
     def checked(parameters: Any, *args: Any, **kwargs: Any) -> Any:
         if _loops:
             parameters = [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)
-            if len(reducer.not_reduced(parameters)) < len(parameters):
+            if len(not_reduced(parameters)) < len(parameters):
                 raise GradientError(
                     f"{function.__name__}() inside the loop over a step's micro-batches, where there are no "
                     "gradients yet; call it after that loop, before optimizer.step()"

@@ -2,13 +2,15 @@
 
 ====================  =====================================================================
 `torch_state`         `TorchState`, the only name that other packages import
-`rollback`            going back to a commit: `rollback_point` and `snapshot`
+`contents`            its objects and plain values, and loading them
+`recovery`            going back to a commit after the loss of a worker
+`snapshot`            full copies in host memory
+`checkpointing`       when copies are written to disk
 `transfer`, `flat`    sending the state to newcomers
 `tree`                the values of a state as trees: `state_dicts`, `module_walk`
-`fitting`             whether a saved state fits
-`structure`           what objects are made of: parameters, buffers, parameter groups
+`compatibility`       whether a saved state fits
+`structure`           what objects are made of: parameters, buffers, parameter groups; `structure_watch`
 `plain_values`        values without a state of their own
-`random_state`        the states of random number generators
 `checkpoint`          the state on disk
 ====================  =====================================================================
 """

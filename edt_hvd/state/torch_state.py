@@ -1,54 +1,39 @@
 """The training state: all that a worker needs to continue where the others are.
 
-`rollback` keeps the copies that protect it in memory, `checkpoint` those on disk, and `transfer` brings it to
+`recovery` keeps the copies that protect it in memory, `checkpoint` those on disk, and `transfer` brings it to
 newcomers.
 """
 
 import dataclasses
 import time
 import warnings
-import weakref
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 import horovod.torch as hvd
-import torch
 from horovod.common.elastic import State
 from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt
 
 from edt_hvd import observing
 from edt_hvd.data.loader import ElasticDataLoader
-from edt_hvd.data.randomness import random_state
 from edt_hvd.errors import ResizeInterrupt, StateError
 from edt_hvd.observing import Values
 from edt_hvd.progress.reporting import ResizeReport, end_progress, send_progress
-from edt_hvd.reduction import agreement, buffers, reducer
+from edt_hvd.reduction import agreement
 from edt_hvd.reduction.grad_modes import ordinary_tensors
-from edt_hvd.refilling import refilled
+from edt_hvd.reduction.gradients import reducer
 from edt_hvd.state import structure
-from edt_hvd.state.checkpoint import checkpoints
-from edt_hvd.state.checkpoint.checkpoints import Checkpoints
-from edt_hvd.state.checkpoint.storage import Content
-from edt_hvd.state.exposure import Exposure
-from edt_hvd.state.fitting import (
-    check_contents,
-    check_coverage,
-    check_kinds,
-    check_names,
-    check_optimizer_states,
-    check_unchanged,
-    misfits,
-)
-from edt_hvd.state.rollback import Rollback
-from edt_hvd.state.snapshot import Snapshots, copied
-from edt_hvd.state.state_dicts import is_stateful, is_watchable
+from edt_hvd.state.checkpointing import Checkpointing, steps_done
+from edt_hvd.state.compatibility import check_contents, check_names
+from edt_hvd.state.contents import Contents, track_buffers
+from edt_hvd.state.recovery.exposure import Exposure
+from edt_hvd.state.recovery.rollback import Rollback
 from edt_hvd.state.transfer import broadcast_state
-from edt_hvd.state.tree import companions_of, full_tree, load, of_type
+from edt_hvd.state.tree import of_type
 from edt_hvd.world import stages, world
 from edt_hvd.world.elastic_world import ElasticWorld
 from edt_hvd.world.fixed_world import FixedWorld
-from edt_hvd.world.stages import Stage
 
 
 class TorchState(State):  # type: ignore[misc]
@@ -76,13 +61,8 @@ class TorchState(State):  # type: ignore[misc]
     """
 
     def __init__(self, *, prepare: Callable[[Any], object] | None = None, **values: Any) -> None:
-        if prepare is not None and not callable(prepare):
-            raise StateError(
-                f"prepare= got a {type(prepare).__name__}; it takes a function (see edt_hvd.TorchState), so "
-                "choose another name for a value"
-            )
+        self._contents = Contents(self, values, prepare)
         super().__init__(bcast_object=hvd.broadcast_object, get_rank=hvd.rank)
-        self._names = tuple(values)
         self._progress = 0
         self._committed_at: float | None = None
         self._resize_report: ResizeReport | None = None
@@ -92,25 +72,18 @@ class TorchState(State):  # type: ignore[misc]
         self._is_at_end = False
         """The last commit was that of an epoch's last step, and no rollback point has been made since."""
         self._rollback = Rollback()
-        self._checkpoints: Checkpoints | None = None
-        self._prepare = prepare
-        self._prepared_for: dict[str, Any] = {}
-        """With `prepare`: copies of the plain values as of the last commit, to which the objects belong."""
+        self._checkpointing = Checkpointing(self._contents, self._rollback)
         self._restored = False
-        self._structure: dict[str, structure.Parts] | None = None
-        self._fingerprint: structure.Fingerprint = []
-        self._held: structure.Held | None = None
-        self._watched: weakref.WeakSet[Any] = weakref.WeakSet()
         check_names(values.keys(), _OWN | vars(self).keys())
         check_contents(values)
         for name, value in values.items():
             setattr(self, name, value)
-        self._stateful = {name: is_stateful(value) for name, value in values.items()}
-        self._watch(values)
+        track_buffers(values)
+        self._rollback.watch(values)
 
     def __setattr__(self, name: str, value: Any) -> None:
         check_names({name}, _OWN)
-        if not name.startswith("_") and name not in self._names and name not in vars(self):
+        if not name.startswith("_") and name not in self._contents.names and name not in vars(self):
             warnings.warn(
                 f"state.{name} is no value of the state: workers that join and checkpoints do not get it; "
                 f"name it when it is made: TorchState(..., {name}=None), say",
@@ -140,8 +113,8 @@ class TorchState(State):  # type: ignore[misc]
             StateError: without `prepare`: an object has other parts than when the function was first
                 entered; or a plain value was replaced by an object with `state_dict`, or the reverse.
         """
-        values = self._values()
-        found = self._check_structure(values)
+        values = self._contents.values()
+        found = self._contents.check(values)
         loaders = of_type(values, ElasticDataLoader)
         for loader in loaders:
             loader.note_commit()
@@ -150,7 +123,7 @@ class TorchState(State):  # type: ignore[misc]
         self._committed_at = now = time.monotonic()
         for loader in loaders:
             loader.defer_to_next_epoch(self._begin_epoch if loader in ending else None)
-        self._note_prepared(values)
+        self._contents.note_commit(values)
         if not ending:
             self._make_rollback_point(values, found, now)
         self._is_at_end = bool(ending)
@@ -165,24 +138,14 @@ class TorchState(State):  # type: ignore[misc]
 
         In the middle of another loader's step, that is left to the next commit.
         """
-        values = self._values()
+        values = self._contents.values()
         loaders = of_type(values, ElasticDataLoader)
         if not any(loader.is_ending or loader.is_in_step for loader in loaders):
-            found = self._check_structure(values)
+            found = self._contents.check(values)
             self._committed_at = now = time.monotonic()
-            self._note_prepared(values)
+            self._contents.note_commit(values)
             self._make_rollback_point(values, found, now)
             self.check_host_updates()
-
-    def _note_prepared(self, values: Values) -> None:
-        """The objects are what `prepare` has to make of these plain values.
-
-        After the last commit a script counts its epoch on, and makes no objects for an epoch that does not
-        come. So these are saved, too, and `prepare` gets them.
-        """
-        if self._prepare is not None:
-            plain = {name: value for name, value in values.items() if not is_stateful(value)}
-            self._prepared_for = copied(plain)
 
     def _make_rollback_point(self, values: Values, found: structure.Fingerprint, now: float) -> None:
         """Make the present state, of that structure, what the workers go back to after a loss.
@@ -193,7 +156,7 @@ class TorchState(State):  # type: ignore[misc]
         with ordinary_tensors():  # the loop over the next epoch may be a validation in inference mode
             self._rollback.end_stretch(self._is_at_end)
             self._is_at_end = False
-            has_changed = self._note_structure(values, found)
+            has_changed = self._contents.note_structure(values, found)
             if has_changed:
                 self._rollback.take_point(values, is_full_copy=False)
             else:
@@ -202,51 +165,13 @@ class TorchState(State):  # type: ignore[misc]
                 self._rollback.snapshots.drop()
                 self._rollback.advance(values)
             elif has_changed or self._rollback.snapshots.is_due(now, self.progress):
-                self._save_and_offer(now)
+                self._checkpointing.save(now, self.progress)
             else:
                 self._rollback.advance(values)
 
     def _needs_copy(self, values: Values) -> bool:
         """Whether the next rollback may need a full copy, or the next checkpoint does."""
-        writes = self._checkpoints is not None and hvd.rank() == 0
-        return writes or self._rollback.needs_copy(lambda: _may_end(values))
-
-    def _check_structure(self, values: Values) -> structure.Fingerprint:
-        """Check that the objects are made of what they were at first, unless there is `prepare`.
-
-        However they have changed, all that is trained has to be among them, and optimizers have to be whole.
-        """
-        found = structure.fingerprint(values)
-        if found == self._fingerprint:
-            return found
-        if self._prepare is None:
-            check_kinds(values, self._stateful)
-            if self._structure is not None:
-                check_unchanged(self._structure, structure.structure_of(values))
-        check_optimizer_states(values)
-        check_coverage(values)
-        return found
-
-    def _note_structure(self, values: Values, found: structure.Fingerprint) -> bool:
-        """Note what the objects are made of; whether it is other than before."""
-        if found == self._fingerprint:
-            return False
-        if self._structure is None or self._prepare is not None:
-            self._structure = structure.structure_of(values)
-        self._fingerprint, self._held = found, structure.Held(values)
-        self._watch(values)
-        return True
-
-    def _watch(self, values: Values) -> None:
-        """Follow the modules' buffers, and the steps of the optimizers."""
-        for name, value in values.items():
-            if isinstance(value, torch.nn.Module):
-                buffers.track(value, name)
-            elif isinstance(value, torch.optim.Optimizer) and value not in self._watched:
-                self._watched.add(value)
-                if is_watchable(value):
-                    value.register_step_pre_hook(self._rollback.before_step_hook())
-                    value.register_step_post_hook(self._rollback.step_hook())
+        return self._checkpointing.writes or self._rollback.needs_copy(lambda: _may_end(values))
 
     def check_host_updates(self) -> None:
         """Leave the function when a new world is to be formed.
@@ -263,7 +188,7 @@ class TorchState(State):  # type: ignore[misc]
             raise HorovodInternalError("the world has lost a worker")
         if agreement.stop_agreed():
             raise ResizeInterrupt
-        if not reducer.sends_headers():
+        if not reducer.active():  # else every optimizer step sends a header
             try:
                 super().check_host_updates()
             except HostsUpdatedInterrupt:
@@ -282,18 +207,14 @@ class TorchState(State):  # type: ignore[misc]
 
     def save(self) -> None:
         """Take a full snapshot into host memory, reusing the buffers of the last one."""
-        self._take_snapshot()
-
-    def _take_snapshot(self) -> bool:
-        return self._rollback.take_snapshot(self._values(), self.progress, self._prepared_tree())
+        self._checkpointing.take_snapshot(self.progress)
 
     def restore(self) -> None:
         """Go back to the last commit, or to the last full snapshot if parameters have changed since.
 
         If there is neither, this worker has no state until it receives one.
         """
-        if self._held is not None and structure.fingerprint(self._values()) != self._fingerprint:
-            self._held.put_back()
+        self._contents.put_back_parts()
         found = self._rollback.go_back()
         if found is None:
             self._is_lost, self._progress = self._has_synced, 0
@@ -301,12 +222,12 @@ class TorchState(State):  # type: ignore[misc]
             return
         self._is_at_end = False
         values, plain, commits = found
-        self._set(values, plain)
+        self._contents.replace(values, plain)
         if commits is not None:
             self._progress = commits
-            self._note_prepared(self._values())
+            self._contents.note_commit(self._contents.values())
         # What has been loaded counts as written to, and this may be called again.
-        self._rollback.take_point(self._values(), is_full_copy=commits is not None)
+        self._rollback.take_point(self._contents.values(), is_full_copy=commits is not None)
 
     def sync(self) -> None:
         """Bring rank 0's state to every worker. A collective.
@@ -326,85 +247,31 @@ class TorchState(State):  # type: ignore[misc]
         received = self._receive(None if self._has_synced and not self._is_lost else self._begin())
         is_new = received is not None or not self._has_synced or self._is_lost
         if received is not None:
-            self._take_over(received)
-        self._agree()
+            self._contents.take_over(received, is_first=not self._has_synced)
+        self._contents.agree()
         self._has_synced, self._is_lost = True, False
-        values = self._values()
+        values = self._contents.values()
         del received  # it takes much memory
         self._rollback.protect(
-            values, is_new, self.progress, self._prepared_tree(), lambda: self._needs_copy(values)
+            values, is_new, self.progress, self._contents.prepared_tree(), lambda: self._needs_copy(values)
         )
         for observer in observing.observers():
-            observer.synced(self, self.progress, self._values())
+            observer.synced(self, self.progress, self._contents.values())
 
     def _begin(self) -> str | None:
         """Go on from the newest checkpoint, if there is one, on rank 0; a reason why that is impossible."""
-        values = self._values()
+        values = self._contents.values()
         check_contents(values)
-        self._note_structure(values, self._check_structure(values))
-        refusal = self._restore_checkpoint()
-        if self._is_lost:
-            return refusal or (_LOST if self._progress == 0 and hvd.rank() == 0 else None)
-        if refusal is None and hvd.rank() == 0 and not self._restored:
-            try:
-                self._call_prepare(values)
-            except StateError as error:
-                return str(error)
-        return refusal
-
-    def _take_over(self, received: dict[str, Any]) -> None:
-        """Load a tree that another worker has sent.
-
-        Raises:
-            StateError: it does not fit this worker's objects.
-        """
+        self._contents.note_structure(values, self._contents.check(values))
         try:
-            self._load_entirely(received)
+            content = self._checkpointing.restore(is_first=not self._has_synced)
+            if content is not None:
+                self._progress, self._restored = content.commits, True
+            elif not (self._is_lost or self._restored) and hvd.rank() == 0:
+                self._contents.prepare(values)
         except StateError as error:
-            advice = (
-                "make them as the others have them, before the elastic function or, when they changed in it, "
-                "in a function passed as TorchState(..., prepare=function)"
-                if self._prepare is None
-                else "the function passed as prepare= has to make them as the others have them"
-            )
-            raise StateError(
-                f"the state that the other workers have does not fit this worker's objects: {error}; {advice}"
-            ) from error
-
-    def _load_entirely(self, tree: Mapping[str, Any]) -> None:
-        """Load a full tree of another process, after `prepare`; its tensors may become those of objects.
-
-        Raises:
-            StateError: it does not fit, or an object refuses its state.
-        """
-        if not self._has_synced or misfits(self._values(), tree):
-            self._call_prepare(tree)
-        values = self._values()
-        before = misfits(values, tree)
-        expected = values.keys() | companions_of(values).keys()
-        try:
-            self._load({name: saved for name, saved in tree.items() if name in expected}, owned=True)
-        except StateError as error:
-            raise StateError(before or str(error)) from error
-        after = misfits(values, tree)  # some modules take another form when they load
-        if after:
-            raise StateError(after)
-        self._note_structure(values, structure.fingerprint(values))
-
-    def _call_prepare(self, tree: Mapping[str, Any]) -> None:
-        if self._prepare is None:
-            return
-        plain = [name for name in self._names if name in tree and f"{name}{structure.SUFFIX}" not in tree]
-        values = {name: tree.get(f"{name}{structure.PREPARED}", tree[name]) for name in plain}
-        self._note_prepared(values)
-        try:
-            self._prepare(_Prepared(self, copied(self._prepared_for)))
-        except Exception as error:
-            raise StateError(
-                f"the function passed as prepare= failed: {type(error).__name__}: {error}"
-            ) from error
-        values = self._values()
-        self._note_structure(values, structure.fingerprint(values))
+            return str(error)
+        return _LOST if self._is_lost and self._progress == 0 and hvd.rank() == 0 else None
 
     def _receive(self, refusal: str | None) -> dict[str, Any] | None:
         """Exchange the state; the tree that this worker received, if any.
@@ -420,7 +287,7 @@ class TorchState(State):  # type: ignore[misc]
         if hvd.size() > 1:
             seen = dataclasses.astuple(self._rollback.exposure)
             extra = {"progress": self.progress, "refusal": refusal, "exposure": seen}
-            tree = self._tree() | extra if holds or hvd.rank() == 0 else None
+            tree = self._contents.tree() | extra if holds or hvd.rank() == 0 else None
             with stages.waiting_for_others():
                 received = broadcast_state(tree, self.progress, holds)
         if received is not None:
@@ -429,15 +296,6 @@ class TorchState(State):  # type: ignore[misc]
         if refusal is not None:
             raise StateError(refusal)
         return received
-
-    def _agree(self) -> None:
-        """Make what the objects keep besides their states the same on every worker."""
-        values = self._values()
-        for companion in companions_of(values).values():  # what they say is agreed on in this world, too
-            companion.load_state_dict(companion.state_dict())
-        for scaler in of_type(values, torch.amp.GradScaler):
-            # It comes to life with the first loss it scales, and a worker may have none in its first step.
-            scaler.scale(torch.zeros((), device=world.device()))
 
     def on_reset(self) -> None:
         """A new world was formed: this worker's state is one of the training under way."""
@@ -451,7 +309,7 @@ class TorchState(State):  # type: ignore[misc]
         """
         self._is_at_end = False
         with ordinary_tensors():
-            self._rollback.take_point(self._values(), is_full_copy=False)
+            self._rollback.take_point(self._contents.values(), is_full_copy=False)
 
     def finish(self) -> None:
         """Training has ended: have the coordinator write a checkpoint of the last state, and wait for it."""
@@ -461,12 +319,11 @@ class TorchState(State):  # type: ignore[misc]
 
     def save_to_disk(self, about: Mapping[str, Any] = MappingProxyType({})) -> None:
         """Write a checkpoint of the present state, if any are written, and wait for it."""
-        if self._checkpoints is not None:
-            self._checkpoints.finish(self.progress, self._saved, {**self._about(), **about})
+        self._checkpointing.finish(self.progress, about)
 
     def report_progress(self, now: float, last: bool = False) -> None:
         """Report to the launcher how far training is, now and then; `last`: in any case."""
-        step = stages.current().step = self._steps()
+        step = stages.current().step = steps_done(self._contents.values(), self.progress)
         epoch = getattr(self, "epoch", None)
         if self._resize_report is not None:
             self._resize_report.mark("first_step", now)
@@ -474,90 +331,6 @@ class TorchState(State):  # type: ignore[misc]
             self._resize_report = None
             last = True
         send_progress(step, epoch, now, at_once=last)
-
-    # Checkpoints.
-
-    def _save_and_offer(self, now: float) -> None:
-        """Take a full snapshot, which is also written to disk if it is time."""
-        if self._checkpoints is None or hvd.rank() != 0:
-            self.save()
-            return
-        self._checkpoints.collect()
-        if self._take_snapshot():
-            self._checkpoints.offer(now, self._rollback.snapshots, self._about())
-
-    def _saved(self) -> Snapshots:
-        """A full copy of the present state; where there is no memory for one, the state itself."""
-        if self._take_snapshot():
-            return self._rollback.snapshots
-        self._rollback.snapshots.lend(self._tree(), self.progress)
-        return self._rollback.snapshots
-
-    def _restore_checkpoint(self) -> str | None:
-        """Go on from the newest checkpoint, on rank 0.
-
-        Returns:
-            Why that is impossible, in which case all workers end; None if all is well.
-        """
-        if self._checkpoints is None:  # else the first sync was tried before
-            self._checkpoints = checkpoints.for_next_state()
-        if self._checkpoints is None or hvd.rank() != 0:
-            return None
-        try:
-            with stages.during(Stage.RESTORING):
-                self._checkpoints.restore(self._load_checkpoint)
-        except StateError as error:
-            return str(error)
-        return None
-
-    def _load_checkpoint(self, content: Content) -> None:
-        self._load_entirely(content.state)
-        random_state.restore(dict(content.random))
-        self._progress, self._restored = content.commits, True
-        self._rollback.exposure = Exposure(*content.about.get("exposure", ()))
-
-    def _about(self) -> dict[str, Any]:
-        loaders = of_type(self._values(), ElasticDataLoader)
-        position = {"epoch": loaders[0].epoch, "step": loaders[0].position} if loaders else {}
-        return {"steps": self._steps(), **position, "exposure": dataclasses.astuple(self._rollback.exposure)}
-
-    def _steps(self) -> int:
-        loaders = of_type(self._values(), ElasticDataLoader)
-        return int(loaders[0].total_steps_done) if loaders else self.progress
-
-    # The values.
-
-    def _values(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self._names}
-
-    def _tree(self) -> dict[str, Any]:
-        return full_tree(self._values()) | self._prepared_tree()
-
-    def _prepared_tree(self) -> dict[str, Any]:
-        return {f"{name}{structure.PREPARED}": value for name, value in self._prepared_for.items()}
-
-    def _load(self, tree: Mapping[str, Any], owned: bool = False) -> None:
-        values = self._values()
-        self._set(values, load(values, tree, owned))
-
-    def _set(self, values: Values, plain: Mapping[str, Any]) -> None:
-        """Have the state consist of these objects, the plain ones with other contents."""
-        for name, value in values.items():
-            setattr(self, name, refilled(value, plain[name]) if name in plain else value)
-
-
-class _Prepared:
-    """What `prepare` is called with: the state, with the plain values that are about to be loaded."""
-
-    def __init__(self, state: TorchState, values: Mapping[str, Any]) -> None:
-        vars(self).update(values, _state=state)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(vars(self)["_state"], name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(vars(self)["_state"], name, value)
-        vars(self)[name] = value
 
 
 _LOST = (

@@ -13,7 +13,7 @@ import torch
 from edt_hvd.errors import StateError
 from edt_hvd.observing import Values
 from edt_hvd.reduction import buffers
-from edt_hvd.reduction.exact import ExactReducer
+from edt_hvd.reduction.gradients.exact import ExactReducer
 from edt_hvd.reduction.optimizer import reducer_of
 from edt_hvd.state.module_walk import buffers_of, parameters_of, tensors_of
 from edt_hvd.state.snapshot import copied

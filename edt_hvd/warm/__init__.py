@@ -8,5 +8,6 @@
 `worker`          how a fork becomes a worker, and runs the program
 ================  ==========================================================
 
-`edt_launch.agent.warm` starts it, and describes the conversation; `edt_messages.forking` has the messages.
+`edt_launch.agent.warm.server` starts it, and describes the conversation; `edt_messages.forking` has the
+messages.
 """

@@ -2,8 +2,6 @@
 
 import asyncio
 import contextlib
-import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -11,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
-from starlette.types import ASGIApp
 
 import npm
 from databases import sqlite_at
 from edt_launch.service.accounts import sessions
+from web_server import WebServer
 from world import World
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -40,13 +37,23 @@ class Site:
     """A service with three users, and a browser that looks at it. What its console says are errors."""
 
     world: World
-    server: "Server"
+    server: WebServer
     browser: Browser
     errors: list[str] = field(default_factory=list)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.port}"
+        return self.server.url
+
+    def start(self) -> None:
+        """Start the service again."""
+        self.world.context.stop.clear()
+        self.server.start()
+
+    def stop(self) -> None:
+        """Stop the service; streams end."""
+        self.world.context.stop.set()
+        self.server.stop()
 
     @contextlib.contextmanager
     def page(self, name: str | None = None, path: str | None = None, **context: Any) -> Iterator[Page]:
@@ -123,49 +130,18 @@ def chromium(chromium_of_all: tuple[Browser, asyncio.AbstractEventLoop]) -> Iter
     asyncio._set_running_loop(None)
 
 
-class Server:
-    """Serves pages at a port that stays the same when it is started again; `stop` ends streams."""
-
-    def __init__(self, app: ASGIApp, stop: threading.Event) -> None:
-        self._app = app
-        self._stop = stop
-        self._server: uvicorn.Server | None = None
-        self._thread: threading.Thread | None = None
-        self.port = 0
-
-    def start(self) -> None:
-        self._stop.clear()
-        config = uvicorn.Config(
-            self._app, port=self.port, log_config=None, lifespan="off", timeout_graceful_shutdown=1
-        )
-        self._server = server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=server.run)
-        self._thread.start()
-        end = time.monotonic() + PATIENCE
-        while not server.started:
-            assert time.monotonic() < end
-            time.sleep(0.01)
-        self.port = server.servers[0].sockets[0].getsockname()[1]
-
-    def stop(self) -> None:
-        assert self._server is not None
-        assert self._thread is not None
-        self._stop.set()
-        self._server.should_exit = True
-        self._thread.join()
-
-
 @contextlib.contextmanager
 def site_at(folder: Path, browser: Browser) -> Iterator[Site]:
     """A site whose service keeps all in a folder."""
     store = sqlite_at(folder / "edt.db")
     world = World(folder / "home", store)
-    server = Server(world.app, world.context.stop)
+    server = WebServer(world.app)
     server.start()
+    site = Site(world, server, browser)
     try:
-        yield Site(world, server, browser)
+        yield site
     finally:
-        server.stop()
+        site.stop()
         store.close()
 
 

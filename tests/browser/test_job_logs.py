@@ -59,11 +59,11 @@ def test_a_log_goes_on_after_the_service_was_started_again_and_when_it_is_seen_a
     with site.page("ann", f"/jobs/{job}?tab=logs") as page:
         shown = page.locator("#log")
         page.get_by_text("live", exact=True).wait_for()
-        site.server.stop()
+        site.stop()
         page.get_by_text("it is tried again").wait_for()
         with log.open("a") as file:
             file.write("ond\n")
-        site.server.start()
+        site.start()
         shown.get_by_text("second").wait_for()
         page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
         with page.expect_event("requestfailed", lambda request: "/logs?" in request.url):

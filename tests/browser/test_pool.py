@@ -91,3 +91,17 @@ def test_a_large_pool_has_a_row_a_host(site: Site) -> None:
         assert "host=node1" in page.url
         site.check_access(page)
     assert site.errors == []
+
+
+def test_what_was_done_can_be_undone_from_the_message_that_says_so(site: Site) -> None:
+    with site.page("admin", "/pool") as page:
+        page.get_by_role("link", name="Drain node1").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_role("button", name="Drain").click()
+        page.get_by_role("link", name="Undrain node1").wait_for()
+        site.check_access(page)
+        page.get_by_text("Done: Drain node1.").get_by_role("link", name="Undo").click()
+        dialog.get_by_role("button", name="Undrain").click()
+        page.get_by_text("Done: Undrain node1.").wait_for()
+    assert site.world.store.hosts.all()[0].state == "up"
+    assert site.errors == []

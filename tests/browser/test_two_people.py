@@ -22,8 +22,9 @@ from edt_launch.service.app.application import create_app
 from edt_launch.service.app.context import Context
 from edt_launch.service.app.first_start import ensure_administrator, make_home
 from edt_launch.service.jobs.states import State
-from pages import PATIENCE, Server
+from pages import PATIENCE
 from pool_harness import Pool
+from web_server import WebServer
 
 MNIST = Path(__file__).parents[2] / "examples" / "mnist.py"
 LONG = "python mnist.py --epochs 1000 --batch 64"
@@ -82,11 +83,12 @@ def story(tmp_path: Path, chromium: Browser) -> Iterator[Story]:
     pictures.mkdir(parents=True, exist_ok=True)
     pool.start()
     context = Context(pool.settings, pool.store, pool.bus, time.time)
-    server = Server(create_app(context), context.stop)
+    server = WebServer(create_app(context))
     server.start()
     try:
-        yield Story(pool, chromium, f"http://127.0.0.1:{server.port}", token, pictures, tmp_path / "done")
+        yield Story(pool, chromium, server.url, token, pictures, tmp_path / "done")
     finally:
+        context.stop.set()
         server.stop()
         print(pool.report())
         pool.close()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from edt_hvd import collectives
-from edt_hvd.reduction import header, reducer
+from edt_hvd.reduction import header, participants
 from edt_hvd.world import world
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ def together(size: int, work: Callable[[int], T], *, max_size: int = 1, membersh
         patch.setattr(world, "max_size", lambda: max(max_size, size))
         patch.setattr(world, "membership", lambda: membership)
         patch.setattr(world, "check_collective", lambda call: None)
-        patch.setattr(reducer, "active", lambda: ())
+        patch.setattr(participants, "active", lambda: ())
         patch.setattr(header, "gather", lambda row, name: np.concatenate(exchange(row)))
         patch.setattr(collectives, "gather", exchange)
         with ThreadPoolExecutor(size) as pool:

@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import Dataset
 
 from edt_hvd.data.loader import ElasticDataLoader
-from edt_hvd.reduction import reducer
+from edt_hvd.reduction import participants
 from edt_hvd.world import world
 
 
@@ -46,7 +46,7 @@ def simulated(place: Place) -> Iterator[Place]:
         patch.setattr(world, "size", lambda: place.size)
         patch.setattr(world, "max_size", lambda: place.max_size)
         patch.setattr(world, "membership", lambda: place.membership)
-        patch.setattr(reducer, "active", lambda: tuple(place.reducers))
+        patch.setattr(participants, "active", lambda: tuple(place.reducers))
         yield place
 
 

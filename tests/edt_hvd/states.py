@@ -8,6 +8,16 @@ from torch import nn
 import edt_hvd
 
 
+def tree_of(state: edt_hvd.TorchState) -> dict[str, Any]:
+    """The full tree of a state's values, as others receive it."""
+    return state._contents.tree()
+
+
+def take_over(state: edt_hvd.TorchState, tree: dict[str, Any]) -> None:
+    """Load a tree that another worker has sent."""
+    state._contents.take_over(tree, is_first=True)
+
+
 class Counter:
     """Anything with torch's protocol."""
 

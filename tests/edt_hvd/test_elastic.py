@@ -5,7 +5,7 @@ import torch
 
 import edt_hvd
 from edt_hvd.elastic import SAME_FAILURES, _Failures
-from edt_hvd.reduction import reducer
+from edt_hvd.reduction import participants
 
 
 def test_the_same_failure_again_and_again_is_a_mistake() -> None:
@@ -25,10 +25,10 @@ def test_garbage_is_collected_before_the_function_is_called_not_in_its_first_ste
     model = torch.nn.Linear(1, 1)
     optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)
     state = edt_hvd.TorchState(model=model, optimizer=optimizer)
-    assert reducer._may_have_stale
+    assert participants._may_have_stale
 
     @edt_hvd.elastic
     def train(state: edt_hvd.TorchState) -> bool:
-        return reducer._may_have_stale
+        return participants._may_have_stale
 
     assert not train(state)

@@ -13,35 +13,23 @@ shared stays shared:
 """
 
 import collections
-import functools
-import importlib
-import importlib.util
-import os
 import pickle
 import sys
-import sysconfig
 import threading
 import types
-import typing
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import IO, Any, ClassVar
 
 import cloudpickle
-import torch
-from torch.nn.utils import parametrize
-from torch.utils import hooks
 from typing_extensions import override
 
-import edt_hvd
 from edt_hvd.wmla.errors import UnpicklableError
+from edt_hvd.wmla.pickling.module_parts import ClassHooks, Globals, Part, make_module, set_class, set_nothing
+from edt_hvd.wmla.pickling.object_paths import path_to, refusal
+from edt_hvd.wmla.pickling.own_modules import is_own
+from edt_hvd.wmla.pickling.reducers import REDUCERS, reduce_of_torch
 
 Unpickler, load = pickle.Unpickler, pickle.load  # what torch.load asks its pickle_module for
-
-_PACKAGES = tuple(
-    os.path.join(folder, "")
-    for folder in (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), *edt_hvd.__path__)
-)
 
 _LEFT_OUT = frozenset({"__builtins__", "__cached__", "__loader__", "__spec__"})
 """Of a module's globals: the executor's import system makes them."""
@@ -54,17 +42,6 @@ _ANEW: Mapping[type, Any] = {
     threading.local: threading.local,
 }
 """What every process has its own of, in the globals of modules, by type, and what makes it."""
-
-
-def is_own(module: Any) -> bool:
-    """Whether a module is the user's: Python source that is not among installed packages."""
-    if not issubclass(type(module), types.ModuleType):  # isinstance asks the object, which may import more
-        return False
-    file = vars(module).get("__file__")
-    if not isinstance(file, str) or not file.endswith(".py"):
-        return False
-    is_installed = f"{os.sep}site-packages{os.sep}" in file or f"{os.sep}dist-packages{os.sep}" in file
-    return not is_installed and not file.startswith(_PACKAGES)
 
 
 class _LeaveOutError(Exception):
@@ -92,36 +69,6 @@ class Missing:
     __call__ = __enter__ = __iter__ = __getitem__ = __len__ = __setattr__ = _refuse
 
 
-def _cell(cell: types.CellType) -> Any:
-    """A variable of closures; its value may refer to them."""
-    contents = () if cell == types.CellType() else (cell.cell_contents,)
-    return types.CellType, (), contents, None, None, _set_cell
-
-
-def _set_cell(cell: types.CellType, contents: tuple[Any, ...]) -> None:
-    for value in contents:
-        cell.cell_contents = value
-
-
-def _cached(function: Any) -> Any:
-    """A function with an empty cache."""
-    own = {name: value for name, value in vars(function).items() if name != "cache_parameters"}
-    return _cache, (function.__wrapped__, function.cache_parameters()), own
-
-
-def _cache(function: Any, parameters: dict[str, Any]) -> Any:
-    return functools.lru_cache(**parameters)(function)
-
-
-_REDUCERS: dict[type, Any] = {
-    types.CellType: _cell,
-    type(functools.lru_cache(len)): _cached,
-    functools.cached_property: lambda it: (type(it), (it.func,), {"attrname": it.attrname}),
-    typing.NewType: lambda it: (type(it), (it.__name__, it.__supertype__), vars(it)),
-    typing.ParamSpec: lambda it: (type(it), (it.__name__,)),
-}
-"""Of types that pickle refuses, or looks for by name in modules, which executors do not import."""
-
 _module_with: Any = pickle.whichmodule  # type: ignore[attr-defined]  # the types do not know it
 
 
@@ -133,7 +80,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
     """
 
     dispatch_table: ClassVar[Mapping[Any, Any]] = collections.ChainMap(
-        _REDUCERS, cloudpickle.Pickler.dispatch_table
+        REDUCERS, cloudpickle.Pickler.dispatch_table
     )
 
     def __init__(self, file: IO[bytes], protocol: int | None = None) -> None:
@@ -149,7 +96,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
         self._whole = {id(module): name for name, module in own.items() if name != "__main__"}
         self._own = {id(vars(module)): name for name, module in own.items()}
         self._own[id(vars(sys.modules["__main__"]))] = "__main__"
-        self.globals_ref.update({key: _Globals(sys.modules[name]) for key, name in self._own.items()})
+        self.globals_ref.update({key: Globals(sys.modules[name]) for key, name in self._own.items()})
 
     @override
     def dump(self, obj: Any) -> None:
@@ -158,7 +105,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
             cloudpickle.register_pickle_by_value(sys.modules[name])
         start = self._file.tell()
         try:
-            while not self._is_dumped((obj, (_Part(sys.modules["__main__"], self._named), _Hooks()))):
+            while not self._is_dumped((obj, (Part(sys.modules["__main__"], self._named), ClassHooks()))):
                 self.clear_memo()
                 self._file.seek(start)
                 self._file.truncate()
@@ -187,17 +134,13 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
             name = obj.__qualname__
             if vars(sys.modules["__main__"]).get(name) is obj:
                 self._named[name] = obj
-        if isinstance(obj, torch.optim.Optimizer):
-            return _optimizer(obj)
-        if isinstance(obj, torch.nn.Module) and parametrize.is_parametrized(obj):  # which refuses itself
-            return _bare, (type(obj),), dict(vars(obj))
-        if isinstance(obj, torch.nn.Parameter) and (own := _hooks_of(obj)):  # which torch leaves out
-            make, arguments = obj.__reduce_ex__(5)  # type: ignore[no-untyped-call]
-            return make, arguments, own, None, None, _set_hooks
+        of_torch = reduce_of_torch(obj)
+        if of_torch is not None:
+            return of_torch
         try:
             reduced = super().reducer_override(obj)
             if isinstance(obj, type) and isinstance(reduced, tuple) and len(reduced) == 6:
-                return *reduced[:-1], _set_class
+                return *reduced[:-1], set_class
             if reduced is NotImplemented and not isinstance(obj, type | types.FunctionType):
                 reducer = self.dispatch_table.get(type(obj))
                 reduced = obj.__reduce_ex__(5) if reducer is None else reducer(obj)
@@ -229,13 +172,13 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
         }
         parent = sys.modules.get(name.rpartition(".")[0])
         # Functions come first: objects may need them to be unpickled. The rest follows as it was made.
-        parts = (_Part(module, first), *(_Part(module, {key: value}) for key, value in rest.items()))
-        return _make_module, (name, module.__file__, parent), parts, None, None, _ignore
+        parts = (Part(module, first), *(Part(module, {key: value}) for key, value in rest.items()))
+        return make_module, (name, module.__file__, parent), parts, None, None, set_nothing
 
     def _unpicklable(self, obj: Any, error: Exception) -> Any:
-        path = _path_to(obj, self._roots, self._own)
+        path = path_to(obj, self._roots, self._own)
         if path is not None:
-            raise UnpicklableError(_refusal(path, error))
+            raise UnpicklableError(refusal(path, error))
         if type(obj) in _ANEW:
             return _ANEW[type(obj)], ()
         values = {
@@ -244,203 +187,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
             for key, value in vars(sys.modules[name]).items()
             if not isinstance(value, _CODE) and f"{name}.{key}" not in self._left_out
         }
-        path = _path_to(obj, values, self._own)
+        path = path_to(obj, values, self._own)
         if path is not None:  # not the part alone: with another in its place, the whole may fail to unpickle
             raise _LeaveOutError(path[0][0])
         return Missing, (f"a {type(obj).__qualname__} of a module",)
-
-
-class _Globals:
-    """The globals of a module, as those of its functions."""
-
-    def __init__(self, module: types.ModuleType) -> None:
-        self._module = module
-
-    def __reduce__(self) -> Any:
-        is_main = self._module.__name__ == "__main__"
-        return (_globals_of_main, ()) if is_main else (vars, (self._module,))
-
-
-class _Part:
-    """A part of a module's globals, which are set when it is unpickled."""
-
-    def __init__(self, module: types.ModuleType, values: dict[str, Any]) -> None:
-        self._module, self._values = module, values
-
-    def __reduce__(self) -> Any:
-        names = [f"{self._module.__name__}.{name}" for name in self._values]
-        return _fill, (self._module, _Beginning(", ".join(names)), self._values)
-
-
-class _Beginning:
-    """Comes before a part of a pickle; notes when it is unpickled that the part of that name follows."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __reduce__(self) -> Any:
-        return _begin, (self._name,)
-
-
-_begun: list[str] = []
-"""The parts that are being unpickled: some are inside others."""
-
-
-def _begin(name: str) -> None:
-    _begun.append(name)
-
-
-def cannot_be_unpickled(error: Exception) -> UnpicklableError:
-    """What is to be said of an exception that `Unpickler.load` has raised."""
-    what = _begun[-1] if _begun else "what train() is given"
-    return UnpicklableError(
-        f"{what} cannot be unpickled in the executors ({type(error).__name__}: {error}): its class does not "
-        "load what it pickles; make it there, in on_train_begin of a callback or where it is used first, or "
-        "give its class a __reduce__"
-    )
-
-
-class _Hooks:
-    """Comes last in a pickle; sets what classes have for making other classes."""
-
-    def __reduce__(self) -> Any:
-        return _set_hooks_of_classes, (hooks.RemovableHandle.next_id,)
-
-
-def _globals_of_main() -> dict[str, Any]:
-    return vars(sys.modules["__main__"])
-
-
-_hooks_of_classes: list[tuple[type, str, Any]] = []
-
-
-def _set_class(kind: type, state: tuple[dict[str, Any], dict[str, Any]]) -> None:
-    """As cloudpickle does. What the program does for each class that is made, it has done: not here again."""
-    names = ("__init_subclass__", *(("__new__", "__init__") if issubclass(kind, type) else ()))
-    _hooks_of_classes.extend((kind, name, state[0].pop(name)) for name in names if name in state[0])
-    cloudpickle.cloudpickle._class_setstate(kind, state)
-
-
-def _set_hooks_of_classes(next_id: int) -> None:
-    """And has torch's hooks that are registered from now on not replace those of the driver."""
-    hooks.RemovableHandle.next_id = max(hooks.RemovableHandle.next_id, next_id)
-    while _hooks_of_classes:
-        setattr(*_hooks_of_classes.pop())
-
-
-_made: dict[str, types.ModuleType] = {}
-
-
-def _make_module(name: str, file: str, parent: types.ModuleType | None) -> types.ModuleType:
-    """An empty module, which is imported from now on wherever one of that name is; asked twice, the same."""
-    if name in _made:
-        return _made[name]
-    is_package = Path(file).name == "__init__.py"
-    spec = importlib.util.spec_from_file_location(
-        name, file, submodule_search_locations=[str(Path(file).parent)] if is_package else None
-    )
-    assert spec is not None
-    module = _made[name] = sys.modules[name] = importlib.util.module_from_spec(spec)
-    if parent is not None:
-        setattr(parent, name.rpartition(".")[2], module)
-    return module
-
-
-def _fill(module: types.ModuleType, _beginning: None, values: dict[str, Any]) -> None:
-    _begun.pop()
-    vars(module).update(values)
-
-
-def _ignore(_module: types.ModuleType, _parts: Any) -> None:
-    pass
-
-
-def _optimizer(optimizer: torch.optim.Optimizer) -> Any:
-    """An optimizer with the attributes of its own class, which torch leaves out."""
-    usual = vars(torch.optim.SGD([torch.zeros(1)], 0.1)).keys() | {"step", "_opt_called"}
-    own = {name: value for name, value in vars(optimizer).items() if name not in usual}
-    state = optimizer.__getstate__()
-    return _bare, (type(optimizer),), (state, own), None, None, _set_optimizer
-
-
-def _hooks_of(parameter: torch.nn.Parameter) -> dict[str, Any]:
-    names = ("_backward_hooks", "_post_accumulate_grad_hooks")
-    return {name: value for name in names if (value := getattr(parameter, name))}
-
-
-def _set_hooks(parameter: torch.nn.Parameter, own: dict[str, Any]) -> None:
-    for name, value in own.items():
-        setattr(parameter, name, value)
-
-
-def _bare(kind: Any) -> Any:
-    return kind.__new__(kind)
-
-
-def _set_optimizer(optimizer: torch.optim.Optimizer, states: tuple[dict[str, Any], dict[str, Any]]) -> None:
-    optimizer.__setstate__(states[0])
-    vars(optimizer).update(states[1])
-
-
-def _refusal(path: list[tuple[str, Any]], reason: Exception) -> str:
-    """Says where it is. What an object of a library consists of is not the user's: the object is named."""
-    values = [value for _, value in path]
-    end = next((number for number, value in enumerate(values) if _is_closed(value)), len(values) - 1)
-    name = "".join(text for text, _ in path[: end + 1])
-    return (
-        f"{name} is a {type(values[end]).__qualname__}, which cannot be sent to the executors ({reason}); "
-        "make it there: in on_train_begin of a callback, in datasets_function, or where it is used first"
-    )
-
-
-def _is_closed(value: Any) -> bool:
-    kind = type(value)
-    is_open = isinstance(value, torch.nn.Module | types.FunctionType | types.MethodType | functools.partial)
-    is_users = kind.__module__ in ("__main__", "builtins") or is_own(sys.modules.get(kind.__module__))
-    return not is_open and not is_users
-
-
-def _path_to(wanted: Any, roots: Mapping[str, Any], own: Mapping[int, str]) -> list[tuple[str, Any]] | None:
-    """The names and objects that lead to an object, breadth first; None if only modules' globals do."""
-    seen = {id(roots)}
-    todo: collections.deque[list[tuple[str, Any]]] = collections.deque(
-        [(name, value)] for name, value in roots.items()
-    )
-    while todo:
-        path = todo.popleft()
-        value = path[-1][1]
-        if value is wanted:
-            return path
-        if id(value) not in seen and not isinstance(value, types.ModuleType):
-            seen.add(id(value))
-            todo.extend([*path, part] for part in _parts(value, own))
-    return None
-
-
-def _parts(value: Any, own: Mapping[int, str]) -> Iterator[tuple[str, Any]]:
-    """What an object consists of, with the text that leads there."""
-    if isinstance(value, Mapping):
-        yield from ((f"[{key!r}]", item) for key, item in value.items())
-    elif isinstance(value, list | tuple | set | frozenset | collections.deque):
-        yield from ((f"[{index}]", item) for index, item in enumerate(value))
-    elif isinstance(value, types.FunctionType):
-        names, cells = value.__code__.co_freevars, value.__closure__ or ()
-        for name, cell in zip(names, cells, strict=True):
-            if cell != types.CellType():
-                yield f"'s {name}", cell.cell_contents
-        yield from ((f"'s default {item!r:.40}", item) for item in value.__defaults__ or ())
-        if own.get(id(value.__globals__)) == "__main__":
-            used = cloudpickle.cloudpickle._extract_code_globals(value.__code__)
-            yield from (
-                (f"'s global {name}", value.__globals__[name]) for name in used if name in value.__globals__
-            )
-    elif isinstance(value, types.MethodType):
-        yield from (("'s object", value.__self__), ("", value.__func__))
-    elif isinstance(value, functools.partial):
-        yield from (("'s function", value.func), ("'s arguments", value.args), ("", value.keywords))
-    elif isinstance(value, type):
-        if value.__module__ == "__main__":
-            yield from ((f".{name}", item) for name, item in vars(value).items())
-    else:
-        yield from ((f".{name}", item) for name, item in getattr(value, "__dict__", {}).items())
-        yield "", type(value)

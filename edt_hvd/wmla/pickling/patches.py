@@ -5,7 +5,7 @@ import types
 import warnings
 from collections.abc import Iterator
 
-from edt_hvd.wmla.pickling.by_value import is_own
+from edt_hvd.wmla.pickling.own_modules import is_own
 
 
 def warn_of_patches() -> None:

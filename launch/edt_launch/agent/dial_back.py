@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edt_launch.agent import protocol
+from edt_launch.agent import encoding, protocol
 from edt_launch.agent.network.invitation import (
     MAX_LINE,
     VARIABLE,
@@ -131,7 +131,7 @@ class Session:
         await asyncio.wait([said], timeout=1.0)
         said.cancel()
         with contextlib.suppress(OSError):
-            self._writer.write(protocol.write(protocol.Left(exit_code, tuple(last_words))))
+            self._writer.write(encoding.write(protocol.Left(exit_code, tuple(last_words))))
             await self._writer.drain()
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

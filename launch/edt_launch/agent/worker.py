@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from edt_launch.agent.protocol import STREAMS
 from edt_launch.agent.system.lifeline import kill_group_when_peer_closes
-from edt_launch.agent.warm import Request
+from edt_launch.agent.warm.server import Request
 
 MAX_EXIT_CODE = 255
 

@@ -54,7 +54,10 @@ class HostList(HostSource):
         return None if text is None else cls(text)
 
     def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
-        return _unique((f"{self}", _slots(f"{self}", *_split(part))) for part in self.text.split(","))
+        parts = self.text.split(",")
+        for part in parts:
+            _refuse_ipv6(f"{self}", part)
+        return _unique((f"{self}", _slots(f"{self}", *_split(part))) for part in parts)
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,8 @@ def parse(text: str, where: str) -> tuple[HostSlots, ...]:
     """
     contents = (line.partition("#")[0].strip() for line in text.splitlines())
     lines = [(f"{where}, line {number}", content) for number, content in enumerate(contents, 1) if content]
+    for line, content in lines:
+        _refuse_ipv6(line, content.split()[0])
     good = [(line, content) for line, content in lines if _is_named(line, content)]
     hosts = _unique((line, _line(line, content)) for line, content in good or lines)
     if not hosts:
@@ -157,6 +162,11 @@ def _line(where: str, content: str) -> HostSlots:
     if not all(re.fullmatch(DEVICE, device) for device in devices) or len(set(devices)) < len(devices):
         raise HostsError(where, named["devices"], "names of devices, each once, with commas between")
     return HostSlots(_slots(where, words[0], "1").host, len(devices), devices, transport, agent)
+
+
+def _refuse_ipv6(where: str, host: str) -> None:
+    if host.count(":") > 1:
+        raise HostsError(where, host, "a name or an IPv4 address, as workers do not use IPv6")
 
 
 def _split(part: str) -> tuple[str, str]:

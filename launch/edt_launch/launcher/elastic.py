@@ -21,14 +21,14 @@ from edt_launch.core.history.event_log import stamped
 from edt_launch.core.run_dir import RunDir
 from edt_launch.launcher.allocations import Allocations
 from edt_launch.launcher.cause import cause_of
-from edt_launch.launcher.driver import DriverSettings
+from edt_launch.launcher.driver.driver import DriverSettings
 from edt_launch.launcher.environment import environment
 from edt_launch.launcher.horovodrun.command import DISCOVER
 from edt_launch.launcher.hosts import checkpoints
 from edt_launch.launcher.hosts.host_files import HostFiles
 from edt_launch.launcher.plan import JobOutcome, Plan
 from edt_launch.launcher.program import LaunchedJob, Workers
-from edt_launch.launcher.run_summary import describe, describe_exits, how_it_ended
+from edt_launch.launcher.run_summary import describe, describe_exits
 from edt_launch.launcher.runs import restarts
 from edt_launch.launcher.runs.job_monitor import JobMonitor
 from edt_launch.launcher.runs.job_runs import JobRuns
@@ -356,7 +356,7 @@ class Elastic:
         if failing.last is None or not failing.counts:
             return ""
         lines = self._monitor.logs.last_lines(failing.last.worker, KEPT_LINES)
-        why = cause_of(lines) or how_it_ended(failing.last)
+        why = cause_of(lines) or failing.last.how_it_ended
         return (
             "edt-launch: the job succeeded on fewer workers than allocated: they failed before they trained "
             f"in {failing.text}; the last: {why}; log: {self._log_of(failing.last)}"

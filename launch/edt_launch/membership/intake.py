@@ -4,6 +4,7 @@ import signal
 from dataclasses import replace
 
 from edt_launch.core.history import events
+from edt_launch.core.history.exit_codes import signal_name
 from edt_launch.membership import protocol
 from edt_launch.membership.lateness import learn
 from edt_launch.membership.members import (
@@ -202,7 +203,7 @@ def _lost(turn: Turn, worker: Worker, exit_code: int, reason: str, host_loss: Ho
     state = turn.state
     known = state.suspended.get(worker.slot.key)
     suspension = after_failure(turn.now, known, host_loss is not HostLoss.UNREACHED)
-    failed = events.Failed(*worker.where, worker.rank, exit_code, events.signal_name(exit_code), reason)
+    failed = events.Failed(*worker.where, worker.rank, exit_code, signal_name(exit_code), reason)
     end = _end_with(state, worker, exit_code, suspension, host_loss)
     if end is not None:
         how = "was lost" if reason else "failed"

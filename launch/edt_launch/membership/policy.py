@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from edt_launch.membership import restart_all, step
+from edt_launch.membership.generations import Generations
 from edt_launch.membership.members import Membership, WorldLimits
 from edt_launch.membership.protocol import Action, Event, Resize
 
@@ -36,7 +37,5 @@ class Policy:
 POLICIES: Mapping[Resize, Policy] = {
     Resize.FIXED: Policy(Membership, step.step, forks=False, restarts=False, is_watched=True),
     Resize.IN_PLACE: Policy(Membership, step.step, forks=True, restarts=True, is_watched=True),
-    Resize.RESTART_ALL: Policy(
-        restart_all.Generations, restart_all.step, forks=True, restarts=False, is_watched=False
-    ),
+    Resize.RESTART_ALL: Policy(Generations, restart_all.step, forks=True, restarts=False, is_watched=False),
 }

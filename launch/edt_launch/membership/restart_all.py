@@ -21,123 +21,50 @@ when the last is gone, the next generation is opened. A change that comes in bet
 generation.
 
 A resize waits for a checkpoint: one that takes slots away for `grace` seconds, one that only adds some for as
-long as it takes, or for `PATIENCE` if the program has not saved anything yet. A world that has lost a member
-is ended at once. Ends by an error of the program are counted, against `max_restarts`; resizes and lost hosts
-are not.
+long as it takes, or for `FIRST_CHECKPOINT_TIMEOUT` if the program has not saved anything yet. A world that
+has lost a member is ended at once. Ends by an error of the program are counted, against `max_restarts`;
+resizes and lost hosts are not.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import groupby
+from collections.abc import Sequence
 from math import inf
 
 from edt_launch.core.history import events
 from edt_launch.membership import protocol
+from edt_launch.membership.generations import Generations, GenerationsTurn, fit
 from edt_launch.membership.intake import ALL_ENDED
-from edt_launch.membership.members import Membership, Turn, WorldLimits, after_failure
+from edt_launch.membership.members import Membership
 from edt_launch.membership.protocol import (
     Action,
     Admit,
     Event,
-    HostLoss,
     MemberPhase,
     Open,
     Slot,
     Start,
     StopWorkers,
-    Terminate,
     Worker,
 )
 from edt_launch.membership.shortage import over, tell
+from edt_launch.membership.world_failures import judge, take_exit
 
 RESIZE_GRACE = 2.0
 """Seconds that a worker has after SIGTERM when another takes its place."""
 
-PATIENCE = 600.0
+FIRST_CHECKPOINT_TIMEOUT = 600.0
 """Seconds that a world which would only grow has for its first checkpoint."""
-
-
-@dataclass(frozen=True)
-class Generations(Membership):
-    """The state of this protocol: `generation` is the one in force, `size` the size of its world."""
-
-    lineups: Mapping[int, tuple[Slot, ...]] = field(default_factory=dict)
-    """The slots of the workers of each generation, by rank: the one in force, and the next."""
-    newest: int = 0
-    """The generation that was begun last."""
-    attempt: int = 0
-    """How often the program has failed."""
-    has_gate: bool = False
-    """Whether a worker has come to the gate."""
-    has_saved: bool = False
-    saving: frozenset[int] = frozenset()
-    """Workers that write a checkpoint."""
-    holder: int | None = None
-    """The worker of the world in force, rank 0, that holds; None while none does."""
-    due_since: float | None = None
-    """When it became known that the world in force is to be replaced."""
-    returned: int = 0
-    """Workers of the world in force that have ended with exit code 0."""
-    failed: Worker | None = None
-    """The worker of the world in force that failed first; None while none has."""
-    is_host_lost: bool = False
-    """Whether the world in force has lost a host, which explains all failures in it."""
-
-    @property
-    def has_chance(self) -> bool:
-        """Whether the program is started again after the failure of a world."""
-        return self.is_host_lost or self.attempt < self.limits.max_restarts
-
-    def lineup(self, worker: Worker) -> tuple[Slot, ...]:
-        """The slots of all with whom a worker is started, by rank."""
-        return self.lineups[worker.generation]
-
-    @property
-    def in_force(self) -> list[Worker]:
-        """The workers of the generation in force whose processes are there."""
-        return [w for w in self.workers.values() if w.generation <= self.generation]
-
-    @property
-    def next(self) -> list[Worker]:
-        """The workers of the generation that is to follow."""
-        return [w for w in self.workers.values() if self.generation < w.generation == self.newest]
-
-    @property
-    def is_prepared(self) -> bool:
-        """Whether there is a next generation."""
-        return self.newest > self.generation and self.newest in self.lineups
 
 
 def step(now: float, state: Membership, event: Event) -> tuple[Membership, list[Action]]:
     """The next state and what to do, in this order, given what happened at a time of a monotonic clock."""
     assert isinstance(state, Generations)
-    turn = _Turn(now, state)
+    turn = GenerationsTurn(now, state)
     _apply(turn, event)
     _reconcile(turn)
     return turn.state, turn.actions
 
 
-class _Turn(Turn):
-    state: Generations
-
-    def end(self, workers: Iterable[Worker], grace: float | None) -> None:
-        """End workers: by SIGTERM, and SIGKILL after `grace` seconds, or at once."""
-        for worker in workers:
-            if worker.phase is not MemberPhase.ENDING:
-                self.do(Terminate(worker.id, at_once=grace is None, grace=grace))
-                self.change(worker.id, phase=MemberPhase.ENDING)
-
-
-def fit(slots: Sequence[Slot], limits: WorldLimits) -> tuple[Slot, ...]:
-    """The largest allowed world in these slots: whole nodes, each `limits.unit` slots of one host."""
-    hosts = [list(on) for _, on in groupby(slots, lambda slot: slot.host)]
-    whole = [slot for on in hosts for slot in on[: len(on) // limits.unit * limits.unit]]
-    most = min(len(whole), limits.max_size) // limits.unit * limits.unit
-    sizes = [size for size in limits.allowed or (most,) if size <= most]
-    return tuple(whole[: max(sizes, default=0)])
-
-
-def _apply(turn: _Turn, event: Event) -> None:
+def _apply(turn: GenerationsTurn, event: Event) -> None:
     state = turn.state
     match event:
         case protocol.Desired(slots):
@@ -160,109 +87,22 @@ def _apply(turn: _Turn, event: Event) -> None:
             if holder is not None and holder.generation == state.generation:
                 turn.set(holder=worker_id)
         case protocol.Exited():
-            _exited(turn, event)
+            take_exit(turn, event)
         case protocol.Abort(reason):
             turn.decide_end(events.Finished(1, reason, aborted=True))
         case protocol.PauseWanted(reason):
             turn.set(pausing=reason)
 
 
-def _admit(turn: _Turn, worker: Worker) -> None:
+def _admit(turn: GenerationsTurn, worker: Worker) -> None:
     turn.do(Admit(worker.id, worker.generation))
     turn.change(worker.id, phase=MemberPhase.ACTIVE)
-
-
-def _exited(turn: _Turn, exited: protocol.Exited) -> None:
-    worker = turn.state.workers.get(exited.worker)
-    if worker is None:
-        return
-    others = {key: other for key, other in turn.state.workers.items() if key != worker.id}
-    turn.set(workers=others, saving=turn.state.saving - {worker.id})
-    if exited.host_loss is HostLoss.UNFIT and worker.generation == turn.state.generation:
-        _do_without(turn, worker)
-    elif exited.host_loss is not None and worker.generation == turn.state.generation:
-        _suspend_host(turn, worker)
-    if worker.phase is MemberPhase.ENDING:
-        turn.do(events.Left(worker.id))
-    elif worker.generation > turn.state.generation:
-        _lost_newcomer(turn, worker, exited)
-    elif exited.exit_code == 0:
-        turn.set(returned=turn.state.returned + 1)
-        turn.do(events.Left(worker.id))
-    else:
-        _lost(turn, worker, exited)
-
-
-def _failed(worker: Worker, exit_code: int, reason: str = "", after: float | None = None) -> events.Failed:
-    signal = events.signal_name(exit_code)
-    return events.Failed(*worker.where, worker.rank, exit_code, signal, reason, after)
-
-
-def _suspend(turn: _Turn, worker: Worker, has_reached_host: bool = True) -> float:
-    """Leave its slot alone; returns for how many seconds."""
-    suspension = after_failure(turn.now, turn.state.suspended.get(worker.slot.key), has_reached_host)
-    turn.set(suspended={**turn.state.suspended, worker.slot.key: suspension})
-    return suspension.until - turn.now
-
-
-def _lost_newcomer(turn: _Turn, worker: Worker, exited: protocol.Exited) -> None:
-    """One that did not reach its world: its slot is tried again later, the world in force trains on."""
-    reason = (
-        "" if exited.exit_code else f"rank {worker.rank} on {worker.slot.host} ended before it could join"
-    )
-    after = _suspend(turn, worker, exited.host_loss is not HostLoss.UNREACHED)
-    turn.do(_failed(worker, exited.exit_code, reason, after))
-    _discard(turn)
-
-
-def _suspend_host(turn: _Turn, worker: Worker) -> None:
-    turn.set(is_host_lost=True)
-    for slot in turn.state.lineups.get(worker.generation, ()):
-        known = turn.state.suspended.get(slot.key)
-        if slot.host == worker.slot.host and (known is None or known.until <= turn.now):
-            _suspend(turn, replace(worker, slot=slot))
-
-
-def _do_without(turn: _Turn, worker: Worker) -> None:
-    """Its slot lacks something: that is no failure of the program as long as there are enough others."""
-    _suspend(turn, worker)
-    state = turn.state
-    others = fit(state.wanted(turn.now), state.limits)
-    turn.set(is_host_lost=len(others) >= max(1, state.limits.min_size))
-
-
-def _lost(turn: _Turn, worker: Worker, exited: protocol.Exited) -> None:
-    """A failure: what follows is decided when the whole world is gone, and it is known whether a host is."""
-    turn.do(_failed(worker, exited.exit_code))
-    turn.set(is_torn=True, failed=turn.state.failed or worker)
-
-
-def _judge(turn: _Turn) -> None:
-    """The last worker of a world with a failure is gone."""
-    state = turn.state
-    assert state.failed is not None
-    if not state.has_chance:
-        turn.decide_end(events.Finished(1, _why(state.failed, state.limits.max_restarts)))
-    turn.set(
-        attempt=state.attempt + (not state.is_host_lost),
-        lineups={number: slots for number, slots in state.lineups.items() if number != state.generation},
-        is_torn=False,
-        failed=None,
-        is_host_lost=False,
-        returned=0,
-        holder=None,
-    )
-
-
-def _why(worker: Worker, restarts: int) -> str:
-    after = f", after {restarts} {'restart' if restarts == 1 else 'restarts'}" if restarts else ""
-    return f"rank {worker.rank} on {worker.slot.host} failed{after}"
 
 
 # Towards the world that is wanted.
 
 
-def _reconcile(turn: _Turn) -> None:
+def _reconcile(turn: GenerationsTurn) -> None:
     state = turn.state
     if state.finished:
         return
@@ -272,10 +112,10 @@ def _reconcile(turn: _Turn) -> None:
     elif state.pausing is not None:
         _pause(turn)
     elif state.is_torn and not state.in_force:
-        _judge(turn)
+        judge(turn)
         _reconcile(turn)
     elif state.returned and not state.is_torn:
-        _discard(turn)
+        turn.discard()
         _release_holder(turn)  # the others train on to the end
         if not turn.state.in_force:
             turn.decide_end(events.Finished(0, ALL_ENDED))
@@ -288,15 +128,15 @@ def _is_over(state: Generations) -> bool:
     return state.outcome is not None and state.outcome.succeeded
 
 
-def _finish_if_empty(turn: _Turn) -> None:
+def _finish_if_empty(turn: GenerationsTurn) -> None:
     if not turn.state.workers and turn.state.outcome is not None:
         turn.set(finished=True)
         turn.do(turn.state.outcome)
 
 
-def _pause(turn: _Turn) -> None:
+def _pause(turn: GenerationsTurn) -> None:
     """All are to leave, at a checkpoint if one comes in time."""
-    _discard(turn)
+    turn.discard()
     _become_due(turn)
     if _may_cut(turn, shrinks=True):
         turn.end(turn.state.in_force, RESIZE_GRACE)
@@ -305,29 +145,20 @@ def _pause(turn: _Turn) -> None:
         _finish_if_empty(turn)
 
 
-def _discard(turn: _Turn) -> None:
-    """The next generation is not the one that is wanted any more."""
-    state = turn.state
-    if state.is_prepared:
-        turn.end(state.next, None)
-        lineups = {number: slots for number, slots in state.lineups.items() if number != state.newest}
-        turn.set(lineups=lineups)
-
-
-def _release_holder(turn: _Turn) -> None:
+def _release_holder(turn: GenerationsTurn) -> None:
     """Let rank 0 go on where it holds for a resize."""
     if turn.state.holder is not None:
         turn.do(Admit(turn.state.holder, turn.state.generation))
         turn.set(holder=None)
 
 
-def _move(turn: _Turn) -> None:
+def _move(turn: GenerationsTurn) -> None:
     state = turn.state
     target = fit(state.wanted(turn.now), state.limits)
     now_in_force = () if state.is_torn else state.lineups.get(state.generation, ())
     is_same = {slot.key for slot in target} == {slot.key for slot in now_in_force}
     if state.is_prepared and (is_same or _keys(state.lineups[state.newest]) != _keys(target)):
-        _discard(turn)
+        turn.discard()
     if is_same and target:
         _release_holder(turn)
         turn.set(due_since=None, stop_sent=False, short_since=None, shortage=None)
@@ -367,7 +198,7 @@ def _is_ready(state: Generations) -> bool:
     return sum(w.phase is MemberPhase.READY for w in state.next) == size
 
 
-def _become_due(turn: _Turn, tell_workers: bool = True) -> None:
+def _become_due(turn: GenerationsTurn, tell_workers: bool = True) -> None:
     """The world in force is to be replaced; its workers hold when they can, once they are told."""
     state = turn.state
     if state.due_since is None:
@@ -378,7 +209,7 @@ def _become_due(turn: _Turn, tell_workers: bool = True) -> None:
         turn.do(StopWorkers(members, state.newest))
 
 
-def _may_cut(turn: _Turn, shrinks: bool) -> bool:
+def _may_cut(turn: GenerationsTurn, shrinks: bool) -> bool:
     """Whether the world in force may be ended now."""
     state = turn.state
     if not state.in_force or (not shrinks and not _is_ready(state)):
@@ -392,10 +223,10 @@ def _may_cut(turn: _Turn, shrinks: bool) -> bool:
 
 def _patience(state: Generations, shrinks: bool) -> float:
     """Seconds for which a resize waits for a checkpoint at most."""
-    return state.limits.grace if shrinks else inf if state.has_saved else PATIENCE
+    return state.limits.grace if shrinks else inf if state.has_saved else FIRST_CHECKPOINT_TIMEOUT
 
 
-def _wait_for_more(turn: _Turn, is_training: bool) -> None:
+def _wait_for_more(turn: GenerationsTurn, is_training: bool) -> None:
     """Too few can run. A world that trains goes on; else this is reported, and times out."""
     state = turn.state
     if is_training or not state.desired:
@@ -410,7 +241,7 @@ def _wait_for_more(turn: _Turn, is_training: bool) -> None:
         _finish_if_empty(turn)
 
 
-def _begin(turn: _Turn, slots: tuple[Slot, ...]) -> None:
+def _begin(turn: GenerationsTurn, slots: tuple[Slot, ...]) -> None:
     """Start the workers of another generation."""
     state = turn.state
     number, workers = state.newest + 1, dict(state.workers)
@@ -425,7 +256,7 @@ def _begin(turn: _Turn, slots: tuple[Slot, ...]) -> None:
     turn.do(*(Start(workers[first + rank]) for rank in range(len(slots))))
 
 
-def _open(turn: _Turn) -> None:
+def _open(turn: GenerationsTurn) -> None:
     """Nobody of an older generation is left: the next one is in force."""
     state = turn.state
     if not state.is_prepared:

@@ -294,7 +294,7 @@ class Failing:
     def _go_on(self, *_: object) -> None:
         """Nothing is kept of it."""
 
-    begin_pass = after_micro_batch = abandon_pass = reset = _go_on
+    begin_loop = begin_pass = after_micro_batch = abandon_pass = reset = _go_on
 
     def report(self) -> Any:
         return np.array([7], dtype=np.int32)

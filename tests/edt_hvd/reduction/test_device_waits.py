@@ -12,10 +12,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import edt_hvd
 from edt_hvd.digests import digest
-from edt_hvd.reduction import exact
 from edt_hvd.reduction.fixed_point import arithmetic as fixed_point
 from edt_hvd.reduction.fixed_point import cuda as fixed_point_cuda
 from edt_hvd.reduction.fixed_point import tensor_sum as fixed_point_sum
+from edt_hvd.reduction.gradients import exact
 
 pytestmark = pytest.mark.usefixtures("alone")
 

@@ -13,11 +13,11 @@ from torch.utils.checkpoint import checkpoint
 
 import edt_hvd
 from edt_hvd.errors import GradientError
-from edt_hvd.reduction import reducer
-from edt_hvd.reduction.bucket import BUCKET_BYTES
-from edt_hvd.reduction.exact import ExactReducer
-from edt_hvd.reduction.reducer import BucketReducer
-from edt_hvd.reduction.ring import RingReducer
+from edt_hvd.reduction import participants
+from edt_hvd.reduction.gradients.bucket import BUCKET_BYTES
+from edt_hvd.reduction.gradients.exact import ExactReducer
+from edt_hvd.reduction.gradients.floating_point import FloatReducer
+from edt_hvd.reduction.gradients.reducer import BucketReducer
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -138,7 +138,7 @@ def test_losses_that_are_means_over_tokens_are_weighted_by_them(
 
 
 def test_weights_that_mean_nothing_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reducer, "_registered", [])
+    monkeypatch.setattr(participants, "_registered", [])
     parameter = nn.Parameter(torch.ones(1))
     loss = (parameter * 2).sum()
     steps = iter(edt_hvd.ElasticDataLoader([torch.ones(1)] * 8, 4, 2))
@@ -229,7 +229,7 @@ def test_stepping_inside_the_micro_batch_loop_is_refused() -> None:
 
 def reducers(weight: nn.Parameter) -> list[BucketReducer[Any]]:
     return [
-        RingReducer(lambda: [weight]),
+        FloatReducer(lambda: [weight]),
         ExactReducer(lambda: [weight], BUCKET_BYTES, 64, lambda: ["weight"]),
     ]
 
@@ -468,7 +468,7 @@ def test_reducers_go_with_their_optimizers() -> None:
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
     state = edt_hvd.TorchState(model=model, optimizer=optimizer, scheduler=scheduler)
     own = weakref.ref(optimizer._edt_reducer)  # type: ignore[attr-defined]
-    assert own() in reducer.active()
+    assert own() in participants.active()
     gc.disable()  # workers collect at different times, and all must have the same reducers
     try:
         del optimizer, scheduler, state
@@ -478,11 +478,11 @@ def test_reducers_go_with_their_optimizers() -> None:
 
 
 def test_an_optimizer_that_replaces_another_reduces_under_its_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reducer, "_registered", [])
+    monkeypatch.setattr(participants, "_registered", [])
     weight = nn.Parameter(torch.ones(1))
     for _ in range(2):  # a newcomer makes the second alone
         optimizer = edt_hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=0.1))
-        reducer.collect_stale()
+        participants.collect_stale()
         own = optimizer._edt_reducer  # type: ignore[attr-defined]
         own.begin_pass(1)
         assert [bucket.name for bucket in own._buckets] == ["edt.0.bucket.0"]

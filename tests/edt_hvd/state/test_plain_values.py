@@ -13,6 +13,7 @@ from torch import nn
 
 import edt_hvd
 from edt_hvd.state.snapshot import copied
+from states import take_over, tree_of
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -65,7 +66,7 @@ def test_an_object_stays_the_same_one_in_newcomers_and_after_a_rollback(
     change(own)
     state.commit()
     wanted = copied(read(own))
-    newcomer._take_over(copied(state._tree()))
+    take_over(newcomer, copied(tree_of(state)))
     assert newcomer.value is other
     assert read(other) == wanted
     change(own)

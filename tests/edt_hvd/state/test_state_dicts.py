@@ -9,7 +9,7 @@ from torch import nn
 import edt_hvd
 from edt_hvd.state.snapshot import copied
 from edt_hvd.state.state_dicts import is_plain
-from states import expose
+from states import expose, take_over, tree_of
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("alone")
 def test_what_is_trainable_is_part_of_the_state() -> None:
     model, newcomer = nn.Linear(1, 1), nn.Linear(1, 1)
     model.bias.requires_grad_(False)
-    edt_hvd.TorchState(model=newcomer)._load(edt_hvd.TorchState(model=model)._tree())
+    take_over(edt_hvd.TorchState(model=newcomer), tree_of(edt_hvd.TorchState(model=model)))
     assert [p.requires_grad for p in newcomer.parameters()] == [True, False]
 
 
@@ -25,15 +25,15 @@ def test_parts_in_evaluation_mode_are_part_of_the_state() -> None:
     model, newcomer = (nn.Sequential(nn.BatchNorm1d(1), nn.Dropout()) for _ in range(2))
     model[0].eval()
     state = edt_hvd.TorchState(model=model)
-    edt_hvd.TorchState(model=newcomer)._load(state._tree())
+    take_over(edt_hvd.TorchState(model=newcomer), tree_of(state))
     assert [each.training for each in newcomer.modules()] == [True, False, True]
     state.sync()
     model.train()
     state.restore()
     assert not model[0].training
-    tree = state._tree()
+    tree = tree_of(state)
     del tree["model.trainable"]["training"]  # as in older checkpoints
-    edt_hvd.TorchState(model=newcomer)._load(tree)
+    take_over(edt_hvd.TorchState(model=newcomer), tree)
     assert not newcomer[0].training
 
 
@@ -104,9 +104,9 @@ def test_optimizers_with_a_layout_of_their_own_are_loaded_through_it(make: Any) 
     step(models[0], optimizer)
     optimizer.scale, optimizer.param_groups[0]["lr"] = 4, 0.5
     state.commit()
-    tree = copied(state._tree())
+    tree = copied(tree_of(state))
     assert "optimizer.gradients" in tree
-    newcomer._take_over(tree)
+    take_over(newcomer, tree)
     assert other.scale == 4
     step(*(models[0], optimizer))
     step(*(models[1], other))
@@ -128,8 +128,9 @@ def test_optimizer_states_keep_their_types() -> None:
     for parameter in model.parameters():
         parameter.grad = torch.ones_like(parameter)
     optimizer.step()
-    edt_hvd.TorchState(model=other, optimizer=loaded)._load(
-        edt_hvd.TorchState(model=model, optimizer=optimizer)._tree()
+    take_over(
+        edt_hvd.TorchState(model=other, optimizer=loaded),
+        tree_of(edt_hvd.TorchState(model=model, optimizer=optimizer)),
     )
     states = zip(optimizer.state.values(), loaded.state.values(), strict=True)
     for name, mine, theirs in ((name, a[name], b[name]) for a, b in states for name in a):
@@ -146,8 +147,9 @@ def test_a_newcomer_takes_over_the_caches_that_it_has_in_the_same_form() -> None
 
     old, newcomer = made(same=2, larger=1, missing=1), made(same=2, larger=3)
     old.same.fill_(7)
+    tree = tree_of(edt_hvd.TorchState(model=old))
     with pytest.warns(UserWarning, match=r"buffer larger, which is not persistent, has shape \[1\] .* \[3\]"):
-        edt_hvd.TorchState(model=newcomer)._load(edt_hvd.TorchState(model=old)._tree())
+        take_over(edt_hvd.TorchState(model=newcomer), tree)
     assert {name: each.tolist() for name, each in newcomer.named_buffers()} == {
         "same": [7.0, 7.0],
         "larger": [3.0, 3.0, 3.0],

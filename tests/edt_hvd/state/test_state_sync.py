@@ -13,7 +13,7 @@ from torch import nn
 import edt_hvd
 from edt_hvd.state.checkpoint import checkpoints
 from edt_hvd.state.snapshot import copied
-from states import assert_same, change_values, exact_step, history, make_state, picture, train_step
+from states import assert_same, change_values, exact_step, history, make_state, picture, train_step, tree_of
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -64,7 +64,7 @@ def test_what_a_newcomer_has_received_is_its_first_full_copy() -> None:
     assert old._rollback.snapshots.last is not None
     newcomer = make_state()
     with pytest.MonkeyPatch.context() as patch:
-        Transfer(patch, copied(old._tree()) | {"progress": 1, "refusal": None, "exposure": (True, None)})
+        Transfer(patch, copied(tree_of(old)) | {"progress": 1, "refusal": None, "exposure": (True, None)})
         newcomer.sync()
     before = picture(newcomer)
     train_step(newcomer)  # a worker was lost before the commit

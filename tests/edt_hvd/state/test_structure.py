@@ -9,7 +9,7 @@ from torch import nn
 
 import edt_hvd
 from edt_hvd.state import structure
-from states import expose
+from states import expose, take_over, tree_of
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -116,18 +116,20 @@ def test_newcomers_make_the_change_in_prepare_and_fail_alone_without(
         old.model[0].weight.add_(1)
     change(old)
     state.commit()
-    tree = state._tree()
-    joining._has_synced, joining._prepare = False, prepare
+    tree = tree_of(state)
+    joining._contents._prepare = prepare
     before = newcomer.model[0].weight.sum().item()
-    joining._take_over(tree)
+    take_over(joining, tree)
     assert seen == [(3, True, before)]
     assert torch.equal(newcomer.model[0].weight, old.model[0].weight)
-    assert structure.structure_of(joining._values()) == structure.structure_of(state._values())
+    assert structure.structure_of(joining._contents.values()) == structure.structure_of(
+        state._contents.values()
+    )
     label = said.partition(" was ")[0]
     with pytest.raises(
         edt_hvd.StateError, match=rf"does not fit this worker's objects: .*its {label} is .*here"
     ):
-        stranger.state()._take_over(tree)
+        take_over(stranger.state(), tree)
 
 
 def test_prepare_may_replace_objects_and_make_new_ones() -> None:
@@ -146,10 +148,10 @@ def test_prepare_may_replace_objects_and_make_new_ones() -> None:
     program.train(state)
     state.scheduler.step()
     joining._has_synced = False
-    joining._take_over(state._tree())
+    take_over(joining, tree_of(state))
     assert joining.scheduler.last_epoch == 1
     assert newcomer.optimizer.param_groups[0]["lr"] == 0.05
-    joining._rollback.protect(joining._values(), True, 1, {}, lambda: True)
+    joining._rollback.protect(joining._contents.values(), True, 1, {}, lambda: True)
     joining.scheduler.step()
     joining.restore()
     assert joining.scheduler.last_epoch == 1
@@ -166,8 +168,8 @@ def test_prepare_gets_the_plain_values_that_the_objects_belong_to() -> None:
             values.loader = edt_hvd.ElasticDataLoader([torch.zeros(2)] * [8, 12][values.epoch], 4)
 
         state = other.state(prepare=lambda _: None)
-        state._has_synced, state._prepare = False, prepare
-        state._load_entirely(tree)
+        state._contents._prepare = prepare
+        take_over(state, tree)
         return seen, state
 
     program = Program()
@@ -177,13 +179,13 @@ def test_prepare_gets_the_plain_values_that_the_objects_belong_to() -> None:
     program.train(state)
     state.epoch = 2
     state.note_return()
-    assert state._take_snapshot()
-    for tree in (state._tree(), state._rollback.snapshots.last.tree):
+    assert state._checkpointing.take_snapshot(state.progress)
+    for tree in (tree_of(state), state._rollback.snapshots.last.tree):
         seen, again = restarted(tree)
         assert (seen, again.epoch, len(again.loader)) == ([1], 2, 3)
-        assert restarted(again._tree())[0] == [1]
+        assert restarted(tree_of(again))[0] == [1]
     state.restore()
-    assert (state.epoch, restarted(state._tree())[0]) == (2, [1])
+    assert (state.epoch, restarted(tree_of(state))[0]) == (2, [1])
 
 
 def test_states_of_parameters_that_were_replaced_are_refused_with_what_to_do() -> None:
@@ -253,7 +255,7 @@ def test_what_is_received_fits_entirely_or_is_refused(there: Any, here: Any, sai
     state = edt_hvd.TorchState(part=here)
     state.sync()
     with pytest.raises(edt_hvd.StateError, match=said):
-        state._take_over(edt_hvd.TorchState(part=there)._tree())
+        take_over(state, tree_of(edt_hvd.TorchState(part=there)))
 
 
 class Observer(nn.Module):
@@ -271,7 +273,7 @@ class Observer(nn.Module):
 def test_a_module_that_takes_over_the_form_when_it_loads_fits() -> None:
     state = edt_hvd.TorchState(model=Observer(0), prepare=lambda _: None)
     state.sync()
-    state._take_over(edt_hvd.TorchState(model=Observer(3))._tree())
+    take_over(state, tree_of(edt_hvd.TorchState(model=Observer(3))))
     assert state.model.seen.shape == (3,)
     state.commit()
 

@@ -9,7 +9,7 @@ from horovod.common.exceptions import HorovodInternalError
 from torch import nn
 
 import edt_hvd
-from edt_hvd.state.rollback_point import ROLLBACK_POINT_BYTES
+from edt_hvd.state.recovery.rollback_point import ROLLBACK_POINT_BYTES
 from edt_hvd.world.assigned_world import AssignedWorld
 from states import assert_same, change_values, make_state, picture, train_step
 
@@ -166,7 +166,7 @@ def test_a_commit_in_a_world_that_has_lost_a_worker_counts_and_is_the_last(
     assert state.progress == 2
 
 
-@pytest.mark.parametrize("name", ["progress", "commit", "committed_at", "_names", "on_reset"])
+@pytest.mark.parametrize("name", ["progress", "commit", "committed_at", "_contents", "on_reset"])
 def test_a_value_with_the_name_of_the_states_own_is_refused(name: str) -> None:
     with pytest.raises(
         edt_hvd.StateError, match=rf"TorchState can be called {name}: .*Reserved are check_host_updates, "

@@ -11,6 +11,7 @@ import threading
 import time
 import uuid
 
+from edt_launch.agent.encoding import Reader, write
 from edt_launch.agent.protocol import (
     Exited,
     Heartbeat,
@@ -18,7 +19,6 @@ from edt_launch.agent.protocol import (
     Kill,
     LeaseExpired,
     Output,
-    Reader,
     Renew,
     Report,
     Setup,
@@ -27,12 +27,11 @@ from edt_launch.agent.protocol import (
     Swept,
     Warm,
     WindowUpdate,
-    write,
 )
 
 COMMAND = (sys.executable, "-P", "-m", "edt_launch.agent")
 
-IMPATIENT = "from edt_launch.agent import main, workers; workers.LEFTOVER_GRACE = 0.0; main.main()"
+IMPATIENT = "from edt_launch.agent import lifecycle, main; lifecycle.LEFTOVER_GRACE = 0.0; main.main()"
 """An agent that gives what workers leave behind no time to end by itself."""
 
 

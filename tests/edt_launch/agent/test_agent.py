@@ -13,8 +13,8 @@ import numpy as np
 import psutil
 import pytest
 
-from edt_launch.agent import agent as agent_module
-from edt_launch.agent.protocol import WINDOW, Start, WindowUpdate, write
+from edt_launch.agent.encoding import write
+from edt_launch.agent.protocol import WINDOW, Start, WindowUpdate
 from running_agent import COMMAND, IMPATIENT, RunningAgent, script, until
 from started import gone
 from tiers import full
@@ -23,9 +23,10 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="workers are forked o
 
 # Starts warm servers that import what the program does, and nothing else ahead.
 LIGHT = """
-from edt_launch.agent import main, warm
+from edt_launch.agent import main
+from edt_launch.agent.warm import server
 light = "import edt_hvd.warm.main as m; m.ALWAYS = (); main(started"
-warm._SERVER = warm._SERVER.replace("main(started", light)
+server._SERVER = server._SERVER.replace("main(started", light)
 {more}
 main.main()
 """
@@ -307,7 +308,7 @@ def test_what_a_worker_writes_to_its_lifeline_does_not_end_the_agent(warm, forke
 def test_a_warm_server_that_answers_nonsense_is_done_without(light):
     lying = "import edt_hvd.warm.server as s; s.Forked = lambda pid: s.Exited(127); m.ALWAYS"
     agent = light(
-        "import sys; sys.exit(4)", more=f'warm._SERVER = warm._SERVER.replace("m.ALWAYS", "{lying}")'
+        "import sys; sys.exit(4)", more=f'server._SERVER = server._SERVER.replace("m.ALWAYS", "{lying}")'
     )
     assert agent.run()[0] == 4
 
@@ -433,7 +434,8 @@ def test_nonsense_from_the_launcher_ends_the_agent(cold, capfd, sent, reason):
 def test_a_gpu_that_the_host_does_not_have(agents, tmp_path):
     (tmp_path / "gpus" / "0000:00:1e.0").mkdir(parents=True)
     found = (
-        f"from edt_launch.agent import devices, main; devices.GPUS = {str(tmp_path / 'gpus')!r}; main.main()"
+        "from edt_launch.agent import main; from edt_launch.agent.system import devices; "
+        f"devices.GPUS = {str(tmp_path / 'gpus')!r}; main.main()"
     )
     one = agents(["true"], tmp_path, variables={"HOROVOD_HOSTNAME": "node2"}, code=found)
     assert one.run(0, EDT_DEVICE="0")[0] == 0
@@ -464,18 +466,3 @@ def test_an_agent_is_not_for_users():
     ended = subprocess.run(COMMAND, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "edt-launch starts this" in ended.stderr
-
-
-def test_at_its_end_an_agent_does_not_wait_for_a_launcher_that_reads_nothing(monkeypatch):
-    monkeypatch.setattr(agent_module, "FLUSH_TIMEOUT", 0.0)
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    with contextlib.suppress(BlockingIOError):
-        while True:
-            os.write(writing, bytes(2**16))
-    agent = agent_module.Agent(reading, writing)
-    agent._unsent += b"x"
-    agent._flush()
-    assert agent._unsent == b"x"
-    for descriptor in (reading, writing):
-        os.close(descriptor)

@@ -3,19 +3,26 @@ from pathlib import Path
 
 import pytest
 
-from fake_service import TOKEN, FakeService, Server
+from cli_service import CliService
+from web_server import WebServer
+
+
+@pytest.fixture(scope="session")
+def web_server() -> Iterator[WebServer]:
+    server = WebServer()
+    server.start()
+    yield server
+    server.stop()
 
 
 @pytest.fixture
-def service(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeService]:
+def service(web_server: WebServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[CliService]:
     """A service, which the environment names."""
-    fake = FakeService()
-    server = Server(fake)
-    monkeypatch.setenv("EDT_URL", fake.url)
-    monkeypatch.setenv("EDT_TOKEN", TOKEN)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("COLUMNS", "80")
     for name in ("EDT_HOME", "XDG_CONFIG_HOME", "FORCE_COLOR", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
-    yield fake
-    server.stop()
+    (tmp_path / "service").mkdir()
+    web_server.app = one = CliService(tmp_path / "service", web_server.url, monkeypatch)
+    yield one
+    one.store.close()

@@ -1,13 +1,14 @@
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from cli_service import EVAL, TRAIN, CliService
 from edt_launch.cli import main
 from ended import Edt
-from fake_service import FakeService, ProblemError
 
 SLOW = {
     "alembic", "fastapi", "httpx2", "matplotlib", "numpy", "pathspec", "psutil", "pydantic", "rich",
@@ -26,7 +27,7 @@ def imported_by(*words: str) -> set[str]:
 
 
 @pytest.mark.parametrize("words", [("--help",), ("ps",), ("top", "--once"), ("submit", "--help")])
-def test_nothing_slow_is_imported(service: FakeService, words: tuple[str, ...]) -> None:
+def test_nothing_slow_is_imported(service: CliService, words: tuple[str, ...]) -> None:
     found = imported_by(*words)
     assert {name.partition(".")[0] for name in found} & SLOW == set()
     assert not any(name.startswith(("edt_launch.service", "edt_launch.service.jobs.loop")) for name in found)
@@ -73,31 +74,26 @@ def test_usage_errors_are_json_too(edt: Edt, words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "problem, code",
+    "user, words, status, code",
     [
-        (ProblemError(401, "the token is unknown"), 5),
-        (ProblemError(403, "only administrators may"), 5),
-        (ProblemError(404, "there is none"), 6),
-        (ProblemError(409, "it has ended"), 1),
-        (ProblemError(503, "busy"), 3),
+        ("edt_unknown", ("show", TRAIN), 401, 5),
+        ("bob", ("show", TRAIN, "--series"), 403, 5),
+        ("bob", ("show", "jnothing"), 404, 6),
+        ("admin", ("rm", TRAIN), 409, 1),
     ],
 )
 def test_exit_codes(
-    edt: Edt, service: FakeService, problem: ProblemError, code: int, monkeypatch: pytest.MonkeyPatch
+    edt: Edt, service: CliService, user: str, words: tuple[str, ...], status: int, code: int
 ) -> None:
-    def refuse(*_: object) -> None:
-        raise problem
-
-    monkeypatch.setattr(service, "one_job", refuse)
-    monkeypatch.setattr(service, "list_jobs", lambda _: {"jobs": [], "next": None})
-    plain, as_json = edt("show", "jaaaaaaaa"), edt("show", "jaaaaaaaa", "--json")
+    service.log_on(user)
+    plain, as_json = edt(*words), edt(*words, "--json")
     assert plain.code == as_json.code == code
     assert plain.err.startswith("edt: ")
-    assert json.loads(as_json.out)["error"]["status"] == problem.status
+    assert json.loads(as_json.out)["error"]["status"] == status
 
 
 def test_an_absent_service_has_a_code_and_a_way_out(
-    edt: Edt, service: FakeService, monkeypatch: pytest.MonkeyPatch
+    edt: Edt, service: CliService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EDT_URL", "http://127.0.0.1:9")
     ended = edt("ps")
@@ -108,7 +104,7 @@ def test_an_absent_service_has_a_code_and_a_way_out(
 
 @pytest.mark.parametrize("words", [("ps",), ("show", "nosuch", "--json"), ("--help",)])
 def test_output_that_cannot_be_written_is_told_and_is_no_mistake_of_ours(
-    service: FakeService, words: tuple[str, ...]
+    service: CliService, words: tuple[str, ...]
 ) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
@@ -123,7 +119,7 @@ def test_output_that_cannot_be_written_is_told_and_is_no_mistake_of_ours(
 
 
 def test_our_own_mistakes_leave_a_report_and_no_traceback(
-    edt: Edt, service: FakeService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    edt: Edt, service: CliService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr("edt_launch.cli.session.load", lambda _: 1 / 0)
@@ -140,30 +136,33 @@ def test_our_own_mistakes_leave_a_report_and_no_traceback(
 
 
 @pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
-def test_standard_streams_may_be_closed(service: FakeService, closed: str) -> None:
+def test_standard_streams_may_be_closed(service: CliService, closed: str) -> None:
     command = [sys.executable, "-m", "edt_launch.cli", "ps"]
     done = subprocess.run(["sh", "-c", f'"$@" {closed}', "sh", *command], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_reader_that_has_enough_sees_no_error(service: FakeService) -> None:
-    service.logs["jaaaaaaaa"] = [f"[0] line {i}" for i in range(20000)]
-    code = f"{sys.executable} -m edt_launch.cli logs jaaaaaaaa | head -n 1"
+def test_a_reader_that_has_enough_sees_no_error(service: CliService) -> None:
+    service.print(*(f"[0] line {i}" for i in range(20000)))
+    code = f"{sys.executable} -m edt_launch.cli logs {TRAIN} | head -n 1"
     done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("[0] line 0\n", "")
 
 
 @pytest.mark.parametrize(
     "line, found",
-    [("edt sub", {"submit"}), ("edt show jb", {"jbbbbbbbb"}), ("edt shares --", {"--weight", "--limit"})],
+    [("edt sub", {"submit"}), ("edt show jb", {EVAL}), ("edt shares --", {"--weight", "--limit"})],
 )
-def test_the_shell_completes(service: FakeService, line: str, found: set[str]) -> None:
+def test_the_shell_completes(service: CliService, line: str, found: set[str]) -> None:
     words = line.split(" ")
     environment = {"_EDT_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
-    code = "import sys; sys.argv[0] = 'edt'; from edt_launch.cli.main import main; main()"
+    code = (
+        "import sys; sys.argv[0] = 'edt'; from edt_launch.cli import main, session\n"
+        "session.COMPLETION_TIMEOUT = 60.0; main.main()"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={**dict(__import__("os").environ), **environment},
+        env=os.environ | environment,
         capture_output=True,
         text=True,
         check=True,
@@ -182,7 +181,7 @@ def test_arguments_that_are_no_text_are_refused(edt: Edt) -> None:
 
 @pytest.mark.parametrize("words", [("submit", "--", "true"), ("doctor",)])
 def test_a_deleted_folder_is_no_mistake_of_ours(
-    edt: Edt, service: FakeService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+    edt: Edt, service: CliService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")

@@ -1,60 +1,23 @@
 """Projects and experiments on the command line, against the service's own application."""
 
-import io
 import json
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, ClassVar
 
 import pytest
 
-from databases import sqlite_at
-from edt_launch.cli import session
-from edt_launch.cli.client.configuration import Configuration
-from edt_launch.cli.client.transport import problem
+from cli_service import CliService
 from ended import Edt
 from lab import event
-from world import World
-
-
-class AppHttp:
-    """`transport.Http` over the application, as the user whose token is configured."""
-
-    world: ClassVar[World]
-
-    def __init__(self, configuration: Configuration, _timeout: float) -> None:
-        self._configuration = configuration
-        self._client = self.world.client(configuration.token or "")
-
-    def send(self, method: str, path: str, **given: Any) -> SimpleNamespace:
-        """The query, and JSON as `content` or a `body` of another kind."""
-        query = {name: value for name, value in (given.get("query") or {}).items() if value is not None}
-        headers = dict(given.get("headers") or {})
-        sent: dict[str, Any] = {"json": given.get("content")}
-        if (body := given.get("body")) is not None:
-            written = io.BytesIO()
-            body.write_to(written)
-            headers["Content-Type"] = body.content_type
-            sent = {"content": written.getvalue()}
-        answer = self._client.request(method, path, params=query, headers=headers, **sent)
-        if answer.status_code >= 300:
-            kind = answer.headers["content-type"].partition(";")[0]
-            raise problem(answer.status_code, kind, answer.content, self._configuration)
-        return SimpleNamespace(json=lambda: json.loads(answer.content or b"null"))
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    world = World(tmp_path / "home", sqlite_at(tmp_path / "edt.db"))
-    monkeypatch.setattr(AppHttp, "world", world, raising=False)
-    monkeypatch.setattr(session, "Http", AppHttp)
-    monkeypatch.setenv("EDT_URL", "http://edt.test")
-    monkeypatch.setenv("EDT_TOKEN", world.tokens["ann"])
+def world(service: CliService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CliService:
+    service.log_on("ann")
     code = tmp_path / "code"
     code.mkdir()
     (code / "train.py").write_text("print()")
     monkeypatch.chdir(code)
-    return world
+    return service
 
 
 def made(edt: Edt, *words: str) -> str:
@@ -64,7 +27,7 @@ def made(edt: Edt, *words: str) -> str:
 
 
 @pytest.fixture
-def first(edt: Edt, world: World) -> str:
+def first(edt: Edt, world: CliService) -> str:
     """An experiment with a training definition."""
     made(edt, "project", "create", "digits")
     experiment = made(edt, "experiment", "create", "first", "--project", "digits", "--metric", "accuracy")
@@ -72,9 +35,9 @@ def first(edt: Edt, world: World) -> str:
     return experiment
 
 
-def test_a_story_from_a_project_to_a_comparison(edt: Edt, world: World, first: str) -> None:
+def test_a_story_from_a_project_to_a_comparison(edt: Edt, world: CliService, first: str) -> None:
     assert edt("experiment", "run", "first", "--dry-run").out == (
-        "net starts at once with 4.\nNo other job would change now.\n"
+        "net starts at once with 1.\nNo other job would change now.\n"
     )
     jobs = [
         made(edt, "experiment", "run", "digits/first", "--", "python", "train.py", "--rate", rate)
@@ -99,7 +62,7 @@ def test_a_story_from_a_project_to_a_comparison(edt: Edt, world: World, first: s
     assert (refused.code != 0, "stop them first" in " ".join(refused.err.split())) == (True, True)
 
 
-def test_members_are_listed_added_and_removed(edt: Edt, world: World) -> None:
+def test_members_are_listed_added_and_removed(edt: Edt, world: CliService) -> None:
     made(edt, "project", "create", "digits", "--description", "MNIST")
     assert edt("project", "members", "digits", "bob", "--role", "viewer").err == (
         "bob is a member of digits: viewer\n"
@@ -115,7 +78,7 @@ def test_members_are_listed_added_and_removed(edt: Edt, world: World) -> None:
     assert edt("project", "ls").out == "no projects; make one with: edt project create NAME\n"
 
 
-def test_what_is_not_there_or_several_is_named(edt: Edt, world: World, first: str) -> None:
+def test_what_is_not_there_or_several_is_named(edt: Edt, world: CliService, first: str) -> None:
     assert "there is no experiment 'none'" in edt("experiment", "show", "none").err
     made(edt, "project", "create", "other")
     second = made(edt, "experiment", "create", "first", "--project", "other")

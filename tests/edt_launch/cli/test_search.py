@@ -1,25 +1,28 @@
 import json
+import tarfile
 from pathlib import Path
 
 import pytest
 
+from cli_service import SEARCH, CliService
+from edt_launch.service.experiments.records import SearchState
 from ended import Edt
-from fake_service import SEARCH, FakeService
 
 
 def test_a_search_is_created_from_a_file_and_a_folder(
-    edt: Edt, service: FakeService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    edt: Edt, service: CliService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = tmp_path / "code"
     code.mkdir()
     (code / "train.py").write_text("print()")
-    (code / "search.json").write_text('{"metric": "loss", "job": {"command": ["train.py"]}}')
+    (code / "search.json").write_text(json.dumps(SEARCH))
     monkeypatch.chdir(code)
     ended = edt("search", "create", "search.json")
-    assert (ended.code, ended.out) == (0, "haaaaaaaa\n")
-    asked = service.asked[-1]
-    assert json.loads(asked.parts()["spec"])["metric"] == "loss"
-    assert asked.files()["train.py"] == b"print()"
+    assert ended.code == 0
+    (made,) = service.store.experiments.searches()
+    assert (ended.out, made.name) == (f"{made.id}\n", "find-rate")
+    with tarfile.open(service.settings.paths.search(made.id)) as sent:
+        assert "train.py" in sent.getnames()
 
 
 @pytest.mark.parametrize(
@@ -32,7 +35,7 @@ def test_a_search_is_created_from_a_file_and_a_folder(
     ],
 )
 def test_a_file_that_makes_no_sense_is_a_mistake(
-    edt: Edt, service: FakeService, tmp_path: Path, content: bytes, said: str
+    edt: Edt, service: CliService, tmp_path: Path, content: bytes, said: str
 ) -> None:
     file = tmp_path / "search.json"
     assert "cannot be read" in edt("search", "create", str(file)).err
@@ -43,13 +46,15 @@ def test_a_file_that_makes_no_sense_is_a_mistake(
     assert service.asked == []
 
 
-def test_a_search_is_stopped_and_deleted(edt: Edt, service: FakeService) -> None:
+def test_a_search_is_stopped_and_deleted(edt: Edt, service: CliService) -> None:
+    search = service.add_search()
     assert edt("search", "stop", "find-rate").err == "find-rate is being stopped\n"
-    assert json.loads(edt("search", "stop", "find-rate", "--json").out) == SEARCH
+    service.store.experiments.update_search(search, state=SearchState.STOPPED)
+    assert edt("search", "stop", "find-rate").err == "find-rate is stopped\n"
     assert edt("search", "restart", "find-rate").err == "find-rate goes on\n"
-    assert edt("search", "run-best", "find-rate").err == "jbbbbbbbb\n"
+    service.store.experiments.update_search(search, state=SearchState.SUCCEEDED)
+    assert json.loads(edt("search", "show", "find-rate", "--json").out)["name"] == "find-rate"
     assert json.loads(edt("search", "rm", "find-rate", "--json").out) == {"removed": "find-rate"}
-    assert (service.asked[-1].method, service.asked[-1].path) == ("DELETE", "/searches/find-rate")
     ended = edt("search", "show", "nothing")
     assert "there is no search 'nothing'" in ended.err
     assert ended.code != 0

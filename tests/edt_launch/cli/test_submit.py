@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from cli_service import TRAIN, CliService
 from edt_launch.cli.commands import submit as command
+from edt_launch.service.jobs.states import State
 from ended import Edt
-from fake_service import FakeService, hang_up
 
 
 @pytest.fixture
@@ -22,111 +23,111 @@ def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_submit_prints_the_id_and_sends_the_code(edt: Edt, service: FakeService, code: Path) -> None:
+def test_submit_prints_the_id_and_sends_the_code(edt: Edt, service: CliService, code: Path) -> None:
     ended = edt("submit", "--min", "1", "--max", "4", "--", "python", "train.py", "--lr", "0.1")
-    assert (ended.code, ended.out) == (0, "jcccccccc\n")
+    (job,) = service.submitted()
+    assert (ended.code, ended.out) == (0, f"{job.id}\n")
     assert "code: 3 files, 512 kB" in ended.err
-    assert "edt why jcccccccc" in ended.err
-    asked = service.asked[-1]
-    assert json.loads(asked.parts()["spec"]) == {
-        "name": "train", "command": ["python", "train.py", "--lr", "0.1"], "min": 1, "max": 4,
+    assert f"edt why {job.id}" in ended.err
+    assert (job.name, job.command, job.min, job.max) == ("train", ("python", "train.py", "--lr", "0.1"), 1, 4)
+    sent = service.files(job.id).code
+    assert (sent / "lib" / "big.bin").read_bytes() == (code / "lib" / "big.bin").read_bytes()
+    assert {str(path.relative_to(sent)) for path in sent.rglob("*")} == {
+        ".edtignore", "train.py", "lib", "lib/big.bin",
     }  # fmt: skip
-    files = asked.files()
-    assert files["lib/big.bin"] == (code / "lib" / "big.bin").read_bytes()
-    assert set(files) == {".edtignore", "train.py", "lib", "lib/big.bin"}
-    assert len(asked.headers["idempotency-key"]) == 32
 
 
 def test_a_job_goes_on_from_a_checkpoint_of_another_one(
-    edt: Edt, service: FakeService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    edt: Edt, service: CliService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    older, newer = (f"step-{step:08}" for step in (10, 20))
+    for name in (older, newer):
+        (service.files(TRAIN).output.checkpoint / name).mkdir()
+    (service.files(TRAIN).code / "train.py").touch()
     monkeypatch.chdir(tmp_path)  # where there is no script
-    like = ("submit", "--code-of", "jaaaaaaaa", "--checkpoint")
-    for named, name in (("newest", "step-20"), ("step-10", "step-10")):
-        assert edt(*like, named, "--", "python", "train.py").code == 0
-        spec = json.loads(service.asked[-1].parts()["spec"])
-        assert (spec["code_of"], spec["checkpoint"]) == ("jaaaaaaaa", name)
-    assert edt("submit", "--code-of", "jaaaaaaaa", "--", "python", "train.py").code == 0
-    assert "checkpoint" not in json.loads(service.asked[-1].parts()["spec"])
+    for words, names in (
+        (("--checkpoint", "newest"), [newer]), (("--checkpoint", older), [older]), ((), []),
+    ):  # fmt: skip
+        assert edt("submit", "--code-of", TRAIN, *words, "--", "python", "train.py").code == 0
+        files = service.files(service.submitted()[-1].id)
+        assert (files.code / "train.py").is_file()
+        assert [path.name for path in files.output.checkpoint.iterdir()] == names
 
 
 def test_everything_can_be_said(
-    edt: Edt, service: FakeService, code: Path, monkeypatch: pytest.MonkeyPatch
+    edt: Edt, service: CliService, code: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MINE", "m")
     words = (
-        "--name n --priority 2 --weight 3 --allowed 4,1,2 --env A=b=c --env MINE --directory lib "
+        "--name n --priority 2 --weight 3 --allowed 4,2 --env A=b=c --env MINE --directory lib "
         "--checkpoint-interval 60 --max-restarts 2 --min 2 --max 4 --framework edtPyTorch --data-dir /d"
     )
-    (code / "lib" / "run.sh").touch()
-    assert edt("submit", *words.split(), "./run.sh").code == 0
-    assert json.loads(service.asked[-1].parts()["spec"]) == {
-        "name": "n", "command": ["./run.sh"], "min": 2, "max": 4, "priority": 2, "weight": 3.0,
-        "allowed": [1, 2, 4], "environment": {"A": "b=c", "MINE": "m"}, "directory": "lib",
+    (code / "lib" / "run.py").touch()
+    assert edt("submit", *words.split(), "./run.py").code == 0
+    (job,) = service.submitted()
+    said = {
+        "name": "n", "command": ("./run.py",), "min": 2, "max": 4, "priority": 2, "weight": 3.0,
+        "allowed": (2, 4), "environment": {"A": "b=c", "MINE": "m"}, "directory": "lib",
         "checkpoint_interval": 60.0, "max_restarts": 2, "framework": "edtPyTorch", "data_dir": "/d",
     }  # fmt: skip
+    assert {name: getattr(job, name) for name in said} == said
 
 
-def test_a_dry_run_shows_who_would_shrink_and_sends_no_code(
-    edt: Edt, service: FakeService, code: Path
+def test_a_dry_run_shows_what_would_change_and_submits_nothing(
+    edt: Edt, service: CliService, code: Path
 ) -> None:
-    ended = edt("submit", "--dry-run", "--", "python", "train.py")
+    service.log_on("ann")
+    ended = edt("submit", "--dry-run", "--min", "2", "--", "python", "train.py")
     assert ended.out.splitlines()[0].split() == ["JOB", "NAME", "OWNER", "NOW", "THEN"]
-    assert ended.out.splitlines()[3].split()[:5] == ["jaaaaaaaa", "train", "ada", "4", "2"]
-    assert ended.out.splitlines()[4] == "  ↳ gives way"
+    assert ended.out.splitlines()[1].split()[:3] == ["(new)", "train", "ann"]
     assert "nothing has been submitted" in ended.err
-    assert service.asked[-1].query == {"dry_run": "1"}
-    assert "code" not in service.asked[-1].parts()
+    assert service.submitted() == []
     assert json.loads(edt("submit", "--dry-run", "--json", "--", "x").out)["changes"]
 
 
-def test_a_broken_connection_is_tried_again_with_the_same_key(
-    edt: Edt, service: FakeService, code: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_broken_connection_is_tried_again_and_submits_one_job(
+    edt: Edt, service: CliService, code: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "PAUSES", (0.0, 0.0))
-    answer = service.submit
-    monkeypatch.setattr(service, "submit", lambda asked: service.broken.append(hang_up) or answer(asked))
-    service.about = lambda asked: service.broken.append(hang_up) or {"user": "ada"}  # type: ignore[method-assign]
+    service.broken = 1
     ended = edt("submit", "--", "python", "train.py")
-    assert ended.out == "jcccccccc\n"
+    (job,) = service.submitted()
+    assert ended.out == f"{job.id}\n", ended.err
     assert "trying again" in ended.err
-    first, second = [asked for asked in service.asked if asked.method == "POST"]
-    assert first.headers["idempotency-key"] == second.headers["idempotency-key"]
-    assert first.files() == second.files()
+    assert [method for method, _ in service.asked].count("POST") == 2
 
 
 def test_following_shows_the_output_and_ends_as_the_job_does(
-    edt: Edt, service: FakeService, code: Path, monkeypatch: pytest.MonkeyPatch
+    edt: Edt, service: CliService, code: Path
 ) -> None:
-    service.logs["jcccccccc"] = ["[0] hello"]
-    answer = service.submit
+    def fail() -> None:
+        for job in service.submitted():
+            service.files(job.id).launcher_log.write_text("[0] hello\n")
+            service.store.jobs.record({job.id: {"failure": "rank 0: oops", "resizes": 2}})
+            service.go(job.id, State.FAILED)
 
-    def fails(asked: object) -> object:
-        answer(asked)  # type: ignore[arg-type]
-        service.jobs["jcccccccc"].update(state="failed", failure="rank 0: oops", resizes=2)
-        return service.jobs["jcccccccc"]
-
-    monkeypatch.setattr(service, "submit", fails)
+    service.at_request = fail
     ended = edt("submit", "--follow", "--", "python", "train.py")
+    (job,) = service.submitted()
     assert (ended.code, ended.out) == (1, "[0] hello\n")
-    assert ended.err.splitlines()[-2:] == ["jcccccccc failed, 2 resizes", "rank 0: oops"]
+    assert ended.err.splitlines()[-2:] == [f"{job.id} failed, 2 resizes", "rank 0: oops"]
 
 
 @pytest.mark.parametrize("words", ["python /shared/train.py", "/shared/train.py", "bash tool --fast"])
 def test_what_the_hosts_have_is_not_looked_for_here(
-    edt: Edt, service: FakeService, code: Path, words: str
+    edt: Edt, service: CliService, code: Path, words: str
 ) -> None:
     assert edt("submit", "--", *words.split()).code == 0
 
 
 @pytest.mark.parametrize("words", ["nosuch.py", "python nosuch.py", "python3 -u -X dev nosuch.py --lr 1"])
 def test_a_script_that_is_not_in_the_code_is_refused_before_it_is_sent(
-    edt: Edt, service: FakeService, code: Path, words: str
+    edt: Edt, service: CliService, code: Path, words: str
 ) -> None:
     ended = edt("submit", "--", *words.split())
     assert ended.code == 2
     assert "nosuch.py is not a file in" in " ".join(ended.err.split())
-    assert [asked for asked in service.asked if asked.method == "POST"] == []
+    assert service.submitted() == []
 
 
 @pytest.mark.parametrize(
@@ -141,14 +142,14 @@ def test_a_script_that_is_not_in_the_code_is_refused_before_it_is_sent(
         (),
     ],
 )
-def test_mistakes_send_nothing(edt: Edt, service: FakeService, code: Path, words: tuple[str, ...]) -> None:
+def test_mistakes_send_nothing(edt: Edt, service: CliService, code: Path, words: tuple[str, ...]) -> None:
     ended = edt("submit", *words)
     assert ended.code == 2
-    assert not [asked for asked in service.asked if asked.method == "POST"]
+    assert service.submitted() == []
 
 
 def test_nobody_sends_the_home_folder_by_mistake(
-    edt: Edt, service: FakeService, code: Path, monkeypatch: pytest.MonkeyPatch
+    edt: Edt, service: CliService, code: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(code))
     ended = edt("submit", "x")
@@ -157,7 +158,7 @@ def test_nobody_sends_the_home_folder_by_mistake(
     assert edt("submit", "--code", ".", "x").code == 0
 
 
-def test_advice_on_what_is_not_sent_says_why(edt: Edt, service: FakeService, code: Path) -> None:
+def test_advice_on_what_is_not_sent_says_why(edt: Edt, service: CliService, code: Path) -> None:
     (code / "runs").mkdir()
     (code / "runs" / "a.py").touch()
     (code.parent / "outside.py").touch()
@@ -187,28 +188,24 @@ def test_advice_on_what_is_not_sent_says_why(edt: Edt, service: FakeService, cod
     "words, problem", [(("./x.sh",), "line ends of Windows"), (("python", "a.ipynb"), "notebook")]
 )
 def test_a_script_that_cannot_run_is_refused_before_it_is_sent(
-    edt: Edt, service: FakeService, code: Path, words: tuple[str, ...], problem: str
+    edt: Edt, service: CliService, code: Path, words: tuple[str, ...], problem: str
 ) -> None:
     (code / "x.sh").write_bytes(b"#!/bin/sh\r\n")
     (code / "a.ipynb").write_text("{}")
     ended = edt("submit", "--", *words)
     assert ended.code == 2
     assert problem in " ".join(ended.err.split())
-    assert [asked for asked in service.asked if asked.method == "POST"] == []
+    assert service.submitted() == []
 
 
 def test_an_array_is_a_job_for_each_index_whose_code_is_sent_once(
-    edt: Edt, service: FakeService, code: Path
+    edt: Edt, service: CliService, code: Path
 ) -> None:
-    before = len(service.asked)
     ended = edt("submit", "--array", "1-3%2", "--", "python", "train.py")
-    assert (ended.code, ended.out) == (0, "jcccccccc\n" * 3)
-    posted = [asked for asked in service.asked[before:] if asked.method == "POST"]
-    specs = [json.loads(asked.parts()["spec"]) for asked in posted]
-    assert [(spec["array_index"], spec["array_limit"], spec.get("code_of")) for spec in specs] == [
-        (1, 2, None),
-        (2, 2, "jcccccccc"),
-        (3, 2, "jcccccccc"),
-    ]
-    assert len({spec["array_id"] for spec in specs}) == 1
+    jobs = service.submitted()
+    assert ended.out.split() == [job.id for job in jobs]
+    assert [(job.array_index, job.array_limit) for job in jobs] == [(1, 2), (2, 2), (3, 2)]
+    assert len({job.array_id for job in jobs}) == 1
+    assert [bool(job.code_digest) for job in jobs] == [True, True, True]
+    assert all((service.files(job.id).code / "train.py").is_file() for job in jobs)
     assert edt("submit", "--array", "1-3", "-f", "--", "python", "train.py").code == 2

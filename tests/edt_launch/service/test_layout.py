@@ -2,7 +2,7 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
-from edt_launch.service.jobs import schemas, views
+from edt_launch.service.jobs import answers, schemas
 from edt_launch.service.jobs.records import JobRecord
 from records import record
 
@@ -22,7 +22,7 @@ def test_a_column_is_shown_if_the_answer_has_a_line_of_its_name() -> None:
     names = schemas.Job.model_fields.keys() - DERIVED
     assert names <= {field.name for field in fields(JobRecord)}
     job = record(step=7, after=("jbbbbbbbb",), environment={"A": "b"})
-    shown = views.job(job)
+    shown = answers.job(job)
     assert {name: getattr(shown, name) for name in names} == {
         name: list(value) if isinstance(value := getattr(job, name), tuple) else value for name in names
     }

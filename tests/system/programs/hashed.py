@@ -34,7 +34,7 @@ def main() -> None:
     sys.path.insert(0, str(options.script.parent))
     state = runpy.run_path(str(options.script), run_name="__main__")["state"]
     if edt_hvd.is_coordinator():
-        values = {name: getattr(state, name) for name in state._names}
+        values = {name: getattr(state, name) for name in state._contents.names}
         trees = {
             name: each.state_dict() if hasattr(each, "state_dict") else each for name, each in values.items()
         }

@@ -30,7 +30,7 @@ class Service:
             return self._http.send(method, _address(parts), **options)
         except RefusedError as error:
             is_job = parts[:1] == ("jobs",) and len(parts) in (2, 3) and parts[-1] != "results"
-            if error.status != 404 or not is_job:
+            if error.status not in (404, 405) or not is_job:  # 405: the id looks like a part of a path
                 raise
             raise NoSuchJobError(f"there is no job {parts[1]!r}", "see 'edt ps --all'", 404) from None
 

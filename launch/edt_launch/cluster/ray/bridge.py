@@ -6,11 +6,9 @@ Everything that Ray is asked is asked without waiting for the answer: a node tha
 
 import argparse
 import contextlib
-import logging
 import os
 import re
 import selectors
-import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,16 +18,15 @@ from typing import Any
 from edt_launch.cluster.ray import holding, messages
 from edt_launch.cluster.ray.holder import Holder
 from edt_launch.cluster.ray.holding import Device, Memory
+from edt_launch.cluster.ray.joining import NAMESPACE, join
 from edt_launch.cluster.ray.messages import Ended, Failed, HostView, Open, Picture, Want
 from edt_launch.cluster.ray.nodes import RayNode, kind_of, names_of, read
 from edt_launch.core.files.lines import LineSplitter
 
-NAMESPACE = "edt"
-
-INTERVAL = 0.5
+CLUSTER_LOOK_INTERVAL = 0.5
 """Seconds between two looks at the cluster."""
 
-LOOK_INTERVAL = 10.0
+HOLDER_LOOK_INTERVAL = 10.0
 """Seconds between two questions to a holder, see `holder.ORPHANED`."""
 
 FIND_TIMEOUT = 10.0
@@ -38,57 +35,9 @@ FIND_TIMEOUT = 10.0
 LEAVE_TIMEOUT = 2.0
 """Seconds that holders have at the end to hear that they are to leave."""
 
-CONNECT_TIMEOUT = 5.0
-"""Seconds that the cluster's head has to answer at all."""
-
 MAX_MESSAGE = 2**22
 
-MISMATCH = re.compile(
-    r"cluster was started with:\s*Ray: (\S+)\s*Python: (\S+).*?started with:\s*Ray: (\S+)\s*Python: (\S+)",
-    re.DOTALL,
-)
-
 Then = Callable[[Any, Exception | None], None]
-
-
-def explain(address: str, error: Exception) -> str:
-    """What to do about a cluster that cannot be reached, in a sentence."""
-    text = str(error)
-    if found := MISMATCH.search(text):
-        theirs, their_python, ours, our_python = found.groups()
-        return (
-            f"--ray {address}: the cluster has Ray {theirs} with Python {their_python}, this environment Ray "
-            f"{ours} with Python {our_python}: use the same on all nodes"
-        )
-    if ("token" in text.lower() and "auth" in text.lower()) or _lacks_token(error):
-        return (
-            f"--ray {address}: the cluster wants a token: set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or "
-            f"RAY_AUTH_TOKEN_PATH to the cluster's token"
-        )
-    if "://" in address:
-        return (
-            f"--ray {address}: name the cluster's head itself, as in head:6379, on one of the cluster's nodes"
-        )
-    if isinstance(error, ConnectionError) and address == "auto":
-        return (
-            "--ray auto: no Ray cluster runs on this machine: start one with 'ray start --head', or with "
-            "'edt up --ray 3' to try it"
-        )
-    if isinstance(error, OSError):
-        return (
-            f"--ray {address}: nothing answers there ({error}): is the cluster up, and this one of its nodes?"
-        )
-    first = next(iter(text.splitlines()), "")
-    return f"--ray {address}: {type(error).__name__}: {first}: run this on a node of the cluster that is up"
-
-
-def _lacks_token(error: BaseException | None) -> bool:
-    """Whether the cluster refused a token, which Ray tells in the cause of a failure to connect."""
-    while error is not None:
-        if "InvalidAuthToken" in str(error):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 class Bridge:
@@ -150,7 +99,7 @@ class Bridge:
                 if command is not None:
                     self._obey(command)
                 self._collect()
-                if (now := time.monotonic()) - looked_at >= INTERVAL or command is not None:
+                if (now := time.monotonic()) - looked_at >= CLUSTER_LOOK_INTERVAL or command is not None:
                     looked_at = now
                     self._look()
                     if self._holds_devices:
@@ -268,7 +217,10 @@ class Bridge:
             self._held[id_] = tuple(name for name in self._held[id_] if name not in going)
             self._pending[self._holders[id_].release.remote(going)] = partial(self._take_held, id_)
         for id_ in self._holders:
-            if now - self._looked_at.setdefault(id_, now) >= LOOK_INTERVAL and id_ not in self._holding:
+            if (
+                now - self._looked_at.setdefault(id_, now) >= HOLDER_LOOK_INTERVAL
+                and id_ not in self._holding
+            ):
                 self._ask_what_is_held(id_)
         if decision.request != self._request:
             self._request_devices(decision.request)
@@ -353,32 +305,12 @@ def _commands() -> Iterator[messages.Message | None]:
     with selectors.DefaultSelector() as selector:
         selector.register(0, selectors.EVENT_READ)
         while True:
-            if selector.select(INTERVAL / 5):
+            if selector.select(CLUSTER_LOOK_INTERVAL / 5):
                 if not (data := os.read(0, 2**16)):
                     return
                 for line in lines.feed(data):
                     yield messages.read(line)
             yield None
-
-
-def _checked(address: str) -> str:
-    """The address of a cluster's head, if something answers there: Ray would try for minutes.
-
-    Raises:
-        OSError: nothing does.
-    """
-    from ray._private.services import canonicalize_bootstrap_address
-
-    if "://" in address:
-        raise OSError("an address of Ray's client")
-    found: str | None = canonicalize_bootstrap_address(address)
-    if found is None:
-        raise ConnectionError("no address")
-    host, _, port = found.rpartition(":")
-    if not port.isdecimal():
-        raise OSError("expected HOST:PORT of the cluster's head, or auto")
-    with socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT):
-        return found
 
 
 def main() -> None:
@@ -396,22 +328,8 @@ def main() -> None:
         os.dup2(nothing.fileno(), 1)
         os.dup2(nothing.fileno(), 2)
     sys.stderr = os.fdopen(own_words, "w", buffering=1)
-    try:
-        import ray
-    except ImportError:
-        os.write(out, messages.write(Failed("--ray needs Ray: pip install 'edt-hvd[ray]'")))
-        return
-    try:
-        address = _checked(options.address)
-        ray.init(
-            address=address,
-            namespace=NAMESPACE,
-            log_to_driver=False,
-            configure_logging=False,
-            logging_level=logging.ERROR,
-        )
-    except Exception as error:  # noqa: BLE001 - of Ray's many kinds; all of them are told
-        os.write(out, messages.write(Failed(explain(options.address, error))))
+    if (problem := join(options.address)) is not None:
+        os.write(out, messages.write(Failed(problem)))
         return
     bridge = Bridge(
         out,

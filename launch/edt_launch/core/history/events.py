@@ -6,14 +6,20 @@ docs/reference/events.md is made from the docstrings.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from signal import Signals
 from typing import Annotated
 
-from edt_launch.core.history.worker_events import KINDS as KINDS
+from edt_launch.core.history.allocation_events import AllocatedHost as AllocatedHost
+from edt_launch.core.history.allocation_events import AllocationAccepted as AllocationAccepted
+from edt_launch.core.history.allocation_events import AllocationRejected as AllocationRejected
+from edt_launch.core.history.allocation_events import Desired as Desired
+from edt_launch.core.history.allocation_events import Following as Following
+from edt_launch.core.history.allocation_events import Usable as Usable
+from edt_launch.core.history.event import KINDS as KINDS
+from edt_launch.core.history.event import Event as Event
+from edt_launch.core.history.exit_codes import exit_text
 from edt_launch.core.history.worker_events import Checkpointed as Checkpointed
 from edt_launch.core.history.worker_events import CheckpointFailed as CheckpointFailed
 from edt_launch.core.history.worker_events import CheckpointSkipped as CheckpointSkipped
-from edt_launch.core.history.worker_events import Event as Event
 from edt_launch.core.history.worker_events import Progress as Progress
 from edt_launch.core.history.worker_events import Reported as Reported
 from edt_launch.core.history.worker_events import Restored as Restored
@@ -112,63 +118,6 @@ class Restarting(Event):
     restart: Number
     of: Number
     has_checkpoint: bool
-
-
-# The allocation.
-
-
-@dataclass(frozen=True)
-class AllocatedHost:
-    """The slots of a host, and a device for each; None where no devices are bound."""
-
-    host: str
-    slots: Number
-    devices: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True)
-class AllocationAccepted(Event):
-    """Another allocation is in force.
-
-    Attributes:
-        hosts: `host`, `slots` and `devices` of each.
-        first: whether it is the first one of this `edt-launch`.
-        changed: when the file changed, unix seconds; null if unknown.
-    """
-
-    generation: Serial
-    slots: Number
-    hosts: tuple[AllocatedHost, ...] = ()
-    first: bool = False
-    changed: Seconds | None = None
-
-
-@dataclass(frozen=True)
-class AllocationRejected(Event):
-    """What the allocation file says cannot be used; the allocation before stays in force."""
-
-    reason: str
-
-
-@dataclass(frozen=True)
-class Usable(Event):
-    """The program has said how many workers it can use at most."""
-
-    max_workers: Number
-
-
-@dataclass(frozen=True)
-class Desired(Event):
-    """The driver knows of other slots."""
-
-    slots: Number
-
-
-@dataclass(frozen=True)
-class Following(Event):
-    """The driver knows the allocation of this generation. It starts workers in no other slots."""
-
-    generation: Serial
 
 
 # Workers.
@@ -270,6 +219,11 @@ class Failed(_OfWorker):
     signal: str | None = None
     reason: str = ""
     retry_after: Seconds | None = None
+
+    @property
+    def how_it_ended(self) -> str:
+        """How the worker ended, in words."""
+        return self.reason or exit_text(self.exit_code)
 
 
 @dataclass(frozen=True)
@@ -415,19 +369,3 @@ class Finished(Event):
     def succeeded(self) -> bool:
         """Whether the training function has returned everywhere."""
         return self.exit_code == 0
-
-
-def exit_text(exit_code: int) -> str:
-    """How a process ended: "killed by SIGTERM", "exit code 1", "exit code 143 (SIGTERM)"."""
-    signal = signal_name(exit_code)
-    if exit_code < 0 and signal is not None:
-        return f"killed by {signal}"
-    return f"exit code {exit_code}" + (f" ({signal})" if signal is not None else "")
-
-
-def signal_name(exit_code: int) -> str | None:
-    """The signal behind an exit code: a shell's 128 + number, or a process's -number."""
-    try:
-        return Signals(-exit_code if exit_code < 0 else exit_code - 128).name
-    except ValueError:
-        return None

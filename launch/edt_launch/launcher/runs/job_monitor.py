@@ -6,6 +6,7 @@ import time
 from edt_launch.core.errors import HOST_LOST
 from edt_launch.core.history import events
 from edt_launch.core.history.event_log import EventLog
+from edt_launch.core.history.event_wording import describe
 from edt_launch.core.history.job_history import JobHistory
 from edt_launch.core.history.log_times import LogTimes
 from edt_launch.launcher.plan import Plan
@@ -14,7 +15,6 @@ from edt_launch.launcher.runs.trainjob import Reporter, StatusServer
 from edt_launch.launcher.view.output import Line, Logs, Ranks, is_for_the_log
 from edt_launch.launcher.view.phases import Phases
 from edt_launch.launcher.view.view import View
-from edt_launch.launcher.view.wording import describe
 
 
 class JobMonitor:

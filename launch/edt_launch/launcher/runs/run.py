@@ -7,7 +7,7 @@ import queue
 import selectors
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -22,8 +22,9 @@ from edt_launch.core.files.appender import Appender
 from edt_launch.core.files.file_watch import Watch
 from edt_launch.core.history import events
 from edt_launch.core.history.event_log import stamped
-from edt_launch.launcher.driver import PAUSED, Driver, DriverSettings
-from edt_launch.launcher.hosts.agents import AgentOutput, Agents, AllEnded, HostEvent
+from edt_launch.launcher.driver.driver import PAUSED, Driver, DriverSettings
+from edt_launch.launcher.hosts.agents import Agents
+from edt_launch.launcher.hosts.host_events import AgentOutput, AllEnded, HostEvent
 from edt_launch.launcher.hosts.host_files import HostFiles
 from edt_launch.launcher.hosts.host_usage import HostUsage
 from edt_launch.launcher.transports.choice import Transports
@@ -138,7 +139,7 @@ class DriverRun:
         self._thread.start()
 
     @property
-    def given_up(self) -> dict[int, Worker]:
+    def given_up(self) -> Mapping[int, Worker]:
         """The workers, by their numbers, whose processes may be there still."""
         return self._driver.given_up
 

@@ -10,7 +10,6 @@ import contextlib
 import hmac
 import logging
 import queue
-import re
 import secrets
 import socket
 import threading
@@ -19,31 +18,18 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from edt_launch.agent import protocol
-from edt_launch.agent.network.invitation import MAX_LINE, Answer, Greeting, Invitation, Outcome
-from edt_launch.cluster.allocation import DEVICE, HOST, MAX_SLOTS, HostSlots
+from edt_launch.agent.network.invitation import Answer, Greeting, Invitation, Outcome
+from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.network import LOOPBACK, interfaces
-from edt_launch.core.errors import HOST_LOST, SHOWN, StartError
+from edt_launch.core.errors import HOST_LOST, MAX_SHOWN_CHARACTERS, StartError
 from edt_launch.core.run_options import RunOptions
-from edt_launch.core.system.ports import PortRange, listening
+from edt_launch.core.system.ports import PortRange
+from edt_launch.launcher.transports.admission import Refusals, refusal_of
+from edt_launch.launcher.transports.greeting_listener import GreetingListener
+from edt_launch.launcher.transports.relay import AgentStreams
 from edt_launch.launcher.transports.transport import AGENT, Connection, Streams, Transport, opened
-from edt_messages.keepalive import end_with_peer
 
 log = logging.getLogger(__name__)
-
-CHUNK = 2**16
-
-GREETING_TIMEOUT = 10.0
-"""Seconds that a connection has for TLS and its greeting."""
-
-MAX_UNAUTHENTICATED = 128
-"""Connections without a greeting at a time; the oldest is closed for a further one."""
-
-MAX_REFUSALS = 20
-"""Distinct refusals that are logged."""
-
-PEER_TIMEOUT = 15.0
-"""Seconds after which a connection fails whose other end acknowledges nothing."""
 
 RETURN_TIMEOUT = 5.0
 """Seconds that an agent has to connect again after it has ended, to be told how the job has ended."""
@@ -51,7 +37,7 @@ RETURN_TIMEOUT = 5.0
 POLL = 0.02
 """Seconds between two looks whether it has."""
 
-VIRTUAL = ("docker", "virbr", "lo")
+VIRTUAL_INTERFACES = ("docker", "virbr", "lo")
 """What the names of interfaces begin with that do not lead to other machines."""
 
 
@@ -60,42 +46,15 @@ def addresses(interface: str | None = None) -> list[str]:
     known = interfaces()
     if interface is not None:
         return list(known.get(interface, ()))
-    named = [at for name, every in known.items() if not name.startswith(VIRTUAL) for at in every]
+    named = [at for name, every in known.items() if not name.startswith(VIRTUAL_INTERFACES) for at in every]
     return [*named, LOOPBACK]
-
-
-def refusal_of(greeting: Greeting, present: str | None) -> str:
-    """Why an agent with the job's token is refused; empty if it is taken.
-
-    `present` is the instance that connects the agent of this host at present, if there is one.
-    """
-    if greeting.version != protocol.VERSION:
-        return (
-            f"edt_launch on {greeting.host} has version {greeting.version} of the agent's messages, this one "
-            f"{protocol.VERSION}: install the same on all hosts"
-        )
-    if not re.fullmatch(HOST, greeting.host):
-        return "its host name is no name: use letters, digits, '_', '.' and '-'"
-    devices = greeting.devices
-    is_device = all(isinstance(name, str) and re.fullmatch(DEVICE, name) for name in devices)
-    is_one_each = is_device and (not devices or len(set(devices)) == len(devices) == greeting.slots)
-    if not 0 <= greeting.slots <= MAX_SLOTS or not is_one_each:
-        named = ", ".join(map(str, devices))[:SHOWN]
-        return (
-            f"{greeting.host} says that it has {greeting.slots} slots and the devices '{named}': expected "
-            f"0 to {MAX_SLOTS} slots, and a device of its own for each or none"
-        )
-    if present not in (None, greeting.instance):
-        return f"{greeting.host} has an agent already: give each host a name of its own, and one agent"
-    return ""
 
 
 @dataclass(eq=False)
 class _AgentConnection:
     """An agent that is connected."""
 
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
+    streams: AgentStreams
     instance: str
     requested: "asyncio.Future[_HostConnection]"
     """Done when the agent is wanted."""
@@ -103,7 +62,7 @@ class _AgentConnection:
     def tell(self, outcome: Outcome) -> None:
         """Tell an agent that is not wanted how the job has ended."""
         if not self.requested.done():
-            self.writer.write(f"{outcome.text}\n".encode())
+            self.streams.write(outcome.text)
 
 
 class _HostConnection(Connection):
@@ -154,14 +113,10 @@ class DialBack(Transport):
         from edt_launch.core.system.certificates import server_context  # cryptography takes long to import
 
         context, fingerprint = server_context()
-        self._context = context
-        self._listener = listening("", ports, backlog=MAX_UNAUTHENTICATED)
-        self._listener.setblocking(False)
+        self._refusals = Refusals()
+        self._listener = GreetingListener(context, ports, self._admit, self._refusals.add)
         self.invitation = Invitation(
-            list(listens_at) or addresses(),
-            self._listener.getsockname()[1],
-            fingerprint,
-            secrets.token_urlsafe(32),
+            list(listens_at) or addresses(), self._listener.port, fingerprint, secrets.token_urlsafe(32)
         )
         self._own = own
         self._agents: dict[str, _AgentConnection] = {}
@@ -172,9 +127,6 @@ class DialBack(Transport):
         self._numbers: dict[str, int] = {}
         self._arrivals: queue.SimpleQueue[HostSlots] = queue.SimpleQueue()
         self._requested: dict[str, _HostConnection] = {}
-        self._refusals: dict[str, str] = {}
-        """The latest refusal of each host, by the name that it has given."""
-        self._unauthenticated: dict[asyncio.Task[None], None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._closed = asyncio.Event()
@@ -224,14 +176,14 @@ class DialBack(Transport):
 
     @property
     def refusals(self) -> Sequence[str]:
-        """Who was refused, and why; at most `MAX_REFUSALS`."""
-        return tuple(self._refusals.values())
+        """Who was refused, and why; at most `admission.MAX_REFUSALS`."""
+        return self._refusals.all
 
     def address(self, host: str) -> str | None:  # noqa: D102
         return self._addresses.get(host)
 
     def explain(self, host: str, last_lines: Sequence[str]) -> str | None:  # noqa: D102
-        return self._refusals.get(host)
+        return self._refusals.of(host)
 
     def describe(self, host: str) -> str:  # noqa: D102
         return f"the connection to the agent of {host}"
@@ -272,69 +224,39 @@ class DialBack(Transport):
             runner.run(self._serve())
 
     async def _serve(self) -> None:
-        accepting = asyncio.create_task(self._accept())
+        accepting = asyncio.create_task(self._listener.accept())
         await self._closed.wait()
         accepting.cancel()
         self._listener.close()
-        for agent in [*self._agents.values()]:
-            agent.writer.close()
-        for agent in [*self._agents.values()]:
-            with contextlib.suppress(OSError, TimeoutError):
-                await asyncio.wait_for(agent.writer.wait_closed(), 1.0)
+        agents = [*self._agents.values()]
+        for agent in agents:
+            agent.streams.close()
+        for agent in agents:
+            await agent.streams.closed(1.0)
 
-    async def _accept(self) -> None:
-        while True:
-            connection, peer = await self._loop.sock_accept(self._listener)
-            while len(self._unauthenticated) >= MAX_UNAUTHENTICATED:
-                oldest = next(iter(self._unauthenticated))
-                del self._unauthenticated[oldest]
-                oldest.cancel()
-            task = self._loop.create_task(self._receive(connection, peer[0]))
-            self._unauthenticated[task] = None
-            task.add_done_callback(lambda done: self._unauthenticated.pop(done, None))
-            await asyncio.sleep(0)  # it begins, and closes the connection if it is cancelled
-
-    async def _receive(self, connection: socket.socket, peer: str) -> None:
-        """Hear who has come."""
-        writer = None
-        try:
-            async with asyncio.timeout(GREETING_TIMEOUT):
-                reader = asyncio.StreamReader(limit=MAX_LINE)
-                transport, base = await self._loop.connect_accepted_socket(
-                    lambda: asyncio.StreamReaderProtocol(reader), connection, ssl=self._context
-                )
-                end_with_peer(connection, PEER_TIMEOUT)
-                writer = asyncio.StreamWriter(transport, base, reader, self._loop)
-                greeting = Greeting.parse(await reader.readuntil(b"\n"))
-        except (OSError, ValueError, EOFError, asyncio.LimitOverrunError, TimeoutError) as error:
-            self._note(peer, f"a connection from {peer} is no agent's: {_reason(error)}")
-            _abort(writer)
-            return
-        except asyncio.CancelledError:
-            _abort(writer)
-            raise
-        self._admit(
-            greeting, _AgentConnection(reader, writer, greeting.instance, self._loop.create_future()), peer
-        )
-
-    def _admit(self, greeting: Greeting, agent: _AgentConnection, peer: str) -> None:
+    def _admit(
+        self, greeting: Greeting, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, peer: str
+    ) -> None:
+        agent = _AgentConnection(AgentStreams(reader, writer), greeting.instance, self._loop.create_future())
         host, present = greeting.host, self._agents.get(greeting.host)
         is_trusted = hmac.compare_digest(greeting.token.encode(), self.invitation.token.encode())
         refused = "its token is not this job's: start it with the job's invitation"
         if is_trusted:
             there = self._own if host == self._own else None if present is None else present.instance
             refused = refusal_of(greeting, there)
-        agent.writer.write(f"{Answer(refused).text}\n".encode())
+        agent.streams.write(Answer(refused).text)
         if refused:
-            agent.writer.close()
-            self._note(host, f"the agent of {host[:SHOWN]!r} ({peer}) is refused: {refused}")
+            agent.streams.close()
+            self._refusals.add(
+                host, f"the agent of {host[:MAX_SHOWN_CHARACTERS]!r} ({peer}) is refused: {refused}"
+            )
             if is_trusted and present is None and (wanted := self._requested.get(host)) is not None:
                 self._fail(wanted, refused)
             return
-        self._refusals.pop(host, None)
+        self._refusals.forget(host)
         self._left.pop(host, None)
         if present is not None:  # its other end knows already that this connection is broken
-            present.writer.transport.abort()
+            present.streams.abort()
         self._agents[host] = agent
         if self._outcome is not None:
             agent.tell(self._outcome)
@@ -347,37 +269,22 @@ class DialBack(Transport):
 
     async def _hold_until_requested(self, host: str, agent: _AgentConnection) -> None:
         """Keep an agent until it is wanted, and then connect it."""
-        said = self._loop.create_task(_read(agent.reader))
+        said = self._loop.create_task(agent.streams.read())
         waits: list[asyncio.Future[Any]] = [said, agent.requested]
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         try:
             if said.done():  # it has left, or speaks before it is asked
                 return
             said.cancel()
-            await self._connect(agent, agent.requested.result())
+            (reports, its_reports), (orders, its_orders) = socket.socketpair(), socket.socketpair()
+            agent.requested.result().pair.set_result((its_reports, its_orders))
+            await agent.streams.relay(reports, orders)
         finally:
-            agent.writer.close()
+            agent.streams.close()
             if self._agents.get(host) is agent:
                 del self._agents[host]
                 if agent.requested.done():  # one that was not wanted does not come again
                     self._left[host] = self._loop.time()
-
-    async def _connect(self, agent: _AgentConnection, wanted: _HostConnection) -> None:
-        (reports, its_reports), (orders, its_orders) = socket.socketpair(), socket.socketpair()
-        _, to_launcher = await asyncio.open_connection(sock=reports)
-        from_launcher, closing = await asyncio.open_connection(sock=orders)
-        wanted.pair.set_result((its_reports, its_orders))
-        ordering = self._loop.create_task(_pass_orders(from_launcher, agent.writer))
-        try:
-            while data := await _read(agent.reader):
-                to_launcher.write(data)
-                await to_launcher.drain()
-        except OSError:  # the launcher hears no more
-            pass
-        finally:
-            ordering.cancel()
-            to_launcher.close()
-            closing.close()
 
     # What the launcher wants.
 
@@ -401,7 +308,7 @@ class DialBack(Transport):
             del self._requested[wanted.host]
         agent = self._agents.get(wanted.host)
         if agent is not None and agent.requested.done() and agent.requested.result() is wanted:
-            agent.writer.transport.abort()
+            agent.streams.abort()
         self._in_thread(self.stop, wanted)
 
     def _give_up(self, host: str, reason: str) -> None:
@@ -430,41 +337,3 @@ class DialBack(Transport):
         task = self._loop.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    def _note(self, name: str, text: str) -> None:
-        if name not in self._refusals and len(self._refusals) >= MAX_REFUSALS:
-            return
-        if self._refusals.get(name) != text:
-            self._refusals[name] = text
-            log.warning("%s", text)
-
-
-async def _read(reader: asyncio.StreamReader) -> bytes:
-    try:
-        return await reader.read(CHUNK)
-    except OSError:  # a broken connection has no more to say
-        return b""
-
-
-async def _pass_orders(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(OSError):
-        while data := await _read(reader):
-            writer.write(data)
-            await writer.drain()
-        writer.write(protocol.write(protocol.Close()))
-
-
-def _abort(writer: asyncio.StreamWriter | None) -> None:
-    if writer is not None:
-        writer.transport.abort()
-
-
-def _reason(error: Exception) -> str:
-    match error:
-        case TimeoutError():
-            return f"it has said nothing for {GREETING_TIMEOUT:g} s"
-        case asyncio.LimitOverrunError():
-            return f"its first line has more than {MAX_LINE} bytes"
-        case asyncio.IncompleteReadError():
-            return "it was closed without a word"
-    return str(error)

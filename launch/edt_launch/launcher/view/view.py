@@ -13,12 +13,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from edt_launch.core.history.event_wording import workers
 from edt_launch.core.history.job_history import JobHistory
 from edt_launch.core.text.durations import duration
 from edt_launch.launcher.view.output import Line
 from edt_launch.launcher.view.pace import rate, remaining
 from edt_launch.launcher.view.phases import PHASES
-from edt_launch.launcher.view.wording import workers
 
 REDRAW_INTERVAL = 0.125
 """Seconds between two pictures of the live view."""

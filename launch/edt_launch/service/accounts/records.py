@@ -13,6 +13,15 @@ class UserRecord:
     is_admin: bool = False
     created: float = 0.0
 
+    def may_act_for(self, name: str) -> bool:
+        """Whether they may do what concerns the user of that name: as that user, or as an administrator."""
+        return self.is_admin or self.name == name
+
+    @property
+    def confined_to(self) -> str | None:
+        """The user whose things alone they see; None for administrators, who see those of all."""
+        return None if self.is_admin else self.name
+
 
 @dataclass(frozen=True)
 class TokenRecord:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, StringConstraints
 
 from edt_launch.service.accounts import passwords
-from edt_launch.service.http.schemas import Body, listing
+from edt_launch.service.http.schemas import Body, UnixTime, listing
 from edt_launch.service.jobs.specification import Name
 from edt_launch.service.names import TEXT, USER
 
@@ -65,7 +65,7 @@ class NewToken(Body):
     """A token to be made."""
 
     name: Annotated[Name, Field(max_length=64, description="What it is for.")] = ""
-    expires: Annotated[float, Field(ge=0, le=1e12)] | None = Field(
+    expires: UnixTime | None = Field(
         default=None,
         description="When it opens nothing any more; null, or later than the token that asks: as that one.",
     )

@@ -51,17 +51,25 @@ def remove_user(context: Context, user: UserRecord, name: str) -> None:
         raise ConflictError("you cannot remove yourself", "have another administrator do it")
     if context.store.jobs.page(JobQuery(states=LIVE, owners=[name], limit=1)).jobs:
         raise ConflictError(f"{name} has jobs that have not ended", "stop them first")
+    if sets := context.data_sets.names(name):
+        text = f"{name} has data sets: {', '.join(sets[:10])}"
+        raise ConflictError(text, "delete them first: `edt data rm`")
     if not context.store.accounts.remove_user(name):
         raise NotFoundError(f"there is no user {name!r}", "GET /api/v1/users lists them")
     context.store.shares.remove(name)
     context.changed()
 
 
+def check_self_or_admin(user: UserRecord, name: str, what: str, advice: str) -> None:
+    """Refuse others than the user of that name and administrators what they ask for; `ForbiddenError`."""
+    if not user.may_act_for(name):
+        raise ForbiddenError(f"only administrators {what} {name}", advice)
+
+
 def add_token(context: Context, user: UserRecord, shown: TokenRecord, new: NewToken) -> dict[str, Any]:
     """Make a token, which ends with the one `shown`, or with the token that a browser has logged on with."""
     whose = new.user or user.name
-    if whose != user.name and not user.is_admin:
-        raise ForbiddenError(f"only administrators make tokens for {whose}", "make one for yourself")
+    check_self_or_admin(user, whose, "make tokens for", "make one for yourself")
     if context.store.accounts.user(whose) is None:
         raise NotFoundError(f"there is no user {whose!r}", "POST /api/v1/users adds one: `edt users add`")
     now, accounts = context.clock(), context.store.accounts

@@ -56,7 +56,7 @@ from edt_launch.service.experiments.searches.controller import Controller
 from edt_launch.service.http.listening import BACKLOG, Connections
 from edt_launch.service.http.protocol import KEEP_ALIVE, TimedProtocol
 from edt_launch.service.http.sites import names_of_this_machine
-from edt_launch.service.jobs import views
+from edt_launch.service.jobs import answers
 from edt_launch.service.jobs.loop import loop
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.submission import remove_strays
@@ -101,6 +101,7 @@ def run(settings: Settings) -> None:
             listening = stack.enter_context(listening_socket(settings))
             url, own_url = urls(settings, listening.getsockname()[1])
             context = Context(settings, store, bus, time.time, settings.public_url or url, machines=machines)
+            context.data_sets.settle()
             server = _server(context, tls, listening.connections)
             _warn(settings)
             server_file = {"url": own_url, "pid": os.getpid()}
@@ -141,7 +142,7 @@ def run(settings: Settings) -> None:
 
 def _noticed(job: JobRecord) -> Mapping[str, Any]:
     """A job as a command gets it: without its variables, which may be secrets."""
-    return views.job(job).model_dump(mode="json") | {"environment": None}
+    return answers.job(job).model_dump(mode="json") | {"environment": None}
 
 
 def _store(settings: Settings, stack: contextlib.ExitStack) -> tuple[SoleUser, Store]:

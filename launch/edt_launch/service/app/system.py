@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse, Response
@@ -10,11 +10,12 @@ from prometheus_client import CollectorRegistry, PlatformCollector, ProcessColle
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
+from pydantic import BaseModel
 
 from edt_launch import __version__
 from edt_launch.service.app.context import Context
+from edt_launch.service.cluster import answers
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
-from edt_launch.service.jobs import schemas, views
 from edt_launch.service.jobs.states import State
 
 router = APIRouter(tags=["service"])
@@ -22,13 +23,27 @@ outside = APIRouter(tags=["service"])
 """What is not below /api/v1."""
 
 
-@router.get("/", response_model=schemas.About)
+class About(BaseModel):
+    """The service, and who asks."""
+
+    version: str
+    user: str
+    is_admin: bool
+
+
+class Health(BaseModel):
+    """Whether the service works."""
+
+    status: Literal["ok"]
+
+
+@router.get("/", response_model=About)
 def about(user: CurrentUser) -> Any:
     """The service's version, and who you are to it."""
     return {"version": __version__, "user": user.name, "is_admin": user.is_admin}
 
 
-@outside.get("/healthz", response_model=schemas.Health)
+@outside.get("/healthz", response_model=Health)
 def health(context: ContextDep) -> Any:
     """Whether the service and its database answer."""
     context.store.memory.get("health")
@@ -53,7 +68,7 @@ class Figures(Collector):
         """The figures."""
         store = self._context.store
         counts, live = store.jobs.counts(), store.jobs.live()
-        cluster = views.cluster(store.hosts.all(), live)
+        cluster = answers.cluster(store.hosts.all(), live)
         hosts = Counter(host["state"] for host in cluster["hosts"])
         workers: Counter[str] = Counter()
         queued: Counter[str] = Counter()

@@ -9,7 +9,7 @@ from edt_launch.service.app.context import MAX_CHANGES, Context
 from edt_launch.service.cluster import timeline as drawing
 from edt_launch.service.cluster.records import AllocationRecord, HostRecord
 from edt_launch.service.files.series import number
-from edt_launch.service.jobs import views
+from edt_launch.service.jobs.answers import held
 from edt_launch.service.jobs.records import HolderRecord, NamedJob, TransitionRecord
 from edt_launch.service.jobs.states import State
 
@@ -155,8 +155,8 @@ def _change(one: AllocationRecord, known: Mapping[str, NamedJob]) -> Json:
         "name": known[one.job].name if one.job in known else "",
         "from": one.before,
         "to": one.after,
-        "hosts": views.held(one.devices),
-        "leaving": views.held(one.leaving),
+        "hosts": held(one.devices),
+        "leaving": held(one.leaving),
     }
 
 
@@ -166,7 +166,7 @@ def _owners(
     """What each owner had, has, and would have by their fair share."""
     devices, shares = Counter[str](), defaultdict[str, float](float)
     for job in jobs:
-        devices[job.owner] += sum(len(names) for _, names in (*job.held, *job.leaving))
+        devices[job.owner] += job.devices
         shares[job.owner] += job.share or 0.0
     present = {owner for owner in shares if devices[owner] or shares[owner]}
     return [

@@ -9,15 +9,14 @@ from edt_launch.core.text.durations import duration
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.bus import Topic
+from edt_launch.service.cluster import answers
 from edt_launch.service.cluster.records import ShareRecord
 from edt_launch.service.cluster.schemas import ShareChange
 from edt_launch.service.cluster.store import fresh
 from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
-from edt_launch.service.jobs import views
 from edt_launch.service.jobs.forecast.forecast import effects
 from edt_launch.service.jobs.forecast.losing import staying
 from edt_launch.service.jobs.query import JobQuery
-from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.states import LIVE
 from edt_launch.service.names import ROOT
 
@@ -48,7 +47,7 @@ def _removable(context: Context, name: str, nodes: dict[str, ShareRecord]) -> Sh
 
 def _changed(context: Context, name: str) -> ConflictError:
     """Somebody else was quicker."""
-    last = context.store.audit.last([f"{place}/{name}" for place in PLACES])
+    last = context.store.audit.last([*(f"{place}/{name}" for place in PLACES), f"/new-share {name}"])
     whose = "" if last is None else f" by {last.user}, {duration(context.clock() - last.time)} ago"
     shown = "the root" if name == ROOT else name
     return ConflictError(f"{shown} was changed{whose}: that came first", "look at it as it is now")
@@ -75,35 +74,11 @@ def _check(nodes: dict[str, ShareRecord], node: ShareRecord) -> None:
         parent = nodes[parent].parent
 
 
-def _foreseen(
-    context: Context, name: str, is_draining: bool, jobs: Sequence[JobRecord] = ()
-) -> dict[str, Any]:
-    """Whose number of workers would change if a host was draining, or not, and `jobs` were like that."""
-    hosts = [host for host in context.store.hosts.all() if host.name == name]
-    changed = [replace(host, is_draining=is_draining) for host in hosts]
-    if not changed:
-        raise _no_host(name)
-    return {"changes": effects(context, jobs, changed), "staying": []}
-
-
-def _no_host(name: str) -> NotFoundError:
-    return NotFoundError(f"there is no host {name!r}", "GET /api/v1/hosts lists them: `edt hosts`")
-
-
-def _drain(context: Context, name: str, is_draining: bool, reason: str) -> dict[str, Any]:
-    if not context.store.hosts.drain(name, is_draining, reason, context.clock()):
-        raise _no_host(name)
-    context.changed(Topic.HOSTS)
-    hosts = [host for host in context.store.hosts.all() if host.name == name]
-    kept = staying(context.store.jobs.live(), name, context.clock()) if is_draining else {}
-    return views.hosts(hosts, context.store.jobs.holders())[0] | {"staying": list(kept.values())}
-
-
 def hosts(context: Context) -> list[dict[str, Any]]:
     """The machines, which job has which device, and how they are used."""
     known, machines = context.store.hosts.all(), context.machines
     loads = machines.loads(known, context.clock)
-    shown = views.hosts(known, context.store.jobs.holders(), context.store.jobs.suspended())
+    shown = answers.hosts(known, context.store.jobs.holders(), context.store.jobs.suspended())
     return [
         view
         | {
@@ -117,36 +92,46 @@ def hosts(context: Context) -> list[dict[str, Any]]:
 
 def cluster(context: Context) -> dict[str, Any]:
     """The machines, and how their devices are used."""
-    shown = views.cluster(
+    shown = answers.cluster(
         context.store.hosts.all(), context.store.jobs.holders(), context.store.jobs.suspended()
     )
     return {**shown, "waiting": context.machines.waiting}
 
 
-def drain(
-    context: Context, user: UserRecord, name: str, *, dry_run: bool = False, force: bool = False
+def set_draining(
+    context: Context,
+    user: UserRecord,
+    name: str,
+    is_draining: bool,
+    *,
+    dry_run: bool = False,
+    force: bool = False,
 ) -> dict[str, Any]:
-    """Let a host's workers move away, and no new ones come; or say what that would change (`dry_run`).
+    """Let a host's workers move away, and no new ones come, or end that; or say what it changes (`dry_run`).
 
     Jobs that cannot save their work stay until they end, unless `force` is given.
     """
-    kept = staying(context.store.jobs.live(), name, context.clock())
+    store, now = context.store, context.clock()
+    hosts = [host for host in store.hosts.all() if host.name == name]
+    if not hosts:
+        raise NotFoundError(f"there is no host {name!r}", "GET /api/v1/hosts lists them: `edt hosts`")
+    kept = staying(store.jobs.live(), name, now) if is_draining else {}
+    stays = [] if force else list(kept.values())
     if dry_run:
-        ended = [replace(job, may_lose=True) for job in context.store.jobs.some(kept).values() if force]
-        return _foreseen(context, name, True, ended) | {"staying": [] if force else list(kept.values())}
+        ended = [replace(job, may_lose=True) for job in store.jobs.some(kept).values() if force]
+        then = [replace(host, is_draining=is_draining) for host in hosts]
+        return {"changes": effects(context, ended, then), "staying": stays}
     if force:
-        context.store.jobs.record({job: {"may_lose": True} for job in kept})
-    return _drain(context, name, True, f"drained by {user.name}")
-
-
-def undrain(context: Context, name: str, *, dry_run: bool = False) -> dict[str, Any]:
-    """Let workers come back to a host; or say what that would change (`dry_run`)."""
-    return _foreseen(context, name, False) if dry_run else _drain(context, name, False, "")
+        store.jobs.record({job: {"may_lose": True} for job in kept})
+    store.hosts.drain(name, is_draining, f"drained by {user.name}" if is_draining else "", now)
+    context.changed(Topic.HOSTS)
+    present = [host for host in store.hosts.all() if host.name == name]
+    return answers.hosts(present, store.jobs.holders())[0] | {"staying": stays}
 
 
 def shares(context: Context) -> list[dict[str, Any]]:
     """The owners' tree: who gets which share."""
-    return views.shares(context.store.shares.all(), context.store.jobs.live(), context.store.hosts.all())
+    return answers.shares(context.store.shares.all(), context.store.jobs.live(), context.store.hosts.all())
 
 
 def put_share(context: Context, name: str, change: ShareChange, *, dry_run: bool = False) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from edt_launch.service.db.tables import memory
 from edt_launch.service.experiments.stores.definitions import Definitions
 from edt_launch.service.experiments.stores.experiments import Experiments
 from edt_launch.service.experiments.stores.projects import Projects
-from edt_launch.service.jobs.execs import Execs
 from edt_launch.service.jobs.store import Jobs
+from edt_launch.service.jobs.wmla_exec_store import Execs
 
 
 class Memory:

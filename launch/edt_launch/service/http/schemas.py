@@ -2,12 +2,12 @@
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from edt_launch.service.names import USER
+MAX_TIME = 253402300799.0
+"""The last second of the year 9999, after which no date can be shown."""
 
-UserName = Annotated[str, StringConstraints(pattern=f"^{USER}$")]
-Share = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+UnixTime = Annotated[float, Field(ge=0, le=MAX_TIME, allow_inf_nan=False)]
 
 
 def listing(name: str, doc: str, **items: type[BaseModel]) -> type[BaseModel]:

@@ -1,6 +1,5 @@
 """Answers that many ask for at the same moment, when something has changed, made once for all of them."""
 
-import gzip
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -20,9 +19,6 @@ STALE = 5.0
 
 MAX_ANSWERS = 64
 """Answers that are kept: those asked for last."""
-
-LEVEL = 5
-"""Of compression: the higher ones take much longer and gain little."""
 
 
 @dataclass
@@ -81,8 +77,3 @@ class SharedAnswers:
         """What is made, and the processor time that this took."""
         began = self._processor_time()
         return make(), self._processor_time() - began
-
-
-def compressed(content: bytes) -> bytes:
-    """Content as gzip."""
-    return gzip.compress(content, LEVEL, mtime=0)

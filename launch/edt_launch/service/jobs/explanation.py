@@ -9,7 +9,7 @@ from edt_launch.allocator import reasons
 from edt_launch.allocator.model import Binding, Reason
 from edt_launch.service.cluster.records import HostRecord
 from edt_launch.service.files.series import number
-from edt_launch.service.jobs import mapping
+from edt_launch.service.jobs import allocator_input
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.states import State, Wanted
 
@@ -49,7 +49,7 @@ def _explain(job: JobRecord) -> dict[str, Any]:
     reason = _bounded(stored, job)
     # What has happened since the last decision, a pause say, is in the job's own reason.
     own = [] if job.reason == stored.text else [f"{job.id} is {job.state}: {job.reason}"]
-    told = reasons.explain(mapping.job(job, protected=0.0), reason)
+    told = reasons.explain(allocator_input.job(job, protected=0.0), reason)
     remarks = [remark for remark in (job.remark, *unreachable(job), _lost_workers(job)) if remark]
     return _answer(job, reason, reason.text, reason.change, lines=[*own, *told, *remarks])
 

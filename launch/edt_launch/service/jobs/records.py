@@ -226,6 +226,11 @@ class HolderRecord:
     leaving: Held
     share: float | None = None
 
+    @property
+    def devices(self) -> int:
+        """How many devices it has, those that it is leaving among them."""
+        return sum(len(names) for _, names in (*self.held, *self.leaving))
+
 
 @dataclass(frozen=True)
 class NamedJob:

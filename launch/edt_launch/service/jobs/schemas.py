@@ -1,11 +1,9 @@
-"""What the interface takes and gives, as the description in /openapi.json has it. Times are unix seconds."""
+"""What the interface gives of jobs, as the description in /openapi.json has it. Times are unix seconds."""
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from edt_launch.service.experiments.records import SearchState, SearchWanted, TrialState
-from edt_launch.service.experiments.searches.spec import Algorithm, Objective
 from edt_launch.service.http.schemas import listing
 from edt_launch.service.jobs.specification import FrameworkName
 from edt_launch.service.jobs.states import ENDED, State, Wanted
@@ -18,14 +16,6 @@ class Resized(BaseModel):
 
     before: int = Field(alias="from")
     after: int = Field(alias="to")
-
-
-class About(BaseModel):
-    """The service, and who asks."""
-
-    version: str
-    user: str
-    is_admin: bool
 
 
 class HostDevices(BaseModel):
@@ -116,55 +106,6 @@ class Jobs(BaseModel):
     next: int | None = Field(description="What to continue `after`; null at the end.")
 
 
-class Trial(BaseModel):
-    """A trial of a search."""
-
-    number: int = Field(validation_alias="place", description="Its place in the search, from 0.")
-    state: TrialState
-    reason: str = Field(description="Why it is in its state.")
-    parameters: dict[str, float | int | str]
-    budget: int = Field(description="What it may use, for `hyperband`; else 0.")
-    metric: float | None
-    job: str | None = Field(description="Id of its job; null as long as it has none.")
-    started: float | None
-    ended: float | None
-
-
-class Search(BaseModel):
-    """A search; only its owner and administrators see `reason`, `best`, `trials`, `spec`, `job`."""
-
-    id: str
-    name: str
-    owner: str
-    state: SearchState
-    wanted: SearchWanted
-    reason: str | None = Field(description="Why it is in its state.")
-    algorithm: Algorithm
-    metric: str
-    objective: Objective
-    total: int | None = Field(description="Trials in all, if none fails; null until it has begun.")
-    counts: dict[TrialState, int] = Field(description="How many trials are in each state.")
-    created: float
-    started: float | None
-    ended: float | None
-    best: Trial | None = Field(description="The trial with the best metric so far.")
-
-
-class SearchWithTrials(Search):
-    """A search and its trials."""
-
-    trials: list[Trial] | None
-    spec: dict[str, Any] | None = Field(description="What is searched how.")
-    job: dict[str, Any] | None = Field(description="What each trial is.")
-
-
-class Searches(BaseModel):
-    """A page of searches, in the order of their creation."""
-
-    searches: list[Search]
-    next: int | None = Field(description="What to continue `after`; null at the end.")
-
-
 class Change(Resized):
     """A job's number of workers would change."""
 
@@ -215,12 +156,6 @@ class Why(BaseModel):
     change: str = Field(description="What would change it.")
     lines: list[str] = Field(description="All of it in a few lines, for people.")
     start: Beginning | None = Field(description="Of a job that waits.")
-
-
-class Health(BaseModel):
-    """Whether the service works."""
-
-    status: Literal["ok"]
 
 
 Event = dict[str, Any]

@@ -15,7 +15,8 @@ from edt_launch.service.experiments import runs
 from edt_launch.service.experiments.experiments import experiment_for
 from edt_launch.service.experiments.searches.service import Deletion
 from edt_launch.service.experiments.spec import EXPERIMENT_ID
-from edt_launch.service.jobs import views
+from edt_launch.service.http.schemas import UnixTime
+from edt_launch.service.jobs import answers
 from edt_launch.service.jobs.explanation import explain
 from edt_launch.service.jobs.forecast.forecast import resumed, upcoming
 from edt_launch.service.jobs.forecast.losing import loss
@@ -52,7 +53,7 @@ class JobListQuery(BaseModel):
     host: str | None = Field(None, max_length=255, pattern=f"^{HOST}$", description="Only on this host.")
     experiment: str | None = Field(None, pattern=f"^{EXPERIMENT_ID}$", description="Only this one's runs.")
     search: str | None = Field(None, pattern=f"^{SEARCH_ID}$", description="Only this one's trials.")
-    submitted_since: float | None = Field(None, ge=0, le=1e12)
+    submitted_since: UnixTime | None = None
     owner_text: str = Field("", max_length=MAX_NAME, pattern=f"^{PLAIN}$", description="In the owner's name.")
     sort: Literal[SORTS] = Field(  # type: ignore[valid-type]  # one of a tuple
         "number", description="In the order of this field; `next` is then a place in the list."
@@ -78,7 +79,7 @@ def jobs_page(context: Context, user: UserRecord, wanted: JobListQuery) -> dict[
     if wanted.experiment is not None:
         experiment_for(context, user, wanted.experiment)
     page = context.store.jobs.page(wanted.query(context.clock()))
-    return {"jobs": [views.job(job, user) for job in page.jobs], "next": page.next}
+    return {"jobs": [answers.job(job, user) for job in page.jobs], "next": page.next}
 
 
 def states_of(text: str | None) -> frozenset[State] | None:

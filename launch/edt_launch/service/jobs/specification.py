@@ -18,6 +18,7 @@ from edt_launch.core.job_sizes import Sizes
 from edt_launch.core.system.reserved_variables import is_reserved
 from edt_launch.launcher.programs import kinds
 from edt_launch.service.app.home import JOB_ID
+from edt_launch.service.http.schemas import UnixTime
 from edt_launch.service.names import MAX_NAME, PLAIN, TAG, TEXT, VARIABLE
 
 MAX_WORKERS = 2**20
@@ -128,12 +129,7 @@ class JobSpec(BaseModel):
     time_limit: Annotated[
         TimeLimit, Field(description="Seconds that it may run, after which it is ended; 0: any number.")
     ] = 0.0
-    begin: Annotated[
-        float,
-        Field(
-            ge=0, le=1e11, allow_inf_nan=False, description="When it may start at the earliest, unix time."
-        ),
-    ] = 0.0
+    begin: Annotated[UnixTime, Field(description="When it may start at the earliest, unix time.")] = 0.0
     after: Annotated[
         list[JobId],
         Field(max_length=1024, description="Jobs that have to succeed before it starts, by their ids."),

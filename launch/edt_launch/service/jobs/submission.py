@@ -210,7 +210,7 @@ class Submitter:
         job = self._store.jobs.some([job_id]).get(job_id)
         if job is None:
             raise InvalidError(f"code_of: there is no job {job_id!r}", "`edt ps --all` lists them")
-        if not user.is_admin and job.owner != user.name:
+        if not user.may_act_for(job.owner):
             raise ForbiddenError(f"code_of: {job.id} is a job of {job.owner}", "ask them for the code")
 
     def _check_awaited(self, awaited: Sequence[str]) -> None:

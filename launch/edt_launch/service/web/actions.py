@@ -2,7 +2,8 @@
 
 A feature lists its actions, and `routes` makes the pair of routes of each: GET asks, POST does it. If the
 question `can_foresee`, its form has a second button, which shows it again, with what would change. An error
-is shown above the question, which keeps what was written.
+is shown above the question, which keeps what was written. The form of an action may also be a part of another
+page: then that page is shown again.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -77,6 +78,8 @@ class Action:
         fields: those of the form, which may be given in the address as well; a file is an `UploadFile`.
         is_for_admins: whether others are refused.
         starts_jobs: whether it copies files: a user has a few of these at a time.
+        is_on_page: whether its form is a part of a page with an address of its own; `ask` makes the view of
+            that page.
     """
 
     path: str
@@ -86,6 +89,7 @@ class Action:
     is_for_admins: bool = False
     starts_jobs: bool = False
     template: str = "act.html"
+    is_on_page: bool = False
 
 
 def routes(actions: Iterable[Action]) -> APIRouter:
@@ -93,7 +97,8 @@ def routes(actions: Iterable[Action]) -> APIRouter:
     router = APIRouter()
     for action in actions:
         who = [Depends(admin)] if action.is_for_admins else []
-        router.add_api_route(action.path, _route(action, _question), methods=["GET"], dependencies=who)
+        if not action.is_on_page:
+            router.add_api_route(action.path, _route(action, _question), methods=["GET"], dependencies=who)
         router.add_api_route(action.path, _route(action, _done), methods=["POST"], dependencies=who)
     return router
 

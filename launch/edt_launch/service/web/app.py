@@ -1,11 +1,10 @@
 """The application of the pages: all routers, behind a middleware of their own."""
 
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Response
+from fastapi import APIRouter, FastAPI
 from fastapi.responses import FileResponse
 from prometheus_client import Histogram
 from starlette.datastructures import Headers, MutableHeaders
@@ -20,6 +19,7 @@ from edt_launch.service.accounts.pages import account, logon, passwords, users
 from edt_launch.service.accounts.pages.authenticator import WebAuthenticator
 from edt_launch.service.app.context import Context
 from edt_launch.service.cluster.pages import console, pool, shares
+from edt_launch.service.data.pages import data
 from edt_launch.service.experiments.pages import (
     adding,
     definition_form,
@@ -42,6 +42,7 @@ PAGES: tuple[Any, ...] = (
     actions,
     run_application,
     console,
+    data,
     definition_form,
     deletions,
     adding,
@@ -68,6 +69,7 @@ FIRST = frozenset(
         "",
         "account",
         "console",
+        "data",
         "experiments",
         "favicon.ico",
         "jobs",
@@ -109,7 +111,7 @@ def create_app(context: Context, seconds: Histogram) -> ASGIApp:
     app = FastAPI(openapi_url=None, redirect_slashes=False, routes=_routes())
     app.state.context = context
     app.state.password_logon = PasswordLogon(context)
-    problems.add_handlers(app, _tell)
+    problems.add_handlers(app, templating.error)
     return _with_headers(
         GZipMiddleware(RequestMiddleware(app, WebAuthenticator(context), seconds, note=Auditor(context).note))
     )
@@ -128,12 +130,6 @@ def _routes() -> list[BaseRoute]:
 
     router.mount("/static", StaticFiles(directory=STATIC))
     return router.routes
-
-
-def _tell(
-    status: int, title: str, detail: str, next_step: str = "", headers: Mapping[str, str] | None = None
-) -> Response:
-    return templating.error(status, title, detail, next_step, headers)
 
 
 def _with_headers(app: ASGIApp) -> ASGIApp:

@@ -34,7 +34,7 @@ class Question:
         can_foresee: whether there is a button that only says what would change.
         command: does the same in a terminal; empty if there is none.
         is_possible: whether it can be done now; else there is no button for it, and `effect` says why.
-        address: where it is done; empty: where it is asked.
+        undo: address of the action that undoes it, which is offered when it is done; empty if there is none.
     """
 
     verb: str
@@ -48,7 +48,7 @@ class Question:
     can_foresee: bool = False
     command: str = ""
     is_possible: bool = True
-    address: str = ""
+    undo: str = ""
 
 
 def overtaken(

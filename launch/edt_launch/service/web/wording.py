@@ -10,6 +10,9 @@ from edt_launch.core.text.terminal_text import without_sequences
 NONE = "-"
 """Stands for what is not known, or not for whoever looks."""
 
+EVERYBODY = "everybody"
+"""What the root of the owners' tree is called."""
+
 HUES = 8
 """Hues of jobs in pictures; two jobs of the same letter have different ones, until 104 jobs later."""
 
@@ -61,6 +64,11 @@ def hue(number: int) -> int:
 def number(value: float | None, digits: int) -> str:
     """A number with so many digits after the point at most; ``-`` if there is none."""
     return NONE if value is None else f"{round(value, digits):g}"
+
+
+def percent(part: float, whole: float) -> float:
+    """A part of a whole for a bar, at most 100; 0 of nothing."""
+    return round(100 * min(1.0, part / whole), 1) if whole else 0.0
 
 
 def precise(value: float | None) -> str:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import edt_hvd
-from edt_hvd.wmla.training import hooks as hooks_module
+from edt_hvd.wmla.training import variables
 from edt_hvd.wmla.training.hooks import Hooks
 
 PROGRAM = """
@@ -67,7 +67,7 @@ def executor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Made]:
     """Makes the program of another executor, whose module takes the place of the one before."""
     file = tmp_path / "own_program.py"
     file.write_text(PROGRAM)
-    monkeypatch.setattr(hooks_module, "is_own", lambda module: module.__name__ == "own_program")
+    monkeypatch.setattr(variables, "is_own", lambda module: module.__name__ == "own_program")
 
     def made() -> tuple[ModuleType, Any, Hooks]:
         spec = importlib.util.spec_from_file_location("own_program", file)

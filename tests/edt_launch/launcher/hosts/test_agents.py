@@ -15,8 +15,8 @@ import pytest
 from edt_launch.agent import protocol
 from edt_launch.agent.protocol import VERSION, Exited, Hello, Output, Probed, Started, Swept
 from edt_launch.core.run_options import RunOptions
-from edt_launch.launcher.hosts import agents
-from edt_launch.launcher.hosts.agents import AllEnded, Lost
+from edt_launch.launcher.hosts import host_agent
+from edt_launch.launcher.hosts.host_events import AllEnded, Lost
 from edt_launch.launcher.transports import choice
 from edt_launch.launcher.transports.choice import Transports
 from edt_launch.launcher.transports.ssh import Ssh
@@ -98,7 +98,7 @@ def test_workers_elsewhere_over_ssh(hearing: Hearing, fake_ssh: Callable[[str], 
 def test_a_host_that_is_silent_is_lost(
     hearing: Hearing, fake_ssh: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agents, "SILENCE_LIMIT", 0.1)
+    monkeypatch.setattr(host_agent, "SILENCE_LIMIT", 0.1)
     fake_ssh('for last; do :; done; exec sh -c "$last"')
     hearing.agents.open("far")
     os.kill(hearing.until(Hello)[1].pid, signal.SIGSTOP)
@@ -176,7 +176,7 @@ def test_the_transport_of_the_guide_works_as_it_is_printed(
 @pytest.mark.parametrize(
     "said, reason",
     [
-        ("echo nonsense", "the agent of far has sent no message"),
+        ("echo Welcome", "far has printed 'Welcome' before its agent said hello: have the start-up files"),
         ('read -r x; echo \'{"kind": "hello", "version": 99, "pid": 1}\'; exec sleep 60', "install the same"),
     ],
 )
@@ -188,6 +188,16 @@ def test_who_speaks_another_language_is_no_agent(
     _, lost = hearing.until(Lost)
     assert not lost.has_connected
     assert any(reason in line for line in lost.explanation)
+
+
+def test_the_end_of_a_job_does_not_wait_for_a_host_that_does_not_answer(
+    hearing: Hearing, fake_ssh: Callable[[str], None]
+) -> None:
+    fake_ssh("exec sleep 600")
+    hearing.agents.open("far")
+    hearing.agents.close()
+    host, lost = hearing.until(Lost)
+    assert (host, lost.exit_code, lost.has_connected) == ("far", -signal.SIGKILL, False)
 
 
 def test_a_host_decides_about_its_own_workers_alone(
@@ -227,7 +237,7 @@ def test_an_agent_that_is_silent_is_given_up(
     said: str,
     reasons: list[str],
 ) -> None:
-    monkeypatch.setattr(agents, "END_TIMEOUT", 0.1)
+    monkeypatch.setattr(host_agent, "END_TIMEOUT", 0.1)
     fake_ssh(said)
     hearing = Hearing(tmp_path, timeout=0.3)
     hearing.agents.start("far", 7, {})

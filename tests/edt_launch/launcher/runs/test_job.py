@@ -20,8 +20,9 @@ from edt_launch.core.errors import ExitCode, ResourceError, StartError, StartTim
 from edt_launch.core.files.atomic import write_atomically
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
-from edt_launch.launcher import allocations, driver, termination
-from edt_launch.launcher.hosts import agents
+from edt_launch.launcher import allocations, termination
+from edt_launch.launcher.driver import launched_workers
+from edt_launch.launcher.hosts import agents, host_agent
 from edt_launch.launcher.plan import JobOutcome, Plan
 from edt_launch.launcher.programs.script import NOT_ELASTIC, Script
 from edt_launch.launcher.runs import job
@@ -182,13 +183,13 @@ def test_a_job_succeeds_after_a_restart(run, paths):
     assert any(message.endswith("; without a checkpoint, so from the beginning") for message in view.messages)
 
 
-@pytest.mark.parametrize("where", [(agents.Agents, "start"), (agents.Agents, "_take")])
+@pytest.mark.parametrize("where", [(agents.Agents, "start"), (host_agent.HostAgent, "_take")])
 def test_a_mistake_of_ours_is_no_hang(run, monkeypatch, where):
-    monkeypatch.setattr(driver, "END_GRACE", 0.1)
-    monkeypatch.setattr(driver, "KILL_GRACE", 0.1)
+    monkeypatch.setattr(launched_workers, "END_GRACE", 0.1)
+    monkeypatch.setattr(launched_workers, "KILL_GRACE", 0.1)
     monkeypatch.setattr(*where, lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        run("success")
+        run("success", grace=0.1)
 
 
 def test_two_signals_end_the_whole_tree(run, monkeypatch):

@@ -19,9 +19,10 @@ from edt_launch.agent import dial_back, protocol
 from edt_launch.agent.dial_back import End, UnreachableError
 from edt_launch.agent.network.invitation import VARIABLE, Answer, Greeting, Invitation, InvitationError
 from edt_launch.agent.protocol import Hello, Output, Swept
-from edt_launch.launcher.hosts.agents import AllEnded, Lost
+from edt_launch.launcher.hosts.host_events import AllEnded, Lost
 from edt_launch.launcher.transports import dial_back as launchers_end
-from edt_launch.launcher.transports.dial_back import DialBack, refusal_of
+from edt_launch.launcher.transports import greeting_listener
+from edt_launch.launcher.transports.dial_back import DialBack
 from hearing import Hearing
 from started import gone
 
@@ -235,7 +236,7 @@ def test_who_is_silent_makes_room(
     launcher: tuple[Hearing, DialBack], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, transport = launcher
-    monkeypatch.setattr(launchers_end, "MAX_UNAUTHENTICATED", 2)
+    monkeypatch.setattr(greeting_listener, "MAX_UNAUTHENTICATED", 2)
     where = ("127.0.0.1", transport.invitation.port)
     silent = [socket.create_connection(where) for _ in range(4)]
     agent = dialing(transport.invitation, "far")
@@ -263,22 +264,6 @@ async def plain_tls_1_2(port: int) -> None:
     context = dial_back.client_context()
     context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_2
     await asyncio.open_connection("127.0.0.1", port, ssl=context)
-
-
-def test_one_agent_a_host() -> None:
-    one = Greeting("t", "far", protocol.VERSION, "x")
-    assert refusal_of(one, None) == refusal_of(one, "x") == ""
-    assert refusal_of(one, "y").startswith("far has an agent already")
-
-
-@pytest.mark.parametrize(
-    "slots, devices", [(-1, []), (2**31, []), (2, ["0"]), (2, ["0", "0"]), (1, ["a b"]), (2, [1, 2])]
-)
-def test_a_host_that_lies_about_its_devices(slots: int, devices: list[object]) -> None:
-    one = Greeting("t", "far", protocol.VERSION, "x", slots=2, devices=["0", "1"])
-    assert refusal_of(one, None) == ""
-    refused = refusal_of(replace(one, slots=slots, devices=devices), None)
-    assert refused.startswith(f"far says that it has {slots} slots and the devices")
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"addresses": [], "port": "1"}', "[" * 100_000])

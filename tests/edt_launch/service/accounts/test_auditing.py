@@ -25,7 +25,7 @@ def test_what_changes_nothing_is_not(world: World) -> None:
     world.ann.get(f"/jobs/{job}")
     world.ann.post(f"/jobs/{job}/stop?dry_run=1")
     browser(world, "ann").post("/console/run/preview", data={"name": "a", "min": "1", "max": "1"})
-    browser(world, "admin").post("/new-share", data={"name": "lab", "version": "", "parent": ""})
+    browser(world, "admin").post("/new-share", data={"name": "lab", "foresee": "1"})
     world.bob.post(f"/jobs/{job}/stop")
     world.ann.patch(f"/jobs/{job}", json={"min": -1})
     world.anybody.post("/api/v1/jobs")

@@ -31,6 +31,22 @@ def test_every_error_is_a_problem(world: World) -> None:
     checked(world.anybody.get("/api/v1/"), 401)
 
 
+def test_a_time_after_the_last_date_is_refused(world: World) -> None:
+    job = world.submit(world.ann)["id"]
+    asked = (
+        f"/jobs/{job}/logs/search?until",
+        "/jobs?submitted_since",
+        "/timeline?until",
+        "/allocations?since",
+    )
+    for path in asked:
+        assert world.ann.get(f"{path}=253402300799").status_code == 200
+        checked(world.ann.get(f"{path}=253402300800"), 422)
+    for time, status in ((253402300799, 201), (253402300800, 422)):
+        assert world.ann.post("/tokens", json={"expires": time}).status_code == status
+        assert post_job(world.ann, begin=time).status_code == status
+
+
 def test_a_value_that_is_refused_is_named_with_its_limit(world: World) -> None:
     job = world.submit(world.ann)["id"]
     problem = checked(world.ann.patch(f"/jobs/{job}", json={"weight": 0}), 422)

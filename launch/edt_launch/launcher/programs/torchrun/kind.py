@@ -20,7 +20,8 @@ from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.plan import JobOutcome, named_sources
 from edt_launch.launcher.program import Kind, LaunchedJob
 from edt_launch.launcher.programs.torchrun.advice import advice, source_of
-from edt_launch.launcher.programs.torchrun.arguments import Arguments, parse
+from edt_launch.launcher.programs.torchrun.arguments import Arguments
+from edt_launch.launcher.programs.torchrun.command_line import parse
 
 MODULES = {
     "torch.distributed.run": False,

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import Template
 
-from edt_launch.agent.agent import SNAPSHOTS
+from edt_launch.agent.local_job import SNAPSHOTS
 from edt_launch.core.files.appender import Appender, Complain
 from edt_launch.core.history import events
 from edt_launch.launcher.program import Workers
 from edt_launch.launcher.programs.torchrun import failures
-from edt_launch.launcher.programs.torchrun.arguments import PREFIX, Arguments, ResizeAt
+from edt_launch.launcher.programs.torchrun.arguments import Arguments, ResizeAt
+from edt_launch.launcher.programs.torchrun.options import PREFIX
 from edt_launch.launcher.view.output import Line
 from edt_launch.membership import members
 from edt_launch.membership.protocol import Resize, Slot, Worker

@@ -1,14 +1,23 @@
 """The cookie by which a new token is shown once, after a redirection: a reload makes no other one."""
 
+from dataclasses import dataclass
+
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
 from edt_launch.service.accounts import sessions
-from edt_launch.service.accounts.pages.views.account import Fresh
 from edt_launch.service.web.templating import is_fragment
 
 LASTS = 60
 """Seconds for which the browser keeps what has not been shown."""
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """A new token, which is shown this once, and whose it is."""
+
+    user: str
+    token: str
 
 
 def redirect_with(request: Request, address: str, fresh: Fresh) -> Response:

@@ -8,7 +8,6 @@ from pydantic import BaseModel, Field
 
 from edt_launch.service.accounts import schemas, tokens
 from edt_launch.service.accounts.pages.users import user_of
-from edt_launch.service.accounts.pages.views.account import password_question
 from edt_launch.service.accounts.service import give_password
 from edt_launch.service.errors import (
     ForbiddenError,
@@ -17,6 +16,7 @@ from edt_launch.service.errors import (
     UnauthorizedError,
 )
 from edt_launch.service.web.actions import Action, Asked, routes
+from edt_launch.service.web.asking import Field as FormField
 from edt_launch.service.web.asking import Question
 from edt_launch.service.web.form_fields import parsed
 
@@ -28,8 +28,18 @@ class Secrets(BaseModel):
     password: str = Field("", max_length=2048)
 
 
+def _question(name: str, sessions: str, back: str) -> Question:
+    now = "Your password now, or a token of yours that does not end"
+    fields = [
+        FormField("secret", now, "", is_number=False, secret="current-password"),
+        FormField("password", "New password", "", is_number=False, secret="new-password"),
+    ]
+    effect = [f"{sessions} logged off by that."]
+    return Question("Set the password of", name, effect, back, fields, button="Set")
+
+
 def _ask_own(asked: Asked) -> Question:
-    return password_question(asked.user.name, is_own=True)
+    return _question(asked.user.name, "All browsers that are logged on as you are", "/account")
 
 
 def _set_own(asked: Asked) -> str:
@@ -39,7 +49,7 @@ def _set_own(asked: Asked) -> str:
 
 
 def _ask(asked: Asked) -> Question:
-    return password_question(user_of(asked.context, asked.id).name, is_own=False)
+    return _question(user_of(asked.context, asked.id).name, "Browsers that they use are", "/users")
 
 
 def _set_others(asked: Asked) -> str:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path, Query, Response
 
 from edt_launch.service.accounts import schemas as account_schemas
 from edt_launch.service.accounts import service, sessions
-from edt_launch.service.errors import ForbiddenError, NotFoundError
+from edt_launch.service.errors import NotFoundError
 from edt_launch.service.http.dependencies import ContextDep, CurrentToken, CurrentUser
 from edt_launch.service.names import USER
 
@@ -23,8 +23,7 @@ def tokens(
 ) -> Any:
     """Your tokens that have not been revoked, without what is secret."""
     whose = user.name if owner is None else owner
-    if whose != user.name and not user.is_admin:
-        raise ForbiddenError(f"they are tokens of {whose}", "ask for your own")
+    service.check_self_or_admin(user, whose, "list the tokens of", "ask for your own")
     return {"tokens": context.store.accounts.tokens(whose)}
 
 
@@ -51,6 +50,5 @@ def revoke(
     only: Annotated[bool, Query(description="Leave the tokens that were made with it.")] = False,
 ) -> None:
     """Let a token open nothing any more, nor the tokens that were made with it."""
-    whose = None if user.is_admin else user.name
-    if not context.store.accounts.revoke(token_id, whose, context.clock(), only=only):
+    if not context.store.accounts.revoke(token_id, user.confined_to, context.clock(), only=only):
         raise NotFoundError(f"there is no token {token_id!r}", "GET /api/v1/tokens lists them")

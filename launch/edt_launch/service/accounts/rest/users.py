@@ -69,8 +69,7 @@ def set_password(
     The sessions that were begun with the old one are over. With `revoke_tokens` all of the user's other
     tokens are revoked, too.
     """
-    if name != user.name and not user.is_admin:
-        raise ForbiddenError(f"only administrators set the password of {name}", "set your own")
+    service.check_self_or_admin(user, name, "set the password of", "set your own")
     if shown.expires is not None:
         raise ForbiddenError(
             "your token ends, and a password set with it would not", "use a token that does not end"

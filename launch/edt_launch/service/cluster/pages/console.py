@@ -4,7 +4,8 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from edt_launch.service.cluster import service
-from edt_launch.service.cluster.pages.views import console as views
+from edt_launch.service.cluster.pages.views.console import Group
+from edt_launch.service.cluster.pages.views.console import groups as grouped
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
 from edt_launch.service.web import templating
 
@@ -33,9 +34,9 @@ def consumers(user: CurrentUser) -> Response:
 async def groups(request: Request, context: ContextDep, user: CurrentUser) -> Response:
     """The departments, as instance groups."""
 
-    def view() -> views.Groups:
+    def view() -> list[Group]:
         nodes, hosts = service.shares(context), service.hosts(context)
-        return views.groups(nodes, context.store.jobs.holders(), hosts)
+        return grouped(nodes, context.store.jobs.holders(), hosts)
 
     return await templating.shared_page(request, None, "console/groups.html", view)
 
@@ -43,10 +44,6 @@ async def groups(request: Request, context: ContextDep, user: CurrentUser) -> Re
 @router.get("/hosts")
 async def hosts(request: Request, context: ContextDep, user: CurrentUser) -> Response:
     """The machines."""
-    is_admin = user.is_admin
-
-    def view() -> views.Hosts:
-        known = service.hosts(context)
-        return views.hosts_view(known, context.clock(), is_admin=is_admin)
-
-    return await templating.shared_page(request, is_admin, "console/hosts.html", view)
+    return await templating.shared_page(
+        request, user.is_admin, "console/hosts.html", lambda: service.hosts(context)
+    )

@@ -2,7 +2,6 @@
 
 import csv
 import io
-from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
@@ -10,11 +9,10 @@ from fastapi.responses import RedirectResponse
 from pydantic import BaseModel
 
 from edt_launch.cluster.allocation import HOST
-from edt_launch.service.cluster import pictures, service
+from edt_launch.service.cluster import answers, pictures, service
 from edt_launch.service.cluster.pages.views.pool import WINDOWS, PoolView, drain_question, pool_view
 from edt_launch.service.errors import InvalidError, NotFoundError
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
-from edt_launch.service.jobs import views as answers
 from edt_launch.service.jobs.forecast.forecast import upcoming
 from edt_launch.service.web import templating
 from edt_launch.service.web.actions import Action, Asked, routes
@@ -49,7 +47,7 @@ async def show(
     def view() -> PoolView:
         cluster = answers.cluster(context.store.hosts.all(), jobs, context.store.jobs.suspended())
         now = context.clock()
-        return pool_view(cluster, jobs, had, following, today, window, now, host, is_admin=user.is_admin)
+        return pool_view(cluster, jobs, had, following, today, window, now, host)
 
     return await templating.shared_page(request, user.is_admin, "pool.html", view)
 
@@ -71,24 +69,20 @@ class WhereFrom(BaseModel):
     back: Literal["/pool", "/console/hosts"] = "/pool"
 
 
-def _draining(verb: str, act: Callable[..., dict[str, Any]]) -> Action:
+def _draining(verb: str) -> Action:
+    is_draining = verb == "drain"
+
     def ask(asked: Asked) -> Question:
-        changes = None if asked.error else act(asked, dry_run=True).get("changes")
-        return drain_question(asked.id, verb, changes, asked.given.back)
+        done: dict[str, Any] = {}
+        if asked.error is None:
+            done = service.set_draining(asked.context, asked.user, asked.id, is_draining, dry_run=True)
+        return drain_question(asked.id, verb, done.get("changes"), asked.given.back)
 
     def do(asked: Asked) -> str:
-        act(asked)
+        service.set_draining(asked.context, asked.user, asked.id, is_draining)
         return str(asked.given.back)
 
     return Action(f"/pool/hosts/{{id}}/{verb}", ask, do, WhereFrom, is_for_admins=True)
 
 
-def _drain(asked: Asked, *, dry_run: bool = False) -> dict[str, Any]:
-    return service.drain(asked.context, asked.user, asked.id, dry_run=dry_run)
-
-
-def _undrain(asked: Asked, *, dry_run: bool = False) -> dict[str, Any]:
-    return service.undrain(asked.context, asked.id, dry_run=dry_run)
-
-
-router.include_router(routes([_draining("drain", _drain), _draining("undrain", _undrain)]))
+router.include_router(routes(map(_draining, ("drain", "undrain"))))

@@ -1,76 +1,60 @@
 """The owners' tree and their shares, which administrators change."""
 
 import re
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from fastapi import APIRouter, Depends, Query, Request, Response
-from fastapi.responses import RedirectResponse
-from pydantic import BaseModel, Field, ValidationError
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, Field
 
-from edt_launch.service.accounts.records import UserRecord
-from edt_launch.service.app.context import Context
-from edt_launch.service.cluster import schemas as cluster_schemas
 from edt_launch.service.cluster import service
 from edt_launch.service.cluster.pages.views import shares as views
+from edt_launch.service.cluster.schemas import ShareChange
 from edt_launch.service.cluster.store import fresh
 from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
-from edt_launch.service.http import problems
-from edt_launch.service.http.dependencies import (
-    PREVIEWED,
-    SUBJECT,
-    ContextDep,
-    CurrentAdmin,
-    CurrentUser,
-    NodeName,
-)
+from edt_launch.service.http.dependencies import ContextDep, CurrentUser
 from edt_launch.service.names import ROOT, USER
 from edt_launch.service.web import templating
 from edt_launch.service.web.actions import Action, Asked, routes
 from edt_launch.service.web.asking import Question
-from edt_launch.service.web.form_fields import MAX_FIELD_LENGTH, Value
+from edt_launch.service.web.form_fields import MAX_FIELD_LENGTH, Text, parsed
 
 router = APIRouter()
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
 
-class ShareForm:
-    """What a form was sent with."""
+class ShareVersion(BaseModel):
+    """The version of a node that a form is about; empty: whichever."""
 
-    def __init__(
-        self,
-        version: Value = "",
-        name: Value = "",
-        parent: Value = "",
-        weight: Value = "1",
-        guarantee: Value = "0",
-        limit: Value = "",
-        lends: Value = "yes",
-        policy: Value = "fair",
-        half_life: Value = "86400",
-        budget: Value = "",
-    ) -> None:
-        self.version = version
-        self.name = name.strip()
-        sent = (parent, weight, guarantee, limit, lends, policy, half_life, budget)
-        settings = dict(zip(views.LABELS, sent, strict=True))
-        self.settings = {field: value.strip() for field, value in settings.items()}
+    version: str = Field("", max_length=MAX_FIELD_LENGTH)
 
-    def change(self, own: str) -> cluster_schemas.ShareChange:
+
+class ShareFields(ShareVersion):
+    """Of a node, as its form has them."""
+
+    name: Text = ""
+    parent: Text = ""
+    weight: Text = "1"
+    guarantee: Text = "0"
+    limit: Text = ""
+    lends: Text = "yes"
+    policy: Text = "fair"
+    half_life: Text = "86400"
+    budget: Text = ""
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What is written, but for the name."""
+        return {field: getattr(self, field).strip() for field in views.LABELS}
+
+    def change(self, own: str) -> ShareChange:
         """The same as REST takes it, of the node of that name; raises `InvalidError`."""
-        optional = {field: self.settings[field] or None for field in ("limit", "budget")}
-        sent: Json = {**self.settings, **optional, "version": self.version}
+        sent: dict[str, Any] = {**self.settings, "version": self.version or None}
+        sent |= {field: sent[field] or None for field in ("limit", "budget")}
         if own == "":
             del sent["parent"]
-        try:
-            return cluster_schemas.ShareChange.model_validate(sent)
-        except ValidationError as error:
-            raise InvalidError(problems.invalid(error.errors()).detail) from None
-
-
-GivenDep = Annotated[ShareForm, Depends()]
-DryRun = Annotated[bool, Query()]
+        return parsed(ShareChange, sent)
 
 
 @router.get("/shares")
@@ -88,112 +72,76 @@ async def show(request: Request, context: ContextDep, user: CurrentUser) -> Resp
     )
 
 
-@router.get("/new-share")
-def ask_new(request: Request, context: ContextDep, user: CurrentAdmin) -> Response:
-    """The form for another node."""
-    parents = [node["name"] for node in service.shares(context)]
-    view = views.form(None, service.NEW, ShareForm().settings, parents)
-    return templating.page(request, "act.html", view=view)
+def _ask_to_add(asked: Asked) -> Question:
+    """The form for another node, or what adding it would change."""
+    nodes, given = service.shares(asked.context), asked.given
+    if asked.is_preview:
+        return _preview(asked, _new_name(asked), views.values(_default()))
+    return views.form(None, service.NEW, {**given.settings, "name": given.name}, nodes)
 
 
-@router.post("/new-share")
-def preview_new(request: Request, context: ContextDep, user: CurrentAdmin, given: GivenDep) -> Response:
-    """What adding a node would change, and the button for it; or what was wrong with the form."""
-    request.scope[SUBJECT] = None
-    nodes = service.shares(context)
-    error = ""
-    if not re.fullmatch(USER, given.name):
-        error = (
-            f"name: {given.name!r} is not possible: use letters, digits, '_', '.', '@' and '-', 64 at most"
+def _add(asked: Asked) -> str:
+    name = _new_name(asked)
+    asked.note(name)
+    service.put_share(asked.context, name, asked.given.change(name))
+    return views.LIST
+
+
+def _new_name(asked: Asked) -> str:
+    name: str = asked.given.name.strip()
+    if not re.fullmatch(USER, name):
+        raise InvalidError(
+            f"name: {name!r} is not possible", "use letters, digits, '_', '.', '@' and '-', 64 at most"
         )
-    elif any(node["name"] == given.name for node in nodes):
-        error = f"name: there is a share of {given.name!r} already: choose another name"
-    if error:
-        parents = [node["name"] for node in nodes]
-        view = views.form(None, given.version, given.settings | {"name": given.name}, parents, error)
-        return templating.page(request, "act.html", status=InvalidError.status, view=view)
-    return _answer(request, context, user, given.name, given, dry_run=True, is_new=True)
+    if any(node["name"] == name for node in service.shares(asked.context)):
+        raise InvalidError(f"name: there is a share of {name!r} already", "choose another name")
+    return name
 
 
-@router.get("/shares/{node}")
-def ask(request: Request, context: ContextDep, user: CurrentAdmin, node: NodeName) -> Response:
-    """The form of a node."""
-    nodes = service.shares(context)
-    own = "" if node == ROOT else node
-    found = _node(nodes, own)
-    view = views.form(own, found["version"], views.values(found), views.parents(nodes, own))
-    return templating.page(request, "act.html", view=view)
+def _default() -> Json:
+    """A node that is not there yet, as REST would show it."""
+    return {**fresh("new").settings, "limit": None, "budget": None}
 
 
-@router.post("/shares/{node}", dependencies=[PREVIEWED])
-def change(
-    request: Request,
-    context: ContextDep,
-    user: CurrentAdmin,
-    node: NodeName,
-    given: GivenDep,
-    dry_run: DryRun = False,
-) -> Response:
-    """Change a node, or say who would gain and lose by that; or what was wrong with the form."""
-    return _answer(request, context, user, "" if node == ROOT else node, given, dry_run=dry_run)
+def _ask_to_change(asked: Asked) -> Question:
+    """The form of a node, or what a change of it would change."""
+    nodes, error, given = service.shares(asked.context), asked.error, asked.given
+    node = _node(nodes, asked.id)
+    own, present = node["name"], views.values(node)
+    if asked.is_preview:
+        return _preview(asked, own, present)
+    if error is None:
+        return views.form(own, node["version"], present, nodes)
+    if isinstance(error, ConflictError):
+        told = views.quicker(error.detail, given.settings, present)
+        return views.form(own, node["version"], given.settings, nodes, told)
+    return views.form(own, given.version, given.settings, nodes)
 
 
-def _answer(
-    request: Request,
-    context: Context,
-    user: UserRecord,
-    own: str,
-    given: ShareForm,
-    *,
-    dry_run: bool,
-    is_new: bool = False,
-) -> Response:
-    told, nodes = "", service.shares(context)
-    node = _found(nodes, own) or _absent(own)
-    try:
-        done = service.put_share(context, own or ROOT, given.change(own), dry_run=dry_run)
-    except (InvalidError, NotFoundError) as error:
-        status, version = error.status, given.version
-        told = error.message
-    except ConflictError as error:
-        node = _found(service.shares(context), own) or _absent(own)
-        status, version = error.status, node["version"]
-        told = views.quicker(error.detail, given.settings, views.values(node))
-    if told:
-        sent = given.settings | ({"name": own} if is_new else {})
-        view = views.form(None if is_new else own, version, sent, views.parents(nodes, own), told)
-        return templating.page(request, "act.html", status=status, view=view)
-    if not dry_run:
-        return RedirectResponse(views.LIST, 303)
-    view = views.preview(own, given.version, views.values(node), given.settings, done["changes"])
-    return templating.page(request, "act.html", view=view)
+def _change(asked: Asked) -> str:
+    own = _node(service.shares(asked.context), asked.id)["name"]
+    service.put_share(asked.context, asked.id, asked.given.change(own))
+    return views.LIST
 
 
-def _node(nodes: Sequence[Json], own: str) -> Json:
-    node = _found(nodes, own)
-    if node is None:
-        raise NotFoundError(f"there is no share of {own!r}", "look at the page of shares")
+def _preview(asked: Asked, own: str, present: Mapping[str, str]) -> Question:
+    given = asked.given
+    done = service.put_share(asked.context, own or ROOT, given.change(own), dry_run=True)
+    hidden = {"version": given.version, "name": given.name, **given.settings}
+    return views.preview(own, present, given.settings, hidden, done["changes"])
+
+
+def _node(nodes: Sequence[Json], name: str) -> Json:
+    """The node of which an address has this name; raises `NotFoundError`."""
+    own = "" if name == ROOT else name
+    node = next((node for node in nodes if node["name"] == own), None)
+    if node is None or not name:
+        raise NotFoundError(f"there is no share of {name[:64]!r}", "look at the page of shares")
     return node
 
 
-def _found(nodes: Sequence[Json], own: str) -> Json | None:
-    return next((node for node in nodes if node["name"] == own), None)
-
-
-def _absent(own: str) -> Json:
-    """A node that is not there yet, as REST would show it."""
-    node = fresh(own)
-    return {**node.settings, "name": own, "version": node.version, "limit": None}
-
-
-class Seen(BaseModel):
-    """The version of a node that its removal is about; empty: whichever."""
-
-    version: str = Field("", max_length=MAX_FIELD_LENGTH)
-
-
-def _ask_removal(asked: Asked) -> Question:
-    node = _node(service.shares(asked.context), "" if asked.id == ROOT else asked.id)
+def _ask_to_remove(asked: Asked) -> Question:
+    node = _node(service.shares(asked.context), asked.id)
     changes = () if asked.error else service.remove_share(asked.context, asked.id, dry_run=True)
     return views.removal(node, changes, is_user=asked.context.store.accounts.user(asked.id) is not None)
 
@@ -204,5 +152,11 @@ def _remove(asked: Asked) -> str:
 
 
 router.include_router(
-    routes([Action("/shares/{id}/remove", _ask_removal, _remove, Seen, is_for_admins=True)])
+    routes(
+        [
+            Action("/new-share", _ask_to_add, _add, ShareFields, is_for_admins=True),
+            Action("/shares/{id}", _ask_to_change, _change, ShareFields, is_for_admins=True),
+            Action("/shares/{id}/remove", _ask_to_remove, _remove, ShareVersion, is_for_admins=True),
+        ]
+    )
 )

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from edt_launch.service.app.home import JOB_ID
+from edt_launch.service.cluster import answers, service
 from edt_launch.service.cluster import schemas as cluster_schemas
-from edt_launch.service.cluster import service
 from edt_launch.service.http.dependencies import PREVIEWED, ContextDep, CurrentAdmin, CurrentUser, HostName
-from edt_launch.service.jobs import views
+from edt_launch.service.http.schemas import UnixTime
 
 router = APIRouter(tags=["cluster"])
 
@@ -39,13 +39,13 @@ def drain(
 
     Jobs that cannot save their work stay until they end, unless `force` is given.
     """
-    return service.drain(context, user, name, dry_run=dry_run, force=force)
+    return service.set_draining(context, user, name, True, dry_run=dry_run, force=force)
 
 
 @router.post("/hosts/{name}/undrain", response_model=Drained, dependencies=[PREVIEWED])
 def undrain(context: ContextDep, user: CurrentAdmin, name: HostName, dry_run: DryRun = False) -> Any:
     """Let workers come back to a host."""
-    return service.undrain(context, name, dry_run=dry_run)
+    return service.set_draining(context, user, name, False, dry_run=dry_run)
 
 
 @router.get("/allocations", response_model=cluster_schemas.Allocations)
@@ -53,8 +53,10 @@ def allocations(
     context: ContextDep,
     user: CurrentUser,
     job: Annotated[str | None, Query(pattern=f"^{JOB_ID}$", description="Only this job's.")] = None,
-    since: Annotated[float | None, Query(ge=0, le=1e12, description="Only from this time on.")] = None,
+    since: Annotated[UnixTime | None, Query(description="Only from this time on.")] = None,
     limit: Annotated[int, Query(ge=1, le=10_000, description="The newest of them.")] = 1000,
 ) -> Any:
     """Changes of what jobs have, oldest first."""
-    return {"allocations": [views.allocation(one) for one in context.store.history.newest(job, since, limit)]}
+    return {
+        "allocations": [answers.allocation(one) for one in context.store.history.newest(job, since, limit)]
+    }

@@ -12,9 +12,9 @@ from edt_launch.service.cluster import pictures
 from edt_launch.service.cluster import schemas as cluster_schemas
 from edt_launch.service.cluster.pictures import PIXELS, Json, latest
 from edt_launch.service.errors import InvalidError
-from edt_launch.service.http.compressed import send
+from edt_launch.service.http.compressed import compressed, send
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
-from edt_launch.service.http.shared_answers import compressed
+from edt_launch.service.http.schemas import UnixTime
 
 router = APIRouter(tags=["cluster"])
 
@@ -28,16 +28,13 @@ LONGEST = 31 * 86400.0
 """Seconds of the longest window."""
 
 
-Time = Annotated[float | None, Query(ge=0, le=1e12)]
-
-
 @router.get("/timeline", response_model=cluster_schemas.Timeline)
 async def timeline(
     request: Request,
     context: ContextDep,
     user: CurrentUser,
-    since: Time = None,
-    until: Time = None,
+    since: UnixTime | None = None,
+    until: UnixTime | None = None,
     last: Annotated[
         float, Query(gt=0, le=LONGEST, description="Seconds, where `since` is not given.")
     ] = LASTS,

@@ -7,10 +7,12 @@ from fastapi import APIRouter, BackgroundTasks, File, Form, Query, Response, Upl
 from pydantic import Json
 
 from edt_launch.service.db.paging import PageQuery
+from edt_launch.service.experiments.searches import answers, schemas
 from edt_launch.service.experiments.searches import service as searches
 from edt_launch.service.experiments.searches.trial_job import SubmittedSearch
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser, SubjectDep, carry_out, page_of
-from edt_launch.service.jobs import schemas, views
+from edt_launch.service.jobs import schemas as job_schemas
+from edt_launch.service.jobs.answers import job as job_answer
 from edt_launch.service.jobs.rest.jobs import Key
 from edt_launch.service.names import OWNER
 
@@ -30,7 +32,7 @@ async def create(
     submit = partial(searches.submit, context, user, spec, file)
     search = await context.uploads.run(user.name, submit)
     subject(search.id)
-    return views.search_with_trials(search, [], None, user)
+    return answers.search_with_trials(search, [], None, user)
 
 
 @router.get("/searches", response_model=schemas.Searches)
@@ -64,14 +66,14 @@ def restart(context: ContextDep, user: CurrentUser, search_id: str, afterwards: 
     return searches.shown(context, user, search_id)
 
 
-@router.post("/searches/{search_id}/run-best", status_code=201, response_model=schemas.Job)
+@router.post("/searches/{search_id}/run-best", status_code=201, response_model=job_schemas.Job)
 def run_best(context: ContextDep, user: CurrentUser, search_id: str, idempotency_key: Key = None) -> Any:
     """Run the best trial's job again, with its files, command and settings."""
     search = searches.own_search(context, user, search_id)
     job = searches.run_best(
         context, user, search, searches.best_of(context, [search]).get(search.id), idempotency_key
     )
-    return views.job(job)
+    return job_answer(job)
 
 
 @router.delete("/searches/{search_id}", status_code=204, response_class=Response)

@@ -22,10 +22,10 @@ from edt_launch.service.experiments.records import (
     SearchWanted,
     TrialState,
 )
+from edt_launch.service.experiments.searches import answers
 from edt_launch.service.experiments.searches.spec import Objective, SearchSpec
 from edt_launch.service.experiments.searches.trial_job import SubmittedSearch, check_job, check_parameters
 from edt_launch.service.files.archives.deleting import delete_file
-from edt_launch.service.jobs import views
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.submission import Submission, digest, id_of, like, new_id, remove_files
 from edt_launch.service.names import MAX_NAME
@@ -268,7 +268,7 @@ def shown(context: Context, user: UserRecord, name: str) -> dict[str, Any]:
     """A search, by its id or name, and its trials, as `user` may see them."""
     search = search_of(context, name)
     best = best_of(context, [search]).get(search.id)
-    return views.search_with_trials(search, context.store.experiments.trials(search.id), best, user)
+    return answers.search_with_trials(search, context.store.experiments.trials(search.id), best, user)
 
 
 def page(context: Context, user: UserRecord, owner: str | None, wanted: PageQuery) -> dict[str, Any]:
@@ -281,4 +281,4 @@ def listed(context: Context, user: UserRecord, page: Sequence[ExperimentRecord])
     """Searches as lists have them, as `user` may see them."""
     counts = context.store.experiments.trial_counts([one.id for one in page])
     best = best_of(context, [one for one in page if may(user, one)])
-    return [views.search(one, counts[one.id], best.get(one.id), user) for one in page]
+    return [answers.search(one, counts[one.id], best.get(one.id), user) for one in page]

@@ -13,12 +13,10 @@ from edt_launch.service.files.log_query import Level, LogQuery, find_lines
 from edt_launch.service.files.rest import schemas as output_schemas
 from edt_launch.service.files.rest.following import Offset, until_it_ends
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
+from edt_launch.service.http.schemas import UnixTime
 from edt_launch.service.names import PLAIN
 
 router = APIRouter(tags=["jobs"])
-
-
-Time = Annotated[float | None, Query(ge=0, le=2**40, allow_inf_nan=False)]
 
 
 @router.get("/jobs/{job_id}/logs", response_class=PlainTextResponse)
@@ -63,8 +61,10 @@ async def search_logs(
     level: Annotated[
         Level, Query(description="Only lines that look like warnings and errors, or like errors.")
     ] = "",
-    since: Annotated[Time, Query(description="Only lines printed then or later; seconds since 1970.")] = None,
-    until: Annotated[Time, Query(description="Only lines printed before that.")] = None,
+    since: Annotated[
+        UnixTime | None, Query(description="Only lines printed then or later; seconds since 1970.")
+    ] = None,
+    until: Annotated[UnixTime | None, Query(description="Only lines printed before that.")] = None,
     launcher: Annotated[bool, Query(description="Only what `edt-launch` itself has printed.")] = False,
 ) -> Any:
     """The lines of a log that have a text, a level, were printed in some time, or by the launcher.

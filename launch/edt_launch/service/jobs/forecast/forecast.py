@@ -13,7 +13,7 @@ from edt_launch.service.app.context import Context
 from edt_launch.service.app.settings import Settings
 from edt_launch.service.cluster.records import HostRecord, ShareRecord
 from edt_launch.service.db.store import Store
-from edt_launch.service.jobs import mapping, views
+from edt_launch.service.jobs import allocator_input, answers
 from edt_launch.service.jobs.arrays import over_limit
 from edt_launch.service.jobs.forecast.upcoming import Upcoming
 from edt_launch.service.jobs.records import JobRecord
@@ -41,7 +41,7 @@ def forecast(store: Store, settings: Settings, submission: Submission, now: floa
     (target,) = (change["to"] for change in changes if change["job"] is None)
     reason = reasons[new.id]
     own = {"id": "", "urls": {}, "target": target, "reason": reason.text, "share": reason.share}
-    return {"job": views.job(new).model_copy(update=own), "changes": changes}
+    return {"job": answers.job(new).model_copy(update=own), "changes": changes}
 
 
 def changes_by(
@@ -102,10 +102,10 @@ def _upcoming(context: Context) -> Upcoming:
     present = _present(context.store, now)
     waiting = _queue(present.values())
     jobs = [job for job in present.values() if job.size] + waiting[:MAX_WAITING]
-    rests = {job.id: rest for job in jobs if job.size and (rest := views.eta(job)) is not None}
+    rests = {job.id: rest for job in jobs if job.size and (rest := answers.eta(job)) is not None}
     store = context.store
     cluster = _cluster(store, context.settings, present.values(), store.hosts.all(), store.shares.all())
-    candidates = [mapping.job(job, context.settings.protected) for job in jobs]
+    candidates = [allocator_input.job(job, context.settings.protected) for job in jobs]
     found = {start.job: start for start in starts(now, cluster, candidates, rests)} if waiting else {}
     ends = sorted((now + rest, id_) for id_, rest in rests.items())
     order = [*found, *(job.id for job in waiting if job.id not in found)]
@@ -148,7 +148,7 @@ def _decided(
 ) -> tuple[Plan, Mapping[str, Reason]]:
     """What the allocator comes to once every resize has been worth its cost."""
     cluster = _cluster(store, settings, records.values(), hosts, shares)
-    jobs = (mapping.job(record, settings.protected) for record in records.values())
+    jobs = (allocator_input.job(record, settings.protected) for record in records.values())
     return decide(now, cluster, [replace(job, resize_cost=0.0, resized=None) for job in jobs])
 
 
@@ -161,10 +161,10 @@ def _cluster(
 ) -> Cluster:
     machines = tuple(hosts)
     return Cluster(
-        tuple(map(mapping.host, machines)),
-        tuple(mapping.owners(shares, {job.owner for job in records})),
-        mapping.options_on(machines, mapping.options(settings)),
-        load(store.memory.get(mapping.MEMORY, {})),
+        tuple(map(allocator_input.host, machines)),
+        tuple(allocator_input.owners(shares, {job.owner for job in records})),
+        allocator_input.options_on(machines, allocator_input.options(settings)),
+        load(store.memory.get(allocator_input.MEMORY, {})),
     )
 
 

@@ -8,7 +8,7 @@ from edt_launch.core.errors import AllocationError, is_passing
 from edt_launch.core.files import plain_files
 from edt_launch.service.app.home import JobDir
 from edt_launch.service.cluster.records import HostRecord
-from edt_launch.service.jobs import mapping
+from edt_launch.service.jobs.allocator_input import held
 from edt_launch.service.jobs.loop import device_grant
 from edt_launch.service.jobs.loop.device_grant import DeviceGrant
 from edt_launch.service.jobs.loop.observed import ObservedJob
@@ -26,7 +26,7 @@ def most_workers(job: ObservedJob, hosts: Sequence[HostRecord]) -> int:
 
 def stored_grant(record: JobRecord) -> DeviceGrant:
     """What the job's row says."""
-    return DeviceGrant(record.generation, mapping.held(record.held), mapping.held(record.leaving))
+    return DeviceGrant(record.generation, held(record.held), held(record.leaving))
 
 
 def granted(record: JobRecord, paths: JobDir) -> DeviceGrant:

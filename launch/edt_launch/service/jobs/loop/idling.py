@@ -10,7 +10,7 @@ from dataclasses import replace
 from edt_launch.allocator.model import Binding, Job, Preemption, Reason
 from edt_launch.allocator.work import bounds
 from edt_launch.core.text.durations import duration
-from edt_launch.service.jobs import mapping
+from edt_launch.service.jobs import allocator_input
 from edt_launch.service.jobs.loop.observed import ObservedJob
 from edt_launch.service.jobs.states import State
 
@@ -29,7 +29,7 @@ def is_idle(now: float, job: ObservedJob, timeout: float) -> bool:
     at = active_at(job)
     if not timeout or at is None or job.is_hidden or job.record.state is not State.RUNNING:
         return False
-    may_shrink = mapping.preemption(job.record, can_save=job.can_save) is not Preemption.NONE
+    may_shrink = allocator_input.preemption(job.record, can_save=job.can_save) is not Preemption.NONE
     return may_shrink and now - at >= timeout
 
 

@@ -11,8 +11,8 @@ from datetime import timedelta
 from typing import Any
 
 from edt_launch.core.control_protocol import Pause, Request, Stop
-from edt_launch.core.errors import ExitCode
-from edt_launch.core.history.events import exit_text
+from edt_launch.core.errors import HOST_LOST, ExitCode
+from edt_launch.core.history.exit_codes import exit_text
 from edt_launch.service.cluster.records import AllocationRecord
 from edt_launch.service.jobs.loop.observed import Action, Kill, Move, Note, ObservedJob, Remember, Send, Sweep
 from edt_launch.service.jobs.records import PROGRESS, WITHOUT_LAUNCHER, JobRecord
@@ -31,7 +31,7 @@ LOST = ("suspended", "unreachable")
 """Columns that say what the job's workers have lost, as its events do."""
 
 MAX_LOST = 3
-"""How often a job is started again whose launcher was killed, unless the user says otherwise."""
+"""How often a job is started again whose launcher or first host was lost, unless the user says otherwise."""
 
 _SIGNALLED = frozenset({ExitCode.HUNG_UP, ExitCode.INTERRUPTED, ExitCode.TERMINATED})
 
@@ -212,11 +212,22 @@ def _gone(now: float, transition: Transition) -> Transition:
         return _left(now, transition)
     if code in _SIGNALLED:
         return _lost(now, transition, f"its launcher was ended by a signal (exit code {code})")
+    if (missed := _missed(job)) is not None:
+        return _lost(now, transition, missed)
     own = job.run.worker_exit_code if job.run is not None else None
     reason = "it could not start" if code == ExitCode.NOT_STARTED else "it ended with an error"
     if own is not None:
         code, reason = own, f"a worker ended with {exit_text(own)}"
     return _end(now, transition, State.FAILED, reason, code, message)
+
+
+def _missed(job: ObservedJob) -> str | None:
+    """Which host of its allocation did not answer, if its launcher gave up for that before it had a world."""
+    run, unreachable = job.run, job.progress.unreachable
+    if run is None or run.size or run.worker_exit_code != HOST_LOST or not unreachable:
+        return None
+    host, _, reason = unreachable[-1]
+    return f"{host} was not reached ({reason})"
 
 
 def _never_began(now: float, transition: Transition) -> Transition:
@@ -270,7 +281,7 @@ def _left(now: float, transition: Transition) -> Transition:
 
 
 def _lost(now: float, transition: Transition, reason: str) -> Transition:
-    """It was ended from outside; its newest checkpoint is there to go on from."""
+    """It was ended from outside, or by its host; its newest checkpoint is there to go on from."""
     record = transition.job.record
     if record.state not in (State.STARTING, State.RUNNING):
         return _back(now, transition, reason)
@@ -278,7 +289,7 @@ def _lost(now: float, transition: Transition, reason: str) -> Transition:
     most = MAX_LOST if record.max_restarts is None else record.max_restarts
     if lost > most:
         text = f"{reason}, {lost} times; it is started again {most} times at most"
-        return _end(now, transition, State.FAILED, f"its launcher was lost {lost} times", None, text)
+        return _end(now, transition, State.FAILED, f"it was lost {lost} times", None, text)
     counts = {"launchers_lost": lost, "restarts": record.restarts + 1}
     then = "it goes on from its newest checkpoint" if transition.job.can_save else "it begins again"
     return _back(now, transition, f"{reason}; {then}", **counts)

@@ -14,7 +14,7 @@ from edt_launch.allocator.model import Binding, Cluster, Job, Plan, Reason
 from edt_launch.allocator.usage import remember
 from edt_launch.service.cluster.records import AllocationRecord
 from edt_launch.service.db.types import Held as StoredHeld
-from edt_launch.service.jobs import mapping
+from edt_launch.service.jobs import allocator_input
 from edt_launch.service.jobs.arrays import over_limit
 from edt_launch.service.jobs.loop import idling, lifecycle
 from edt_launch.service.jobs.loop.device_grant import (
@@ -316,9 +316,9 @@ def inputs(
     `jobs` are those that have not ended, and `idle` the ids of those of them that are to have their minimum.
     """
     cluster = Cluster(
-        tuple(map(mapping.host, observed.hosts)),
-        tuple(mapping.owners(observed.shares, {job.record.owner for job in jobs})),
-        mapping.options_on(observed.hosts, observed.options),
+        tuple(map(allocator_input.host, observed.hosts)),
+        tuple(allocator_input.owners(observed.shares, {job.record.owner for job in jobs})),
+        allocator_input.options_on(observed.hosts, observed.options),
         observed.memory if observed.last is None else observed.last.plan.memory,
     )
     asking = (as_job(job, observed.protected) for job in jobs if has_processes(job) or is_wanted(job))
@@ -348,8 +348,8 @@ def as_job(job: ObservedJob, protected: float) -> Job:
     """A job as the allocator sees it; one that is on its way out wants nothing, and holds what it uses."""
     record, run = job.record, job.run
     known = replace(
-        mapping.job(record, protected),
-        preemption=mapping.preemption(record, can_save=job.can_save),
+        allocator_input.job(record, protected),
+        preemption=allocator_input.preemption(record, can_save=job.can_save),
         resize_cost=job.progress.resize_cost,
         start_cost=job.progress.start_cost,
         speedup=job.progress.speedup,

@@ -11,11 +11,11 @@ from pydantic import BaseModel, Field, Json, ValidationError
 from edt_launch.core.text import written
 from edt_launch.service.errors import ConflictError, InvalidError
 from edt_launch.service.http import problems
-from edt_launch.service.jobs import service, views
+from edt_launch.service.jobs import answers, service
 from edt_launch.service.jobs.forecast.forecast import effects, forecast
 from edt_launch.service.jobs.forecast.foreseen import sentences
 from edt_launch.service.jobs.forecast.losing import loss
-from edt_launch.service.jobs.pages.views.job import actions
+from edt_launch.service.jobs.pages.views.job import UNDONE_BY, actions
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.schemas import Job
 from edt_launch.service.jobs.specification import ANNOTATIONS, JobChange
@@ -88,7 +88,7 @@ def _job(asked: Asked) -> JobRecord:
 def _able(asked: Asked, action: str) -> tuple[JobRecord, Job]:
     """The job, to which that can be done now."""
     job = _job(asked)
-    shown = views.job(job)
+    shown = answers.job(job)
     if action not in actions(shown):
         raise ConflictError(f"{job.id} is {job.state}", "look at its page for what can be done")
     return job, shown
@@ -110,6 +110,7 @@ def _ask(action: str, asked: Asked) -> Question:
         f"/jobs/{job.id}",
         hidden=[("force", "1")] if lost else (),
         command=f"{command} --force" if lost else command,
+        undo=f"/jobs/{job.id}/{UNDONE_BY[action]}" if action in UNDONE_BY and not lost else "",
     )
 
 
@@ -188,7 +189,7 @@ def _field(name: str, given: Mapping[str, str]) -> asking.Field:
 
 def _change(asked: Asked) -> str:
     given, seen = asked.given.values, asked.given.seen
-    _check_seen(views.job(_job(asked)), seen)
+    _check_seen(answers.job(_job(asked)), seen)
     asked.note(" ".join(f"{field}={value}" for field, value in given.items()))
     service.change(asked.context, asked.user, asked.id, _changes(given, seen))
     return f"/jobs/{asked.id}"
@@ -236,7 +237,7 @@ def _command(job: str, given: Mapping[str, str], present: Mapping[str, str]) -> 
 
 
 def _ask_clone(asked: Asked) -> Question:
-    job, checkpoint = views.job(_job(asked)), asked.given.checkpoint
+    job, checkpoint = answers.job(_job(asked)), asked.given.checkpoint
     given = settings(job) | {"command": shlex.join(job.command or ())}
     if asked.is_preview or asked.error is not None:
         given = asked.given.values | {"command": asked.given.command}

@@ -4,18 +4,17 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
-from pydantic import ValidationError
 
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.db.paging import PageQuery
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.experiments import runs
-from edt_launch.service.http import problems
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
 from edt_launch.service.jobs import service
 from edt_launch.service.jobs.pages.views.jobs import TIMES, Filter, JobsView, jobs_view, refused
 from edt_launch.service.web import templating
+from edt_launch.service.web.form_fields import parsed
 
 router = APIRouter()
 
@@ -25,57 +24,32 @@ PAGE = 100
 SUGGESTED = 20
 """Experiments, and searches, that the box suggests: the newest."""
 
-Text = Annotated[str, Query(max_length=1024)]
-
 
 @router.get("/jobs")
 async def show(
     request: Request,
     context: ContextDep,
     user: CurrentUser,
-    state: Text = "",
-    owner: Text = "",
-    text: Text = "",
-    tag: Text = "",
-    host: Text = "",
-    experiment: Text = "",
-    search: Text = "",
-    last: Text = "",
-    sort: Text = "",
-    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
-    find: Text | None = None,
+    wanted: Annotated[Filter, Query()],
 ) -> Response:
     """A page of those that are looked for, or the filter again with what is wrong with it."""
-    wanted = Filter(
-        state=state.strip(),
-        owner=owner.strip(),
-        text=text.strip(),
-        tag=tag.strip(),
-        host=host.strip(),
-        experiment=experiment.strip(),
-        search=search.strip(),
-        last=last,
-        sort=sort,
-        after=after,
-    )
-    if find is not None:
+    if (find := request.query_params.get("find")) is not None:
         return RedirectResponse(wanted.found(find).address(), 303)
     try:
         _query(wanted, 0.0)
     except InvalidError as error:
         told = error.message
         return templating.page(request, "jobs.html", status=error.status, view=refused(wanted, told))
-    who = None if user.is_admin else user.name  # others choose their own jobs alone
-    return await templating.shared_page(request, who, "jobs.html", lambda: _view(context, user, wanted))
+    # Others choose their own jobs alone.
+    return await templating.shared_page(
+        request, user.confined_to, "jobs.html", lambda: _view(context, user, wanted)
+    )
 
 
 def _query(wanted: Filter, now: float) -> service.JobListQuery:
     if wanted.last and wanted.last not in TIMES:
         raise InvalidError(f"last: {wanted.last!r} is not possible", f"choose one of {', '.join(TIMES)}")
-    try:
-        asked = service.JobListQuery.model_validate(wanted.rest(now) | {"limit": PAGE})
-    except ValidationError as error:
-        raise InvalidError(problems.invalid(error.errors()).detail) from None
+    asked = parsed(service.JobListQuery, wanted.rest(now) | {"limit": PAGE})
     service.states_of(asked.state)
     return asked
 
@@ -93,7 +67,7 @@ def _view(context: Context, user: UserRecord, wanted: Filter) -> JobsView:
 
 def _suggested(context: Context, user: UserRecord) -> list[tuple[str, str]]:
     """Hosts, and the newest experiments and searches that the user may see."""
-    who = None if user.is_admin else user.name
+    who = user.confined_to
     hosts = [(f"host:{one.name}", "") for one in context.store.hosts.all()]
     newest = PageQuery(SUGGESTED, newest=True)
     experiments, _ = newest.cut(context.store.experiments.page(who, None, None, newest))

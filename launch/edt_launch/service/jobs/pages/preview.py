@@ -2,16 +2,14 @@
 
 from typing import Any
 
-from pydantic import ValidationError
-
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
-from edt_launch.service.errors import ForbiddenError
-from edt_launch.service.http import problems
+from edt_launch.service.errors import ForbiddenError, InvalidError
 from edt_launch.service.jobs.forecast.forecast import changes_by
 from edt_launch.service.jobs.forecast.foreseen import of_starting
 from edt_launch.service.jobs.specification import JobSpec
 from edt_launch.service.jobs.submission import Submission
+from edt_launch.service.web.form_fields import parsed
 
 
 def lines(context: Context, user: UserRecord, framework: str = "", **values: Any) -> list[str]:
@@ -19,15 +17,13 @@ def lines(context: Context, user: UserRecord, framework: str = "", **values: Any
 
     `framework`: that of a script; empty for any command.
     """
-    fields = {"framework": framework, **values}
+    command, given = ["main.py" if framework else "true"], {"framework": framework, **values}
     try:
-        spec = JobSpec(
-            command=["main.py" if framework else "true"],
-            **{"name": "It"} | {name: one for name, one in fields.items() if one},
-        )
+        fields = {"name": "It", "command": command} | {name: one for name, one in given.items() if one}
+        spec = parsed(JobSpec, fields)
         context.submitter.check_priority(user, spec.priority)
-    except ValidationError as error:
-        return [problems.invalid(error.errors()).detail]
+    except InvalidError as error:
+        return [error.detail]
     except ForbiddenError as error:
         return [error.message]
     return of_starting(changes_by(context.store, context.settings, [Submission(user, spec)], context.clock()))

@@ -42,9 +42,7 @@ def _run(asked: Asked) -> str:
     return f"/jobs/{jobs[0].id}" if len(jobs) == 1 else "/jobs"
 
 
-router = routes(
-    [Action("/console/run", _ask, _run, RunFields, starts_jobs=True, template="console/run.html")]
-)
+router = routes([Action("/console/run", _ask, _run, RunFields, starts_jobs=True, template="new_job.html")])
 
 
 @router.post("/console/run/preview")

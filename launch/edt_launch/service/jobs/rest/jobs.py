@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.http.dependencies import PREVIEWED, ContextDep, CurrentUser, SubjectDep, carry_out
-from edt_launch.service.jobs import schemas, service, views
+from edt_launch.service.jobs import answers, schemas, service
 from edt_launch.service.jobs.forecast.forecast import effects, forecast
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.specification import JobChange, JobSpec
@@ -68,7 +68,7 @@ async def submit(
         return await context.uploads.run(user.name, partial(_forecast, context, submission))
     job, is_new = await context.uploads.run(user.name, partial(_submit, context, submission))
     subject(job.id)
-    return _json(views.job(job), 201 if is_new else 200)
+    return _json(answers.job(job), 201 if is_new else 200)
 
 
 def _forecast(context: Context, submission: Submission) -> Response:
@@ -86,7 +86,7 @@ def _submit(context: Context, submission: Submission) -> tuple[JobRecord, bool]:
 @router.get("/jobs/{job_id}", response_model=schemas.Job)
 def show(context: ContextDep, user: CurrentUser, job_id: str) -> Response:
     """A job."""
-    return _json(views.job(context.job(job_id), user))
+    return _json(answers.job(context.job(job_id), user))
 
 
 @router.patch("/jobs/{job_id}", response_model=Foreseen, responses=FORESEEN, dependencies=[PREVIEWED])
@@ -96,7 +96,7 @@ def change(
     """Change a live job's bounds, priority, weight or time limit; at any time its name, tags or comment."""
     if dry_run:
         return _json({"changes": effects(context, [service.changed(context, user, job_id, changes)[1]])})
-    return _json(views.job(service.change(context, user, job_id, changes)))
+    return _json(answers.job(service.change(context, user, job_id, changes)))
 
 
 @router.delete("/jobs/{job_id}", status_code=204, response_class=Response)
@@ -118,7 +118,7 @@ def pause(
     """Have a job save its state and give up its devices until it is resumed."""
     if dry_run:
         return _set_wanted(context, user, job_id, Wanted.PAUSE, dry_run)
-    return _json(views.job(service.pause(context, user, job_id, force=force)))
+    return _json(answers.job(service.pause(context, user, job_id, force=force)))
 
 
 @router.post("/jobs/{job_id}/resume", response_model=Foreseen, responses=FORESEEN, dependencies=[PREVIEWED])
@@ -138,7 +138,7 @@ def _set_wanted(context: Context, user: UserRecord, job_id: str, wanted: Wanted,
     if dry_run:
         job = context.job_of(job_id, user)
         return _json({"changes": effects(context, [service.wanting(job, wanted)])})
-    return _json(views.job(service.set_wanted(context, user, job_id, wanted)))
+    return _json(answers.job(service.set_wanted(context, user, job_id, wanted)))
 
 
 def _json(content: object, status: int = 200) -> Response:

@@ -21,7 +21,7 @@ from edt_launch.service.db.engine import AWAY
 from edt_launch.service.db.store import Store
 from edt_launch.service.http import sse
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
-from edt_launch.service.jobs import views
+from edt_launch.service.jobs import answers
 from edt_launch.service.jobs.query import JobQuery
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.service import RECENT
@@ -104,7 +104,7 @@ class JobListCache:
 
     def difference(self, known: JobList | None, job_list: JobList, user: UserRecord) -> bytes | None:
         """Like the function `difference`; made once for all who know the same and may see the same."""
-        who = None if user.is_admin else user.name
+        who = user.confined_to
         with self._lock:
             if self._told_of is not job_list:
                 self._told_of, self._told = job_list, {}
@@ -125,8 +125,8 @@ class JobListCache:
         before = self._job_list.get(record.id)
         if before is not None and before.record == record:
             return before
-        job = views.job(record)
-        return RenderedJob(record, to_json(job), to_json(views.hidden(job, record)))
+        job = answers.job(record)
+        return RenderedJob(record, to_json(job), to_json(answers.hidden(job, record)))
 
 
 @router.get("/stream", response_class=StreamingResponse, responses={200: {"content": {sse.MEDIA_TYPE: {}}}})

@@ -6,11 +6,16 @@
   const isPlain = (event) => !(event.ctrlKey || event.metaKey || event.shiftKey || event.button);
 
   const toasts = document.getElementById("toasts");
-  const say = (text, className = "") => {
+  const say = (text, className = "", undo = "") => {
     const message = Object.assign(document.createElement("p"), { textContent: text, className });
+    if (undo) {
+      const link = Object.assign(document.createElement("a"), { href: undo, textContent: "Undo" });
+      link.dataset.dialog = "";
+      message.append(" ", link);
+    }
     (dialog?.open ? dialog : document.body).append(toasts); // what is outside an open dialog is out of reach
     toasts.replaceChildren(message);
-    setTimeout(() => message.remove(), SHOWN);
+    if (!undo) setTimeout(() => message.remove(), SHOWN); // what can be clicked stays until the next message
   };
   window.edtSay = say;
   // What a script of a page asks the service for; null if anything is wrong, which is told.
@@ -81,6 +86,7 @@
   addEventListener("pageshow", () => onTheirWay.clear());
   document.addEventListener("submit", async (event) => {
     const form = event.target;
+    if (form.enctype === "multipart/form-data") return; // sent by fields.js
     if (onTheirWay.has(form)) event.preventDefault();
     else if ("dialog" in form.dataset) {
       event.preventDefault();
@@ -104,7 +110,7 @@
     else {
       const done = dialog.querySelector("h1").textContent.replace(/\?$/, "");
       dialog.close();
-      say(`Done: ${done.trim()}`, "good");
+      say(`Done: ${done.trim()}.`, "good", form.dataset.undo);
       document.body.dispatchEvent(new CustomEvent("edt:changed"));
     }
   };

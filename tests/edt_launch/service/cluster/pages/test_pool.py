@@ -58,7 +58,9 @@ def test_administrators_drain_hosts(world: World) -> None:
     assert "/pool/hosts/node1/drain" not in ann.get("/pool").text
     assert "/pool/hosts/node1/drain" in admin.get("/pool", headers={"HX-Request": "true"}).text
     assert "/pool/hosts/node1/drain" not in ann.get("/pool", headers={"HX-Request": "true"}).text
-    assert "digits of ann goes from 2 to 0." in admin.get("/pool/hosts/node1/drain").text
+    asked = admin.get("/pool/hosts/node1/drain").text
+    assert "digits of ann goes from 2 to 0." in asked
+    assert 'data-undo="/pool/hosts/node1/undrain?back=/pool"' in asked
     assert ann.get("/pool/hosts/node1/drain").status_code == 403
     assert ann.post("/pool/hosts/node1/drain").status_code == 403
     assert world.store.hosts.all()[0].state == "up"

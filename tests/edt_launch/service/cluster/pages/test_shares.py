@@ -6,6 +6,8 @@ from world import World
 
 FORM = {"parent": "", "weight": "1", "guarantee": "0", "limit": "", "lends": "yes", "policy": "fair"}
 
+PREVIEW = {"foresee": "1"}
+
 
 def version(world: World, name: str) -> str:
     return next(node for node in world.ann.get("/shares").json()["shares"] if node["name"] == name)["version"]
@@ -38,7 +40,7 @@ def test_everybody_sees_the_tree_and_administrators_change_it(world: World, two_
     assert "/shares/lab" in browser(world, "admin").get("/shares").text
     for path in ("/shares/lab", "/new-share"):
         assert browser(world, "ann").get(path).status_code == 403
-        assert browser(world, "ann").post(f"{path}?dry_run=1", data=FORM).status_code == 403
+        assert browser(world, "ann").post(path, data=FORM | PREVIEW).status_code == 403
 
 
 def test_of_two_who_change_one_node_the_second_is_told_who_came_first(
@@ -48,15 +50,45 @@ def test_of_two_who_change_one_node_the_second_is_told_who_came_first(
     world.admin.put("/shares/ann", json={"weight": 2, "limit": 3})
     world.clock.now += 7
     data = FORM | {"weight": "3", "version": seen}
-    for query in ("?dry_run=1", ""):
-        answer = admin.post(f"/shares/ann{query}", data=data)
-        assert answer.status_code == 409
-        assert "ann was changed by admin, 7s ago: that came first." in answer.text
-        assert "weight 2 (yours: 3), limit 3 (yours: none)" in answer.text
-        assert 'name="weight" value="3"' in answer.text
+    for sent in (data | PREVIEW, data):
+        answer = admin.post("/shares/ann", data=sent)
+        told = (
+            "ann was changed by admin, 7s ago: that came first.",
+            "weight 2 (yours: 3), limit 3 (yours: none)",
+        )
+        shown_again(answer, 409, *told, 'name="weight" value="3"')
     assert version(world, "ann") in answer.text
     again = data | {"version": version(world, "ann")}
     assert admin.post("/shares/ann", data=again).status_code == 303
+
+
+def test_a_share_is_added_after_a_look_at_what_that_does(world: World, two_jobs: list[str]) -> None:
+    admin, path = browser(world, "admin"), "/new-share"
+    assert ">Save</button>" not in admin.get(path).text
+    data = FORM | {"name": "lab", "weight": "2", "version": "new"}
+    for name, said in {"a/b": "is not possible", "ann": "there is a share of &#39;ann&#39; already"}.items():
+        for sent in (data | {"name": name} | PREVIEW, data | {"name": name}):
+            shown_again(admin.post(path, data=sent), 422, said, 'name="weight" value="2"')
+    asked = admin.post(path, data=data | PREVIEW).text
+    told = (
+        "Save <bdi>the share of lab</bdi>?",
+        "Weight: 1 → 2.",
+        'name="name" value="lab"',
+        ">Save</button>",
+    )
+    assert [one in asked for one in told] == [True] * 4
+    assert "lab" not in {node.name for node in world.store.shares.all()}
+    assert admin.post(path, data=data).headers["location"] == "/shares"
+    assert {node.name: node.weight for node in world.store.shares.all()}["lab"] == 2.0
+    assert world.store.audit.newest(1)[0].path == "/new-share lab"
+    assert admin.post("/shares/labs", data=data).status_code == 404
+
+
+def test_a_mistake_keeps_the_form_of_a_share(world: World) -> None:
+    data = FORM | {"guarantee": "3", "limit": "2", "version": version(world, "ann")}
+    for sent in (data | PREVIEW, data):
+        answer = browser(world, "admin").post("/shares/ann", data=sent)
+        shown_again(answer, 422, "guarantee: 3 is more than limit, 2", 'name="guarantee" value="3"')
 
 
 def test_a_share_is_removed_after_a_look_at_what_that_does(world: World, two_jobs: list[str]) -> None:

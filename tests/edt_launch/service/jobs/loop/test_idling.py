@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from edt_launch.allocator.model import Binding, HostDevices, Job, Reason
-from edt_launch.core.history.worker_events import Progress
+from edt_launch.core.history.events import Progress
 from edt_launch.service.cluster.records import HostRecord
 from edt_launch.service.jobs.loop.device_grant import DeviceGrant
 from edt_launch.service.jobs.loop.idling import at_minimum, computed, explained, is_idle

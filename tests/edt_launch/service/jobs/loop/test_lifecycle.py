@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from edt_launch.core.control_protocol import Pause, Request, Stop
-from edt_launch.core.errors import ExitCode
+from edt_launch.core.errors import HOST_LOST, ExitCode
 from edt_launch.service.jobs.loop.lifecycle import (
     AGAIN,
     MAX_LOST,
@@ -271,6 +271,24 @@ def test_what_is_lost_too_often_has_failed() -> None:
     transition = advance(200.0, lost)
     assert states(transition) == [State.FAILED]
     assert f"{MAX_LOST} times at most" in (transition.job.record.failure or "")
+
+
+@pytest.mark.parametrize(
+    "size, exit_code, after",
+    [(0, HOST_LOST, State.QUEUED), (2, HOST_LOST, State.FAILED), (0, 1, State.FAILED)],
+    ids=["not reached", "lost later", "an error of the script"],
+)
+def test_one_whose_host_was_gone_before_it_began_is_started_again(
+    size: int, exit_code: int, after: State
+) -> None:
+    one = job(State.RUNNING, exit_code=1)
+    assert one.progress.run is not None
+    run = replace(one.progress.run, size=size, worker_exit_code=exit_code)
+    transition = advance(
+        200.0, replace(one, progress=JobProgress(run, unreachable=(("n7", 190.0, "no route"),)))
+    )
+    assert states(transition) == [after]
+    assert ("n7 was not reached (no route)" in transition.job.record.reason) == (after is State.QUEUED)
 
 
 def test_nothing_is_decided_before_the_leftovers_are_gone() -> None:

@@ -26,7 +26,7 @@ from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.cluster.records import HostRecord
 from edt_launch.service.db.engine import Database
 from edt_launch.service.db.store import Store
-from edt_launch.service.jobs.loop import device_grant, loop
+from edt_launch.service.jobs.loop import device_grant, loop, pool
 from edt_launch.service.jobs.loop.launching.launchers import Launchers
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.states import State, Wanted
@@ -97,7 +97,7 @@ class Service:
             before.close()
         self.launchers.append(Launchers(self.command))
         options = Options(imbalance_time=0.0)
-        self.pool = loop.Pool(
+        self.pool = pool.Pool(
             *(self.settings, self.store, Bus(), self.launchers[-1], self.between, options),
             listed=lambda: self.listed,
         )
@@ -252,7 +252,7 @@ def test_jobs_go_on_while_the_database_comes_and_goes(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loop, "TROUBLE", 0.0)
-    monkeypatch.setattr(loop, "Launchers", lambda **_: service.launchers[0])
+    monkeypatch.setattr(pool, "Launchers", lambda **_: service.launchers[0])
     bus, stop, database = Bus(), threading.Event(), Flaky(service.settings.database_url)
     settings = service.settings.model_copy(update={"interval": 0.1})
     options = Options(imbalance_time=0.0)

@@ -107,6 +107,8 @@ def test_a_log_is_searched_and_a_line_found_is_shown_among_its_neighbours(world:
     assert "[0] line 04999" not in around
     assert "data-follow" not in around
     assert "No line has that" in client.get(f"/jobs/{job}?tab=logs&text=absent").text
+    since = client.get(f"/jobs/{job}?tab=logs&since=1970-01-12T13:00").text
+    assert 'name="since" type="datetime-local" step="1" value="1970-01-12T13:00:00"' in since
 
 
 def test_results_are_listed_and_brought(world: World) -> None:

@@ -12,6 +12,7 @@ from edt_launch.service.jobs.records import HolderRecord
 from edt_launch.service.jobs.states import State
 from edt_launch.service.web import wording
 from edt_launch.service.web.asking import Question
+from edt_launch.service.web.crumbs import Tab
 
 Json = Mapping[str, Any]
 
@@ -63,18 +64,6 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Box:
-    """A host now, and since when; `action` is what the viewer can do with it, empty for nothing."""
-
-    name: str
-    state: str
-    since: float
-    reason: str
-    cells: Sequence[Cell]
-    action: str
-
-
-@dataclass(frozen=True)
 class Tile:
     """A figure."""
 
@@ -97,40 +86,6 @@ class Had:
 
 
 @dataclass(frozen=True)
-class Owner:
-    """What an owner's jobs have, would have by their fair shares, and had."""
-
-    name: str
-    hue: int
-    devices: int
-    share: str
-    hours: str
-
-
-@dataclass(frozen=True)
-class Holder:
-    """A job that has devices now: the legend of the cells."""
-
-    job: str
-    name: str
-    owner: str
-    mark: Mark
-    devices: int
-
-
-@dataclass(frozen=True)
-class Change:
-    """A job's size was changed."""
-
-    time: float
-    job: str
-    name: str
-    owner: str
-    size: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class Next:
     """What is going to happen to a job, as the end of a sentence about it."""
 
@@ -140,35 +95,32 @@ class Next:
 
 
 @dataclass(frozen=True)
-class Window:
-    """A link to another window of time."""
-
-    name: str
-    address: str
-    is_chosen: bool
-
-
-@dataclass(frozen=True)
 class PoolView:
-    """The pool; `left_out` is how many rows of the table are not shown.
+    """The pool.
 
-    Of a large pool, `hosts` are links to pictures of one, and `host` is the one whose slots are shown.
+    Attributes:
+        boxes: hosts as REST shows them, and the cells of each.
+        holders: jobs that have devices now, with their marks: the legend of the cells.
+        owners, changes: as REST shows them in the picture, with `hues` of the owners.
+        left_out: how many rows of the table are not shown.
+        hosts: of a large pool, links to pictures of one; `host` is the one whose slots are shown.
     """
 
     address: str
     unit: str
     tiles: Sequence[Tile]
-    boxes: Sequence[Box]
-    holders: Sequence[Holder]
-    windows: Sequence[Window]
+    boxes: Sequence[tuple[Json, Sequence[Cell]]]
+    holders: Sequence[tuple[HolderRecord, Mark]]
+    windows: Sequence[Tab]
     window: str
-    owners: Sequence[Owner]
-    changes: Sequence[Change]
+    owners: Sequence[Json]
+    hues: Mapping[str, int]
+    changes: Sequence[Json]
     following: Sequence[Next]
     had: Sequence[Had]
     left_out: int
     chart: str
-    hosts: Sequence[Window]
+    hosts: Sequence[Tab]
     host: str
 
 
@@ -181,8 +133,6 @@ def pool_view(
     window: str,
     now: float,
     host: str = "",
-    *,
-    is_admin: bool = False,
 ) -> PoolView:
     """The page, from what REST shows of the cluster and of the time of a window, and what happens next.
 
@@ -200,29 +150,23 @@ def pool_view(
         address=_address(window, host),
         unit=unit,
         tiles=_tiles(cluster, live, today, now, unit),
-        boxes=[_box(host, jobs, owners, now, is_admin) for host in cluster["hosts"]],
-        holders=[
-            Holder(
-                job.id,
-                job.name or job.id,
-                job.owner,
-                Mark.of(job.number, owners[job.owner]),
-                sum(len(names) for _, names in (*job.held, *job.leaving)),
-            )
-            for job in live
-            if job.held or job.leaving
+        boxes=[
+            (one, [_cell(device, one["state"], jobs, owners, now) for device in one["devices"]])
+            for one in cluster["hosts"]
         ],
-        windows=[Window(name, _address(name, host), name == window) for name in WINDOWS],
+        holders=[(job, Mark.of(job.number, owners[job.owner])) for job in live if job.devices],
+        windows=[Tab(name, _address(name, host), name == window) for name in WINDOWS],
         window=window,
-        owners=[_owner(one, owners) for one in timeline["owners"]],
-        changes=[_change(one) for one in reversed(timeline["changes"])],
+        owners=timeline["owners"],
+        hues={owner: wording.hue(place) for owner, place in owners.items()},
+        changes=timeline["changes"][::-1],
         following=_following(upcoming),
         had=_had(timeline, latest, owners),
         left_out=len(bars) - len(latest),
         chart=f"/api/v1/timeline?last={WINDOWS[window]:.0f}{rows}",
         hosts=[
-            Window("all hosts", _address(window, ""), not host),
-            *(Window(name, _address(window, name), name == host) for name in names),
+            Tab("all hosts", _address(window, ""), not host),
+            *(Tab(name, _address(window, name), name == host) for name in names),
         ]
         if is_large
         else (),
@@ -248,16 +192,6 @@ def _places(timeline: Json, live: Sequence[HolderRecord]) -> Mapping[str, int]:
     return {owner: place for place, owner in enumerate(dict.fromkeys([*shown, *others]))}
 
 
-def _owner(one: Json, owners: Mapping[str, int]) -> Owner:
-    share, hours = wording.number(one["share"], 2), wording.number(one["hours"], 2)
-    return Owner(one["owner"], wording.hue(owners[one["owner"]]), one["devices"], share, hours)
-
-
-def _change(one: Json) -> Change:
-    size = wording.size(one["from"], one["to"])
-    return Change(one["time"], one["job"], one["name"] or one["job"], one["owner"], size, one["reason"])
-
-
 def _tiles(cluster: Json, live: Sequence[HolderRecord], today: float, now: float, unit: str) -> list[Tile]:
     counts = cluster["jobs"]
     running = sum(counts.get(state, 0) for state in (State.STARTING, State.RUNNING))
@@ -270,19 +204,6 @@ def _tiles(cluster: Json, live: Sequence[HolderRecord], today: float, now: float
         Tile("Longest wait", duration(max(waits)) if waits else wording.NONE),
         Tile(f"{title}-hours today", wording.number(today, 2)),
     ]
-
-
-def _box(
-    host: Json, jobs: Mapping[str, HolderRecord], owners: Mapping[str, int], now: float, is_admin: bool
-) -> Box:
-    cells = [_cell(device, host["state"], jobs, owners, now) for device in host["devices"]]
-    action = drain_action(host["state"], is_admin)
-    return Box(host["name"], host["state"], host["changed"], host["reason"], cells, action)
-
-
-def drain_action(state: str, is_admin: bool) -> str:
-    """What the viewer can do with a host in a state; empty for nothing."""
-    return {"up": "drain", "draining": "undrain"}.get(state, "") if is_admin else ""
 
 
 DRAINS = {
@@ -302,6 +223,7 @@ def drain_question(host: str, action: str, changes: Sequence[Json] | None, back:
         back,
         hidden=[("back", back)],
         command=f"edt drain {host}" if action == "drain" else f"edt drain --undo {host}",
+        undo=f"/pool/hosts/{host}/{'undrain' if action == 'drain' else 'drain'}?back={back}",
     )
 
 

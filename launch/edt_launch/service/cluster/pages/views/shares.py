@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from edt_launch.core.text.durations import duration
-from edt_launch.service.cluster.pages.views.console import EVERYBODY, PLACES
 from edt_launch.service.cluster.store import fresh
 from edt_launch.service.jobs.forecast.foreseen import sentences
-from edt_launch.service.names import ROOT
 from edt_launch.service.web import wording
 from edt_launch.service.web.asking import Field, Question, overtaken
 
@@ -41,63 +39,31 @@ POLICIES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Amount:
-    """A number of devices, and the percentage of the pool that it is."""
+class SharesView:
+    """The tree.
 
-    shown: str
-    percent: float
-
-
-@dataclass(frozen=True)
-class ShareRow:
-    """A node of the tree; `depth` is that of its place below the root, `address` where it is changed.
-
-    `removal` is how it can go: a user's node is only reset to what it was at first. Empty: not now.
+    Attributes:
+        nodes: as REST shows them, each before those below it, with its depth.
+        devices: of the pool.
+        removals: how nodes can go, by their names: a user's one is only reset to what it was at first.
     """
 
-    name: str
-    above: str
-    depth: int
-    weight: str
-    guarantee: str
-    limit: str
-    lends: str
-    policy: str
-    half_life: str
-    budget: str
-    used: str
-    entitled: Amount
-    has: Amount
-    asks: Amount
-    lent: Amount
-    address: str
-    removal: str
-
-
-@dataclass(frozen=True)
-class SharesView:
-    """The tree."""
-
-    rows: Sequence[ShareRow]
+    nodes: Sequence[tuple[Json, int]]
     devices: int
-    address: str = LIST
-    title: str = "Shares"
-    places: Sequence[tuple[str, str]] = PLACES
+    removals: Mapping[str, str]
 
 
 def shares(nodes: Sequence[Json], devices: int, users: Collection[str]) -> SharesView:
     """The page of the nodes that REST has shown, of a pool of so many devices; `users` are names of some."""
     above = {node["parent"] for node in nodes}
-
-    def removal(node: Json) -> str:
-        name = node["name"]
-        if name in (*above, "") or node["size"] or node["asks"]:
-            return ""
-        if name not in users:
-            return "remove"
-        return "" if node["version"] == fresh(name).version else "reset"
-
-    return SharesView([_row(node, depth, devices, removal(node)) for node, depth in in_order(nodes)], devices)
+    free = [node for node in nodes if node["name"] not in (*above, "") and not (node["size"] or node["asks"])]
+    removals = {node["name"]: "reset" if node["name"] in users else "remove" for node in free}
+    as_at_first = {node["name"] for node in free if node["version"] == fresh(node["name"]).version}
+    return SharesView(
+        list(in_order(nodes)),
+        devices,
+        {name: how for name, how in removals.items() if how == "remove" or name not in as_at_first},
+    )
 
 
 def in_order(nodes: Iterable[Json]) -> Iterator[tuple[Json, int]]:
@@ -110,37 +76,6 @@ def in_order(nodes: Iterable[Json]) -> Iterator[tuple[Json, int]]:
         node, depth = waiting.pop()
         yield node, depth
         waiting += [(child, depth + 1) for child in reversed(below.get(node["name"], ()))]
-
-
-def _row(node: Json, depth: int, devices: int, removal: str) -> ShareRow:
-    def amount(value: float) -> Amount:
-        percent = 100 * min(1.0, value / devices) if devices else 0.0
-        return Amount(wording.number(value, 1), round(percent, 1))
-
-    return ShareRow(
-        node["name"] or EVERYBODY,
-        "" if node["parent"] is None else node["parent"] or EVERYBODY,
-        depth,
-        wording.number(node["weight"], 3),
-        wording.number(node["guarantee"], 2),
-        wording.number(node["limit"], 2),
-        _yes(node["lends"]) if node["guarantee"] else wording.NONE,
-        node["policy"],
-        duration(node["half_life"]),
-        wording.number(node["budget"], 2),
-        wording.number(node["used"], 2),
-        amount(node["entitled"]),
-        amount(node["size"]),
-        amount(node["asks"]),
-        amount(node["lent"]),
-        address(node["name"]),
-        removal,
-    )
-
-
-def address(name: str) -> str:
-    """Where a node is changed."""
-    return f"{LIST}/{name or ROOT}"
 
 
 def _yes(is_so: bool) -> str:
@@ -166,10 +101,10 @@ def _exact(value: float) -> str:
     return repr(float(value)).removesuffix(".0")
 
 
-def parents(nodes: Iterable[Json], own: str) -> list[str]:
-    """Names of the nodes that one may be below: neither itself nor those below it."""
+def parents(nodes: Iterable[Json], own: str | None) -> list[str]:
+    """Names of the nodes that one may be below: neither itself nor those below it; None: a new one."""
     ordered = list(in_order(nodes))
-    inside = {own}
+    inside = set() if own is None else {own}
     for node, _ in ordered:
         if node["parent"] in inside:
             inside.add(node["name"])
@@ -177,7 +112,7 @@ def parents(nodes: Iterable[Json], own: str) -> list[str]:
 
 
 def form(
-    name: str | None, version: str, given: Mapping[str, str], parents: Iterable[str], error: str = ""
+    name: str | None, version: str, given: Mapping[str, str], nodes: Iterable[Json], error: str = ""
 ) -> Question:
     """The form of a node.
 
@@ -185,11 +120,11 @@ def form(
         name: the node's; None for one to be added, whose name is asked for.
         version: that was seen.
         given: what it shows.
-        parents: names of nodes that it may be below.
+        nodes: all that there are.
         error: what was wrong with what it was sent with.
     """
     options = {
-        "parent": [(parent, parent or EVERYBODY) for parent in parents],
+        "parent": [(parent, parent or wording.EVERYBODY) for parent in parents(nodes, name)],
         "lends": [("yes", "yes"), ("no", "no")],
         "policy": list(POLICIES.items()),
     }
@@ -202,19 +137,23 @@ def form(
         fields.insert(0, Field("name", "Name", given.get("name", ""), is_number=False))
     return Question(
         "Add" if name is None else "Edit",
-        "a share" if name is None else f"the share of {name or EVERYBODY}",
+        "a share" if name is None else f"the share of {name or wording.EVERYBODY}",
         [],
         LIST,
         fields,
         [("version", version)],
         error,
-        "Preview",
-        address=f"{'/new-share' if name is None else address(name)}?dry_run=1",
+        can_foresee=True,
+        is_possible=False,
     )
 
 
 def preview(
-    name: str, version: str, before: Mapping[str, str], given: Mapping[str, str], changes: Sequence[Json]
+    name: str,
+    before: Mapping[str, str],
+    given: Mapping[str, str],
+    hidden: Mapping[str, str],
+    changes: Sequence[Json],
 ) -> Question:
     """The question whether a change is to be saved: what it is, and who gains and loses by it."""
     different = [
@@ -231,15 +170,14 @@ def preview(
         *([f"Lose: {len(lose)}.", *sentences(lose)] if lose else []),
         *([] if changes else sentences([])),
     ]
-    hidden = [("version", version), *given.items()]
     return Question(
-        "Save", f"the share of {name or EVERYBODY}", effect, LIST, hidden=hidden, address=address(name)
+        "Save", f"the share of {name or wording.EVERYBODY}", effect, LIST, hidden=list(hidden.items())
     )
 
 
 def removal(node: Json, changes: Sequence[Json], *, is_user: bool) -> Question:
     """The question whether a node is to be removed, or a user's one reset; `changes` come of it."""
-    defaults = f"It has the defaults from then on: weight 1, no guarantee, below {EVERYBODY}."
+    defaults = f"It has the defaults from then on: weight 1, no guarantee, below {wording.EVERYBODY}."
     effect = [*([defaults] if is_user else ["It is gone from the tree."]), *sentences(changes)]
     return Question(
         "Reset" if is_user else "Remove",
@@ -254,7 +192,7 @@ def removal(node: Json, changes: Sequence[Json], *, is_user: bool) -> Question:
 def _told(field: str, value: str) -> str:
     if field == "half_life" and value:
         return duration(float(value))
-    return value or {"parent": EVERYBODY, "limit": "none", "budget": "none"}.get(field, wording.NONE)
+    return value or {"parent": wording.EVERYBODY, "limit": "none", "budget": "none"}.get(field, wording.NONE)
 
 
 def quicker(told: str, given: Mapping[str, str], present: Mapping[str, str]) -> str:

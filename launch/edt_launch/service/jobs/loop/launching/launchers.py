@@ -1,39 +1,28 @@
-"""The `edt-launch` processes of jobs: started so that they outlive us, found again, asked, cleaned up after.
-
-Whoever starts a launcher holds a lock on a file of the job, and hands it on to the launcher. The kernel gives
-it up with the launcher's end, however that comes. So the lock is taken as long as a launcher lives; a second
-one cannot be started, and nobody has to remember which is which. A process of the job may take the lock, too:
-then the launcher lives if the process that it has written down does.
-"""
+"""The `edt-launch` processes of jobs: started so that they outlive us, found again, asked, swept up after."""
 
 import contextlib
-import fcntl
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Any
 
 import psutil
 
-from edt_launch.agent.system import processes
 from edt_launch.core.control_protocol import Pause, Request
-from edt_launch.core.files import plain_files
 from edt_launch.core.files.plain_files import NoFileError, open_file
 from edt_launch.core.history import result_file
-from edt_launch.core.run_options import RunOptions, ViewKind
+from edt_launch.core.run_options import RunOptions
 from edt_launch.core.system import environments
 from edt_launch.core.system.accounts import Account, Accounts, acting_as_owner_of, give
-from edt_launch.launcher.programs import kinds
 from edt_launch.service.app.home import JobDir
 from edt_launch.service.jobs.loop.change_logger import ChangeLogger
 from edt_launch.service.jobs.loop.device_grant import DeviceGrant, unaccounted
 from edt_launch.service.jobs.loop.launching.control_client import ControlAnswer, Exchange
+from edt_launch.service.jobs.loop.launching.identity import is_lock_free, locked, process_of, read_identity
+from edt_launch.service.jobs.loop.launching.invocation import arguments, environment, under
 from edt_launch.service.jobs.loop.launching.sweeps import Sweeps
 from edt_launch.service.jobs.loop.observed import ObservedLauncher
 from edt_launch.service.jobs.loop.progress import LOST_GRACE, Device, LauncherRun
@@ -42,17 +31,8 @@ from edt_launch.service.jobs.records import JobRecord
 NAMELESS = 60.0
 """Seconds within which a launcher writes down who it is; whoever has its lock after that is not one."""
 
-IDENTITY = 4096
-"""Bytes that say who a launcher is; they are read at every look."""
-
 SAID = 2000
 """Characters of a launcher's last words that are kept."""
-
-OURS = ("EDT_", "PG")
-"""How variables begin that are not for jobs: our settings, and those of PostgreSQL's client."""
-
-JOB_UMASK = 0o022
-"""Of jobs that run under accounts of their own."""
 
 COMMAND = (sys.executable, "-P", "-m", "edt_launch.launcher.command")
 """How `edt-launch` is started; not from the folder of the user's code."""
@@ -117,7 +97,7 @@ class Launchers:
             self._exit_codes[job] = code
             del self._children[job]
         # One that ends has given up the lock a moment before it can be waited for.
-        if job in self._children or (not _is_free(paths) and self._has_it(job, paths)):
+        if job in self._children or (not is_lock_free(paths) and self._has_it(job, paths)):
             self._gone_since.pop(job, None)
             self._sweeps.forget(job)
             return True
@@ -127,8 +107,8 @@ class Launchers:
 
     def _has_it(self, job: str, paths: JobDir) -> bool:
         """Whether it is a launcher that has the lock of a job."""
-        if _identity(paths.launcher) is not None:
-            return _process(paths) is not None
+        if read_identity(paths.launcher) is not None:
+            return process_of(paths) is not None
         since = self._nameless_since.setdefault(job, self._clock())
         return self._clock() - since < NAMELESS
 
@@ -136,20 +116,20 @@ class Launchers:
         self, job: str, paths: JobDir, is_alive: bool, grant: DeviceGrant, run: LauncherRun | None
     ) -> ObservedLauncher:
         """What is known of a job's launcher; `run` was read from its events after `is_alive` was seen."""
-        identity = _identity(paths.launcher)
+        known = read_identity(paths.launcher)
         if is_alive:
             self._listen(job, paths)
-            return ObservedLauncher(is_alive=True, identity=identity, accepted=self._accepted.get(job))
+            return ObservedLauncher(is_alive=True, identity=known, accepted=self._accepted.get(job))
         self._hang_up(job)
         result = result_file.read(paths.output.result)
-        if result is not None and (result.pid, result.started) != identity:
+        if result is not None and (result.pid, result.started) != known:
             result = None
         return ObservedLauncher(
-            identity=identity,
+            identity=known,
             exit_code=result.exit_code if result is not None else self._exit_codes.get(job),
             message=result.message if result is not None else "",
-            has_leftovers=self._has_leftovers(job, paths, unaccounted(grant, run, identity)),
-            said=_last_words(paths.launcher_log) if identity is None else "",
+            has_leftovers=self._has_leftovers(job, paths, unaccounted(grant, run, known)),
+            said=_last_words(paths.launcher_log) if known is None else "",
         )
 
     def _has_leftovers(self, job: str, paths: JobDir, devices: frozenset[Device]) -> bool:
@@ -186,12 +166,12 @@ class Launchers:
             with acting_as_owner_of(paths.root):
                 for folder in paths.folders:
                     folder.mkdir(parents=True, exist_ok=True)
-                lock = files.enter_context(_locked(paths.launcher_lock))
+                lock = files.enter_context(locked(paths.launcher_lock))
                 log = files.enter_context(open_file(paths.launcher_log, "ab"))
             if lock is None:
                 return False
             self._children[record.id] = subprocess.Popen(
-                [*self._command, *_arguments(record, paths, self._horovodrun, self._common)],
+                [*self._command, *arguments(record, paths, self._horovodrun, self._common)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -199,7 +179,7 @@ class Launchers:
                 env={**own, environments.HANDED_OVER: str(handed)},
                 pass_fds=[lock.fileno(), handed],
                 start_new_session=True,
-                **_as(account),
+                **under(account),
             )
         return True
 
@@ -233,7 +213,7 @@ class Launchers:
         self._hang_up(job)
         exchange = self._exchanges[job] = Exchange(paths.output.control, request)
         if exchange.answer is ControlAnswer.NO_LAUNCHER:
-            _signal(_process(paths), _like(request))
+            _signal(process_of(paths), _like(request))
 
     def kill(self, job: str, paths: JobDir) -> bool:
         """Kill a job's launcher; False if nobody knows which process that is, or it is gone.
@@ -243,7 +223,7 @@ class Launchers:
         if (child := self._children.get(job)) is not None:
             child.kill()  # nothing happens if it has just ended
             return True
-        return _signal(_process(paths), signal.SIGKILL)
+        return _signal(process_of(paths), signal.SIGKILL)
 
     def close(self) -> None:
         """Wait for no more answers."""
@@ -273,7 +253,7 @@ class Launchers:
             self._problems.recovered(what)
         elif answer is not ControlAnswer.NO_LAUNCHER:  # which has just been started
             self._problems.failed(what, RuntimeError(exchange.reason or answer.value))
-            _signal(_process(paths), _like(exchange.request))
+            _signal(process_of(paths), _like(exchange.request))
 
     def _hang_up(self, job: str) -> None:
         self._accepted.pop(job, None)
@@ -284,83 +264,6 @@ class Launchers:
     def sweep(self, job: str) -> None:
         """Try again to end what a job has left on this machine. Does not wait."""
         self._sweeps.again(job)
-
-
-def _as(account: Account | None) -> dict[str, Any]:
-    """How a process is started under an account."""
-    if account is None:
-        return {}
-    groups = list(account.groups)
-    return {"user": account.uid, "group": account.gid, "extra_groups": groups, "umask": JOB_UMASK}
-
-
-def environment(
-    inherited: Mapping[str, str], record: JobRecord, paths: JobDir
-) -> tuple[dict[str, str], dict[str, str]]:
-    """The environment of `edt-launch` and its agents, and that of the job's program.
-
-    Both are ours without our settings and secrets, with where things are; the program's has the user's
-    variables, too. The user's PATH comes before ours.
-    """
-    passed = {name: value for name, value in inherited.items() if not name.startswith(OURS)}
-    here = {"EDT_JOB_ID": record.id, "EDT_JOB_NAME": record.name, "EDT_MODEL_DIR": str(paths.train)}
-    if record.data_dir is not None:
-        here["DATA_DIR"] = record.data_dir
-    if record.array_index is not None:
-        here["EDT_ARRAY_INDEX"] = str(record.array_index)
-    own = {**passed, "PATH": environments.search_path(passed, {}), **here}
-    its_path = environments.search_path(passed, record.environment)
-    return own, {**passed, **record.environment, "PATH": its_path, **here}
-
-
-def _arguments(record: JobRecord, paths: JobDir, horovodrun: bool, common: RunOptions) -> list[str]:
-    options = replace(
-        common,
-        min_np=record.min,
-        max_np=record.max,
-        allocation=paths.allocation,
-        output_dir=paths.root,
-        max_restarts=record.max_restarts,
-        grace=record.grace,
-        warm_start=record.warm_start,
-        checkpoint_interval=record.checkpoint_interval,
-        view=ViewKind.PLAIN,
-    )
-    kind = kinds.named(record.framework or ("horovodrun" if horovodrun else "script"))
-    return kind.command_line(options, record.framework, record.command)
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[IO[bytes] | None]:
-    """The lock, open; None if somebody has it. A child that has inherited it keeps it."""
-    with open_file(path, "ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield None
-        else:
-            yield file
-
-
-def _identity(path: Path) -> tuple[int, float] | None:
-    try:
-        launcher = json.loads(plain_files.read(path, IDENTITY))
-        return int(launcher["pid"]), float(launcher["started"])
-    except (FileNotFoundError, NoFileError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        return None
-
-
-def _process(paths: JobDir) -> psutil.Process | None:
-    identity = _identity(paths.launcher)
-    if identity is None:
-        return None
-    pid, started = identity
-    try:
-        process = psutil.Process(pid)
-        is_it = processes.started(pid) == started  # others may get its number
-    except (psutil.Error, ValueError):  # there is none, or never can be
-        return None
-    return process if is_it and processes.is_alive(process) else None
 
 
 def _like(request: Request) -> signal.Signals:
@@ -377,19 +280,6 @@ def _signal(process: psutil.Process | None, number: int) -> bool:
     except psutil.Error:
         return False
     return process is not None
-
-
-def _is_free(paths: JobDir) -> bool:
-    try:
-        with open_file(paths.launcher_lock) as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return True
-    except NoFileError:  # the job's own doing; then what its launcher has written down counts
-        return _process(paths) is None
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _last_words(path: Path) -> str:

@@ -109,6 +109,10 @@ def _details(job: Job) -> list[tuple[str, str]]:
     return [(label, value) for label, value in found.items() if value]
 
 
+UNDONE_BY: Mapping[str, str] = {"pause": "resume", "resume": "pause"}
+"""The actions that undo others."""
+
+
 def actions(job: Job) -> Sequence[str]:
     """What can be done with a job."""
     if job.state in ENDED:

@@ -3,12 +3,15 @@
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlencode
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from edt_launch.core.history.failure_text import cause
 from edt_launch.service.jobs.schemas import Job
 from edt_launch.service.jobs.states import State
+from edt_launch.service.web.crumbs import Tab
 
 CHIPS: Mapping[str, str] = {
     "Now": "",
@@ -26,8 +29,10 @@ MAX_WHY = 300
 """Characters of why a job has failed."""
 
 
-@dataclass(frozen=True)
-class Filter:
+Words = Annotated[str, Field(max_length=1024)]
+
+
+class Filter(BaseModel):
     """What is looked for; as in the page's address, empty for everything.
 
     Attributes:
@@ -39,16 +44,18 @@ class Filter:
         after: where the page goes on, 0 at the beginning.
     """
 
-    state: str = ""
-    owner: str = ""
-    text: str = ""
-    tag: str = ""
-    host: str = ""
-    experiment: str = ""
-    search: str = ""
-    last: str = ""
-    sort: str = ""
-    after: int = 0
+    model_config = ConfigDict(frozen=True, str_strip_whitespace=True)
+
+    state: Words = ""
+    owner: Words = ""
+    text: Words = ""
+    tag: Words = ""
+    host: Words = ""
+    experiment: Words = ""
+    search: Words = ""
+    last: Words = ""
+    sort: Words = ""
+    after: Annotated[int, Field(ge=0, le=2**53)] = 0
 
     def address(self, path: str = "/jobs") -> str:
         """The page's address."""
@@ -75,7 +82,7 @@ class Filter:
         parts = [(part, *part.partition(":")[::2]) for part in find.split()]
         named: dict[str, Any] = {name: value for _, name, value in parts if name in FIELDS and value}
         text = " ".join(part for part, name, _ in parts if name not in named)
-        return replace(self, **{**dict.fromkeys(FIELDS, ""), "text": text, **named})
+        return self.model_copy(update={**dict.fromkeys(FIELDS, ""), "text": text, **named})
 
     @property
     def command(self) -> str:
@@ -120,15 +127,6 @@ class Column:
     order: str
 
 
-@dataclass(frozen=True)
-class Chip:
-    """A link to jobs in some states."""
-
-    name: str
-    address: str
-    is_chosen: bool
-
-
 def why(job: Job) -> str:
     """Why a job waits or has failed, as far as the viewer may know that; empty for others."""
     if job.state is State.FAILED:
@@ -154,7 +152,7 @@ class JobsView:
     columns: Sequence[Column]
     jobs: Sequence[Job]
     whys: Mapping[str, str]
-    chips: Sequence[Chip]
+    chips: Sequence[Tab]
     suggested: Sequence[tuple[str, str]]
     experiments: Mapping[str, tuple[str, str]]
     address: str
@@ -181,16 +179,16 @@ def jobs_view(
 
     `experiments` are ids and names, by the ids of the jobs that are runs of them.
     """
-    first = replace(wanted, after=0)
+    first = wanted.model_copy(update={"after": 0})
     chips = [
-        Chip(name, replace(first, state=state).address(), state == wanted.state)
+        Tab(name, first.model_copy(update={"state": state}).address(), state == wanted.state)
         for name, state in CHIPS.items()
     ]
     return JobsView(
         wanted,
         list(TIMES),
         [
-            column(name, field, wanted.sort, lambda sort: replace(first, sort=sort).address())
+            column(name, field, wanted.sort, lambda sort: first.model_copy(update={"sort": sort}).address())
             for name, field in COLUMNS.items()
         ],
         jobs,
@@ -199,7 +197,7 @@ def jobs_view(
         suggested,
         {job: (f"/experiments/{id_}", name) for job, (id_, name) in experiments.items()},
         wanted.address(),
-        None if after is None else replace(wanted, after=after).address(),
+        None if after is None else wanted.model_copy(update={"after": after}).address(),
         f"/api/v1/jobs?{urlencode(wanted.rest(now))}",
         wanted != Filter(),
     )

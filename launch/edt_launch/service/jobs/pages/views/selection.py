@@ -1,10 +1,11 @@
 """What is shown before something is done with several jobs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from edt_launch.service.jobs.forecast.foreseen import sentences
+from edt_launch.service.jobs.pages.views.job import UNDONE_BY
 from edt_launch.service.jobs.schemas import Job
 from edt_launch.service.web.asking import Field, Question
 
@@ -35,7 +36,6 @@ def question(
     jobs: Sequence[Job],
     others: int,
     changes: Sequence[Json] | None,
-    back: str,
     priority: str | None = None,
     lost: Sequence[str] = (),
 ) -> Question:
@@ -48,6 +48,7 @@ def question(
         present = {job.priority for job in jobs}
         priority = str(present.pop()) if len(present) == 1 else ""
     names = [job.name or job.id for job in jobs[:MAX_NAMES]]
+    chosen, undo = [("job", job.id) for job in jobs], UNDONE_BY.get(action)
     more = len(jobs) - len(names)
     left_out = f"{others} more that were chosen cannot be {DONE[action]}, and are left as they are."
     return Question(
@@ -60,37 +61,14 @@ def question(
             *sentences(changes),
             *([left_out] if others else []),
         ],
-        back,
+        "/jobs",
         [Field("priority", "Priority", priority, is_required=True)] if is_priority else (),
         [
             ("action", action),
-            ("back", back),
             *([("force", "1")] if lost else []),
-            *(("job", job.id) for job in jobs),
+            *chosen,
         ],
         button="Set the priority" if is_priority else "",
         can_foresee=is_priority,
+        undo="" if undo is None or lost else f"/selected?{urlencode([('action', undo), *chosen])}",
     )
-
-
-@dataclass(frozen=True)
-class Log:
-    """A log to be fetched."""
-
-    name: str
-    address: str
-    file: str
-
-
-@dataclass(frozen=True)
-class DriverLogs:
-    """Logs of chosen jobs."""
-
-    logs: Sequence[Log]
-    back: str
-
-
-def driver_logs(jobs: Sequence[Job], back: str) -> DriverLogs:
-    """The logs of jobs that REST has shown."""
-    logs = [Log(job.name or job.id, job.urls["logs"], f"{job.id}.log") for job in jobs]
-    return DriverLogs(logs, back)

@@ -22,7 +22,8 @@ from edt_launch.core.system.unix_address import unix_address
 from edt_launch.service.app.home import JobDir
 from edt_launch.service.jobs.loop.device_grant import DeviceGrant
 from edt_launch.service.jobs.loop.launching import launchers as launchers_module
-from edt_launch.service.jobs.loop.launching.launchers import NAMELESS, SAID, Launchers, environment
+from edt_launch.service.jobs.loop.launching.invocation import environment
+from edt_launch.service.jobs.loop.launching.launchers import NAMELESS, SAID, Launchers
 from edt_launch.service.jobs.records import JobRecord
 from no_files import KINDS, put
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from edt_launch.service.jobs import views
+from edt_launch.service.jobs import answers
 from edt_launch.service.jobs.pages.views.job import actions
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.schemas import Job
@@ -14,7 +14,7 @@ def record(**fields: Any) -> JobRecord:
 
 
 def job(**fields: Any) -> Job:
-    return views.job(record(**fields))
+    return answers.job(record(**fields))
 
 
 @pytest.mark.parametrize(

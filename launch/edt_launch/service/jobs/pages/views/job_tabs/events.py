@@ -4,12 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edt_launch.core.history.event_wording import describe
 from edt_launch.core.history.events import Event
 from edt_launch.launcher.view.phases import PHASES
-from edt_launch.launcher.view.wording import describe
 from edt_launch.service.jobs.pages.views.lives import Lives
-from edt_launch.service.jobs.schemas import Job
-from edt_launch.service.web import wording
 
 Json = Mapping[str, Any]
 
@@ -37,43 +35,21 @@ class ResizePhase:
 
 
 @dataclass(frozen=True)
-class ResizeRow:
-    """A resize, and how its time was spent."""
-
-    time: float
-    size: str
-    pause: str
-    reason: str
-    phases: Sequence[ResizePhase]
-
-
-@dataclass(frozen=True)
 class Events:
-    """What has happened, the latest first; `failure` is the first one of the job."""
+    """What has happened, the latest first; resizes as REST shows them, with how their time was spent."""
 
-    failure: str
-    resizes: Sequence[ResizeRow]
+    resizes: Sequence[tuple[Json, Sequence[ResizePhase]]]
     phases: Sequence[tuple[int, str]]
     lives: Lives
     events: Sequence[Happened]
 
 
-def events(job: Job, pauses: Sequence[Json], lives: Lives, happened: Sequence[Happened]) -> Events:
+def events(pauses: Sequence[Json], lives: Lives, happened: Sequence[Happened]) -> Events:
     """The tab."""
     shown = [one for one in pauses if one["from"] is not None][-MAX_RESIZES:]
     longest = max((sum(one["phases"].values()) for one in shown), default=0.0)
     return Events(
-        failure=job.failure or "",
-        resizes=[
-            ResizeRow(
-                one["end"],
-                wording.size(one["from"], one["to"]),
-                f"{one['end'] - one['start']:.2f} s",
-                one["reason"],
-                _phases(one["phases"], longest),
-            )
-            for one in reversed(shown)
-        ],
+        resizes=[(one, _phases(one["phases"], longest)) for one in reversed(shown)],
         phases=[(number, name.replace("_", " ")) for number, name in enumerate(PHASES)],
         lives=lives,
         events=happened,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlencode
 
 from edt_launch.service.files import rank_lines
@@ -83,7 +83,7 @@ class Logs:
         rank: whose log it is, as the form has it: a number, `launcher`, or empty for all.
         error: what is wrong with what is searched for; empty if nothing is.
         at: the place, in bytes; None for the end.
-        text, level, since, until: what is searched for; `hits` are the lines that are it, None if nothing is.
+        wanted: what is searched for; `hits` are the lines that are it, None if nothing is.
         wraps: whether long lines are wrapped; `other_wrap` is the address of the opposite.
         more: the address of further hits; None at the end.
         follow: the address of all from `start` on, as it comes, whatever the rank; None if the log is not
@@ -97,11 +97,7 @@ class Logs:
     start: int
     lines: Sequence[LogLine]
     at: int | None
-    text: str
-    level: str
-    levels: Mapping[str, str]
-    since: str
-    until: str
+    wanted: LogQuery
     wraps: bool
     other_wrap: str
     hits: Sequence[Hit] | None
@@ -113,6 +109,7 @@ class Logs:
     earlier: str | None
     later: str | None
     error: str
+    levels: ClassVar[Mapping[str, str]] = LEVELS
 
 
 def logs(
@@ -143,11 +140,7 @@ def logs(
         start=excerpt.start,
         lines=_lines(excerpt, page),
         at=excerpt.at,
-        text=wanted.text,
-        level=wanted.level,
-        levels=LEVELS,
-        since=wording.utc(wanted.since),
-        until=wording.utc(wanted.until),
+        wanted=wanted,
         wraps=wraps,
         other_wrap=page(**sought, **({"at": excerpt.at} if is_around else {}), wrap="0" if wraps else ""),
         hits=_hits(found["hits"], page) if found else None,

@@ -3,57 +3,10 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import quote, urlencode
-
-from edt_launch.core.text.byte_sizes import byte_size
+from typing import Any, ClassVar
+from urllib.parse import quote
 
 Json = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class File:
-    """A file that a job has made; `depth` is how many folders it is in."""
-
-    name: str
-    size: str
-    time: float
-    address: str
-
-
-@dataclass(frozen=True)
-class Folder:
-    """A folder, its own files, and the archive of all that is in it."""
-
-    name: str
-    archive: str
-    files: Sequence[File]
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """A checkpoint on disk; `check` looks at its checksums, `clone` starts a job from it."""
-
-    name: str
-    step: int
-    size: str
-    time: float
-    address: str
-    state: str
-    check: str
-    clone: str
-
-
-@dataclass(frozen=True)
-class Results:
-    """What a job has made; `final` is the address of its model, or of an archive of it; empty without one."""
-
-    final: str
-    folders: Sequence[Folder]
-    is_complete: bool
-    checkpoints: Sequence[Checkpoint]
-    archive: str
-
 
 STATES: Mapping[str, str] = {
     "complete": "complete",
@@ -64,37 +17,40 @@ STATES: Mapping[str, str] = {
 """How checkpoints are, in words."""
 
 
+@dataclass(frozen=True)
+class Results:
+    """What a job has made.
+
+    Attributes:
+        final: the address of its model, or of an archive of it; empty without one.
+        folders: names, and the files in each, as REST shows them.
+        is_complete: whether these are all files.
+        checkpoints: as REST shows them, the latest first.
+        checked: how those are that were checked, by their names.
+    """
+
+    final: str
+    folders: Sequence[tuple[str, Sequence[Json]]]
+    is_complete: bool
+    checkpoints: Sequence[Json]
+    checked: Mapping[str, str]
+    states: ClassVar[Mapping[str, str]] = STATES
+
+
 def results(job_id: str, made: Json, checkpoints: Sequence[Json], checked: Mapping[str, str]) -> Results:
     """The tab, from REST's lists, and how checkpoints are that were checked."""
     rest = f"/api/v1/jobs/{job_id}"
-    by_folder: dict[str, list[File]] = {}
+    by_folder: dict[str, list[Json]] = {}
     for one in sorted(made["files"], key=lambda file: natural(file["name"])):
-        folder, _, name = one["name"].rpartition("/")
-        address = f"{rest}/files/{quote(one['name'])}"
-        by_folder.setdefault(folder, []).append(File(name, byte_size(one["size"]), one["time"], address))
+        by_folder.setdefault(one["name"].rpartition("/")[0], []).append(one)
     model = [one["name"] for one in made["files"] if one["name"].startswith("model/")]
     archive = f"{rest}/results?name=model" if model else ""
     return Results(
         f"{rest}/files/{quote(model[0])}" if len(model) == 1 else archive,
-        [
-            Folder(name or "/", f"{rest}/results?{urlencode({'name': name})}", files)
-            for name, files in sorted(by_folder.items(), key=_order)
-        ],
+        sorted(by_folder.items(), key=_order),
         made["complete"],
-        [
-            Checkpoint(
-                one["name"],
-                one["step"],
-                byte_size(one["size"]),
-                one["time"],
-                one["url"],
-                STATES[checked.get(one["name"], one["state"])],
-                f"/jobs/{job_id}?tab=results&check={one['name']}",
-                f"/jobs/{job_id}/clone?checkpoint={one['name']}",
-            )
-            for one in reversed(checkpoints)
-        ],
-        f"{rest}/results",
+        checkpoints[::-1],
+        checked,
     )
 
 

@@ -4,18 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edt_launch.service.web import wording
-
 Json = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class SharePathRow:
-    """A node of the owners' tree, its share in devices, and that of the whole in percent."""
-
-    name: str
-    share: str
-    percent: float
 
 
 BINDINGS: Mapping[str | None, str] = {
@@ -36,28 +25,27 @@ BINDINGS: Mapping[str | None, str] = {
 
 @dataclass(frozen=True)
 class Size:
-    """Why a job has its size: what binds, what would change that; of a job that waits, when it starts."""
+    """Why a job has its size.
+
+    Attributes:
+        binds: what keeps it from having another size.
+        change: what would change that.
+        start: when it starts, if it waits.
+        path: nodes of the owners' tree as REST shows them; `most` is the largest of their shares.
+    """
 
     lines: Sequence[str]
     binds: str
     change: str
     start: str
-    path: Sequence[SharePathRow]
+    path: Sequence[Json]
+    most: float
 
 
 def size(why: Json) -> Size:
     """The tab, from REST's reasons."""
-    most = max((node["share"] for node in why["path"]), default=0.0)
-    nodes = [
-        SharePathRow(
-            node["node"] or "everybody",
-            wording.number(node["share"], 2),
-            round(100 * node["share"] / most, 1) if most else 0.0,
-        )
-        for node in why["path"]
-    ]
     start = why["start"]
     told = f"It {start['text']}." if start else ""
-    apart = (why["change"], told)
-    lines = [line for line in why["lines"] if line not in apart]
-    return Size(lines, BINDINGS.get(why["binding"], ""), why["change"], told, nodes)
+    lines = [line for line in why["lines"] if line not in (why["change"], told)]
+    most = max((node["share"] for node in why["path"]), default=0.0)
+    return Size(lines, BINDINGS.get(why["binding"], ""), why["change"], told, why["path"], most)

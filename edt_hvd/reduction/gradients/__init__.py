@@ -1,0 +1,1 @@
+"""The gradients of one optimizer: summed over micro-batches and workers."""

@@ -1,0 +1,1 @@
+"""Going back to a commit after the loss of a worker."""

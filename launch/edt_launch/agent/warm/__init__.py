@@ -1,0 +1,1 @@
+"""Forking workers from a process that has imported what they need."""

@@ -1,0 +1,1 @@
+"""Running the workers of one run as `membership` decides."""

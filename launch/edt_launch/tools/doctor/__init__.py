@@ -1,0 +1,1 @@
+"""``edt doctor``: what is on this machine, and which hosts reach each other."""

@@ -1,0 +1,82 @@
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import psutil
+import pytest
+
+from edt_launch.agent.protocol import Usage
+from edt_launch.agent.system.usage import UsageMeter
+
+
+@pytest.fixture
+def busy() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+        yield process
+        process.kill()
+
+
+def test_processes_below_this_one_are_added_up(busy: subprocess.Popen[bytes]) -> None:
+    meter = UsageMeter()
+    assert meter.measure(0.0, ()) is None
+    used, now = 0.0, 1.0
+    while not used:  # until the kernel has counted some of its time
+        found = meter.measure(now, ())
+        assert found is not None
+        used, now = found.processors, now + 1.0
+    assert found.memory > 2**20
+    assert (found.gpus, found.gpu_memory, found.gpu_power) == (None, None, None)
+
+
+SMI = """#!/bin/sh
+echo "$1" >>"$0.asked"
+[ ! -e "$0.slow" ] || sleep 600
+echo "90, 1024, 300.5"
+echo "30, 512, [N/A]"
+"""
+
+
+@pytest.fixture
+def smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    program = tmp_path / "nvidia-smi"
+    program.write_text(SMI)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    return program
+
+
+def measured(meter: UsageMeter, now: float, gpus: Sequence[str]) -> Usage:
+    found = meter.measure(now, gpus)
+    assert found is not None
+    return found
+
+
+def test_gpus_are_averaged_or_added_up(smi: Path) -> None:
+    meter = UsageMeter()
+    meter.measure(0.0, ("0", "GPU-1"))
+    now, found = 1.0, measured(meter, 1.0, ())
+    while found.gpus is None:
+        now += 1.0
+        found = measured(meter, now, ())
+    assert (found.gpus, found.gpu_memory, found.gpu_power) == (60.0, 1536 * 2**20, 300.5)
+    assert smi.with_name("nvidia-smi.asked").read_text() == "--id=0,GPU-1\n"
+    assert measured(meter, now + 1, ()).gpus is None
+
+
+def test_a_driver_that_stands_still_is_not_waited_for(smi: Path) -> None:
+    smi.with_name("nvidia-smi.slow").touch()
+    meter = UsageMeter()
+    meter.measure(0.0, ("0",))
+    assert [measured(meter, now, ("0",)).gpus for now in (1.0, 2.0, 3.0)] == [None] * 3
+    meter.close()
+
+
+def test_processes_that_cannot_be_seen_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hidden(*_: object, **__: object) -> None:
+        raise psutil.AccessDenied(1)
+
+    monkeypatch.setattr(psutil.Process, "children", hidden)
+    meter = UsageMeter()
+    meter.measure(0.0, ())
+    assert (measured(meter, 1.0, ()).memory, measured(meter, 2.0, ()).processors) == (0, 0.0)
