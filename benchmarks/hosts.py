@@ -291,13 +291,15 @@ def run_edt(faults: Sequence[str], rounds: int, args: argparse.Namespace, result
         with scene(InPool if FAULTS[left[0]].is_service else ByHand, args) as on:
             try:
                 while left and time.monotonic() < args.deadline:
-                    fault = left.pop(0)
+                    measured = fault = left.pop(0)
                     for name, outcome in measure(on, fault, args):
                         note(results, "edt", name, outcome)
+                        measured = BACK
                     if isinstance(on.job, ByHand) and fault != "launcher killed":
+                        measured = ADDED
                         note(results, "edt", ADDED, readmit(on))
             except NotResizedError as error:
-                note(results, "edt", fault, str(error))
+                note(results, "edt", measured, str(error))
 
 
 def run_peer(system: str, fault: str, args: argparse.Namespace, results: Results) -> None:
