@@ -46,7 +46,7 @@ def _experiments(context: Any) -> None:
     command = ("python", "train.py")
     store.projects.add(ProjectRecord(PROJECT, "digits", "", "ann", now, now, "ann"))
     definition = DefinitionRecord("daaaaaaaa", PROJECT, "net", "", "Horovod", command, "ann", now, now, "ann")
-    store.definitions.add(definition, None)
+    store.definitions.add(definition)
     for number in range(EXPERIMENTS):
         id_ = f"x{_letters(number)}aaaaaa"
         experiment = ExperimentRecord(

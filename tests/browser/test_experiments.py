@@ -30,8 +30,13 @@ def test_an_experiment_is_made_and_run_by_the_keyboard_alone(site: Site) -> None
         code = {"name": "code.tar.gz", "mimeType": "application/gzip", "buffer": CODE}
         page.get_by_label("Training source code").set_input_files([code])  # type: ignore[list-item]
         page.get_by_label("Framework").select_option("Horovod")
-        page.get_by_label("Execution command").fill("python train.py")
+        page.get_by_label("Execution command").fill("python other.py")
         page.get_by_label("Maximum GPUs").fill("4")
+        by_keyboard(page, "button", "Add")
+        page.get_by_role("alert").get_by_text(
+            "is not a file of the submitted code"
+        ).wait_for()  # it stays chosen
+        page.get_by_label("Execution command").fill("python train.py")
         page.keyboard.press("Tab")
         page.get_by_text("net starts at once with 4.").wait_for()
         page.get_by_label("Minimum GPUs").fill("5")
@@ -49,6 +54,26 @@ def test_an_experiment_is_made_and_run_by_the_keyboard_alone(site: Site) -> None
         site.check_access(page)
         by_keyboard(page, "link", "Close")
         dialog.wait_for(state="hidden")
+    assert [error for error in site.errors if "422" not in error] == []
+
+
+def test_what_is_typed_stays_and_a_definition_keeps_its_numbers(site: Site) -> None:
+    lab = Lab(site.world)
+    lab.experiment(lab.definition()["id"])
+    second = lab.experiment(name="second")["id"]
+    with site.page("ann", f"/experiments/{second}/add") as page:
+        page.get_by_label("Name").fill("typed")
+        page.get_by_label("Existing").check()
+        assert page.get_by_label("Name").is_hidden()
+        page.get_by_label("Maximum GPUs").fill("9")
+        page.get_by_label("Training definition").select_option(label="net")
+        assert page.get_by_label("Maximum GPUs").input_value() == "4"
+        page.get_by_label("New", exact=True).check()
+        assert page.get_by_label("Name").input_value() == "typed"
+        page.get_by_label("Existing").check()
+        site.check_access(page)
+        by_keyboard(page, "button", "Add")
+        page.get_by_text("1 to 4 GPUs, Elastic").wait_for()
     assert site.errors == []
 
 

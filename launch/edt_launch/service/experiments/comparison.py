@@ -86,13 +86,18 @@ def _metric(runs: Sequence[Mapping[str, float]], name: str, goal: Objective | No
     return Metric(name, goal or Objective.MAXIMIZE, min(found)[1] if goal and len(found) > 1 else None)
 
 
-def parameters(definition: str, code: str, spec: Mapping[str, Any]) -> dict[str, str]:
+def of_trial(parameters: Mapping[str, Any]) -> dict[str, str]:
+    """What a trial was started with, by name."""
+    return {name: str(value) for name, value in parameters.items()}
+
+
+def parameters(definition: str, code: int, spec: Mapping[str, Any]) -> dict[str, str]:
     """What a run was started with, by name; `spec` is its `specification.JobSpec`.
 
     Options of its command stand by their names, with or without "=", other words by their places. Values of
     variables and options that are called like secrets are hidden, and passwords in addresses.
     """
-    found = {"training definition": definition, "code": code}
+    found = {"training definition": definition, "code": str(code or "")}
     found |= {f"${name}": masked(name, value) for name, value in spec.get("environment", {}).items()}
     least, most = spec["min"], spec["max"] or spec["min"]
     found["nodes"] = f"{least}" if least == most else f"{least} to {most}"

@@ -28,7 +28,7 @@ from edt_launch.service.experiments.projects import (
 from edt_launch.service.experiments.records import CodeRecord, DefinitionRecord, Role
 from edt_launch.service.experiments.searches.service import Deletion
 from edt_launch.service.experiments.spec import HOROVOD, MAX_CODES, DefinitionChange, DefinitionSpec
-from edt_launch.service.experiments.stores.definitions import TakenError, TooManyError
+from edt_launch.service.experiments.stores.definitions import TooManyError
 from edt_launch.service.experiments.stores.projects import InUseError
 from edt_launch.service.files.archives import packing
 from edt_launch.service.files.archives.deleting import delete_folder
@@ -87,89 +87,54 @@ def create(
         if code is not None:
             record = stack.enter_context(_kept(context, user, definition, code, code_name))
             definition = replace(definition, code=record.place)
-        if not context.store.definitions.add(definition, record):
+        if not context.store.definitions.add(definition, [record] if record else ()):
             raise taken(KIND, spec.name)
     return definition
 
 
 def change(
-    context: Context, user: UserRecord, definition_id: str, changes: DefinitionChange, seen: int | None
-) -> DefinitionRecord:
-    """Change a training definition of which the user has seen a version; None: whichever."""
-    definition = definition_for(context, user, definition_id, Role.EDITOR)
-    now = context.clock()
-    check_version(definition, seen, now)
-    values = given(changes, now, user)
-    if not differs(definition, values):
-        return definition
-    command, framework = values.get("command", definition.command), values.get("framework")
-    _check_framework(framework or definition.framework, command)
-    done = context.store.definitions.change(definition.id, definition.version, **values)
-    after = context.store.definitions.get(definition.id)
-    return settled(done, definition, after, changes.name, KIND, now)
-
-
-def set_code(
-    context: Context,
-    user: UserRecord,
-    definition_id: str,
-    code: BinaryIO,
-    code_name: str,
-    seen: int | None,
-    changes: DefinitionChange | None = None,
-) -> DefinitionRecord:
-    """Have a definition run other code from now on: a new version of it, unless it has had that one before.
-
-    `changes` are made with it, or neither is. Raises like `create`, and `ConflictError` if somebody has
-    changed it meanwhile.
-    """
-    definition = definition_for(context, user, definition_id, Role.EDITOR)
-    now = context.clock()
-    check_version(definition, seen, now)
-    values = {} if changes is None else given(changes, now, user)
-    present = context.store.definitions.code(definition.id, definition.code)
-    if not differs(definition, values) and present is not None and digest(code) == present.digest:
-        return definition
-    wanted = replace(definition, **values)
-    _check(context, user, wanted, code)
-    try:
-        with _kept(context, user, definition, code, code_name) as record:
-            done = context.store.definitions.set_code(record, definition.version, MAX_CODES, **values)
-    except TooManyError:
-        raise ConflictError(
-            f"{definition.name!r} has {MAX_CODES} versions of its code", "make another training definition"
-        ) from None
-    except TakenError:
-        raise taken(KIND, wanted.name) from None
-    after = context.store.definitions.get(definition.id)
-    return settled(done is not None, definition, after, None, KIND, now)
-
-
-def edit(
     context: Context,
     user: UserRecord,
     definition_id: str,
     changes: DefinitionChange,
-    code: BinaryIO | None,
-    code_name: str,
     seen: int | None,
+    code: BinaryIO | None = None,
+    code_name: str = "",
+    *,
+    with_present_code: bool = False,
 ) -> DefinitionRecord:
-    """Change a definition, and its code if some is given: all of it, or nothing; raises like `set_code`.
+    """Change a training definition of which the user has seen a version (None: whichever): all, or nothing.
 
-    Without a difference, it keeps its version.
+    Without a difference, it keeps its version. With `with_present_code`, its command has to fit that, unless
+    other code is given: an archive, which becomes a new version unless it has been there before.
+
+    Raises:
+        ServiceError: as of `create`; somebody has changed it meanwhile, or it has too many codes.
+        OSError: the disk is full, say.
     """
     definition = definition_for(context, user, definition_id, Role.EDITOR)
-    now = context.clock()
+    store, now = context.store.definitions, context.clock()
     check_version(definition, seen, now)
-    present = context.store.definitions.code(definition.id, definition.code)
-    if code is not None and (present is None or digest(code) != present.digest):
-        return set_code(context, user, definition.id, code, code_name, seen, changes)
     values = given(changes, now, user)
-    if not differs(definition, values):
+    present = store.code(definition.id, definition.code)
+    is_other = code is not None and (present is None or digest(code) != present.digest)
+    if not is_other and not differs(definition, values):
         return definition
-    with opened(context, definition.id, present) as kept:
-        _check(context, user, replace(definition, **values), kept)
-    return change(context, user, definition.id, changes, seen)
+    wanted = replace(definition, **values)
+    with contextlib.ExitStack() as stack:
+        if with_present_code and not is_other:
+            code = stack.enter_context(opened(context, definition.id, present))
+        _check(context, user, wanted, code)
+        if code is None or not is_other:
+            done = store.change(definition.id, definition.version, **values)
+        else:
+            record = stack.enter_context(_kept(context, user, definition, code, code_name))
+            try:
+                done = store.set_code(record, definition.version, MAX_CODES, **values)
+            except TooManyError:
+                said = f"{definition.name!r} has {MAX_CODES} versions of its code"
+                raise ConflictError(said, "make another training definition") from None
+    return settled(done, definition, store.get(definition.id), changes.name, KIND, now)
 
 
 def delete(context: Context, user: UserRecord, definition_id: str) -> Deletion:
@@ -206,21 +171,14 @@ def remove_strays(home: Home, store: Store) -> None:
 
 def _check(context: Context, user: UserRecord, definition: DefinitionRecord, code: BinaryIO | None) -> None:
     """See whether its code could be submitted as that of a job."""
-    _check_framework(definition.framework, definition.command)
-    is_own = definition.framework != HOROVOD
-    command = list(definition.command) or (["main.py"] if is_own and code is None else ["true"])
-    spec = JobSpec(command=command)
+    if definition.framework != HOROVOD and definition.command:
+        try:
+            check_framework(definition.framework, definition.command, 1, 1)
+        except ValueError as error:
+            raise InvalidError(str(error), "name a script, or choose another framework") from None
     if code is not None:
+        spec = JobSpec(command=list(definition.command) or ["true"])
         context.submitter.rehearse(Submission(user, spec, code))
-
-
-def _check_framework(framework: str, command: tuple[str, ...]) -> None:
-    if framework == HOROVOD or not command:
-        return
-    try:
-        check_framework(framework, command, 1, 1)
-    except ValueError as error:
-        raise InvalidError(str(error), "name a script, or choose another framework") from None
 
 
 @contextlib.contextmanager

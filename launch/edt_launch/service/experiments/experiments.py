@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context, may
+from edt_launch.service.data import folders as data_folder
 from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
-from edt_launch.service.experiments import data_folder
 from edt_launch.service.experiments.definitions import opened
 from edt_launch.service.experiments.projects import check_version, differs, given, project_for, settled, taken
 from edt_launch.service.experiments.records import (
@@ -147,7 +147,7 @@ def change(
         return experiment
     known = present if trainings is None else trainings
     plan(context, ExperimentRecord(**vars(experiment) | values), known, RunSpec())
-    done = context.store.experiments.change(experiment.id, experiment.version, trainings, **values)
+    done = context.store.experiments.change_with(experiment.id, experiment.version, trainings, **values)
     after = context.store.experiments.get(experiment.id)
     if done is None:  # a definition was deleted meanwhile, or the name is taken
         plan(context, experiment, known, RunSpec())

@@ -43,7 +43,7 @@ def project_for(context: Context, user: UserRecord, name: str, least: Role = Rol
         NotFoundError: there is none such.
         ForbiddenError: the user is not.
     """
-    project = context.store.projects.get(name)
+    project = context.store.projects.named(name)
     if project is None:
         raise NotFoundError(
             f"there is no project {name[:80]!r}", "GET /api/v1/projects lists them: `edt project ls`"

@@ -1,8 +1,10 @@
 """Runs of experiments: whose values somebody may follow, and what has come of them."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from edt_launch.core.history.job_history import JobHistory
 from edt_launch.service.accounts.records import UserRecord
@@ -13,13 +15,17 @@ from edt_launch.service.experiments.comparison import Metric
 from edt_launch.service.experiments.outcomes import DeviceUsage, RunOutcome, usage_of
 from edt_launch.service.experiments.records import ExperimentRecord, RunRecord
 from edt_launch.service.experiments.searches.spec import Objective
+from edt_launch.service.experiments.stores.run_query import DELETED
 from edt_launch.service.jobs.records import JobRecord
 
-DELETED = "deleted"
-"""State of a run whose job is gone."""
+MAX_READ = 2000
+"""Runs whose files are read for one answer, the newest; what has come of those that have ended is stored."""
 
-MAX_SUMMED = 2000
-"""Runs over which an experiment is summed up, the newest ones."""
+MAX_KNOWN = 10_000
+"""Runs of which it is remembered what they were started with and have come to, as that does not change."""
+
+MAX_METRICS = 20
+"""Values by which the runs of an experiment are compared."""
 
 
 @dataclass(frozen=True)
@@ -31,22 +37,34 @@ class Shown:
     outcome: RunOutcome
 
 
-@dataclass(frozen=True)
-class Summary:
-    """Runs of an experiment taken together, the newest if there are more than `MAX_SUMMED`.
+class Best(NamedTuple):
+    """The run with the best value."""
 
-    Attributes:
-        number: of the runs.
-        metrics: values that they have reported, `best` being the place in `runs`; the first 50.
-        names: of all values that they have reported.
-    """
+    run: str
+    value: float
 
-    number: int
+
+class Figures(NamedTuple):
+    """What has come of a run, in numbers: `values` are the last ones by name."""
+
     seconds: float
     hours: float
-    runs: Sequence[Shown]
-    metrics: Sequence[Metric]
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The runs of an experiment taken together.
+
+    Attributes:
+        figures: of each, by their ids, the newest first.
+        names: of all values that they have reported.
+        best: the run for each of the first `MAX_METRICS` of them; None as in `comparison.Metric`.
+    """
+
+    figures: Mapping[str, Figures]
     names: Sequence[str]
+    best: Mapping[str, Best | None]
 
 
 def may_follow(context: Context, user: UserRecord, jobs: Sequence[JobRecord]) -> None:
@@ -88,32 +106,61 @@ def shown(context: Context, runs: Sequence[RunRecord]) -> list[Shown]:
         context.store.experiments.record(ended)
     told: list[Shown] = []
     for run in runs:
-        known = found.get(run.job or "") or RunOutcome.of(run.outcome or {"state": DELETED})
+        known = found.get(run.job or "") or _outcome_of(run.outcome)
         told.append(Shown(run, jobs.get(run.job or ""), known))
     return told
 
 
 def summary(context: Context, experiment: ExperimentRecord) -> Summary:
     """The runs of an experiment taken together. Of those that have ended, only what is stored is read."""
-    found = shown(context, context.store.experiments.runs(experiment.id, None, MAX_SUMMED))
-    seconds = sum(one.outcome.seconds for one in found)
-    hours = sum(one.outcome.hours for one in found)
-    names = comparison.names(_lasts(found), experiment.metric)
-    return Summary(len(found), seconds, hours, found, metrics(experiment, found), names)
+    store = context.store.experiments
+    fresh = shown(context, store.without_outcome(experiment.id, MAX_READ))
+    figures = {id_: _stored_figures(outcome) for id_, outcome in store.outcomes(experiment.id)}
+    figures |= {one.run.id: _figures(one.outcome) for one in fresh if one.run.id in figures}
+    ids, lasts = list(figures), [one.values for one in figures.values()]
+    found = comparison.metrics(lasts, experiment.metric, _objective(experiment))[:MAX_METRICS]
+    best = {
+        one.name: None if one.best is None else Best(ids[one.best], lasts[one.best][one.name])
+        for one in found
+    }
+    return Summary(figures, comparison.names(lasts, experiment.metric), best)
+
+
+def _figures(outcome: RunOutcome) -> Figures:
+    values = {name: last for name in outcome.values if (last := outcome.last(name)) is not None}
+    return Figures(outcome.seconds, outcome.hours, values)
+
+
+@lru_cache(maxsize=MAX_KNOWN)
+def _stored_figures(outcome: str | None) -> Figures:
+    return _figures(_outcome_of(None if outcome is None else json.loads(outcome)))
+
+
+def _outcome_of(stored: Mapping[str, Any] | None) -> RunOutcome:
+    return RunOutcome.of(stored or {"state": DELETED})
+
+
+def started_with(context: Context, experiment: str) -> dict[str, Mapping[str, str]]:
+    """What each run of an experiment was started with, by its id, the newest first."""
+    rows = context.store.experiments.started_with(experiment)
+    return {row.id: _read(*row[1:]) for row in rows}
+
+
+@lru_cache(maxsize=MAX_KNOWN)
+def _read(name: str, code: int, place: int | None, spec: str, parameters: str) -> Mapping[str, str]:
+    if place is not None:
+        return comparison.of_trial(json.loads(parameters))
+    return comparison.parameters(name, code, json.loads(spec))
 
 
 def metrics(experiment: ExperimentRecord, found: Sequence[Shown]) -> list[Metric]:
     """The values that runs of an experiment have reported, with the place of the best run for each."""
-    objective = Objective(experiment.objective) if experiment.objective else None
-    return comparison.metrics(_lasts(found), experiment.metric, objective)
+    lasts = [_figures(one.outcome).values for one in found]
+    return comparison.metrics(lasts, experiment.metric, _objective(experiment))
 
 
-def _lasts(found: Sequence[Shown]) -> list[dict[str, float]]:
-    """The last values of runs, by name."""
-    return [
-        {name: last for name in one.outcome.values if (last := one.outcome.last(name)) is not None}
-        for one in found
-    ]
+def _objective(experiment: ExperimentRecord) -> Objective | None:
+    return Objective(experiment.objective) if experiment.objective else None
 
 
 def keep(context: Context, job: str) -> None:

@@ -16,8 +16,9 @@ from edt_launch.service.experiments.records import (
     Role,
     RunRecord,
 )
-from edt_launch.service.experiments.runs import DELETED, Shown
+from edt_launch.service.experiments.runs import Shown
 from edt_launch.service.experiments.searches import service as searches
+from edt_launch.service.experiments.stores.run_query import DELETED
 from edt_launch.service.jobs.forecast.forecast import changes_by
 from edt_launch.service.jobs.forecast.foreseen import of_starting
 
@@ -94,19 +95,14 @@ def beside(context: Context, experiment: ExperimentRecord, found: Sequence[RunRe
         "metrics": [
             one._asdict() | {"best": None if one.best is None else found[one.best].id} for one in metrics
         ],
-        "parameters": [one._asdict() for one in differing(found)],
+        "parameters": [one._asdict() for one in comparison.differing([_started_with(run) for run in found])],
     }
-
-
-def differing(found: Sequence[RunRecord], most: int | None = None) -> list[comparison.ComparedParameter]:
-    """The parameters that are not the same in all of these runs; the first `most` of them, or all."""
-    return comparison.differing([_started_with(run) for run in found], most)
 
 
 def _started_with(run: RunRecord) -> dict[str, str]:
     if run.place is not None:
-        return {name: str(value) for name, value in run.parameters.items()}
-    return comparison.parameters(run.name, f"{run.code}" if run.code else "", run.spec)
+        return comparison.of_trial(run.parameters)
+    return comparison.parameters(run.name, run.code, run.spec)
 
 
 def view(shown: Shown) -> dict[str, Any]:
@@ -145,7 +141,7 @@ def preview(context: Context, user: UserRecord, planned: Sequence[Planned]) -> d
 
 def projects_page(context: Context, user: UserRecord, wanted: PageQuery) -> dict[str, Any]:
     """A page of the projects that a user is a member of; for administrators, of all."""
-    page, following = wanted.cut(context.store.projects.page(None if user.is_admin else user.name, wanted))
+    page, following = wanted.cut(context.store.projects.of(None if user.is_admin else user.name, wanted))
     roles = context.store.projects.roles(user.name, [one.id for one in page])
     return {
         "projects": [

@@ -20,7 +20,7 @@ MAX_CODES = 200
 HOROVOD = "Horovod"
 """The framework of scripts that are run as they are: one process a device."""
 
-PROJECT_ID, EXPERIMENT_ID, RUN_ID = (f"{letter}[a-z2-7]{{8}}" for letter in ("p", "[hx]", "r"))
+EXPERIMENT_ID, RUN_ID = "[hx][a-z2-7]{8}", "r[a-z2-7]{8}"
 """Those of searches begin with h."""
 
 Title = Annotated[str, StringConstraints(pattern=f"^{PLAIN}$", min_length=1, max_length=MAX_NAME)]

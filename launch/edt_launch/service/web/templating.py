@@ -15,6 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
+from edt_launch.core.history.failure_text import cause
 from edt_launch.core.text.byte_sizes import byte_size
 from edt_launch.core.text.durations import duration
 from edt_launch.service.http.compressed import compressed, send
@@ -37,6 +38,7 @@ PLACES = (
     ("/pool", "Pool", "cpu"),
     ("/jobs", "Jobs", "list-details"),
     ("/experiments", "Experiments", "flask"),
+    ("/data", "Data", "folder"),
     ("/console", "Console", "layout-dashboard"),
     ("/users", "Users", "users"),
 )
@@ -62,6 +64,7 @@ def _environment() -> Environment:
     environment.globals |= {"static": static, "places": PLACES, "wording": wording}
     environment.filters |= {
         "byte_size": byte_size,
+        "cause": cause,
         "duration": duration,
         "iso": wording.iso,
         "moment": wording.moment,

@@ -10,26 +10,21 @@ from edt_launch.service.errors import InvalidError
 from edt_launch.service.experiments import definitions as made_definitions
 from edt_launch.service.experiments import experiments as made
 from edt_launch.service.experiments.pages.experiment_form import DraftField, trainings_of
-from edt_launch.service.experiments.pages.experiments import after_refusal, experiment_of
+from edt_launch.service.experiments.pages.experiments import after_refusal, experiment_of, project_of
 from edt_launch.service.experiments.pages.views.experiment_form import (
     ATTRIBUTES,
     AddView,
-    add_view,
     attributes,
     draft,
 )
 from edt_launch.service.experiments.records import Distribution
-from edt_launch.service.experiments.spec import (
-    HOROVOD,
-    DefinitionSpec,
-    ExperimentChange,
-    TrainingSpec,
-    frameworks,
-)
+from edt_launch.service.experiments.spec import HOROVOD, DefinitionSpec, ExperimentChange, TrainingSpec
 from edt_launch.service.http.dependencies import SUBJECT, ContextDep, CurrentUser
 from edt_launch.service.jobs.pages import preview as starting
 from edt_launch.service.web import templating
 from edt_launch.service.web.actions import Action, Asked, routes
+from edt_launch.service.web.crumbs import Crumb
+from edt_launch.service.web.crumbs import project as crumbs
 from edt_launch.service.web.form_fields import CodeField, Text, VersionField, parsed, words
 
 Json = dict[str, Any]
@@ -96,17 +91,13 @@ def _ask(asked: Asked) -> AddView:
     newest = PageQuery(MAX_DEFINITIONS, newest=True)
     found = asked.context.store.definitions.page(None, experiment["project"], None, newest)
     offered, older = newest.cut(found)
-    return add_view(
-        experiment,
-        [vars(one) for one in offered],
-        frameworks(),
-        values,
-        is_new=asked.given.tab == "new",
-        is_draft=asked.given.draft,
-        seen=seen,
-        error=said,
-        are_all=older is None,
-    )
+    is_new = asked.given.tab == "new"
+    project = project_of(asked.context, asked.user, experiment["project"])
+    above = crumbs(project["id"], project["name"])
+    above.append(Crumb(f"/experiments/{asked.id}", experiment["name"]))
+    last = asked.context.store.experiments.last_trainings(project["id"])
+    draft_ = asked.given.draft
+    return AddView(experiment, offered, values, is_new, draft_, seen, older is None, last, above, error=said)
 
 
 def _add(asked: Asked) -> str:

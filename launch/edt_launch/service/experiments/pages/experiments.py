@@ -1,6 +1,7 @@
 """Projects and their members, and the experiments in them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -12,18 +13,22 @@ from edt_launch.service.db.paging import PageQuery
 from edt_launch.service.errors import ConflictError, InvalidError, ServiceError
 from edt_launch.service.experiments import experiments as made
 from edt_launch.service.experiments import runs, service
-from edt_launch.service.experiments.pages import searches
+from edt_launch.service.experiments.comparison import differing as differences
 from edt_launch.service.experiments.pages.searches import PicturesQueryDep
 from edt_launch.service.experiments.pages.views import experiments as views
-from edt_launch.service.experiments.pages.views.compared import AXES, Compared, compared, too_many
-from edt_launch.service.experiments.pages.views.run_table import MAX_PARAMETERS, RunTableQuery
+from edt_launch.service.experiments.pages.views import run_table
+from edt_launch.service.experiments.pages.views.compared import AXES, MAX_CURVES, compared
+from edt_launch.service.experiments.pages.views.run_table import (
+    MAX_PARAMETERS,
+    RunTableQuery,
+)
 from edt_launch.service.experiments.pages.views.searches import TABS as SEARCH_TABS
-from edt_launch.service.experiments.pages.views.searches import ListedExperiment
-from edt_launch.service.experiments.pages.views.searches import actions as search_actions
+from edt_launch.service.experiments.pages.views.searches import actions, listed, search_view
 from edt_launch.service.experiments.projects import project_for
-from edt_launch.service.experiments.records import SEARCH_LIVE, ExperimentRecord, Role, RunRecord
-from edt_launch.service.experiments.searches.service import listed as listed_searches
+from edt_launch.service.experiments.records import SEARCH_LIVE, ExperimentRecord, Role
+from edt_launch.service.experiments.searches import service as searches
 from edt_launch.service.experiments.spec import RUN_ID
+from edt_launch.service.experiments.stores.run_query import RunQuery
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
 from edt_launch.service.names import OWNER
 from edt_launch.service.web import templating
@@ -56,13 +61,13 @@ async def show_all(
         nexts = {"after": found["next"], "projects_after": known["next"]}
         projects = {one["project"] for one in found["experiments"] if one["project"]}
         names = context.store.projects.names(projects)
-        rows = [ListedExperiment.of(one, names, context.clock()) for one in found["experiments"]]
+        rows = [listed(one, names, context.clock()) for one in found["experiments"]]
         return {
             "projects": known["projects"],
             "experiments": rows,
             "owner": owner,
             "pages": views.Pages("/experiments", places, nexts),
-            "goes_on": any(one.state in SEARCH_LIVE for one in rows),
+            "goes_on": any(one["state"] in SEARCH_LIVE for one in rows),
         }
 
     who = None if user.is_admin else user.name  # others see their own projects and best trials alone
@@ -123,18 +128,18 @@ async def show(
     if tab not in (SEARCH_TABS if is_search else views.TABS):
         raise InvalidError(f"tab: {experiment_id!r} has no {tab!r}", "leave it out")
     if is_search and tab not in views.TABS:
-        search = await run_in_threadpool(searches.view, context, user, experiment_id, tab, drawn, after)
-        return await run_in_threadpool(templating.page, request, "experiments/search.html", view=search)
-    table = RunTableQuery(
-        find.strip(), drawn.sort or RunTableQuery.sort, list(dict.fromkeys(column or ())), after
-    )
+        search = await run_in_threadpool(searches.shown, context, user, experiment_id)
+        view = search_view(search, tab, drawn, context.clock(), after)
+        return await run_in_threadpool(templating.page, request, "experiments/search.html", view=view)
+    sort = drawn.sort or RunTableQuery.sort
+    table = RunTableQuery(find.strip(), sort, list(dict.fromkeys(column or ())), after)
     x = drawn.x or "step"
     if x not in AXES:
         raise InvalidError(f"x: {x!r} is no axis of curves", f"use one of {', '.join(AXES)}")
     chosen = list(dict.fromkeys(run or ()))
     asked = views.ExperimentQuery(tab, table, before, chosen, metric, x, smooth, "1" in drawn.log)
     view = await context.reads.run(user.name, lambda: _experiment(context, user, experiment_id, asked))
-    status = 422 if view.compared and view.compared.error else 200
+    status = 422 if tab == "compare" and view["compared"]["error"] else 200
     return await run_in_threadpool(
         templating.page, request, f"experiments/{tab}.html", status=status, view=view
     )
@@ -168,46 +173,73 @@ def experiment_of(context: Context, user: UserRecord, experiment_id: str) -> Jso
     return service.experiment(context, made.experiment_for(context, user, experiment_id))
 
 
-def _experiment(
-    context: Context, user: UserRecord, experiment_id: str, asked: views.ExperimentQuery
-) -> views.ExperimentView:
+def _experiment(context: Context, user: UserRecord, experiment_id: str, asked: views.ExperimentQuery) -> Json:
     record = made.experiment_for(context, user, experiment_id)
-    experiment = experiment_of(context, user, record.id)
+    experiment = service.experiment(context, record)
     project = None if record.project is None else project_of(context, user, record.project)
-    (search,) = listed_searches(context, user, [record]) if record.algorithm else (None,)
-    actions = search_actions(search) if search else ()
+    (search,) = searches.listed(context, user, [record]) if record.algorithm else (None,)
     summary = runs.summary(context, record)
+    view = views.experiment_view(experiment, project, summary, asked, actions(search) if search else {})
     viewer = None if user.is_admin else user.name
     if asked.tab == "runs":
-        seen = [service.view(one) for one in summary.runs]
-        parameters = service.differing([one.run for one in summary.runs], MAX_PARAMETERS)
-        return views.experiment_view(
-            experiment, project, seen, summary, asked, None, None, parameters, viewer=viewer, actions=actions
-        )
-    page, following = service.page_of(context, record.id, asked.before)
-    beside, chosen = None, []
+        return view | _table(context, record, summary, asked.table, viewer)
     if asked.tab == "compare":
-        chosen = context.store.experiments.runs(record.id, None, len(asked.chosen), asked.chosen)
-        beside = _compared(context, user, record, page, summary.names, asked)
-    shown = {run.id: run for run in (*chosen, *page)}
-    seen = service.beside(context, record, list(shown.values()))["runs"]
-    return views.experiment_view(
-        experiment, project, seen, summary, asked, following, beside, (), viewer=viewer, actions=actions
-    )
+        return view | _comparison(context, user, record, summary, asked, viewer)
+    return view | {"experiment": views.with_line(experiment)}
 
 
-def _compared(
+def _table(
+    context: Context,
+    record: ExperimentRecord,
+    summary: runs.Summary,
+    asked: RunTableQuery,
+    viewer: str | None,
+) -> Json:
+    """The runs that are looked for, by page; one after the last one is the last one."""
+    path = f"/experiments/{record.id}"
+    started = runs.started_with(context, record.id)
+    differing = [one.name for one in differences(list(started.values()), MAX_PARAMETERS)]
+    found = context.store.experiments.found(RunQuery(record.id, asked.find, asked.sort))
+    ids = run_table.ordered(found, asked.sort, summary, started)
+    asked = replace(asked, after=min(asked.after, max(0, len(ids) - 1) // run_table.PAGE * run_table.PAGE))
+    wanted = ids[asked.after : asked.after + run_table.PAGE]
+    known = {one.id: one for one in context.store.experiments.runs(record.id, None, len(wanted), wanted)}
+    page = runs.shown(context, [known[id_] for id_ in wanted if id_ in known])
+    table = run_table.run_table(path, asked, len(ids), summary.best, differing)
+    rows = [run_table.row(one, viewer, summary, started.get(one.run.id)) for one in page]
+    return {"table": table, "rows": rows, "address": table.address}
+
+
+def _comparison(
     context: Context,
     user: UserRecord,
-    experiment: ExperimentRecord,
-    page: Sequence[RunRecord],
-    names: Sequence[str],
+    record: ExperimentRecord,
+    summary: runs.Summary,
     asked: views.ExperimentQuery,
-) -> Compared:
-    """The runs that were chosen beside each other, or else those of a page."""
-    error = too_many(asked.chosen)
-    if asked.chosen and not error:
-        comparison = service.compared(context, user, experiment.id, asked.chosen)
+    viewer: str | None,
+) -> Json:
+    """The runs that were chosen beside each other, or else those of a page, and the best ones of others."""
+    store = context.store.experiments
+    page, following = service.page_of(context, record.id, asked.before)
+    if 0 < len(asked.chosen) <= MAX_CURVES:
+        comparison = service.compared(context, user, record.id, asked.chosen)
     else:
-        comparison = service.beside(context, experiment, page)
-    return compared(comparison, names, asked.metric, asked.x, asked.chosen, error)
+        comparison = service.beside(context, record, page)
+    chosen = store.runs(record.id, None, len(asked.chosen), asked.chosen)
+    shown = {one.id: one for one in (*chosen, *page)}
+    best = {name: one for name, one in summary.best.items() if one is not None and one.run not in shown}
+    others = store.runs(record.id, None, len(best), {one.run for one in best.values()})
+    elsewhere = {one.run.id: one for one in runs.shown(context, others)}
+    tab = f"/experiments/{record.id}?tab=compare"
+    return {
+        "rows": [run_table.row(one, viewer, summary) for one in runs.shown(context, list(shown.values()))],
+        "compared": compared(comparison, summary.names, asked.metric, asked.x, asked.chosen),
+        "elsewhere": [
+            (name, run_table.precise(one.value), elsewhere[one.run])
+            for name, one in best.items()
+            if one.run in elsewhere
+        ],
+        "before": asked.before,
+        "newest": tab if asked.before else "",
+        "older": f"{tab}&before={following}" if following else "",
+    }

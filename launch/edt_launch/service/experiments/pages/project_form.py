@@ -1,19 +1,22 @@
 """Making projects, and changing their names, descriptions and members."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
 from pydantic import BaseModel, Field
 
 from edt_launch.service.experiments import projects
-from edt_launch.service.experiments.pages.experiments import after_refusal, project_of
-from edt_launch.service.experiments.pages.views.experiments import leave_question, member_question
-from edt_launch.service.experiments.pages.views.project_form import LABELS, question, values
-from edt_launch.service.experiments.records import Role
+from edt_launch.service.experiments.pages.experiments import after_refusal
+from edt_launch.service.experiments.records import ProjectRecord, Role
 from edt_launch.service.experiments.spec import ProjectChange, ProjectSpec
 from edt_launch.service.web.actions import Action, Asked, routes
+from edt_launch.service.web.asking import Field as Input
 from edt_launch.service.web.asking import Question
 from edt_launch.service.web.form_fields import Text, VersionField, parsed
+
+LABELS = {"name": "name", "description": "description"}
+"""What is compared if two people have changed a project."""
 
 
 class ProjectFields(VersionField):
@@ -35,8 +38,23 @@ class MemberFields(BaseModel):
     role: Role | Literal[""] = ""
 
 
+def _question(
+    given: Mapping[str, str], project: ProjectRecord | None = None, seen: int | None = None
+) -> Question:
+    """The form with what it was sent with: of a new project, or of one in a version that was seen."""
+    fields = [
+        Input("name", "Name", given["name"], False, is_required=True),
+        Input("description", "Description", given["description"], False),
+    ]
+    if project is None:
+        return Question("New project", "", (), "/experiments", fields, button="Create")
+    hidden = [("version", "" if seen is None else str(seen))]
+    back = f"/experiments/projects/{project.id}"
+    return Question("Edit", project.name, (), back, fields, hidden, button="Save")
+
+
 def _ask_new(asked: Asked) -> Question:
-    return question(asked.given.values)
+    return _question(asked.given.values)
 
 
 def _create(asked: Asked) -> str:
@@ -46,12 +64,13 @@ def _create(asked: Asked) -> str:
 
 
 def _ask_edit(asked: Asked) -> Question:
-    project = vars(projects.project_for(asked.context, asked.user, asked.id, Role.MANAGER))
+    project = projects.project_for(asked.context, asked.user, asked.id, Role.MANAGER)
+    present = {name: getattr(project, name) for name in LABELS}
     if asked.error is None:
-        return question(values(project), project, project["version"])
+        return _question(present, project, project.version)
     given, seen = asked.given.values, asked.given.seen
-    said, seen = after_refusal(asked.error, seen, project["version"], LABELS, given, values(project))
-    return replace(question(given, project, seen), error=said)
+    said, seen = after_refusal(asked.error, seen, project.version, LABELS, given, present)
+    return replace(_question(given, project, seen), error=said)
 
 
 def _edit(asked: Asked) -> str:
@@ -61,9 +80,15 @@ def _edit(asked: Asked) -> str:
 
 
 def _ask_member(asked: Asked) -> Question:
-    projects.project_for(asked.context, asked.user, asked.id, Role.MANAGER)
-    names = [one.name for one in asked.context.store.accounts.users()]
-    return member_question(project_of(asked.context, asked.user, asked.id), names)
+    project = projects.project_for(asked.context, asked.user, asked.id, Role.MANAGER)
+    users = [(one.name, one.name) for one in asked.context.store.accounts.users()]
+    roles = [(str(role), str(role)) for role in Role] + [("", "Remove from project")]
+    fields = [
+        Input("user", "User", "", False, [one for one in users if one[0] != project.owner]),
+        Input("role", "Role", str(Role.EDITOR), False, roles),
+    ]
+    address = f"/experiments/projects/{project.id}"
+    return Question("Members of", project.name, (), address, fields, button="Save")
 
 
 def _set_member(asked: Asked) -> str:
@@ -80,7 +105,9 @@ def _set_member(asked: Asked) -> str:
 
 
 def _ask_to_leave(asked: Asked) -> Question:
-    return leave_question(project_of(asked.context, asked.user, asked.id))
+    project = projects.project_for(asked.context, asked.user, asked.id)
+    effect = f"You see what is in it no more, until {project.owner} adds you again. Your jobs stay yours."
+    return Question("Leave", project.name, [effect], f"/experiments/projects/{project.id}")
 
 
 def _leave(asked: Asked) -> str:

@@ -7,8 +7,6 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import StringConstraints
 
-from edt_launch.service.accounts.records import UserRecord
-from edt_launch.service.app.context import Context
 from edt_launch.service.errors import ConflictError
 from edt_launch.service.experiments.pages.views import searches as views
 from edt_launch.service.experiments.searches import service
@@ -19,9 +17,6 @@ from edt_launch.service.web.asking import Question
 from edt_launch.service.web.form_fields import KeyField, new_key
 
 router = APIRouter()
-
-PAGE = 100
-"""Trials of a page."""
 
 Key = Annotated[str, StringConstraints(max_length=300, pattern=f"^{PLAIN}$")]
 Keys = Annotated[list[Key] | None, Query(max_length=2 * views.MAX_AXES)]
@@ -60,20 +55,11 @@ def moved(request: Request, context: ContextDep, user: CurrentUser, path: str) -
     return RedirectResponse(f"/experiments{'/' if name else ''}{name}{slash}{action}{query}", 303)
 
 
-def view(
-    context: Context, user: UserRecord, search_id: str, tab: str, drawn: views.Drawn, after: int
-) -> views.SearchView:
-    """The page of a search, as a user may see it."""
-    search = service.shown(context, user, search_id)
-    is_own = search["trials"] is not None
-    return views.search_view(search, tab, drawn, context.clock(), after=after, most=PAGE, is_own=is_own)
-
-
 def question(asked: Asked, name: str) -> Question:
     """The question about an action; `ConflictError` if it makes no sense at present."""
     record = service.own_search(asked.context, asked.user, asked.id)
     (search,) = service.listed(asked.context, asked.user, [record])
-    if name not in dict(views.actions(search)):
+    if name not in views.actions(search):
         raise ConflictError(f"{search['name']} is {search['state']}", "look at its page for what can be done")
     return views.question(search, name, new_key())
 

@@ -86,7 +86,8 @@ async def set_code(
     seen: Seen,
 ) -> Any:
     """Have it run other code from now on; code that it has had before is not kept twice."""
-    make = partial(definitions.set_code, context, user, definition_id, code.file, code.filename or "", seen)
+    own, file, name = (context, user, definition_id), code.file, code.filename or ""
+    make = partial(definitions.change, *own, DefinitionChange(), seen, file, name)
     return _shown(context, await context.uploads.run(user.name, make), response)
 
 

@@ -7,7 +7,9 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Select,
+    Text,
     and_,
+    cast,
     delete,
     func,
     insert,
@@ -29,8 +31,8 @@ from edt_launch.service.experiments.records import (
     TrainingRecord,
     TrialState,
 )
-from edt_launch.service.experiments.stores.in_projects import InProjects
-from edt_launch.service.experiments.stores.projects import of_user
+from edt_launch.service.experiments.stores.run_query import RunQuery
+from edt_launch.service.experiments.stores.versioned import Versioned, of_user
 from edt_launch.service.jobs.states import ENDED, LIVE
 
 _IS_SEARCH = experiments.c.algorithm != ""
@@ -41,50 +43,31 @@ class GoneError(Exception):
     """An experiment was deleted meanwhile."""
 
 
-class Experiments(InProjects[ExperimentRecord]):
+class Experiments(Versioned[ExperimentRecord]):
     """The tables of experiments, of their trainings and of runs.
 
     Of searches, the interface writes new ones and what is wanted of them; their controller writes the rest.
     """
 
     def __init__(self, database: Database) -> None:
-        super().__init__(database, experiments, ExperimentRecord, unlisted=("generator", "template"))
+        super().__init__(
+            database, experiments, ExperimentRecord, trainings, unlisted=("generator", "template")
+        )
 
-    def add(self, experiment: ExperimentRecord, with_trainings: Sequence[TrainingRecord] = ()) -> bool:
-        """Store a new experiment; False if its project has one of that name, or something is gone.
-
-        Names of searches are theirs alone, whoever owns them.
-        """
-        values = {name: value for name, value in vars(experiment).items() if name != "number"}
-        try:
-            with self._database.writing() as connection:
-                connection.execute(insert(experiments).values(values))
-                _insert(connection, with_trainings)
-                return True
-        except IntegrityError:
-            return False
-
-    def change(
-        self,
-        experiment: str,
-        seen: int,
-        with_trainings: Sequence[TrainingRecord] | None = None,
-        **values: Any,
+    def change_with(
+        self, experiment: str, seen: int, with_trainings: Sequence[TrainingRecord] | None, **values: Any
     ) -> bool | None:
-        """Change an experiment if it has that version; whether it had; None: its new name is taken.
+        """As `change`; None, too, if a definition of the trainings is gone.
 
-        `with_trainings` takes the place of its trainings; None leaves them as they are. None is returned,
-        too, if one of their definitions is gone.
+        `with_trainings` takes the place of its trainings; None leaves them as they are.
         """
-        fits = (experiments.c.id == experiment, experiments.c.version == seen)
-        change = update(experiments).where(*fits).values(values | {"version": seen + 1})
         try:
             with self._database.writing() as connection:
-                if not connection.execute(change).rowcount:
+                if not self._change(connection, experiment, seen, values):
                     return False
                 if with_trainings is not None:
                     connection.execute(delete(trainings).where(trainings.c.experiment == experiment))
-                    _insert(connection, with_trainings)
+                    self._add_parts(connection, with_trainings)
                 return True
         except IntegrityError:
             return None
@@ -109,10 +92,16 @@ class Experiments(InProjects[ExperimentRecord]):
         query = select(trainings).where(trainings.c.experiment == experiment).order_by(trainings.c.place)
         return [TrainingRecord(**row._mapping) for row in self._database.rows(query)]
 
+    def last_trainings(self, project: str) -> dict[str, TrainingRecord]:
+        """How the newest experiments of a project run its definitions, by the definitions' ids."""
+        query = select(trainings).join(experiments, experiments.c.id == trainings.c.experiment)
+        query = query.where(experiments.c.project == project).order_by(experiments.c.number)
+        found = (TrainingRecord(**row._mapping) for row in self._database.rows(query))
+        return {training.definition: training for training in found}
+
     def run(self, run: str) -> RunRecord | None:
         """The run of an id."""
-        rows = self._database.rows(select(runs).where(runs.c.id == run))
-        return RunRecord(**rows[0]._mapping) if rows else None
+        return next(iter(self._runs(select(runs).where(runs.c.id == run))), None)
 
     def runs(
         self, experiment: str, before: int | None, limit: int, only: Collection[str] | None = None
@@ -123,19 +112,42 @@ class Experiments(InProjects[ExperimentRecord]):
             query = query.where(runs.c.number < before)
         if only is not None:
             query = query.where(runs.c.id.in_(sorted(only)))
-        rows = self._database.rows(query.order_by(runs.c.number.desc()).limit(limit))
-        return [RunRecord(**row._mapping) for row in rows]
+        return self._runs(query.order_by(runs.c.number.desc()).limit(limit))
+
+    def found(self, wanted: RunQuery) -> list[str]:
+        """The ids of the runs that are looked for, in their order."""
+        return [row.id for row in self._database.rows(wanted.statement())]
+
+    def without_outcome(self, experiment: str, limit: int) -> list[RunRecord]:
+        """The newest runs of an experiment of which nothing is stored that has come of them."""
+        fits = (runs.c.experiment == experiment, runs.c.outcome.is_(None), runs.c.job.is_not(None))
+        query = select(runs).where(*fits).order_by(runs.c.number.desc()).limit(limit)
+        return self._runs(query)
+
+    def outcomes(self, experiment: str) -> Sequence[Any]:
+        """Id and stored outcome of each run of an experiment, the newest first; JSON is not read."""
+        query = select(runs.c.id, cast(runs.c.outcome, Text)).where(runs.c.experiment == experiment)
+        return self._database.rows(query.order_by(runs.c.number.desc()))
+
+    def started_with(self, experiment: str) -> Sequence[Any]:
+        """What each run of an experiment was started with, the newest first; JSON is not read."""
+        texts = (cast(runs.c.spec, Text).label("spec"), cast(runs.c.parameters, Text).label("parameters"))
+        query = select(runs.c.id, runs.c.name, runs.c.code, runs.c.place, *texts)
+        query = query.where(runs.c.experiment == experiment).order_by(runs.c.number.desc())
+        return self._database.rows(query)
 
     def runs_of_jobs(self, wanted: Collection[str]) -> dict[str, RunRecord]:
         """The runs that are these jobs, by the jobs' ids."""
-        rows = self._database.rows(select(runs).where(runs.c.job.in_(sorted(wanted))))
-        return {row.job: RunRecord(**row._mapping) for row in rows}
+        found = self._runs(select(runs).where(runs.c.job.in_(sorted(wanted))))
+        return {run.job: run for run in found if run.job is not None}
+
+    def _runs(self, query: Select[Any]) -> list[RunRecord]:
+        return [RunRecord(**row._mapping) for row in self._database.rows(query)]
 
     def search(self, name: str) -> ExperimentRecord | None:
         """The search of an id, or of a name, if there is one."""
         named = or_(experiments.c.name == name, experiments.c.id == name)
-        rows = self._database.rows(select(experiments).where(_IS_SEARCH, named))
-        found = [ExperimentRecord(**row._mapping) for row in rows]
+        found = self._found(select(experiments).where(_IS_SEARCH, named))
         return max(found, key=lambda search: search.id == name, default=None)
 
     def searches(self, owner: str | None = None, kind: str | None = None) -> list[ExperimentRecord]:
@@ -145,7 +157,7 @@ class Experiments(InProjects[ExperimentRecord]):
             query = query.where(experiments.c.owner == owner)
         if kind is not None:
             query = query.where(experiments.c.kind == kind)
-        return [ExperimentRecord(**row._mapping) for row in self._database.rows(query)]
+        return self._found(query)
 
     def search_ids(self) -> set[str]:
         """The ids of all searches."""
@@ -154,8 +166,7 @@ class Experiments(InProjects[ExperimentRecord]):
     def live_searches(self) -> list[ExperimentRecord]:
         """The searches that have not ended, oldest first."""
         query = select(experiments).where(_IS_SEARCH, experiments.c.state.not_in(sorted(SEARCH_ENDS)))
-        rows = self._database.rows(query.order_by(experiments.c.number))
-        return [ExperimentRecord(**row._mapping) for row in rows]
+        return self._found(query.order_by(experiments.c.number))
 
     def search_page(self, owner: str | None, wanted: PageQuery) -> list[ExperimentRecord]:
         """A page of the searches of a user, or of all, as of `page`; without `generator` and `template`."""
@@ -227,7 +238,7 @@ class Experiments(InProjects[ExperimentRecord]):
         fits = (runs.c.experiment.in_(sorted(wanted)), runs.c.metric.is_not(None))
         ranked = select(runs.c.id, rank.label("rank")).where(*fits).subquery()
         query = select(runs).join(ranked, runs.c.id == ranked.c.id).where(ranked.c.rank == 1)
-        return {row.experiment: RunRecord(**row._mapping) for row in self._database.rows(query)}
+        return {run.experiment: run for run in self._runs(query)}
 
     def add_trial(self, trial: RunRecord) -> None:
         """Store a trial that has no job; `GoneError` if its search is gone."""
@@ -292,8 +303,3 @@ def _live_jobs(experiment: str) -> Select[tuple[str]]:
     query = select(jobs.c.id).join(runs, runs.c.job == jobs.c.id)
     query = query.where(runs.c.experiment == experiment, jobs.c.state.in_(sorted(LIVE)))
     return query.order_by(jobs.c.number)
-
-
-def _insert(connection: Connection, rows: Sequence[TrainingRecord]) -> None:
-    if rows:
-        connection.execute(insert(trainings), [vars(row) for row in rows])

@@ -1,7 +1,6 @@
 """Projects and their members."""
 
 from collections.abc import Collection
-from typing import Any
 
 from sqlalchemy import delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
@@ -10,6 +9,7 @@ from edt_launch.service.db.engine import Database
 from edt_launch.service.db.paging import PageQuery
 from edt_launch.service.db.tables import definitions, experiments, members, projects
 from edt_launch.service.experiments.records import MemberRecord, ProjectRecord, Role
+from edt_launch.service.experiments.stores.versioned import Versioned, of_user
 
 
 class InUseError(Exception):
@@ -20,28 +20,18 @@ class InUseError(Exception):
         self.names = tuple(names)
 
 
-class Projects:
+class Projects(Versioned[ProjectRecord]):
     """The tables of projects and of their members."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database, projects, ProjectRecord, members)
 
-    def add(self, project: ProjectRecord) -> bool:
-        """Store a new project; False if there is one of that name."""
-        values = {name: value for name, value in vars(project).items() if name != "number"}
-        try:
-            self._database.execute(insert(projects).values(values))
-        except IntegrityError:
-            return False
-        return True
-
-    def get(self, name: str) -> ProjectRecord | None:
+    def named(self, name: str) -> ProjectRecord | None:
         """The project of an id, or of a name, if there is one."""
-        query = select(projects).where(or_(projects.c.name == name, projects.c.id == name))
-        found = [ProjectRecord(**row._mapping) for row in self._database.rows(query)]
+        found = self._found(select(projects).where(or_(projects.c.name == name, projects.c.id == name)))
         return max(found, key=lambda project: project.id == name, default=None)
 
-    def page(self, user: str | None, wanted: PageQuery) -> list[ProjectRecord]:
+    def of(self, user: str | None, wanted: PageQuery) -> list[ProjectRecord]:
         """A page of projects, and one more, in the order of their creation.
 
         `user`: those that they own or are a member of; None: all.
@@ -49,23 +39,12 @@ class Projects:
         query = select(projects)
         if user is not None:
             query = query.where(projects.c.id.in_(of_user(user)))
-        rows = self._database.rows(wanted.of(query, projects.c.number))
-        return [ProjectRecord(**row._mapping) for row in rows]
+        return self._page(query, wanted)
 
     def names(self, wanted: Collection[str]) -> dict[str, str]:
         """The names of projects, by their ids."""
         query = select(projects.c.id, projects.c.name).where(projects.c.id.in_(sorted(wanted)))
         return dict(map(tuple, self._database.rows(query)))
-
-    def change(self, project: str, seen: int, **values: Any) -> bool | None:
-        """Change a project if it has that version; whether it had; None: its new name is taken."""
-        fits = (projects.c.id == project, projects.c.version == seen)
-        try:
-            return self._database.execute(
-                update(projects).where(*fits).values(values | {"version": seen + 1})
-            )
-        except IntegrityError:
-            return None
 
     def delete(self, project: str) -> bool:
         """Forget a project and who its members are; whether it was there.
@@ -89,12 +68,6 @@ class Projects:
         """A project's members, by name."""
         query = select(members).where(members.c.project == project).order_by(members.c.user)
         return [MemberRecord(**row._mapping) for row in self._database.rows(query)]
-
-    def member_counts(self, wanted: Collection[str]) -> dict[str, int]:
-        """How many members projects have, by their ids; those without any are left out."""
-        fits = members.c.project.in_(sorted(wanted))
-        query = select(members.c.project, func.count()).where(fits).group_by(members.c.project)
-        return dict(map(tuple, self._database.rows(query)))
 
     def roles(self, user: str, wanted: Collection[str]) -> dict[str, Role]:
         """A user's roles as a member of projects, by the projects' ids."""
@@ -131,9 +104,3 @@ class Projects:
         """Have somebody no longer be a member; whether they were."""
         key = (members.c.project == project, members.c.user == user)
         return self._database.execute(delete(members).where(*key))
-
-
-def of_user(user: str) -> Any:
-    """The query of the ids of projects that somebody owns or is a member of."""
-    joined = select(members.c.project).where(members.c.user == user)
-    return select(projects.c.id).where(or_(projects.c.owner == user, projects.c.id.in_(joined)))

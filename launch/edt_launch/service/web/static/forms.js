@@ -86,6 +86,7 @@
   addEventListener("pageshow", () => onTheirWay.clear());
   document.addEventListener("submit", async (event) => {
     const form = event.target;
+    if (form.enctype === "multipart/form-data") return; // sent by fields.js
     if (onTheirWay.has(form)) event.preventDefault();
     else if ("dialog" in form.dataset) {
       event.preventDefault();

@@ -5,6 +5,7 @@ import pytest
 
 from browser import browser, shown_again
 from edt_launch.service.experiments.pages.views import run_table
+from edt_launch.service.jobs.store import Jobs
 from lab import Lab
 from world import World, tar
 
@@ -85,6 +86,10 @@ def test_runs_are_a_table_that_is_sorted_and_filtered_with_chosen_columns(
     assert shown("sort=metric:loss") == [best, last]
     assert shown("sort=metric:loss&after=2") == shown("sort=metric:loss&after=100") == [first]
     assert "Previous runs" in ann.get(f"{page}?after=100").text
+    read, some = list[int](), Jobs.some
+    monkeypatch.setattr(Jobs, "some", lambda *given: read.append(len(given[1])) or some(*given))
+    assert shown("sort=-metric:loss") == [first, last]
+    assert max(read) == 2  # the others' values are known, and nothing else of them is shown
 
 
 @pytest.mark.parametrize("question", ["run", "again", "edit"])

@@ -15,8 +15,10 @@ from edt_launch.service.experiments.records import (
     ProjectRecord,
     RunRecord,
     TrainingRecord,
+    TrialState,
 )
 from edt_launch.service.experiments.stores.experiments import GoneError
+from edt_launch.service.experiments.stores.run_query import RunQuery
 from edt_launch.service.jobs.records import JobRecord
 from edt_launch.service.jobs.states import State
 from records import write_run
@@ -33,7 +35,7 @@ def filled(store: Store) -> Iterator[Store]:
     for name in ("ann", "bob"):
         store.accounts.add_user(UserRecord(name))
     assert store.projects.add(PROJECT)
-    assert store.definitions.add(NET, None)
+    assert store.definitions.add(NET)
     assert store.experiments.add(FIRST, [TRAINING])
     return store
 
@@ -62,3 +64,35 @@ def test_a_run_is_of_one_job_and_outlives_it(filled: Store) -> None:
     assert filled.experiments.run_counts([FIRST.id]) == {FIRST.id: 1}
     assert filled.experiments.delete_run(RUN.id)
     assert not filled.experiments.delete_run(RUN.id)
+
+
+def test_runs_are_found_by_words_and_in_the_order_of_columns(filled: Store) -> None:
+    trial = replace(RUN, id="rcccccccc", job=None, name="Deep", place=0, state=TrialState.FAILED)
+    job = JobRecord(RUN.job or "", "ann", ("x",), 1, 1, 2.0, name="wide_", tags=("Best", "i"), comment="50 %")
+    filled.jobs.add(job, RUN)
+    filled.jobs.add(
+        replace(job, id="jbbbbbbbb", name="", tags=(), comment=""),
+        replace(RUN, id="rbbbbbbbb", job="jbbbbbbbb"),
+    )
+    filled.experiments.add_trial(trial)
+    first, second, third = RUN.id, "rbbbbbbbb", trial.id
+
+    def found(find: str, sort: str = "") -> list[str]:
+        return filled.experiments.found(RunQuery(FIRST.id, find, sort))
+
+    assert found("") == found("", "-created") == found("", "nonsense") == [third, second, first]
+    assert found("", "created") == [first, second, third]
+    assert found("", "name") == [third, second, first]
+    assert found("", "comment") == found("", "-tags") == found("", "tags") == [first, third, second]
+    assert found("", "state") == [third, second, first]
+    assert found("WIDE_") == found("50 %") == found("tag:best") == [first]
+    assert found("state:failed deep") == found(trial.id) == [third]
+    assert found("tag:%") == found("owner:bob") == found("jbbb deep") == []
+    assert [row.id for row in filled.experiments.started_with(FIRST.id)] == [third, second, first]
+    filled.experiments.record({first: {"state": "failed"}})
+    assert [row.id for row in filled.experiments.without_outcome(FIRST.id, 9)] == [second]
+    assert [outcome for _, outcome in filled.experiments.outcomes(FIRST.id)] == [
+        None,
+        None,
+        '{"state": "failed"}',
+    ]

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edt_launch.service.experiments.records import Distribution
-from edt_launch.service.experiments.spec import HOROVOD
+from edt_launch.service.experiments.records import DefinitionRecord, Distribution, TrainingRecord
+from edt_launch.service.experiments.spec import HOROVOD, frameworks
 from edt_launch.service.web.asking import Field
 from edt_launch.service.web.crumbs import Crumb, project
 
@@ -44,15 +44,6 @@ FRAMEWORKS = {
 def draft(is_draft: bool) -> str:
     """What follows the addresses of forms as long as an experiment is a draft."""
     return "?draft=1" if is_draft else ""
-
-
-@dataclass(frozen=True)
-class Training:
-    """A training definition of an experiment, and how it is run."""
-
-    definition: str
-    name: str
-    plan: str
 
 
 @dataclass(frozen=True)
@@ -108,17 +99,9 @@ class FormView:
         return [*above, Crumb(f"/experiments/{self.experiment['id']}", self.experiment["name"])]
 
     @property
-    def trainings(self) -> Sequence[Training]:
-        """Its training definitions."""
-        known = () if self.experiment is None else self.experiment["trainings"]
-        return [Training(one["definition"], one["name"], plan(one)) for one in known]
-
-    @property
     def objective(self) -> Field:
         """Which values of the metric are better."""
-        return Field(
-            "objective", "Goal", self.values.get("objective", ""), is_number=False, options=OBJECTIVES
-        )
+        return Field("objective", "Goal", self.values.get("objective", ""), False, OBJECTIVES)
 
 
 @dataclass(frozen=True)
@@ -126,24 +109,35 @@ class AddView:
     """The form by which a training definition is added: a new one, or an existing one.
 
     Attributes:
-        present: the name of one that the experiment has, of which the form changes the attributes.
+        experiment: as REST answers it.
+        definitions: of its project, those that can be added.
+        values: of the form's fields.
         seen: the version of the experiment that these are about.
+        are_all: whether the definitions are all of the project.
+        last: how these have been run the last time, by their ids.
     """
 
     experiment: Json
+    definitions: Sequence[DefinitionRecord]
+    values: Mapping[str, str]
     is_new: bool
     is_draft: bool
-    present: str
-    values: Mapping[str, str]
-    existing: Field
-    framework: Field
-    distribution: Field
-    seen: str = ""
+    seen: int | None
+    are_all: bool
+    last: Mapping[str, TrainingRecord]
+    crumbs: Sequence[Crumb]
     error: str = ""
 
     def tab(self, name: str) -> str:
         """The address of the form's tab of a name."""
         return f"/experiments/{self.experiment['id']}/add?tab={name}{'&draft=1' if self.is_draft else ''}"
+
+    @property
+    def present(self) -> str:
+        """The name of one that the experiment has, of which the form changes the attributes."""
+        chosen = "" if self.is_new else self.values.get("definition", "")
+        known = {one["definition"]: one["name"] for one in self.experiment["trainings"]}
+        return str(known.get(chosen, ""))
 
     @property
     def title(self) -> str:
@@ -155,43 +149,17 @@ class AddView:
         """Where one comes from."""
         return f"/experiments/{self.experiment['id']}/edit{draft(self.is_draft)}"
 
+    @property
+    def framework(self) -> Field:
+        """How a new definition is run."""
+        return framework_field(self.values.get("framework", HOROVOD))
 
-def add_view(
-    experiment: Json,
-    definitions: Sequence[Json],
-    frameworks: Sequence[str],
-    values: Mapping[str, str],
-    *,
-    is_new: bool,
-    is_draft: bool,
-    seen: int | None,
-    error: str = "",
-    are_all: bool = True,
-) -> AddView:
-    """The form with what it was sent with; `are_all`: whether the definitions are all of the project."""
-    chosen = values.get("definition", "")
-    present = "" if is_new else names_of(experiment).get(chosen, "")
-    options = [(one["id"], one["name"]) for one in definitions]
-    distributions = [(str(one), str(one)) for one in Distribution]
-    distribution = values.get("distribution", Distribution.ELASTIC)
-    return AddView(
-        experiment,
-        is_new,
-        is_draft,
-        present,
-        values,
-        Field(
-            "definition",
-            "Training definition" if are_all else f"Training definition (the newest {len(definitions)})",
-            chosen,
-            False,
-            options,
-        ),
-        framework_field(frameworks, values.get("framework", HOROVOD)),
-        Field("distribution", "Distributed training type", distribution, False, distributions),
-        "" if seen is None else str(seen),
-        error,
-    )
+    @property
+    def distribution(self) -> Field:
+        """How it is spread."""
+        options = [(str(one), str(one)) for one in Distribution]
+        chosen = self.values.get("distribution", Distribution.ELASTIC)
+        return Field("distribution", "Distributed training type", chosen, False, options)
 
 
 def values_of(experiment: Json) -> dict[str, str]:
@@ -219,20 +187,7 @@ def attributes(trainings: Sequence[Json], definition: str) -> dict[str, str]:
     }
 
 
-def names_of(experiment: Json) -> dict[str, str]:
-    """The names of an experiment's training definitions, by their ids."""
-    return {one["definition"]: one["name"] for one in experiment["trainings"]}
-
-
-def plan(training: Json) -> str:
-    """How an experiment runs a training definition: ``1 to 4 GPUs, Elastic``."""
-    least, most = training["min"], training["max"]
-    gpus = f"{least}{f' to {most}' if most != least else ''} GPU{'s' if most > 1 else ''}"
-    return f"{gpus}, {training['distribution']}"
-
-
-def framework_field(frameworks: Sequence[str], chosen: str) -> Field:
+def framework_field(chosen: str) -> Field:
     """The field by which a definition's framework is chosen."""
-    return Field(
-        "framework", "Framework", chosen, False, [(one, FRAMEWORKS.get(one, one)) for one in frameworks]
-    )
+    options = [(one, FRAMEWORKS.get(one, one)) for one in frameworks()]
+    return Field("framework", "Framework", chosen, False, options)

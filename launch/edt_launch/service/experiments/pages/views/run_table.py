@@ -1,12 +1,16 @@
-"""The table of an experiment's runs: its columns, their order, and which runs are in it."""
+"""The table of an experiment's runs: its columns, and the addresses of other orders and pages."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 from urllib.parse import urlencode
 
-from edt_launch.service.jobs.pages.views.jobs import Column, column
+from edt_launch.core.history.failure_text import cause
+from edt_launch.service.experiments.runs import Best, Shown, Summary
+from edt_launch.service.experiments.service import view
+from edt_launch.service.jobs.pages.views.jobs import MAX_WHY, Column, column
+from edt_launch.service.jobs.states import State
 from edt_launch.service.web import wording
 
 FIELDS: Mapping[str, str] = {
@@ -24,7 +28,6 @@ FIELDS: Mapping[str, str] = {
 DEFAULT = ("state", "created", "owner", "seconds", "hours", "tags")
 """Of these, the columns of a table for which none are chosen; it has those of the metrics, too."""
 
-NAME = "name"
 METRIC, PARAMETER = "metric:", "parameter:"
 """Come before the name of what a column shows."""
 
@@ -40,8 +43,7 @@ class RunTableQuery:
     """What an address asks of the table.
 
     Attributes:
-        find: words of a run's name, job or comment, and `state:`, `owner:` and `tag:` before other words.
-        sort: a column, with `-` before it for the highest first.
+        find, sort: as `RunQuery` has them.
         columns: those that are shown; empty: the usual ones.
         after: runs before the page.
     """
@@ -54,49 +56,70 @@ class RunTableQuery:
     def address(self, path: str) -> str:
         """The address of the table on the page of that address."""
         asked = {"find": self.find, "column": self.columns, "after": self.after}
-        asked |= {"sort": "" if self.sort == USUAL.sort else self.sort}
+        asked |= {"sort": "" if self.sort == RunTableQuery.sort else self.sort}
         asked = {name: value for name, value in asked.items() if value}
         return f"{path}?{urlencode({'tab': 'runs', **asked}, doseq=True)}"
 
 
-USUAL = RunTableQuery()
-
-
 @dataclass(frozen=True)
-class TableRun:
-    """A run as the table has it.
+class Row:
+    """A run in a table.
 
     Attributes:
         run: as REST answers it.
-        parameters: by names, those that are not the same in all runs.
+        why: why it failed, or has no job, as far as the viewer may know that.
+        is_own: whether the viewer may fetch its files.
+        best: the best runs by each metric.
+        parameters: by names, what it was started with.
     """
 
     run: Mapping[str, Any]
-    parameters: Mapping[str, str | None]
+    why: str
+    is_own: bool
+    best: Mapping[str, Best | None]
+    parameters: Mapping[str, str]
 
     @property
-    def name(self) -> str:
-        """That of its job, or else its own."""
-        return str(self.run["job_name"] or self.run["name"])
+    def is_deleted(self) -> bool:
+        """Whether its job is gone."""
+        return self.run["job_name"] is None
 
-    def value(self, column: str) -> Any:
-        """What it is sorted by: numbers before texts, None last."""
-        if column == NAME:
-            return self.name
-        if column.startswith(METRIC):
-            return self.run["values"].get(column.removeprefix(METRIC), {}).get("last")
-        if column.startswith(PARAMETER):
-            return sortable(self.parameters.get(column.removeprefix(PARAMETER)))
-        if column == "tags":
-            return ", ".join(self.run["tags"]) or None
-        found = self.run[column] if column in FIELDS else None
-        return None if found == "" else found
+    @property
+    def size(self) -> str:
+        """Its GPUs: those that it has, or had on average."""
+        run = self.run
+        bounds = wording.bounds(run["min"], run["max"], None)
+        if run["ended_as"] and run["seconds"]:
+            return f"{run['hours'] * 3600 / run['seconds']:.1f} of {bounds} on average"
+        return f"{run['size'] or 0} of {bounds}"
 
     def text(self, column: str) -> str:
         """What is shown of a metric or parameter."""
         if column.startswith(METRIC):
-            return precise(self.value(column))
+            return precise(self.run["values"].get(column.removeprefix(METRIC), {}).get("last"))
         return self.parameters.get(column.removeprefix(PARAMETER)) or wording.NONE
+
+    def is_best(self, column: str) -> bool:
+        """Whether it is the best one by the metric of that column."""
+        best = self.best.get(column.removeprefix(METRIC)) if column.startswith(METRIC) else None
+        return best is not None and best.run == self.run["id"]
+
+
+def row(
+    shown: Shown, viewer: str | None, summary: Summary, parameters: Mapping[str, str] | None = None
+) -> Row:
+    """A run as `viewer` sees it; None: an administrator."""
+    job, run = shown.job, shown.run
+    is_own = viewer in (None, run.owner if job is None else job.owner)
+    failure = job.failure if job is not None and job.state is State.FAILED else ""
+    reason = run.reason if run.job is None else failure
+    return Row(
+        view(shown),
+        cause(reason)[:MAX_WHY] if is_own else "",
+        job is not None and is_own,
+        summary.best,
+        parameters or {},
+    )
 
 
 @dataclass(frozen=True)
@@ -107,9 +130,7 @@ class RunTable:
         heads: of the columns, that of the name first.
         columns: what is shown, as `FIELDS` and what begins with `METRIC` or `PARAMETER`.
         choices: what can be shown: the column, its heading, whether it is.
-        runs: of this page.
         number: of the runs that fit.
-        best: by metrics, the id of the best run.
         next, previous: addresses of the pages beside this one; empty if there is none.
     """
 
@@ -117,97 +138,72 @@ class RunTable:
     heads: Sequence[Column]
     columns: Sequence[str]
     choices: Sequence[tuple[str, str, bool]]
-    runs: Sequence[TableRun]
     number: int
-    best: Mapping[str, str | None]
     address: str
     next: str
     previous: str
 
-    def is_best(self, run: Mapping[str, Any], column: str) -> bool:
-        """Whether a run is the best one by the metric of that column."""
-        return column.startswith(METRIC) and self.best.get(column.removeprefix(METRIC)) == run["id"]
-
 
 def run_table(
-    path: str,
-    asked: RunTableQuery,
-    runs: Sequence[TableRun],
-    best: Mapping[str, str | None],
-    parameters: Sequence[str],
+    path: str, asked: RunTableQuery, number: int, metrics: Collection[str], parameters: Collection[str]
 ) -> RunTable:
-    """The page that is asked for.
+    """The page that is asked for, of so many runs.
 
     Args:
         path: address of the experiment's page.
-        asked: columns that there are not, of a metric that no run has any more, say, are left out. A page
-            after the last one is the last one.
-        runs: all of them, the newest first.
-        best: the metrics, and the id of the best run for each.
+        asked: columns that there are not, of a metric that no run has any more, say, are left out.
+        number: of the runs that fit.
+        metrics: those that can be columns.
         parameters: that are not the same in all runs, those that can be columns.
     """
     headings = {
         **FIELDS,
-        **{f"{METRIC}{name}": name for name in best},
+        **{f"{METRIC}{name}": name for name in metrics},
         **{f"{PARAMETER}{name}": name for name in parameters},
     }
-    usual = [*DEFAULT, *(f"{METRIC}{name}" for name in best)]
+    usual = [*DEFAULT, *(f"{METRIC}{name}" for name in metrics)]
     shown = [name for name in headings if name in (asked.columns or usual)]
-    fitting = _sorted([run for run in runs if _fits(run, asked.find)], asked.sort)
-    last = max(0, len(fitting) - 1) // PAGE * PAGE
-    asked = replace(asked, after=min(asked.after, last))
-    first = replace(asked, after=0)
 
-    def sorted_by(sort: str) -> str:
-        return replace(first, sort=sort).address(path)
+    def at(after: int, sort: str = asked.sort) -> str:
+        return replace(asked, after=after, sort=sort).address(path)
 
-    end = asked.after + PAGE
-    before = replace(asked, after=max(0, asked.after - PAGE))
+    heads = {"name": "Name", **{name: headings[name] for name in shown}}
     return RunTable(
         asked,
-        [
-            column(heading, name, asked.sort, sorted_by)
-            for name, heading in [(NAME, "Name"), *((name, headings[name]) for name in shown)]
-        ],
+        [column(heading, name, asked.sort, lambda sort: at(0, sort)) for name, heading in heads.items()],
         shown,
         [(name, heading, name in shown) for name, heading in headings.items()],
-        fitting[asked.after : end],
-        len(fitting),
-        best,
+        number,
         asked.address(path),
-        replace(asked, after=end).address(path) if end < len(fitting) else "",
-        before.address(path) if asked.after else "",
+        at(asked.after + PAGE) if asked.after + PAGE < number else "",
+        at(max(0, asked.after - PAGE)) if asked.after else "",
     )
 
 
-def _sorted(runs: Iterable[TableRun], sort: str) -> list[TableRun]:
-    name, is_descending = sort.removeprefix("-"), sort.startswith("-")
-    values = [(run.value(name), run) for run in runs]
-    known = [(value, run) for value, run in values if value is not None]
+def ordered(
+    ids: Sequence[str], sort: str, summary: Summary, started: Mapping[str, Mapping[str, str]]
+) -> Sequence[str]:
+    """Ids of runs in the order of a column that is none of the database: those without a value are the last.
 
-    def key(known: tuple[Any, TableRun]) -> tuple[bool, Any]:
-        return isinstance(known[0], str), known[0]
+    Numbers are before texts.
+    """
+    column = sort.removeprefix("-")
+    _, of, name = column.partition(":")
 
-    ordered = [run for _, run in sorted(known, key=key, reverse=is_descending)]
-    return [*ordered, *(run for value, run in values if value is None)]
+    def value(id_: str) -> Any:
+        if column.startswith(PARAMETER):
+            return sortable(started.get(id_, {}).get(name))
+        figures = summary.figures.get(id_)
+        if figures is None:
+            return None
+        return figures.values.get(name) if of else getattr(figures, column)
 
-
-def _fits(listed: TableRun, find: str) -> bool:
-    """Whether a run has every one of the words."""
-    run = listed.run
-    said = f"{listed.name} {run['job'] or run['id']} {run['comment']}".lower()
-    for part in find.lower().split():
-        name, colon, value = part.partition(":")
-        named = {"state": str(run["state"]), "owner": run["owner"].lower()}
-        if colon and name == "tag":
-            fits = value in [tag.lower() for tag in run["tags"]]
-        elif colon and name in named:
-            fits = value == named[name]
-        else:
-            fits = part in said
-        if not fits:
-            return False
-    return True
+    if not column.startswith((METRIC, PARAMETER)) and column not in ("seconds", "hours"):
+        return ids
+    found = [(id_, value(id_)) for id_ in ids]
+    known = [(isinstance(value, str), value, id_) for id_, value in found if value is not None]
+    known.sort(key=lambda one: one[:2], reverse=sort.startswith("-"))
+    return [*(id_ for *_, id_ in known), *(id_ for id_, value in found if value is None)]
 
 
 def sortable(text: str | None) -> float | str | None:

@@ -7,12 +7,11 @@ from itertools import islice
 from typing import Any
 from urllib.parse import urlencode
 
-from edt_launch.core.history.failure_text import cause
 from edt_launch.core.text.durations import duration
 from edt_launch.service.experiments.records import SEARCH_ENDS, SearchState, SearchWanted, TrialState
 from edt_launch.service.web import wording
 from edt_launch.service.web.asking import Question
-from edt_launch.service.web.crumbs import EXPERIMENTS, Crumb, Tab
+from edt_launch.service.web.crumbs import EXPERIMENTS, Tab
 
 Json = Mapping[str, Any]
 
@@ -24,6 +23,9 @@ TABS: Mapping[str, str] = {
     "compare": "Compare Runs",
 }
 """Names of the tabs of a search, as in the address and as shown."""
+
+PAGE = 100
+"""Trials of a page."""
 
 BEST = 10
 """Trials that the tab of the best ones shows."""
@@ -41,42 +43,23 @@ FINITE = (SearchState.STOPPED, SearchState.FAILED, SearchState.WAITING)
 """States in which a search can be started again."""
 
 
-@dataclass(frozen=True)
-class ListedExperiment:
-    """An experiment in a list, whose `project` has an id and a name; or a search, which has none."""
-
-    id: str
-    name: str
-    owner: str
-    created: float
-    done: str
-    project: tuple[str, str] | None = None
-    state: str = ""
-    failed: int = 0
-    metric: str = wording.NONE
-    best: str = wording.NONE
-    algorithm: str = wording.NONE
-    elapsed: str = wording.NONE
-
-    @classmethod
-    def of(cls, experiment: Json, projects: Mapping[str, str], now: float) -> "ListedExperiment":
-        """That of an experiment or search as REST shows it; `projects` are names, by ids."""
-        first = (experiment["id"], experiment["name"], experiment["owner"], experiment["created"])
-        if (project := experiment["project"]) is not None:
-            return cls(*first, str(experiment["runs"]), (project, projects.get(project, project)))
-        counts, best = experiment["counts"], experiment["best"]
-        done = sum(counts.get(state, 0) for state in (TrialState.SUCCEEDED, TrialState.FAILED))
-        return cls(
-            *first,
-            _done(done, experiment),
-            None,
-            str(experiment["state"]),
-            counts.get(TrialState.FAILED, 0),
-            experiment["metric"],
-            wording.precise(best.metric if best else None),
-            str(experiment["algorithm"]),
-            duration((experiment["ended"] or now) - (experiment["started"] or experiment["created"])),
-        )
+def listed(experiment: Json, projects: Mapping[str, str], now: float) -> dict[str, Any]:
+    """An experiment or a search as REST shows it, as lists have it; `projects` are names, by ids."""
+    if (project := experiment["project"]) is not None:
+        texts = dict.fromkeys(("failed", "metric", "best", "algorithm", "elapsed"), wording.NONE)
+        above = (project, projects.get(project, project))
+        return {**experiment, **texts, "project": above, "done": str(experiment["runs"]), "state": ""}
+    counts, best = experiment["counts"], experiment["best"]
+    end, start = experiment["ended"] or now, experiment["started"] or experiment["created"]
+    return {
+        **experiment,
+        "done": _done(
+            sum(counts.get(one, 0) for one in (TrialState.SUCCEEDED, TrialState.FAILED)), experiment
+        ),
+        "failed": counts.get(TrialState.FAILED, 0),
+        "best": wording.precise(best.metric if best else None),
+        "elapsed": duration(end - start),
+    }
 
 
 def _done(done: int, search: Json) -> str:
@@ -112,90 +95,39 @@ class Drawn:
     sort: str = ""
 
 
-@dataclass(frozen=True)
-class TrialRow:
-    """A trial; `cells` are the values of its parameters."""
+def search_view(search: Json, tab: str, drawn: Drawn, now: float, after: int) -> dict[str, Any]:
+    """The page of a search that REST has shown; its table of trials goes on `after` so many.
 
-    number: int
-    state: str
-    metric: str
-    job: str | None
-    cells: Sequence[str]
-    reason: str
-
-
-@dataclass(frozen=True)
-class ParameterRow:
-    """What a parameter is chosen from."""
-
-    name: str
-    kind: str
-    values: str
-
-
-@dataclass(frozen=True)
-class SearchView:
-    """A search, and one of its tabs; what only its owner and administrators see is empty for others."""
-
-    experiment: ListedExperiment
-    crumbs: Sequence[Crumb]
-    address: str
-    reason: str
-    objective: str
-    is_own: bool
-    actions: Sequence[tuple[str, str]]
-    tabs: Sequence[Tab]
-    tab: str
-    counts: Mapping[str, int]
-    percent: float
-    parameters: Sequence[ParameterRow]
-    settings: Sequence[tuple[str, str]]
-    command: str
-    names: Sequence[str]
-    rows: Sequence[TrialRow]
-    total: int
-    next: str | None
-    axes: Sequence[Axis]
-    drawn: Drawn
-    goes_on: bool
-    may_edit: bool = False
-
-
-def search_view(
-    search: Json, tab: str, drawn: Drawn, now: float, *, after: int, most: int, is_own: bool
-) -> SearchView:
-    """The page of a search that REST has shown; its table of trials has `most` rows after so many."""
+    What only its owner and administrators see is empty for others.
+    """
     trials, spec, template = search["trials"] or [], search["spec"] or {}, search["job"] or {}
+    is_own = search["trials"] is not None
     names = parameter_names(spec, trials)
     done = sum(number for state, number in search["counts"].items() if state not in _GOING)
     ranked = ordered(trials, search["objective"], drawn.sort if tab == "progress" else "")
-    shown = best_of(ranked) if tab == "best" else ranked[after : after + most]
-    address = f"/experiments/{search['id']}?tab="
-    has_more = tab == "progress" and after + most < len(trials)
-    more = urlencode({"after": after + most, **({"sort": drawn.sort} if drawn.sort else {})})
-    return SearchView(
-        experiment=ListedExperiment.of(search, {}, now),
-        crumbs=[EXPERIMENTS],
-        address=drawn.address,
-        reason=search["reason"] or "",
-        objective=str(search["objective"]),
-        is_own=is_own,
-        actions=actions(search) if is_own else (),
-        tabs=tabs(search["id"], tab) if is_own else (),
-        tab=tab,
-        counts={str(state): number for state, number in search["counts"].items()},
-        percent=round(100 * done / search["total"], 1) if search["total"] else 0.0,
-        parameters=parameters(spec),
-        settings=settings(spec, template),
-        command=shlex.join(template.get("command", ())),
-        names=names,
-        rows=[_row(trial, names) for trial in shown],
-        total=len(trials),
-        next=f"{address}progress&{more}" if has_more else None,
-        axes=axes(spec, trials, names, search["metric"], drawn),
-        drawn=drawn,
-        goes_on=search["state"] not in SEARCH_ENDS,
-    )
+    more = urlencode({"after": after + PAGE, **({"sort": drawn.sort} if drawn.sort else {})})
+    has_more = tab == "progress" and after + PAGE < len(trials)
+    return {
+        "experiment": listed(search, {}, now),
+        "crumbs": [EXPERIMENTS],
+        "address": drawn.address,
+        "is_own": is_own,
+        "actions": actions(search) if is_own else {},
+        "may_edit": False,
+        "tabs": tabs(search["id"], tab) if is_own else (),
+        "tab": tab,
+        "percent": round(100 * done / search["total"], 1) if search["total"] else 0.0,
+        "parameters": [(name, *_range(one)) for name, one in spec.get("parameters", {}).items()],
+        "settings": settings(spec, template),
+        "command": shlex.join(template.get("command", ())),
+        "names": names,
+        "trials": best_of(ranked) if tab == "best" else ranked[after : after + PAGE],
+        "total": len(trials),
+        "next": f"/experiments/{search['id']}?tab=progress&{more}" if has_more else None,
+        "axes": axes(spec, trials, names, search["metric"], drawn),
+        "drawn": drawn,
+        "goes_on": search["state"] not in SEARCH_ENDS,
+    }
 
 
 def tabs(experiment: str, chosen: str, names: Mapping[str, str] = TABS) -> list[Tab]:
@@ -238,9 +170,9 @@ def value_of(trial: Any, key: str) -> float | str | None:
     return found
 
 
-def actions(search: Json) -> Sequence[tuple[str, str]]:
+def actions(search: Json) -> dict[str, str]:
     """What can be done with a search, and how it is called."""
-    return [(name, VERBS[name]) for name in _possible(search)]
+    return {name: VERBS[name] for name in _possible(search)}
 
 
 def _possible(search: Json) -> Sequence[str]:
@@ -313,11 +245,6 @@ def axes(spec: Json, trials: Sequence[Any], names: Sequence[str], metric: str, d
     ]
 
 
-def parameters(spec: Json) -> list[ParameterRow]:
-    """What each parameter is chosen from, in words."""
-    return [ParameterRow(name, *_range(one)) for name, one in spec.get("parameters", {}).items()]
-
-
 def _range(one: Json) -> tuple[str, str]:
     if one.get("values"):
         return "values", ", ".join(map(str, one["values"]))
@@ -352,20 +279,3 @@ def settings(spec: Json, template: Json) -> list[tuple[str, str]]:
         most = template.get("max") or template["min"]
         found.append(("Workers of a trial", wording.bounds(template["min"], most, template.get("allowed"))))
     return found
-
-
-def _row(trial: Any, names: Sequence[str]) -> TrialRow:
-    return TrialRow(
-        trial.place,
-        str(trial.state),
-        wording.precise(trial.metric),
-        trial.job,
-        [_cell(trial.parameters.get(name)) for name in names],
-        cause(trial.reason) if trial.state is TrialState.FAILED else "",
-    )
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return wording.NONE
-    return wording.precise(value) if isinstance(value, float) else str(value)
