@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context, may
+from edt_launch.service.db.paging import PageQuery
 from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
 from edt_launch.service.experiments import data_folder
 from edt_launch.service.experiments.definitions import opened
@@ -126,6 +127,15 @@ def create(context: Context, user: UserRecord, spec: ExperimentSpec) -> Experime
         plan(context, experiment, trainings, RunSpec())  # a definition was deleted meanwhile, or else
         raise taken(KIND, spec.name)
     return experiment
+
+
+def begun(context: Context, user: UserRecord, spec: ExperimentSpec) -> ExperimentRecord | None:
+    """The user's experiment of that name, if nothing is in it: they have come back to the form of a new one."""
+    store, project = context.store.experiments, project_for(context, user, spec.project, Role.EDITOR)
+    known = next(iter(store.page(None, project.id, spec.name, PageQuery(1))), None)
+    is_own = known is not None and known.owner == user.name
+    is_empty = known is not None and not store.trainings(known.id) and not store.run_counts([known.id])
+    return known if is_own and is_empty else None
 
 
 def change(

@@ -5,7 +5,6 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from edt_launch.service.app.home import DEFINITION_ID
-from edt_launch.service.db.paging import PageQuery
 from edt_launch.service.errors import InvalidError
 from edt_launch.service.experiments import data_folder
 from edt_launch.service.experiments import experiments as made
@@ -18,7 +17,7 @@ from edt_launch.service.experiments.pages.views.experiment_form import (
     values_of,
 )
 from edt_launch.service.experiments.projects import project_for
-from edt_launch.service.experiments.records import ExperimentRecord, Role
+from edt_launch.service.experiments.records import Role
 from edt_launch.service.experiments.spec import ExperimentChange, ExperimentSpec, RunSpec, TrainingSpec
 from edt_launch.service.web.actions import Action, Asked, routes
 from edt_launch.service.web.form_fields import KeyField, Text, VersionField, new_key, parsed, words
@@ -77,21 +76,15 @@ def _ask_new(asked: Asked) -> FormView:
 
 def _create(asked: Asked) -> str:
     spec = parsed(ExperimentSpec, {"project": asked.given.project, **asked.given.fields})
-    experiment = _begun(asked, spec) or made.create(asked.context, asked.user, spec)
+    known = made.begun(asked.context, asked.user, spec)
+    if known is None:
+        experiment = made.create(asked.context, asked.user, spec)
+    else:
+        changes = parsed(ExperimentChange, asked.given.fields)
+        experiment = made.change(asked.context, asked.user, known.id, changes, None)
     asked.note(experiment.name)
     place = f"add{draft(True)}" if asked.given.then == ADD else "edit"
     return f"/experiments/{experiment.id}/{place}"
-
-
-def _begun(asked: Asked, spec: ExperimentSpec) -> ExperimentRecord | None:
-    """The user's experiment of that name, changed, if nothing is in it: they have come back to the form."""
-    context, store = asked.context, asked.context.store.experiments
-    project = project_for(context, asked.user, spec.project, Role.EDITOR)
-    for one in store.page(None, project.id, spec.name, PageQuery(1)):
-        if one.owner == asked.user.name and not store.trainings(one.id) and not store.run_counts([one.id]):
-            changes = parsed(ExperimentChange, asked.given.fields)
-            return made.change(context, asked.user, one.id, changes, None)
-    return None
 
 
 def _ask_edit(asked: Asked) -> FormView:
