@@ -12,7 +12,6 @@ from pydantic import ValidationError
 
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context, may
-from edt_launch.service.db.paging import PageQuery
 from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
 from edt_launch.service.experiments import data_folder
 from edt_launch.service.experiments.definitions import opened
@@ -130,9 +129,9 @@ def create(context: Context, user: UserRecord, spec: ExperimentSpec) -> Experime
 
 
 def begun(context: Context, user: UserRecord, spec: ExperimentSpec) -> ExperimentRecord | None:
-    """The user's experiment of that name, if nothing is in it: they have come back to the form of a new one."""
+    """The user's experiment of that name, if nothing is in it: they have come back to the form."""
     store, project = context.store.experiments, project_for(context, user, spec.project, Role.EDITOR)
-    known = next(iter(store.page(None, project.id, spec.name, PageQuery(1))), None)
+    known = store.named_in(project.id, spec.name)
     is_own = known is not None and known.owner == user.name
     is_empty = known is not None and not store.trainings(known.id) and not store.run_counts([known.id])
     return known if is_own and is_empty else None
