@@ -13,8 +13,8 @@ first one, a worker on each of three others; the second of these is hit. The mom
 `slow and lossy` is a host whose packets get lost, one in twenty, at 100 Mbit/s; it may not count as lost.
 
 After that the job has to train on, end, and have the bits of the undisturbed job, each sample once, and no
-process left on any host. `pause` is the longest time without a micro-batch after the fault. The exit code is
-1 if a promise is broken.
+process left on any host. The table has the longest time without a micro-batch after the fault. The exit code
+is 1 if a promise is broken. After `--minutes`, Ctrl-C or SIGTERM the table is made of what there is.
 """
 
 import argparse
@@ -22,6 +22,7 @@ import contextlib
 import functools
 import itertools
 import json
+import math
 import os
 import signal
 import subprocess
@@ -51,6 +52,8 @@ FLAP = 2.0
 """Seconds for which a cable is out, and in, in turns."""
 
 FLAPS = 4
+
+BROKEN = "BROKEN"
 
 END_LIMIT = 60.0
 """Seconds after the job's end in which every process on the hosts has to be gone, four leases of agents."""
@@ -309,25 +312,32 @@ def main() -> None:
     parser.add_argument("--faults", nargs="+", choices=FAULTS, default=list(FAULTS))
     parser.add_argument("--moments", nargs="+", choices=MOMENTS, default=list(MOMENTS))
     parser.add_argument("--limit", type=float, default=90.0, help="seconds until a job counts as stuck")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no job after so many")
     args = parser.parse_args()
     if reason := host_bed.missing():
         parser.error(reason)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as Ctrl-C does: leave no job behind
     cells: dict[tuple[str, str], str] = {}
-    is_broken = False
+    started = time.monotonic()
     try:
         for moment, name in itertools.product(args.moments, args.faults):
+            began = time.monotonic()
+            if began - started > 60 * args.minutes:
+                break
             try:
                 pause, broken = run(name, moment, args.limit)
             except NotResizedError as error:
                 pause, broken = 0.0, [str(error)]
-            cells[name, moment] = "BROKEN" if broken else f"{pause:.1f}"
-            is_broken |= bool(broken)
-            print(f"{name}, {moment}: {'; '.join(broken) or f'{pause:.1f} s'}", flush=True)
+            cells[name, moment] = BROKEN if broken else f"{pause:.1f}"
+            what = f"{BROKEN}: {'; '.join(broken)}" if broken else f"kept, {pause:.1f} s without training"
+            print(f"{name}, {moment}: {what} ({time.monotonic() - began:.0f} s)", flush=True)
     finally:  # what there is, of a run that is broken off, too
+        is_broken = BROKEN in cells.values()
         print(f"\nSeconds without a micro-batch\n\n{'':24}" + "".join(f"{each:>12}" for each in args.moments))
         for name in args.faults:
             print(f"{name:24}" + "".join(f"{cells.get((name, each), '-'):>12}" for each in args.moments))
+        kept = sum(cell != BROKEN for cell in cells.values())
+        print(f"\n{kept} of {len(cells)} cells kept in {time.monotonic() - started:.0f} s")
     sys.exit(1 if is_broken else 0)
 
 

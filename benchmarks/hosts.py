@@ -1,26 +1,33 @@
-"""How long training stands still when a host fails: EDT, plain Horovod elastic and torchrun, in turns.
+"""How long training stands still when a host fails: EDT beside what is promised, plain Horovod and torchrun.
 
-    sudo python benchmarks/hosts.py --rounds 5
+    sudo python benchmarks/hosts.py --rounds 20 --systems edt
 
 The hosts are network namespaces of this machine, each with its own ssh server, host name and network card
 (`host_bed.py`); nothing is shared but the disk and the processors. One host has the launcher, three have one
-worker each. In every round each system trains the same as in `benchmarks/resize.py`, and one fault comes:
+worker each. Each system trains the same as in `benchmarks/resize.py`, and the second host is hit:
 
-- `worker killed`: SIGKILL to the worker of the second host.
+- `worker killed`: SIGKILL to its worker.
 - `powered off`: its cable is pulled, and all its processes are killed, so that nobody is told.
-- `cable pulled`: its processes go on.
-- `cut from launcher`: the second host does not reach the host of the launcher any more, only the others; of
-  torchrun, that of the rendezvous.
+- `cable pulled`: its processes go on; the cable is put back after six seconds. `back` is what follows.
+- `cut from launcher`: it does not reach the host of the launcher any more, only the others; of torchrun, that
+  of the rendezvous.
 - `frozen`: SIGSTOP to all its processes.
-- `parted`: the second host and the third do not reach each other any more; both reach the launcher.
-- `back`: the cable is pulled, and put back after six seconds.
+- `parted`: it and the third host do not reach each other any more; both reach the launcher.
+- `launcher killed`: SIGKILL to `edt-launch`, which is started again by the same command at once; to
+  `horovodrun`, or the torchrun of the first host, which nobody starts again.
+- `service's launcher killed`: the job is one of a service, which starts its launcher again.
+- `service's host lost`: that host is powered off with service and launcher, and the service is started on
+  another one, with the same database and folder.
+- `host added`: what it costs the others that the host is used again, after one of the faults above.
+
+An EDT job goes through all faults of all rounds: after each, the network is mended, and the host leaves the
+allocation and comes again. Other systems have a new job for each fault.
 
 `noticed` is when EDT reports the first consequence. `pause` is the longest time without a step of the workers
-that go on, less the median step time. `joined`, after `back`, is how long it takes from the cable until all
-three hosts train. `redone` are the steps that are done again, in the worst round. A system that ends, or does
-not train within `--limit` seconds, is reported as such. torchrun has one agent on each of the
-three hosts, the rendezvous is on the first one, and its `last_call_timeout` is 1 s instead of 30 s. Plain
-Horovod needs the same name of the network card on all hosts; here it is.
+that go on, less the median step time. `again` is the time until all three train, from when the host is in the
+allocation or has its cable again, and `joined` the same from the end of the slot's suspension. `redone` are
+steps that are done again. A system that ends, or does not train within `--limit` seconds, is reported.
+After `--minutes`, Ctrl-C or SIGTERM the table is made of the rounds that there are.
 """
 
 import argparse
@@ -31,38 +38,111 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
 
 import host_bed
-from chaos_jobs import events
-from elastic_jobs import MARK, POLL, SCRIPTS, NotResizedError, Place, Step, end, exit_text, wait_for
+from elastic_jobs import MARK, POLL, NotResizedError, Place, Step, end, wait_for
 from host_bed import HostBed
-
-HOSTS = ("h1", "h2", "h3")
-CARD = "eth0"
+from hosts_jobs import CARD, FIRST, HOSTS, PEERS, STANDBY, ByHand, HostsJob, InPool
 
 AWAY = 6.0
 """Seconds for which a cable is pulled that is put back."""
 
-BACK = "back"
-
 CONSEQUENCES = ("failed", "lost", "host_unreachable", "ending", "world")
 """Events that show that a fault was noticed."""
 
-FAULTS: dict[str, Callable[[HostBed, int, str], None]] = {
-    "worker killed": lambda bed, worker, first: bed.kill(worker),
-    "powered off": lambda bed, worker, first: bed.power_off("h2"),
-    "cable pulled": lambda bed, worker, first: bed.unplug("h2"),
-    "cut from launcher": lambda bed, worker, first: bed.part(first, "h2") and None,
-    "frozen": lambda bed, worker, first: bed.freeze("h2"),
-    "parted": lambda bed, worker, first: bed.part("h2", "h3") and None,
-    BACK: lambda bed, worker, first: bed.unplug("h2"),
+BACK, ADDED = "back", "host added"
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A job that trains on the hosts; `victim` is the worker of the second one."""
+
+    bed: HostBed
+    place: Place
+    job: HostsJob
+    limit: float
+    victim: int = 0
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait for a condition.
+
+        Raises:
+            NotResizedError: the job has ended, or the limit is reached.
+        """
+        wait_for(condition, self.limit, self.job, what)
+
+    def start_again(self) -> None:
+        """Start what was killed, as its user would."""
+        self.job.start()
+
+    def lose_first_host(self) -> None:
+        """Power off the host of the service, and start that elsewhere."""
+        self.bed.power_off(self.job.first)
+        self.job.start()
+
+
+def _nothing(scene: Scene) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens, how it is mended, and what is promised of it."""
+
+    strike: Callable[[Scene], object]
+    mend: Callable[[Scene], object] = _nothing
+    promised: str = ""
+    is_service: bool = False
+
+
+def _kill_launcher(scene: Scene, *, starts_again: bool) -> None:
+    scene.bed.kill(scene.job.launcher())
+    if starts_again:
+        scene.start_again()
+
+
+FAULTS: Mapping[str, Fault] = {
+    "worker killed": Fault(
+        lambda on: on.bed.kill(on.victim), promised="noticed 0.3 s, pause 0.6 s, redone 1"
+    ),
+    "powered off": Fault(
+        lambda on: on.bed.power_off("h2"), lambda on: on.bed.plug("h2"), "noticed 4 s, pause 6 s, redone 1"
+    ),
+    "cable pulled": Fault(lambda on: on.bed.unplug("h2"), promised="noticed 4 s, pause 6 s, redone 1"),
+    "cut from launcher": Fault(
+        lambda on: on.bed.part(on.job.first, "h2"),
+        lambda on: on.bed.join(on.job.first, "h2"),
+        "noticed 4 s, pause 6 s, redone 1",
+    ),
+    "frozen": Fault(
+        lambda on: on.bed.freeze("h2"), lambda on: on.bed.freeze("h2", False), "noticed 4 s, redone 1"
+    ),
+    "parted": Fault(
+        lambda on: on.bed.part("h2", "h3"),
+        lambda on: on.bed.join("h2", "h3"),
+        "noticed 10 s, pause 12 s, redone 1",
+    ),
+    "launcher killed": Fault(partial(_kill_launcher, starts_again=True), promised="redone: 1 checkpoint"),
+    "service's launcher killed": Fault(
+        partial(_kill_launcher, starts_again=False), promised="redone: 1 checkpoint", is_service=True
+    ),
+    "service's host lost": Fault(
+        Scene.lose_first_host,
+        lambda on: on.bed.plug(STANDBY if on.job.first == FIRST else FIRST),
+        "redone: 1 checkpoint",
+        is_service=True,
+    ),
 }
-"""What happens to the worker of the second host, or to that host; `first` is the host of the launcher."""
+
+FOLLOWING = {BACK: "joined 5 s, redone 0", ADDED: "redone 0"}
+"""What is measured after a fault, and what is promised of it."""
 
 
 @dataclass(frozen=True)
@@ -72,94 +152,66 @@ class Outcome:
     pause: float
     redone: int
     noticed: float | None = None
+    again: float | None = None
     joined: float | None = None
 
 
-class HostsJob:
-    """A job of one system over the hosts of a bed."""
-
-    def __init__(self, system: str, place: Place, bed: HostBed) -> None:
-        self._place = place
-        self._bed = bed
-        self._system = system
-        options = place.script_options
-        listed = ",".join(f"{host}:1" for host in HOSTS)
-        script: tuple[object, ...]
-        commands: Mapping[str, tuple[object, ...]]
-        if system == "EDT":
-            script = (SCRIPTS / "train_edt.py", *options)
-            bounds = ("--min-np", 1, "--max-np", 3, "-H", listed, "--output-dir", place.folder / "out")
-            commands = {"h0": (sys.executable, "-m", "edt_launch.launcher.command", *bounds, *script)}
-        elif system == "plain Horovod":
-            discovery = place.write("discover", "#!/bin/sh\n" + "".join(f"echo {h}:1\n" for h in HOSTS))
-            discovery.chmod(0o755)
-            bounds = ("-np", 3, "--min-np", 1, "--max-np", 3, "--network-interface", CARD)
-            horovodrun = (Path(sys.executable).with_name("horovodrun"), *bounds)
-            script = (sys.executable, SCRIPTS / "train_horovod.py", *options)
-            commands = {"h0": (*horovodrun, "--host-discovery-script", discovery, *script)}
-        else:
-            rendezvous = ("--rdzv-backend", "c10d", "--rdzv-endpoint", "h1:29500", "--rdzv-id", "hosts")
-            limits = ("--rdzv-conf", "last_call_timeout=1", "--max-restarts", 100)
-            nodes = ("-m", "torch.distributed.run", "--nnodes", "1:3", "--nproc-per-node", 1)
-            script = (SCRIPTS / "train_torchrun.py", *options)
-            command = (sys.executable, *nodes, *rendezvous, *limits)
-            commands = {host: (*command, "--local-addr", host, *script) for host in HOSTS}
-        self._processes = {
-            host: place.spawn(f"job.{host}", *bed.on(host, [str(word) for word in command]))
-            for host, command in commands.items()
-        }
-
-    def start(self, size: int) -> None:
-        """Nothing: it runs."""
-
-    def resize(self, size: int) -> None:
-        """Nothing: the hosts stay."""
-
-    def leavers(self) -> list[str]:
-        """Nobody."""
-        return []
-
-    @property
-    def first(self) -> str:
-        """The host of the launcher; of torchrun, that of the rendezvous."""
-        return next(iter(self._processes))
-
-    def ended(self) -> str | None:
-        """How it ended; of torchrun, the agent of the first host."""
-        return exit_text(self._processes[self.first].poll())
-
-    def noticed(self, at: float) -> float | None:
-        """Seconds from a moment to the first thing that EDT has told about it; None of others."""
-        told = events(self._place.folder / "out" / "events.jsonl", *CONSEQUENCES)
-        return min((event["time"] - at for event in told if event["time"] > at), default=None)
-
-
-def run(system: str, fault: str, args: argparse.Namespace) -> Outcome | str:
-    """What a fault has cost, or what went wrong."""
+@contextmanager
+def scene(job: Callable[[Place, HostBed], HostsJob], args: argparse.Namespace) -> Iterator[Scene]:
+    """A job that has been started; nothing is left of it and its hosts in the end."""
     mark = uuid.uuid4().hex
-    with tempfile.TemporaryDirectory() as name, host_bed.hosts(Path(name), 4, CARD) as bed:
+    with tempfile.TemporaryDirectory() as name, host_bed.hosts(Path(name), 5, CARD) as bed:
         variables = {**bed.variables(), MARK: mark, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
         place = Place(Path(name), [name, "--delay", str(args.delay)], variables)
-        job = HostsJob(system, place, bed)
+        on = Scene(bed, place, job(place, bed), args.limit)
         try:
-            wait_for(lambda: trained(place) >= args.steps, args.start_limit, job, "train on three hosts")
-            victim = next(step.worker for step in place.steps() if bed.host_of(step.worker) == "h2")
-            before = {step.worker for step in place.steps()}
-            at = time.time()
-            FAULTS[fault](bed, victim, job.first)
-            joined = None
-            if fault == BACK:
-                time.sleep(AWAY)
-                bed.plug("h2")
-                joined = joins(place, job, time.time(), args.limit)
-            go_on = partial(goes_on, place, at, before)
-            wait_for(go_on, args.limit, job, "go on")
-            time.sleep(20 * POLL)
-            return replace(cost(place.steps(), at), noticed=job.noticed(at), joined=joined)
-        except NotResizedError as error:
-            return str(error)
+            on.job.start()
+            if isinstance(on.job, InPool):
+                on.until(on.job.is_serving, "serve")
+                on.job.submit()
+            yield on
         finally:
             end(mark)
+
+
+def measure(on: Scene, name: str, args: argparse.Namespace) -> Iterator[tuple[str, Outcome]]:
+    """What a fault, and what follows it, has cost.
+
+    Raises:
+        NotResizedError: the job has ended, or does not do what it has to.
+    """
+    forget(on.place)
+    wait_for(lambda: trained(on.place) >= args.steps, args.start_limit, on.job, "train on three hosts")
+    before = {step.worker for step in on.place.steps()}
+    victim = next(worker for worker in before if on.bed.host_of(worker) == "h2")
+    at = time.time()
+    FAULTS[name].strike(replace(on, victim=victim))
+    on.until(partial(goes_on, on.place, at, before), "go on")
+    time.sleep(5 * POLL)
+    is_noticed = "noticed" in FAULTS[name].promised  # by a launcher that lives on
+    yield name, replace(cost(on.place.steps(), at), noticed=noticed(on.job, at) if is_noticed else None)
+    if name == "cable pulled":
+        time.sleep(max(0.0, at + AWAY - time.time()))
+        on.bed.plug("h2")
+        yield BACK, joins(on, time.time())
+    FAULTS[name].mend(on)
+
+
+def readmit(on: Scene) -> Outcome:
+    """Have all hosts used again, and what that has cost."""
+    on.job.allocate(*(host for host in HOSTS if host != "h2"))
+    on.until(lambda: is_last_size(on.place, len(HOSTS) - 1), "train without the host")
+    forget(on.place)
+    on.until(lambda: len(on.place.steps()) >= 2 * len(HOSTS), "train on")
+    at = time.time()
+    on.job.allocate(*HOSTS)
+    return joins(on, at)
+
+
+def forget(place: Place) -> None:
+    """Empty the records of steps."""
+    for file in place.folder.glob("trace.*"):
+        file.write_bytes(b"")
 
 
 def trained(place: Place) -> int:
@@ -167,22 +219,37 @@ def trained(place: Place) -> int:
     return len({step.number for step in place.steps() if step.size == len(HOSTS)})
 
 
+def is_last_size(place: Place, size: int) -> bool:
+    """Whether so many workers have done the last step."""
+    steps = sorted((step.time, step.size) for step in place.steps())
+    return bool(steps) and steps[-1][1] == size
+
+
 def goes_on(place: Place, at: float, before: Collection[int]) -> bool:
     """Whether other workers, or fewer, train than before a moment."""
     return any(
-        step.time > at + 0.5 and (step.size != len(HOSTS) or step.worker not in before)
-        for step in place.steps()
+        step.time > at and (step.size != len(HOSTS) or step.worker not in before) for step in place.steps()
     )
 
 
-def joins(place: Place, job: HostsJob, back: float, limit: float) -> float:
-    """Wait until all hosts train again; seconds from when they could."""
+def noticed(job: HostsJob, at: float) -> float | None:
+    """Seconds from a moment to the first thing that EDT has told about it; None of others."""
+    told = (event["time"] for event in job.told(*CONSEQUENCES) if event["time"] > at)
+    return min((moment - at for moment in told), default=None)
+
+
+def joins(on: Scene, since: float) -> Outcome:
+    """Wait until all hosts train again that could since a moment."""
 
     def times() -> list[float]:
-        return [step.time for step in place.steps() if step.time > back and step.size == len(HOSTS)]
+        return [step.time for step in on.place.steps() if step.time > since and step.size == len(HOSTS)]
 
-    wait_for(lambda: bool(times()), limit, job, "take the host back")
-    return min(times()) - back
+    on.until(lambda: bool(times()), "take the host back")
+    time.sleep(5 * POLL)
+    first = min(times())
+    started = [event["time"] for event in on.job.told("started") if since < event["time"] < first]
+    whole = cost(on.place.steps(), since)
+    return replace(whole, again=first - since, joined=first - min(started) if started else None)
 
 
 def cost(steps: Sequence[Step], at: float) -> Outcome:
@@ -200,49 +267,113 @@ def cost(steps: Sequence[Step], at: float) -> Outcome:
     return Outcome(length - usual, max(0, last + 1 - first))
 
 
+Results = dict[tuple[str, str], list[Outcome | str]]
+"""What came of each round, by fault and system."""
+
+
+def note(results: Results, system: str, fault: str, outcome: Outcome | str) -> None:
+    """Add what came of a round, and print it."""
+    results[fault, system].append(outcome)
+    number = len(results[fault, system])
+    print(f"{time.strftime('%H:%M:%S')} round {number}, {fault}, {system}: {cell([outcome])}", flush=True)
+
+
+def run_edt(faults: Sequence[str], rounds: int, args: argparse.Namespace, results: Results) -> None:
+    """All rounds of these faults, one after the other in one job; in another one after a failure."""
+    left = [*faults] * rounds
+    while left and time.monotonic() < args.deadline:
+        with scene(InPool if FAULTS[left[0]].is_service else ByHand, args) as on:
+            try:
+                while left and time.monotonic() < args.deadline:
+                    fault = left.pop(0)
+                    for name, outcome in measure(on, fault, args):
+                        note(results, "edt", name, outcome)
+                    if isinstance(on.job, ByHand) and fault != "launcher killed":
+                        note(results, "edt", ADDED, readmit(on))
+            except NotResizedError as error:
+                note(results, "edt", fault, str(error))
+
+
+def run_peer(system: str, fault: str, args: argparse.Namespace, results: Results) -> None:
+    """One fault in a job of its own."""
+    with scene(PEERS[system], args) as on:
+        try:
+            for name, outcome in measure(on, fault, args):
+                note(results, system, name, outcome)
+        except NotResizedError as error:
+            note(results, system, fault, str(error))
+
+
 def cell(outcomes: Sequence[Outcome | str]) -> str:
     """What came of the rounds, for the table."""
     good = [outcome for outcome in outcomes if isinstance(outcome, Outcome)]
     bad = [outcome for outcome in outcomes if isinstance(outcome, str)]
-    noticed = [outcome.noticed for outcome in good if outcome.noticed is not None]
-    parts = [f"noticed {spread(noticed)}"] if noticed else []
+    parts = []
+    for name in ("noticed", "pause", "again", "joined"):
+        times = [getattr(outcome, name) for outcome in good if getattr(outcome, name) is not None]
+        parts += [f"{name} {spread(times)}"] if times else []
     if good:
-        parts.append(f"pause {spread([outcome.pause for outcome in good])}")
-        joined = [outcome.joined for outcome in good if outcome.joined is not None]
-        parts += [f"joined {spread(joined)}"] if joined else []
-        parts.append(f"redone {max(outcome.redone for outcome in good)}, {len(good)} rounds")
-    return "; ".join([*parts, *([f"{len(bad)} of {len(outcomes)}: {bad[0]}"] if bad else [])])
+        parts.append(f"redone {max(outcome.redone for outcome in good)}")
+    parts += [f"{len(bad)} of {len(outcomes)}: {bad[0]}"] if bad else []
+    return "; ".join(parts)
 
 
 def spread(times: Sequence[float]) -> str:
     """Median and 99th percentile, by rank: of fewer than 100, that is the longest."""
-    return f"p50 {median(times):.1f} s, p99 {sorted(times)[math.ceil(0.99 * len(times)) - 1]:.1f} s"
+    if len(times) == 1:
+        return f"{times[0]:.1f} s"
+    return f"{median(times):.1f} s (p99 {sorted(times)[math.ceil(0.99 * len(times)) - 1]:.1f})"
 
 
-def main() -> None:
+def table(results: Results) -> str:
+    """What came of all rounds, beside what is promised."""
+    promised = {**{name: fault.promised for name, fault in FAULTS.items()}, **FOLLOWING}
+    names = [name for name in promised if any(name == fault for fault, _ in results)]
+    lines = ["| fault | promised | system | rounds | median (p99) |", "|---|---|---|---|---|"]
+    for name in names:
+        for (fault, system), outcomes in results.items():
+            if fault == name:
+                own = promised[name] if system == "edt" else ""
+                lines.append(f"| {name} | {own} | {system} | {len(outcomes)} | {cell(outcomes)} |")
+    return "\n".join(lines)
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(description="How long training stands still when a host fails.")
-    systems = ("EDT", "plain Horovod", "torchrun")
-    parser.add_argument("--rounds", type=int, default=5, help="jobs of each system and fault")
+    systems = ("edt", *PEERS)
+    parser.add_argument("--rounds", type=int, default=5, help="of each system and fault")
+    parser.add_argument("--service-rounds", type=int, default=3, help="at most, of those of the service")
     parser.add_argument("--systems", nargs="+", choices=systems, default=list(systems))
     parser.add_argument("--faults", nargs="+", choices=FAULTS, default=list(FAULTS))
-    parser.add_argument("--steps", type=int, default=40, help="steps before the fault")
+    parser.add_argument("--steps", type=int, default=20, help="steps before the fault")
     parser.add_argument("--delay", type=float, default=0.05, help="seconds that a step sleeps")
     parser.add_argument("--limit", type=float, default=90.0, help="seconds until a job counts as stuck")
     parser.add_argument("--start-limit", type=float, default=300.0, help="the same before the fault")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no fault after so many")
     args = parser.parse_args()
+    args.deadline = time.monotonic() + 60 * args.minutes
     if reason := host_bed.missing():
         parser.error(reason)
+    return args
+
+
+def main() -> None:
+    args = arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as Ctrl-C does: leave no job behind
-    results: dict[tuple[str, str], list[Outcome | str]] = {}
+    results: Results = defaultdict(list)
+    is_of_service = {fault: FAULTS[fault].is_service for fault in args.faults}
+    by_hand, in_pool = ([f for f in args.faults if is_of_service[f] is each] for each in (False, True))
     try:
-        for number, fault, system in itertools.product(range(1, args.rounds + 1), args.faults, args.systems):
-            outcome = run(system, fault, args)
-            results.setdefault((fault, system), []).append(outcome)
-            print(f"round {number}, {fault}, {system}: {cell([outcome])}", flush=True)
+        if "edt" in args.systems:
+            run_edt(by_hand, args.rounds, args, results)
+            run_edt(in_pool, min(args.rounds, args.service_rounds), args, results)
+        peers = [system for system in args.systems if system in PEERS]
+        for _, fault, system in itertools.product(range(args.rounds), by_hand, peers):
+            if time.monotonic() < args.deadline:
+                run_peer(system, fault, args, results)
     finally:  # what there is, of a run that is broken off, too
-        print("\nTraining stands still\n")
-        for (fault, system), outcomes in results.items():
-            print(f"{fault:18} {system:14} {cell(outcomes)}")
+        print(f"\n{table(results)}")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,9 @@ from elastic_jobs import environment
 FAKE_HEAD = "fffffffffffffffffffffffffffffffffffffffffffffffffff00000"
 """By which an autoscaler that starts nodes as processes knows the head."""
 
+QUIET = {"RAY_enable_worker_prestart": "0", "RAY_worker_niceness": "0"}
+"""Variables of a cluster that starts no worker before it is needed, and each at the usual priority."""
+
 
 def missing() -> str | None:
     """Why there is no cluster; None if there can be one."""
@@ -167,7 +170,10 @@ class StartedHead:
 
     Attributes:
         address: what ``--ray`` is given.
+        dashboard: what ``ray job submit --address`` is given; empty if there is none.
     """
+
+    dashboard = ""
 
     def __init__(self, folder: Path, port: int) -> None:
         self._folder = folder
@@ -220,6 +226,29 @@ def _started_head(
 
 
 @contextlib.contextmanager
+def one_node(*words: object) -> Iterator[StartedHead]:
+    """A head that is the only node; `words` are further options of ``ray start``."""
+    (port,) = _free_ports(1)
+    with (
+        tempfile.TemporaryDirectory(prefix="ray", dir="/tmp", ignore_cleanup_errors=True) as folder,
+        _started_head(Path(folder), port, list(map(str, words)), QUIET) as head,
+    ):
+        yield head
+
+
+@contextlib.contextmanager
+def head_with_dashboard(cpus: int) -> Iterator[StartedHead]:
+    """A head that takes jobs of ``ray job submit``."""
+    dashboard, agent = _free_ports(2)
+    ports = ("--dashboard-port", dashboard, "--dashboard-agent-listen-port", agent)
+    with one_node("--num-cpus", cpus, *ports) as head:
+        while not _listens(dashboard):
+            time.sleep(0.2)
+        head.dashboard = f"http://127.0.0.1:{dashboard}"
+        yield head
+
+
+@contextlib.contextmanager
 def autoscaled_nodes(most: int, cpus: int = 1) -> Iterator[StartedHead]:
     """A cluster of at most so many nodes, processes of this machine; the head has no slot."""
     (port,) = _free_ports(1)
@@ -245,8 +274,7 @@ def autoscaled_nodes(most: int, cpus: int = 1) -> Iterator[StartedHead]:
         "head_node_type": "ray.head.default",
     }
     variables = {
-        "RAY_enable_worker_prestart": "0",
-        "RAY_worker_niceness": "0",
+        **QUIET,
         "RAY_FAKE_CLUSTER": "1",
         "AUTOSCALER_UPDATE_INTERVAL_S": "1",
         "AUTOSCALER_HEARTBEAT_TIMEOUT_S": "600",

@@ -72,9 +72,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.fixture(scope="module", autouse=True)
 def _leftovers() -> Iterator[None]:
-    """What a file's tests leave open fails in that file, not in whichever test Python finds it."""
+    """What a file's tests leave open fails in that file, not in whichever test Python finds it.
+
+    What is still in use after them, as imported modules are, is not looked through after each other file.
+    """
     yield
     gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
 from edt_hvd.data.batching import Batch
-from edt_hvd.data.cutting import Cutting
 from edt_hvd.data.fetching import Fetcher, Key
+from edt_hvd.data.micro_batching import MicroBatching
 from edt_hvd.data.order import EpochOrder, OrderPolicy
 from edt_hvd.data.samples import Probe, Request, SeededSamples
 from edt_hvd.data.source import Position, Source
@@ -46,7 +46,7 @@ class IndexedSource(Source):
         self.effective_batch_size = orders.effective_batch_size
         self.drop_last = orders.drop_last
         self.shuffle = orders.shuffle
-        self.cutting = Cutting(orders.effective_batch_size, micro_batch_size)
+        self.micro_batching = MicroBatching(orders.effective_batch_size, micro_batch_size)
         self._dataset = dataset
         self._orders = orders
         self._fetcher = fetching(SeededSamples(dataset))
@@ -66,7 +66,7 @@ class IndexedSource(Source):
         """The batch, which follows from the epoch's order; a commit asks for it before the loop."""
         if self._latest is None or self._latest[0] != at:
             order = self._order_of(at)
-            self._latest = at, _cut(order, self.cutting, at.step) if at.step < order.steps else None
+            self._latest = at, _cut(order, self.micro_batching, at.step) if at.step < order.steps else None
         return self._latest[1]
 
     def checksum(self, at: Position) -> int:
@@ -75,12 +75,12 @@ class IndexedSource(Source):
 
     def load(self, at: Position, batch: Batch) -> Iterator[Any]:
         """Fetch the micro-batches, or take what has been prefetched."""
-        key = Key(*at, self.cutting.chosen, world.rank(), world.size())
+        key = Key(*at, self.micro_batching.chosen, world.rank(), world.size())
         stages.enter(Stage.LOADING if self._fetcher.is_at(key) else Stage.STARTING_TO_LOAD)
         count = len(batch.share(key.rank, key.size))
         # Without `self`: of a cycle, the garbage collector closes the queues before it ends the loading
         # processes, which then look for their end every five seconds.
-        requests = partial(_requests, key, self._order_of(at), self.cutting)
+        requests = partial(_requests, key, self._order_of(at), self.micro_batching)
         return self._fetcher.fetch(key, count, requests, self._probe(at) if self._is_to_compare() else None)
 
     def comparison(self, at: Position) -> Callable[[], None] | None:
@@ -113,7 +113,7 @@ class IndexedSource(Source):
         if (digests == digests[0]).all():
             return
         probe = self._probe(at)
-        key = Key(*at, self.cutting.chosen, world.rank(), world.size())
+        key = Key(*at, self.micro_batching.chosen, world.rank(), world.size())
         again = self._fetcher.probe(key, [probe] * REPEATED)
         changing = [
             any(each.digests[number] != own for each in again) for number, own in enumerate(first.digests)
@@ -137,7 +137,7 @@ class IndexedSource(Source):
 
     def state_dict(self) -> dict[str, Any]:
         """How batches are cut, and the state of a sampler."""
-        return {**self.cutting.state_dict(), "sampler": self._orders.state_dict()}
+        return {**self.micro_batching.state_dict(), "sampler": self._orders.state_dict()}
 
     def check(self, state: Mapping[str, Any]) -> None:
         """Check that the epoch has the state's step, where the number of steps is known."""
@@ -151,7 +151,7 @@ class IndexedSource(Source):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Draw the order anew, by a sampler in the state that it had at the beginning of the epoch."""
         self._orders.load_state_dict(state["sampler"])
-        self.cutting.load_state_dict(state)
+        self.micro_batching.load_state_dict(state)
         self._order = self._latest = None
 
     def fixed_state(self) -> dict[str, Any]:
@@ -169,15 +169,15 @@ class IndexedSource(Source):
         return self._order[1]
 
 
-def _cut(order: EpochOrder, cutting: Cutting, step: int) -> Batch:
+def _cut(order: EpochOrder, micro_batching: MicroBatching, step: int) -> Batch:
     positions = order.positions(step)
-    return Batch.cut(step, positions, cutting.micro_batch_size(len(positions)))
+    return Batch.cut(step, positions, micro_batching.micro_batch_size(len(positions)))
 
 
-def _requests(key: Key, order: EpochOrder, cutting: Cutting) -> Iterator[Request]:
+def _requests(key: Key, order: EpochOrder, micro_batching: MicroBatching) -> Iterator[Request]:
     """What this worker loads from a step to the end of the epoch."""
     for step in range(key.step, order.steps):
-        for micro_batch in _cut(order, cutting, step).share(key.rank, key.size):
+        for micro_batch in _cut(order, micro_batching, step).share(key.rank, key.size):
             yield _request(key, order, micro_batch.positions)
 
 

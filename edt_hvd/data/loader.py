@@ -162,7 +162,7 @@ class ElasticDataLoader:
             raise TypeError(
                 "the size of a micro-batch differs by step where a batch_sampler says how large steps are"
             )
-        return self._source.cutting.chosen
+        return self._source.micro_batching.chosen
 
     def set_epoch(self, epoch: int) -> None:
         """Raise an error: the loader counts epochs itself, and its state contains the number.
@@ -190,7 +190,7 @@ class ElasticDataLoader:
         while (batch := self._batch()) is not None:
             loads = self._loads
             if is_checked:
-                self._source.cutting.warn_of_idle_workers(batch)
+                self._source.micro_batching.warn_of_idle_workers(batch)
             self._current = step = self._next_step(batch, is_checked)
             seed_for(Purpose.BEFORE_STEP, self._seed, step.epoch, step.index)
             try:

@@ -7,11 +7,12 @@ gave, whatever the number of workers.
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,22 +24,21 @@ from edt_hvd.data.randomness.random_state import capture, restore
 from edt_hvd.data.randomness.seeding import Purpose, seed_for
 
 
-class EpochOrder(Protocol):
-    """One epoch's."""
+@dataclass(frozen=True)
+class EpochOrder:
+    """The order of one epoch.
 
-    @property
-    def steps(self) -> int:
-        """Batches in the epoch."""
+    Attributes:
+        steps: batches in the epoch.
+        checksum: 32 bits that differ where the order does.
+        positions: gives the positions of a step's batch in the epoch; never empty.
+        indices: gives what to ask the dataset for at these positions.
+    """
 
-    @property
-    def checksum(self) -> int:
-        """32 bits that differ where the order does."""
-
-    def positions(self, step: int) -> range:
-        """The positions of a step's batch in the epoch; never empty."""
-
-    def indices(self, positions: range) -> list[Any]:
-        """What to ask the dataset for at these positions."""
+    steps: int
+    checksum: int
+    positions: Callable[[int], range]
+    indices: Callable[[range], list[Any]]
 
 
 class OrderPolicy(ABC):
@@ -139,35 +139,20 @@ class DatasetOrderPolicy(OrderPolicy):
 
     def draw(self, seed: int, epoch: int) -> EpochOrder:
         """The order, which is not made before it is asked for."""
-        return _DatasetEpochOrder(self._batching, (seed, epoch) if self.shuffle else None)
+        batching, shuffled_by = self._batching, (seed, epoch) if self.shuffle else None
 
+        @cache
+        def permutation() -> torch.Tensor:
+            generator = torch.Generator().manual_seed(mixed_seed(seed, epoch))
+            return torch.randperm(batching.dataset_length, generator=generator, device="cpu")
 
-class _DatasetEpochOrder:
-    def __init__(self, batching: Batching, shuffled_by: tuple[int, int] | None) -> None:
-        self._batching = batching
-        self._shuffled_by = shuffled_by
-        self._permutation: torch.Tensor | None = None
+        def indices(positions: range) -> list[Any]:
+            if shuffled_by is None:
+                return list(positions)
+            return permutation()[positions.start : positions.stop].tolist()
 
-    @property
-    def steps(self) -> int:
-        return self._batching.steps
-
-    @cached_property
-    def checksum(self) -> int:
-        return zlib.crc32(repr((self._batching, self._shuffled_by)).encode())
-
-    def positions(self, step: int) -> range:
-        return self._batching.positions(step)
-
-    def indices(self, positions: range) -> list[Any]:
-        if self._shuffled_by is None:
-            return list(positions)
-        if self._permutation is None:
-            generator = torch.Generator().manual_seed(mixed_seed(*self._shuffled_by))
-            self._permutation = torch.randperm(
-                self._batching.dataset_length, generator=generator, device="cpu"
-            )
-        return self._permutation[positions.start : positions.stop].tolist()
+        checksum = zlib.crc32(repr((batching, shuffled_by)).encode())
+        return EpochOrder(batching.steps, checksum, batching.positions, indices)
 
 
 class SamplerOrderPolicy(OrderPolicy):
@@ -211,13 +196,13 @@ class SamplerOrderPolicy(OrderPolicy):
         if self.effective_batch_size is not None:
             batching = self._batching(len(drawn))
             ends = [min((step + 1) * self.effective_batch_size, len(drawn)) for step in range(batching.steps)]
-            return _SamplerEpochOrder(drawn, ends)
+            return _drawn_order(drawn, ends)
         batches = [list(batch) for batch in drawn]
         if empty := [number for number, batch in enumerate(batches) if not batch]:
             raise ValueError(
                 f"batch {empty[0]} of {type(self._sampler).__name__} is empty; leave such batches out"
             )
-        return _SamplerEpochOrder(
+        return _drawn_order(
             [index for batch in batches for index in batch], list(accumulate(map(len, batches)))
         )
 
@@ -240,27 +225,17 @@ class SamplerOrderPolicy(OrderPolicy):
         return Batching(samples, self.effective_batch_size, self.drop_last)
 
 
-class _SamplerEpochOrder:
-    def __init__(self, indices: list[Any], ends: Sequence[int]) -> None:
-        self._indices = indices
-        self._ends = ends
+def _drawn_order(drawn: list[Any], ends: Sequence[int]) -> EpochOrder:
+    """The order of indices that were drawn, in batches that end there."""
+    found = drawn[: ends[-1]] if ends else []
+    are_numbers = all(type(each) is int for each in found)
+    content = np.asarray(found).tobytes() if are_numbers else repr(found).encode()
+    checksum = zlib.crc32(np.asarray(ends).tobytes(), zlib.crc32(content))
 
-    @property
-    def steps(self) -> int:
-        return len(self._ends)
+    def positions(step: int) -> range:
+        return range(ends[step - 1] if step else 0, ends[step])
 
-    @cached_property
-    def checksum(self) -> int:
-        found = self._indices[: self._ends[-1]] if self._ends else []
-        are_numbers = all(type(each) is int for each in found)
-        content = np.asarray(found).tobytes() if are_numbers else repr(found).encode()
-        return zlib.crc32(np.asarray(self._ends).tobytes(), zlib.crc32(content))
-
-    def positions(self, step: int) -> range:
-        return range(self._ends[step - 1] if step else 0, self._ends[step])
-
-    def indices(self, positions: range) -> list[Any]:
-        return self._indices[positions.start : positions.stop]
+    return EpochOrder(len(ends), checksum, positions, lambda these: drawn[these.start : these.stop])
 
 
 def _samplers(sampler: Iterable[Any]) -> list[Any]:

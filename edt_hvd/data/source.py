@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from edt_hvd.data.batching import Batch
-from edt_hvd.data.cutting import Cutting
+from edt_hvd.data.micro_batching import MicroBatching
 
 
 class Position(NamedTuple):
@@ -23,13 +23,13 @@ class Source(ABC):
         effective_batch_size: samples in a batch; None where a batch sampler says how many.
         drop_last: a short last batch is left out.
         shuffle: whether the loader draws the order; None where a sampler decides.
-        cutting: how a batch is cut into micro-batches.
+        micro_batching: how a batch is cut into micro-batches.
     """
 
     effective_batch_size: int | None
     drop_last: bool
     shuffle: bool | None
-    cutting: Cutting
+    micro_batching: MicroBatching
 
     @abstractmethod
     def __len__(self) -> int:

@@ -8,7 +8,7 @@
 `checkpointing`       when copies are written to disk
 `transfer`, `flat`    sending the state to newcomers
 `tree`                the values of a state as trees: `state_dicts`, `module_walk`
-`fitting`             whether a saved state fits
+`compatibility`       whether a saved state fits
 `structure`           what objects are made of: parameters, buffers, parameter groups; `structure_watch`
 `plain_values`        values without a state of their own
 `checkpoint`          the state on disk

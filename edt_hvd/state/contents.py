@@ -11,7 +11,7 @@ from edt_hvd.observing import Values
 from edt_hvd.reduction import buffers
 from edt_hvd.refilling import refilled
 from edt_hvd.state import structure
-from edt_hvd.state.fitting import misfits
+from edt_hvd.state.compatibility import misfits
 from edt_hvd.state.snapshot import copied
 from edt_hvd.state.state_dicts import is_stateful
 from edt_hvd.state.structure_watch import StructureWatch

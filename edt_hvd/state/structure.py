@@ -71,7 +71,7 @@ def differences(there: Mapping[str, Parts], here: Mapping[str, Parts]) -> Iterat
 def fingerprint(values: Values) -> Fingerprint:
     """What the structure follows from, quick enough for every commit. While it is equal, so is the structure.
 
-    Objects are compared by ``id``: keep them alive as long as the fingerprint is in use; see `Held`.
+    Objects are compared by ``id``: keep them alive as long as the fingerprint is in use.
     """
     found: Fingerprint = []
     for name, value in values.items():
@@ -110,7 +110,7 @@ def _of_object(name: str, value: Any, names: Mapping[torch.Tensor, str]) -> Iter
             )
 
 
-class Held:
+class RestorableParts:
     """The parts of a state's objects as they are now, to put them back when the script replaces some."""
 
     def __init__(self, values: Values) -> None:

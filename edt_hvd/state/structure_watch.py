@@ -2,7 +2,7 @@
 
 from edt_hvd.observing import Values
 from edt_hvd.state import structure
-from edt_hvd.state.fitting import check_coverage, check_kinds, check_optimizer_states, check_unchanged
+from edt_hvd.state.compatibility import check_coverage, check_kinds, check_optimizer_states, check_unchanged
 from edt_hvd.state.state_dicts import is_stateful
 
 
@@ -19,7 +19,7 @@ class StructureWatch:
         self._had_state = {name: is_stateful(value) for name, value in values.items()}
         self._known: dict[str, structure.Parts] | None = None
         self._fingerprint: structure.Fingerprint = []
-        self._held: structure.Held | None = None
+        self._held: structure.RestorableParts | None = None
 
     def check(self, values: Values) -> structure.Fingerprint:
         """Check that the objects are made of what they were at first, if they may not change.
@@ -49,7 +49,7 @@ class StructureWatch:
             return False
         if self._known is None or self._may_change:
             self._known = structure.structure_of(values)
-        self._fingerprint, self._held = found, structure.Held(values)
+        self._fingerprint, self._held = found, structure.RestorableParts(values)
         return True
 
     def put_back(self, values: Values) -> None:

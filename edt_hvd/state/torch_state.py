@@ -25,8 +25,8 @@ from edt_hvd.reduction.grad_modes import ordinary_tensors
 from edt_hvd.reduction.gradients import reducer
 from edt_hvd.state import structure
 from edt_hvd.state.checkpointing import Checkpointing, steps_done
+from edt_hvd.state.compatibility import check_contents, check_names
 from edt_hvd.state.contents import Contents, track_buffers
-from edt_hvd.state.fitting import check_contents, check_names
 from edt_hvd.state.recovery.exposure import Exposure
 from edt_hvd.state.recovery.rollback import Rollback
 from edt_hvd.state.transfer import broadcast_state

@@ -6,7 +6,7 @@ workers, and calls the logger with their results. Outside ``edt-launch --wmla`` 
 ======================================  ===================================================================
 fabric_model                            `FabricModel`: the arguments, and who runs the training
 script, driving, launching              the driver, and how it has the launcher start executors
-handing, pickling, executor             how executors are given what they train
+program_file, pickling, executor        how executors are given what they train
 job_dir                                 the files that driver and executors share
 program, train_config, training         what is trained, and how; the training itself
 results, logs                           what came of every mini-batch, and who is told

@@ -11,22 +11,20 @@ from contextlib import contextmanager, suppress
 from multiprocessing.connection import wait
 from types import FrameType
 
-from typing_extensions import override
-
 import edt_hvd
-from edt_hvd.wmla import handing
+from edt_hvd.wmla import program_file
 from edt_hvd.wmla.errors import TrainingFailedError
-from edt_hvd.wmla.handing import Settings
 from edt_hvd.wmla.job_dir import JobDir, TrainingDir
 from edt_hvd.wmla.launching import Launcher, executor_program
 from edt_hvd.wmla.logs.result_log import ResultLog
 from edt_hvd.wmla.pickling.patches import warn_of_patches
 from edt_hvd.wmla.pickling.random_states import RandomStates
 from edt_hvd.wmla.program import Program
+from edt_hvd.wmla.program_file import Settings
 from edt_hvd.wmla.results import Begun, Failed, Message, decode
 from edt_hvd.wmla.train_config import ScaleUp, TrainConfig, executors_wanted
 from edt_hvd.wmla.training import outcome
-from edt_hvd.wmla.training.engine import Engine, ResultSink, move
+from edt_hvd.wmla.training.engine import Engine, move
 from edt_messages.wmla import Ended, ExecutorMessage
 
 LOOK_INTERVAL = 0.2
@@ -68,7 +66,7 @@ def train_in_executors(
     folder = (job or JobDir.of()).training(next(_numbers))
     folder.begin()
     warn_of_patches()
-    digest = handing.write(folder, program, config, settings or Settings.now())
+    digest = program_file.write(folder, program, config, settings or Settings.now())
     limit = Limit(launcher, config.max_workers)
 
     def before_epoch(epoch: int) -> None:
@@ -93,20 +91,20 @@ def train_in_executors(
 class Limit:
     """How many executors are of use at most: edt-launch is told when that changes."""
 
-    def __init__(self, launcher: Launcher, most: int) -> None:
+    def __init__(self, launcher: Launcher, max_workers: int) -> None:
         self._launcher = launcher
-        self._told = most
-        self.wanted = most
+        self._sent = max_workers
+        self.wanted = max_workers
         """What the program wants."""
-        self.useful = most
+        self.useful = max_workers
         """Mini-batches of a step."""
 
     def tell(self) -> None:
         """Tell edt-launch, if it does not know."""
-        most = min(self.wanted, self.useful)
-        if most != self._told:
-            self._told = most
-            self._launcher.limit(most)
+        found = min(self.wanted, self.useful)
+        if found != self._sent:
+            self._sent = found
+            self._launcher.limit(found)
 
 
 class Follower:
@@ -196,17 +194,6 @@ def _termination() -> Iterator[Callable[[], bool]]:
             signal.raise_signal(signal.SIGTERM)
 
 
-class LocalSink(ResultSink):
-    """The sink of a training in this process: the coordinator alone notifies the listeners."""
-
-    def __init__(self, result_log: ResultLog) -> None:
-        self._result_log = result_log
-
-    @override
-    def emit(self, message: Message) -> None:
-        self._result_log.take(message, notify=edt_hvd.is_coordinator())
-
-
 def train_here(program: Program, config: TrainConfig, make_result_log: MakeResultLog) -> None:
     """Train in this process, together with others if mpirun or edt-launch has started several.
 
@@ -214,7 +201,11 @@ def train_here(program: Program, config: TrainConfig, make_result_log: MakeResul
     """
     home = next(program.model.parameters()).device
     result_log = make_result_log(lambda _: None)
-    engine = Engine(program, config, LocalSink(result_log), lambda _: None)
+
+    def emit(message: Message) -> None:  # the coordinator alone notifies the listeners
+        result_log.take(message, notify=edt_hvd.is_coordinator())
+
+    engine = Engine(program, config, emit, lambda _: None)
     states = RandomStates.now()
     try:
         engine.run()

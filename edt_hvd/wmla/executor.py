@@ -11,15 +11,13 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-from typing_extensions import override
-
 import edt_hvd
 from edt_hvd.progress import program_messages
-from edt_hvd.wmla import handing
+from edt_hvd.wmla import program_file
 from edt_hvd.wmla.errors import WmlaError
 from edt_hvd.wmla.job_dir import TrainingDir
 from edt_hvd.wmla.results import Begun, Deduplicator, Failed, Message, Result, encode
-from edt_hvd.wmla.training.engine import Engine, ResultSink
+from edt_hvd.wmla.training.engine import Engine
 
 REPEATED = 64
 """Results that a new coordinator sends once more: the one before may have been lost with its host."""
@@ -35,8 +33,8 @@ def main() -> None:
     main_module.__file__ = script
     try:
         edt_hvd.init()
-        program, config = handing.read(folder, digest)
-        Engine(program, config, Sender(program_messages.send), _print, folder.outcome).run()
+        program, config = program_file.read(folder, digest)
+        Engine(program, config, Sender(program_messages.send).emit, _print, folder.outcome).run()
     except Exception as error:
         program_messages.send(encode(Failed(_text_of(error))))
         if isinstance(error, WmlaError):
@@ -44,7 +42,7 @@ def main() -> None:
         raise
 
 
-class Sender(ResultSink):
+class Sender:
     """Sends results to the driver while this executor is the coordinator.
 
     The driver drops what it knows (`results.Deduplicator`).
@@ -55,7 +53,6 @@ class Sender(ResultSink):
         self._recent: deque[Result] = deque(maxlen=REPEATED)
         self._deduplicator = Deduplicator()
 
-    @override
     def emit(self, message: Message) -> None:
         """Send the message, or have it sent by the next coordinator."""
         if isinstance(message, Begun):

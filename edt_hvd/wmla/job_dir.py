@@ -34,13 +34,13 @@ class JobDir:
             raise WmlaError("RESULT_DIR is not set; edt-launch --wmla sets it for the script it starts")
         return cls(Path(os.path.abspath(environ["RESULT_DIR"]), "run", "wmla"))
 
-    def engines(self, most: int) -> int:
+    def engines(self, max_workers: int) -> int:
         """The most executors that the job might have when it asked first: steps depend on it."""
         path = self.path / "engines"
         if not path.exists():
             self.path.mkdir(parents=True, exist_ok=True)
             with replacing(path) as file:
-                file.write(str(most).encode())
+                file.write(str(max_workers).encode())
         return int(path.read_text())
 
     def training(self, number: int) -> "TrainingDir":

@@ -142,14 +142,14 @@ def worker_limit(worker_num: int | None, hardware_spec: Any) -> int | None:
     return worker_num if number is None else whole("num_nodes of hardware_spec", number, 1)
 
 
-def executors_wanted(scale_up: ScaleUp, epoch: int, most: int) -> int | None:
+def executors_wanted(scale_up: ScaleUp, epoch: int, max_workers: int) -> int | None:
     """What `scaleup_function` answers before `epoch`; None, with a warning, when it makes no sense."""
-    answer: Any = scale_up(epoch, most)
-    if isinstance(answer, int) and not isinstance(answer, bool) and 1 <= answer <= most:
+    answer: Any = scale_up(epoch, max_workers)
+    if isinstance(answer, int) and not isinstance(answer, bool) and 1 <= answer <= max_workers:
         return answer
     warnings.warn(
-        f"scaleup_function({epoch}, {most}) returned {answer!r}, which is no whole number from 1 to {most}; "
-        "the number of executors stays as it is",
+        f"scaleup_function({epoch}, {max_workers}) returned {answer!r}, which is no whole number from 1 "
+        f"to {max_workers}; the number of executors stays as it is",
         stacklevel=2,
     )
     return None

@@ -23,7 +23,7 @@ from edt_launch.service.jobs.states import State
 from lab import Lab
 from pages import Site, is_too_wide, site_at
 from some_search import ID, a_search
-from world import NOW
+from world import NOW, tar
 
 NARROW = {"width": 320, "height": 640}
 LOOKS: dict[str, dict[str, Any]] = {
@@ -74,7 +74,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory, chromium: Browser) -> Iterat
         a_search(site, 12)
         paths: dict[str | None, list[str]] = {
             None: ["/logon"],
-            "ann": [*of_ann(job), *of_experiments(site)],
+            "ann": [*of_ann(job), *of_experiments(site), *of_data(site)],
             "admin": of_administrators(site),
         }
         yield Shown(site, job, paths)
@@ -110,6 +110,16 @@ def of_experiments(site: Site) -> list[str]:
         *(f"/runs/{run['id']}/{page}" for page in ("again", "save")),
     ]
     return [f"/experiments{path}" for path in paths]
+
+
+def of_data(site: Site) -> list[str]:
+    site.world.ann.put("/datasets/ann/digits", content=tar({"train/a.csv": b"1,2"}))
+    (site.world.settings.data_folder / "users/ann/digits" / HOSTILE.replace("/", "")).write_text("x")
+    folder = "/data/folder?path="
+    return [
+        *("/data", "/data/upload", folder, f"{folder}users/ann/digits", f"{folder}users/ann/digits/train"),
+        *("/data/sets/ann/digits/delete", "/data/files/ann/digits/train/a.csv/delete"),
+    ]
 
 
 def of_administrators(site: Site) -> list[str]:

@@ -26,12 +26,12 @@ def train(folder: Path, workers: int, *options: str) -> str:
 
 @pytest.mark.parametrize("data", [full("--dummy"), pytest.param("--print-freq=50")])
 def test_goes_on_where_another_number_of_workers_stopped(tmp_path, data):
-    first = train(tmp_path, 2, data, "--epochs", "2", "-b", "16")
-    assert "=> trained 2 epochs" in first
-    rest = train(tmp_path, 1, data, "--epochs", "6", "-b", "32")
-    assert "=> epoch 2 at 0 samples, on 1 workers" in rest
-    assert "=> trained 6 epochs" in rest
-    best = set() if data == "--dummy" else {"model_best.pth.tar"}  # its accuracy may stay 0
-    if best:
-        assert float(re.findall(r"best Acc@1 (\d+\.\d+)", rest)[-1]) > 85
-    assert {path.name for path in tmp_path.iterdir()} >= {"checkpoint.pth.tar", *best}
+    first = train(tmp_path, 2, data, "--epochs", "1", "-b", "16")
+    assert "=> trained 1 epochs" in first
+    rest = train(tmp_path, 1, data, "--epochs", "2", "-b", "32")
+    assert "=> epoch 1 at 0 samples, on 1 workers" in rest
+    assert "=> trained 2 epochs" in rest
+    accuracies = [float(found) for found in re.findall(r"best Acc@1 (\d+\.\d+)", first + rest)]
+    assert data == "--dummy" or 10 < accuracies[0] < accuracies[-1]  # chance is 10 percent
+    assert (tmp_path / "checkpoint.pth.tar").exists()
+    assert data == "--dummy" or (tmp_path / "model_best.pth.tar").exists()

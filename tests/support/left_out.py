@@ -10,6 +10,7 @@ ADVICE = (
         ("network namespaces",),
         "tests of several hosts were skipped: as root, apt-get install iproute2 openssh-server",
     ),
+    (("ray's dashboard",), "tests inside a Ray cluster were skipped: pip install 'ray[default]'"),
     (("gpu", "cuda"), "tests on a GPU were skipped; where there is one: make gpu-check"),
 )
 """Words in the reason of a skip, or in the marks asked for, and what they mean."""

@@ -29,6 +29,9 @@ MPI_ENVIRONMENT = {
 }
 PROGRAMS = Path(__file__).parent / "programs"
 TRACED = PROGRAMS / "traced.py"
+FAKE_WORKER = Path(__file__).parents[1] / "edt_launch" / "launcher" / "fake_worker.py"
+"""Takes part in worlds without torch, and therefore starts quickly."""
+
 POLL = 0.05
 """Seconds between two looks at what a job has written; limits are pytest's own timeout."""
 

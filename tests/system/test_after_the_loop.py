@@ -3,6 +3,7 @@
 import pytest
 
 from harness import ElasticJob
+from tiers import full
 
 PENALIZED = """
 import torch
@@ -76,7 +77,7 @@ UNLIKE_ENDS = {
 }
 
 
-@pytest.mark.parametrize("deed", UNLIKE_ENDS)
+@pytest.mark.parametrize("deed", [full("step"), "return"])
 def test_what_one_worker_does_alone_ends_all(job: ElasticJob, deed: str) -> None:
     script = job.folder / "unlike.py"
     script.write_text(UNLIKE)

@@ -84,13 +84,12 @@ def test_two_runs_train_and_are_compared(tmp_path: Path, monkeypatch: pytest.Mon
     code.mkdir()
     (code / "train.py").write_text(TRAIN + TRAINING)
     with serving.serving(tmp_path / "home", "--slots", "2") as service:
-        data = tmp_path / "home" / "data" / "points"
-        data.mkdir()
         torch.manual_seed(5)
-        torch.save(torch.randn(32, 4), data / "points.pt")
+        torch.save(torch.randn(32, 4), tmp_path / "points.pt")
         edt = Terminal(service, code)
+        source = edt("data", "put", "points", str(tmp_path / "points.pt"))
         edt("project", "create", "lines")
-        edt("experiment", "create", "first", "--project", "lines", "--source", "points")
+        edt("experiment", "create", "first", "--project", "lines", "--source", source)
         edt("experiment", "add", "first", "net", "--max", "2", "--", "python", "train.py")
         slow, fast = (
             edt("experiment", "run", "first", "--", "python", "train.py", "--rate", rate)

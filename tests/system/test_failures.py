@@ -94,7 +94,8 @@ def test_others_that_have_returned_go_on_without_a_coordinator_that_is_lost(job:
     assert job.survivors() == []
 
 
-@pytest.mark.parametrize("how", ["endless", full("stuck"), full("thread")])
+@pytest.mark.full
+@pytest.mark.parametrize("how", ["endless", "stuck", "thread"])
 def test_a_signal_ends_the_whole_tree(job: ElasticJob, how: str) -> None:
     """Also workers that ignore it, and those whose interpreter waits for a thread."""
     start(job, how)
@@ -118,7 +119,8 @@ def test_a_second_ctrl_c_leaves_no_shared_memory(job: ElasticJob) -> None:
     assert not [lock for lock in locks if lock.exists()]
 
 
-@pytest.mark.parametrize("victim", ["edt-launch", full("agent")])
+@pytest.mark.full
+@pytest.mark.parametrize("victim", ["edt-launch", "agent"])
 def test_nobody_outlives_a_killed_launcher(job: ElasticJob, victim: str) -> None:
     start(job, "endless", "--max-restarts", "0")
     assert job.process is not None

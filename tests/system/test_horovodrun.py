@@ -141,6 +141,7 @@ def test_a_worker_killed_on_another_host_costs_a_step_and_the_host_until_its_coo
     undisturbed.check(plain, repeated=1)
 
 
+@pytest.mark.full
 def test_a_job_without_an_allocation_file_does_not_start(plain: HorovodrunJob) -> None:
     plain.start(1)
     assert plain.wait() == 1, plain.printed
@@ -203,9 +204,11 @@ def test_edt_launch_starts_it_and_tells_what_happens(job: ElasticJob, undisturbe
 
 @pytest.mark.parametrize("number, code", [full(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_nothing_of_it_outlives_edt_launch(number: signal.Signals, code: int, job: ElasticJob) -> None:
+    up, script = job.folder / "up", job.folder / "waits.py"
+    script.write_text(f"import pathlib, time\npathlib.Path({str(up)!r}).touch()\ntime.sleep(600)\n")
     job.allocate(1)
-    job.start(TRACED, job.results, *SLOW, options=("--horovodrun",))
-    job.until_size(1)
+    job.start(script, options=("--horovodrun",))
+    job.until(up.exists)
     job.remember()
     assert job.process is not None
     job.process.send_signal(number)

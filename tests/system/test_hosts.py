@@ -1,6 +1,7 @@
 """Jobs over several hosts whose network and power fail: network namespaces, real ssh."""
 
 import contextlib
+import json
 import shutil
 import subprocess
 import time
@@ -187,11 +188,12 @@ def test_what_workers_write_on_hosts_without_a_shared_disk_comes_back_at_the_end
 
 
 class ServiceOnHosts:
-    """A service on the first host, and a job of its pool."""
+    """A service, at first on the first host, and a job of its pool; `seen` is its `disk` from outside."""
 
-    def __init__(self, bed: HostBed, folder: Path) -> None:
+    def __init__(self, bed: HostBed, folder: Path, disk: Path, seen: Path) -> None:
         self._bed = bed
-        self.disk, self.seen = folder / "disk", bed.disk_of("h0")
+        self.host = "h0"
+        self.disk, self.seen = disk, seen
         self.home, self.code, self.results = self.seen / "home", self.seen / "code", folder / "results"
         for made in (self.code, self.results):
             made.mkdir()
@@ -203,7 +205,7 @@ class ServiceOnHosts:
         beside.rename(self.code / "hosts")
 
     def edt(self, *words: object) -> str:
-        return run(*self._bed.on("h0", [str(BIN / "edt"), *map(str, words)]))
+        return run(*self._bed.on(self.host, [str(BIN / "edt"), *map(str, words)]))
 
     def until(self, is_so: Callable[[], bool]) -> None:
         while not is_so():
@@ -214,18 +216,24 @@ class ServiceOnHosts:
     def serving(self, log: Path) -> Iterator[None]:
         words = (BIN / "edt", "serve", "--hostfile", self.disk / "code" / "hosts")
         with log.open("wb") as said:
-            command = self._bed.on("h0", [*map(str, words)])
+            command = self._bed.on(self.host, [*map(str, words)])
             self._process = subprocess.Popen(command, stdout=said, stderr=said)
         try:
-            self.until((self.home / "server.json").exists)
+            self.until(self._is_serving)
             yield
         finally:
             self._process.terminate()
             self._process.wait()
 
-    def submit(self, most: int) -> ElasticJob:
+    def _is_serving(self) -> bool:
+        try:
+            return bool(json.loads((self.home / "server.json").read_text())["pid"] == self._process.pid)
+        except FileNotFoundError:
+            return False
+
+    def submit(self, most: int, *options: object) -> ElasticJob:
         command = ("python", TRACED.name, self.results, *SLOW)
-        words = ("submit", "--code", self.disk / "code", "--min", 1, "--max", most, *command)
+        words = ("submit", "--code", self.disk / "code", "--min", 1, "--max", most, *options, *command)
         self.id = self.edt(*words).split()[-1]
         one = ElasticJob(self.results.parent / "seen")
         one.out = self.home / "jobs" / self.id
@@ -240,7 +248,28 @@ class ServiceOnHosts:
 def service(apart: HostBed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ServiceOnHosts:
     monkeypatch.setenv("EDT_HOME", str(tmp_path / "disk" / "home"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "disk"))
-    return ServiceOnHosts(apart, tmp_path)
+    return ServiceOnHosts(apart, tmp_path, tmp_path / "disk", apart.disk_of("h0"))
+
+
+@pytest.mark.full
+def test_a_service_on_another_host_goes_on_with_the_jobs_when_its_host_is_lost(
+    bed: HostBed, undisturbed: Undisturbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = tmp_path / "shared"
+    monkeypatch.setenv("EDT_HOME", str(shared / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(shared))
+    shared.mkdir()
+    service = ServiceOnHosts(bed, tmp_path, shared, shared)
+    service.list_hosts("h1 slots=1", "h2 slots=1")
+    with service.serving(tmp_path / "log"):
+        job = service.submit(2, "--checkpoint-interval", 0)
+        service.until(lambda: job.size() == 2 and len(job.events("checkpointed")) >= 2)
+        bed.power_off(service.host)
+    service.host = "h3"
+    with service.serving(tmp_path / "log"):
+        service.until(lambda: job.events("restored") and job.size() == 2)
+        service.until_succeeded()
+    undisturbed.check_final(service.results)
 
 
 @pytest.mark.full

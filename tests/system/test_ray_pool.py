@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 from attacked.service import Service, tar
-from ray_nodes import autoscaled_nodes, missing, ray_nodes
+from ray_nodes import autoscaled_nodes, missing, one_node, ray_nodes
 
 from harness import BIN, PATIENCE, SLOW, TRACED, ElasticJob, Undisturbed, run
 from started import started
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.ray, pytest.mark.full, pytest.mark.skipif(bool(missing
 STRANGER = """
 import ray, sys
 ray.init(sys.argv[1], log_to_driver=False)
-@ray.remote(num_cpus=1)
+@ray.remote(**{sys.argv[2]: 1})
 class Stranger:
     def here(self): return True
 actor = Stranger.remote()
@@ -84,7 +84,7 @@ def test_two_jobs_and_a_strangers_actor_share_a_cluster(
 ) -> None:
     with ray_nodes(2, cpus=2) as nodes:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        with started([sys.executable, "-c", STRANGER, nodes.address], **pipes) as stranger:
+        with started([sys.executable, "-c", STRANGER, nodes.address, "num_cpus"], **pipes) as stranger:
             assert stranger.stdout is not None
             assert stranger.stdin is not None
             assert stranger.stdout.readline() == "holds\n"
@@ -93,6 +93,8 @@ def test_two_jobs_and_a_strangers_actor_share_a_cluster(
             service.until(lambda: sorted(job.size() or 0 for job in jobs) == [1, 2])
             assert sum(len(host["devices"]) for host in service.get("/hosts")["hosts"]) == 3
             assert not jobs[0].devices & jobs[1].devices
+            why = service.get(f"/jobs/{jobs[0].id}/why")["lines"]
+            assert why[-1].startswith("The pool is waiting for 3 more nodes: Ray was asked for them")
             stranger.stdin.close()
             assert stranger.stdout.readline() == "kept\n"
         service.until(lambda: [job.size() for job in jobs] == [2, 2])
@@ -103,6 +105,23 @@ def test_two_jobs_and_a_strangers_actor_share_a_cluster(
             assert job.end() == 0, service.report()
             undisturbed.check_final(job.results)  # one that has lost all workers has repeated steps
         assert service.end() == 0
+
+
+def test_a_job_gets_no_gpu_that_another_program_uses(job: ElasticJob, undisturbed: Undisturbed) -> None:
+    with one_node("--num-cpus", 2, "--num-gpus", 3, "--include-dashboard", "false") as node:
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        with started([sys.executable, "-c", STRANGER, node.address, "num_gpus"], **pipes) as stranger:
+            assert stranger.stdout is not None
+            assert stranger.stdin is not None
+            assert stranger.stdout.readline() == "holds\n"
+            job.start(TRACED, job.results, *SLOW, options=("--ray", node.address))
+            job.until_size(2)
+            assert {event["device"] for event in job.events("started")} == {"1", "2"}
+            stranger.stdin.close()
+            job.until_size(3)
+            assert {event["device"] for event in job.events("started")} == {"0", "1", "2"}
+            assert job.end() == 0, job.stderr
+            undisturbed.check(job)
 
 
 def test_jobs_bring_up_the_nodes_that_they_can_use_and_the_last_ones_end_brings_them_down(

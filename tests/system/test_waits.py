@@ -47,7 +47,7 @@ whether they reach each other
     edt_launch/agent/network/test_probing::a_host_that_does_not_accept_a_connection_is_not_waited_for
     edt_launch/launcher/hosts/test_reachability::hosts_are_in_doubt_when_their_workers_wait_for_others
 the end of a worker
-    edt_launch/launcher/test_driver::an_agent_that_does_not_answer_is_not_waited_for
+    edt_launch/launcher/driver/test_driver::an_agent_that_does_not_answer_is_not_waited_for
 the agent's end
     edt_launch/launcher/hosts/test_agents::an_agent_that_is_silent_is_given_up
 the rendezvous
@@ -56,7 +56,7 @@ their end
     edt_launch/membership/test_step::a_worker_that_does_not_leave_is_ended
     edt_launch/membership/test_shortage::the_farthest_of_too_few_survivors_saves_the_state
 their end after a request
-    edt_launch/launcher/test_driver::a_worker_that_was_told_to_end_is_killed_after_a_while
+    edt_launch/launcher/driver/test_driver::a_worker_that_was_told_to_end_is_killed_after_a_while
 its workers' next heartbeat
     edt_launch/launcher/test_watchdog::who_falls_silent_hangs
 more slots
@@ -74,16 +74,16 @@ commands
     edt_launch/agent/test_agent::workers_end_with_their_launcher_and_with_their_agent
     edt_launch/launcher/transports/test_dial_back::a_launcher_that_is_gone_ends_the_workers
 an answer of the warm server
-    edt_launch/agent/test_workers::a_server_that_does_not_answer_is_done_without
+    edt_launch/agent/test_lifecycle::a_server_that_does_not_answer_is_done_without
 the exit code of a worker
-    edt_launch/agent/test_workers::how_it_ended_is_what_it_said_if_nobody_else_knows
+    edt_launch/agent/test_lifecycle::how_it_ended_is_what_it_said_if_nobody_else_knows
 other holders of a worker's output
-    edt_launch/agent/test_workers::who_keeps_its_output_open_delays_that_for_a_moment_only
+    edt_launch/agent/test_lifecycle::who_keeps_its_output_open_delays_that_for_a_moment_only
 processes that workers have left behind
     edt_launch/agent/test_agent::what_workers_have_left_behind_is_killed_and_counted
     edt_launch/agent/system/test_processes::what_begins_quicker_than_it_is_killed_is_left_after_a_while
 the launcher, at the end
-    edt_launch/agent/test_agent::at_its_end_an_agent_does_not_wait_for_a_launcher_that_reads_nothing
+    edt_launch/agent/test_connection::at_its_end_an_agent_does_not_wait_for_a_launcher_that_reads_nothing
 requests
     edt_hvd/warm/test_server::it_ends_without_workers_when_the_agent_has_gone_or_nobody_asks
 the rest of a request

@@ -33,7 +33,7 @@ def check_servers(run: Trained) -> None:
 
 @of(ONCE)
 def test_what_a_script_does_before_train_happens_once(job: WmlaJob, tmp_path: Path) -> None:
-    run = train_resized(job, ONCE, (1, 3, 1, 2))
+    run = train_resized(job, ONCE, (1, 2))
     assert (job.data / "count").read_text() == "one\n"
     assert len([path for path in run.folder.iterdir() if path.name.isdigit()]) == 1
     assert [line.split(":")[-1] for line in (run.folder / "train.log").read_text().splitlines()] == [

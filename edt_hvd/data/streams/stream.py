@@ -1,6 +1,6 @@
 """Batches of a stream: a dataset that gives its samples one after another.
 
-Each worker reads what its micro-batches come from, see `edt_hvd.data.streams.stream_cutting`. Before
+Each worker reads what its micro-batches come from, see `edt_hvd.data.streams.stream_batching`. Before
 every step the workers tell one another how many samples they got, so that all know the batch, and its end
 at the same step.
 
@@ -20,11 +20,11 @@ from torch.utils.data import Dataset
 
 from edt_hvd import collectives
 from edt_hvd.data.batching import Batch, Batching, check_positive, check_sizes
-from edt_hvd.data.cutting import Cutting
 from edt_hvd.data.fetching import Fetcher, Key
+from edt_hvd.data.micro_batching import MicroBatching
 from edt_hvd.data.randomness import random_state
 from edt_hvd.data.source import Position, Source
-from edt_hvd.data.streams.stream_cutting import StreamCutting
+from edt_hvd.data.streams.stream_batching import StreamBatching
 from edt_hvd.data.streams.stream_reading import Snapshot, StepRead, StepRequest, StreamReader, num_shards
 from edt_hvd.errors import StateError
 from edt_hvd.reduction import header
@@ -81,7 +81,7 @@ class StreamSource(Source):
             check_positive("snapshot_every_n_steps", snapshot_every_n_steps)
         self.effective_batch_size: int = effective_batch_size
         self.drop_last = drop_last
-        self.cutting = Cutting(effective_batch_size, micro_batch_size)
+        self.micro_batching = MicroBatching(effective_batch_size, micro_batch_size)
         self._dataset = dataset
         self._shards = num_shards(dataset)
         self._every = snapshot_every_n_steps
@@ -105,7 +105,7 @@ class StreamSource(Source):
 
     def batch(self, at: Position) -> Batch | None:
         """Read the step, unless it is the one that was read last. A collective."""
-        key = Key(*at, self.cutting.chosen, world.rank(), world.size())
+        key = Key(*at, self.micro_batching.chosen, world.rank(), world.size())
         found = self._current
         if found is None or (found.key, found.membership) != (key, world.membership()):
             membership = world.membership()
@@ -127,14 +127,15 @@ class StreamSource(Source):
         """How batches are cut, and the latest snapshot."""
         snapshot = None if self._snapshot is None else self._snapshot._asdict()
         every = {"snapshot_every_n_steps": self._every}
-        return {**self.cutting.state_dict(), **every, "snapshot": snapshot}
+        return {**self.micro_batching.state_dict(), **every, "snapshot": snapshot}
 
     def check(self, state: Mapping[str, Any]) -> None:
         """Check that steps are cut as they were, where that decides which samples they have."""
         if self._is_cut_otherwise(state) and state["step"] > 0:
             raise StateError(
                 f"loader state in the middle of an epoch has micro_batch_size="
-                f"{state['requested_micro_batch_size']}, this loader {self.cutting.requested}, so the steps "
+                f"{state['requested_micro_batch_size']}, this loader "
+                f"{self.micro_batching.requested}, so the steps "
                 "of its sharded stream have other samples; make them equal, or begin without this state"
             )
 
@@ -144,7 +145,7 @@ class StreamSource(Source):
         if self._is_cut_otherwise(state) or state["snapshot_every_n_steps"] != self._every:
             saved = None
         self._snapshot = None if saved is None else Snapshot(**saved)
-        self.cutting.load_state_dict(state)
+        self.micro_batching.load_state_dict(state)
         self._current = None
 
     def fixed_state(self) -> dict[str, Any]:
@@ -158,21 +159,22 @@ class StreamSource(Source):
         }
 
     def _is_cut_otherwise(self, state: Mapping[str, Any]) -> bool:
-        return self._shards is not None and state["requested_micro_batch_size"] != self.cutting.requested
+        requested = state["requested_micro_batch_size"]
+        return self._shards is not None and requested != self.micro_batching.requested
 
     def _next(self, key: Key) -> tuple[Batch | None, list[Any]]:
         if key.size > 1:
             world.check_collective("a loop over a stream")
         stages.enter(Stage.LOADING if self._fetcher.is_at(key) else Stage.STARTING_TO_LOAD)
-        cutting = StreamCutting(self.effective_batch_size, key.cut, self._shards or 1)
-        parts = cutting.parts_of_worker(key.rank, key.size)
+        batching = StreamBatching(self.effective_batch_size, key.cut, self._shards or 1)
+        parts = batching.parts_of_worker(key.rank, key.size)
         global_states = random_state.capture()
         try:
-            read = self._read(key, cutting, parts)
+            read = self._read(key, batching, parts)
         finally:
             random_state.restore(global_states)
-        counts, samples = _exchanged(read, parts, cutting.parts, key)
-        batch = cutting.batch(key.step, counts)
+        counts, samples = _exchanged(read, parts, batching.parts, key)
+        batch = batching.batch(key.step, counts)
         if not batch.samples and key.step == 0 and key.rank == 0:
             warnings.warn(
                 f"{type(self._dataset).__name__} gave no sample in epoch {key.epoch}, so the epoch has no "
@@ -184,17 +186,17 @@ class StreamSource(Source):
         self._save(key, samples, parts, read.states)
         return batch, read.data
 
-    def _read(self, key: Key, cutting: StreamCutting, parts: range) -> StepRead:
+    def _read(self, key: Key, batching: StreamBatching, parts: range) -> StepRead:
         """Read the step and, where the stream is not there yet, what comes before it."""
         start = self._start(key)
         passed = 0 if self._fetcher.is_at(key) else start.steps_before(key)
-        requests = partial(_requests, key, cutting, parts, start, self._every)
+        requests = partial(_requests, key, batching, parts, start, self._every)
         read: StepRead
         for read in self._fetcher.fetch(key, passed + 1, requests):
             stages.heartbeat()
             if self._snapshot is not None and not self._snapshot.agrees(read, parts):
                 self._disagree(start, read)
-                return self._read(key, cutting, parts)
+                return self._read(key, batching, parts)
         return read
 
     def _disagree(self, start: "_Start", read: StepRead) -> None:
@@ -263,10 +265,10 @@ class _Start(NamedTuple):
 
 
 def _requests(
-    key: Key, cutting: StreamCutting, parts: range, start: _Start, every: int | None
+    key: Key, batching: StreamBatching, parts: range, start: _Start, every: int | None
 ) -> Iterator[StepRequest]:
     """What a worker reads from `start` on; of steps before that of `key` it wants no samples."""
-    nothing = StepRequest(key.seed, start.epoch, start.step, cutting, parts, range(0), every)
+    nothing = StepRequest(key.seed, start.epoch, start.step, batching, parts, range(0), every)
     first, states = start.step, start.states
     if start.epoch < key.epoch:
         yield nothing._replace(states=states)
@@ -276,7 +278,7 @@ def _requests(
         yield (
             request
             if step < key.step
-            else request._replace(slots=cutting.slots_of_worker(key.rank, key.size))
+            else request._replace(slots=batching.slots_of_worker(key.rank, key.size))
         )
         states = None
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from torch.utils.data import Dataset, IterableDataset, default_collate
 
 from edt_hvd.data.randomness.seeding import Purpose, seed_for
-from edt_hvd.data.streams.stream_cutting import StreamCutting
+from edt_hvd.data.streams.stream_batching import StreamBatching
 from edt_hvd.digests import digest
 from edt_hvd.errors import StateError
 
@@ -44,7 +44,7 @@ class StepRequest(NamedTuple):
         seed: of the random numbers.
         epoch: of the step.
         step: its number in the epoch.
-        cutting: of the stream.
+        batching: of the stream.
         parts: that are read.
         slots: whose samples are wanted; those of others are dropped.
         snapshot_every: steps from one snapshot to the next; None for no snapshots.
@@ -55,7 +55,7 @@ class StepRequest(NamedTuple):
     seed: int
     epoch: int
     step: int
-    cutting: StreamCutting
+    batching: StreamBatching
     parts: range
     slots: range
     snapshot_every: int | None
@@ -115,17 +115,17 @@ class StreamReader(Dataset[Any]):
         part = self._part(request, number)
         if request.is_of_snapshot:
             read.states.append(part.state())
-        cutting, digests, count = request.cutting, list[str](), 0
-        for slot in cutting.slots_of(number):
+        batching, digests, count = request.batching, list[str](), 0
+        for slot in batching.slots_of(number):
             samples = []
-            for sample in part.take(cutting.positions(request.step, slot, cutting.capacity(slot))):
+            for sample in part.take(batching.positions(request.step, slot, batching.capacity(slot))):
                 if request.is_of_snapshot or not digests:
                     digests.append(digest(sample))
                 count += 1
                 if slot in request.slots:
                     samples.append(sample)
             if samples:
-                start = cutting.positions(request.step, slot, 1).start
+                start = batching.positions(request.step, slot, 1).start
                 seed_for(Purpose.COLLATION, request.seed, request.epoch, start)
                 read.data.append(self._collate(samples))
         part.step += 1
@@ -139,7 +139,7 @@ class StreamReader(Dataset[Any]):
             return found
         stream = self.dataset
         if num_shards(stream) is not None:
-            stream = stream.shard(request.cutting.parts, number)
+            stream = stream.shard(request.batching.parts, number)
         elif found is not None and found.epoch == request.epoch - 1:
             found.exhaust()  # so that a stream that counts its epochs itself goes on to the next
         state = None if request.states is None else request.states[number]

@@ -6,10 +6,9 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, ClassVar, Self
 
-FILE_NAME = "evaluation-metrics.txt"
+from typing_extensions import override
 
 
 def log_folder() -> Path:
@@ -24,23 +23,18 @@ def log_folder() -> Path:
     return folder
 
 
-class EMetrics:
-    """Appends metrics to a file; a context manager.
+class AppendedFile:
+    """A file in `log_folder` that lines are appended to; a context manager.
 
     Args:
-        sub_id: of one experiment among several; it goes into every line, and test metrics go to
-            ``$RESULT_DIR/val_dict_list.json`` as well.
+        sub_id: of one experiment among several.
     """
 
-    TEST_GROUP: ClassVar[str] = "test"
-    TRAIN_GROUP: ClassVar[str] = "train"
-    _rindex: ClassVar[Iterator[int]] = itertools.count(1)
-    _validation: ClassVar[dict[str, list[dict[str, Any]]]] = {}  # by sub_id: files are opened again and again
+    _NAME: ClassVar[str]
 
     def __init__(self, sub_id: str | None = None) -> None:
         self._sub_id = sub_id
-        self._training_id = os.environ.get("TRAINING_ID", os.environ.get("DLI_EXECID", ""))
-        self._file = (log_folder() / FILE_NAME).open("a", encoding="utf-8")
+        self._file = (log_folder() / self._NAME).open("a", encoding="utf-8")
 
     @classmethod
     def open(cls, subId: str | None = None) -> Self:  # noqa: N803 - the name programs use
@@ -50,10 +44,35 @@ class EMetrics:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
+
+    def close(self) -> None:
+        """Close the file; may be called again."""
+        self._file.close()
+
+    def _write(self, line: str) -> None:
+        self._file.write(line + "\n")
+        self._file.flush()
+
+
+class EMetrics(AppendedFile):
+    """Appends metrics to a file; a context manager.
+
+    Args:
+        sub_id: of one experiment among several; it goes into every line, and test metrics go to
+            ``$RESULT_DIR/val_dict_list.json`` as well.
+    """
+
+    _NAME = "evaluation-metrics.txt"
+    TEST_GROUP: ClassVar[str] = "test"
+    TRAIN_GROUP: ClassVar[str] = "train"
+    _rindex: ClassVar[Iterator[int]] = itertools.count(1)
+    _validation: ClassVar[dict[str, list[dict[str, Any]]]] = {}  # by sub_id: files are opened again and again
+
+    def __init__(self, sub_id: str | None = None) -> None:
+        super().__init__(sub_id)
+        self._training_id = os.environ.get("TRAINING_ID", os.environ.get("DLI_EXECID", ""))
 
     def record(
         self, group: str, step: int, values: Mapping[str, Any], etimes: Mapping[str, Any] | None = None
@@ -83,17 +102,16 @@ class EMetrics:
             "etimes": times,
             "values": {name: _typed(value) for name, value in values.items()},
         }
-        self._file.write(json.dumps(record) + "\n")
-        self._file.flush()
+        self._write(json.dumps(record))
         if group == self.TEST_GROUP and self._sub_id is not None:
             losses = self._validation.setdefault(str(self._sub_id), [])
             losses.append({"steps": step, **{name: float(value) for name, value in values.items()}})
 
+    @override
     def close(self) -> None:
-        """Close the file; may be called again."""
         if self._file.closed:
             return
-        self._file.close()
+        super().close()
         losses = self._validation.get(str(self._sub_id))
         if losses and "RESULT_DIR" in os.environ:
             path = Path(os.environ["RESULT_DIR"], "val_dict_list.json")

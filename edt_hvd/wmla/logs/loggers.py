@@ -117,21 +117,13 @@ class DefaultLogger(LoggerCallback):
     @override
     def log_train_metrics(self, metrics: Metrics, iteration: int, epoch: int) -> None:
         self._steps = iteration
-        loss, accuracy = metrics["loss"], metrics["accuracy"] / 100
-        if "LOG_DIR" in os.environ:
-            with ELog.open() as log:
-                log.recordTrain("Train", iteration, self._steps, loss, accuracy)
-        self._record(EMetrics.TRAIN_GROUP, iteration, metrics)
-        self._train_losses.append({"steps": iteration, "loss": loss})
+        self._train_losses.append({"steps": iteration, "loss": metrics["loss"]})
+        self._write(EMetrics.TRAIN_GROUP, metrics)
 
     @override
     def log_test_metrics(self, metrics: Metrics, iteration: int, epoch: int) -> None:
-        loss, accuracy = metrics["loss"], metrics["accuracy"] / 100
-        if "LOG_DIR" in os.environ:
-            with ELog.open() as log:
-                log.recordTest("Test", loss, accuracy)
-        self._record(EMetrics.TEST_GROUP, self._steps, metrics)
-        self._test_losses.append({"steps": self._steps, "loss": loss})
+        self._test_losses.append({"steps": self._steps, "loss": metrics["loss"]})
+        self._write(EMetrics.TEST_GROUP, metrics)
 
     @override
     def on_train_end(self) -> None:
@@ -140,7 +132,14 @@ class DefaultLogger(LoggerCallback):
             path = Path(os.environ["RESULT_DIR"], "val_dict_list.json")
             path.write_text(json.dumps(losses), encoding="utf-8")
 
-    def _record(self, group: str, iteration: int, metrics: Metrics) -> None:
-        if "LOG_DIR" in os.environ:
-            with EMetrics.open() as recorder:
-                recorder.record(group, iteration, {**metrics, "accuracy": metrics["accuracy"] / 100})
+    def _write(self, group: str, metrics: Metrics) -> None:
+        if "LOG_DIR" not in os.environ:
+            return
+        loss, accuracy = metrics["loss"], metrics["accuracy"] / 100
+        with ELog.open() as log:
+            if group == EMetrics.TRAIN_GROUP:
+                log.recordTrain("Train", self._steps, self._steps, loss, accuracy)
+            else:
+                log.recordTest("Test", loss, accuracy)
+        with EMetrics.open() as recorder:
+            recorder.record(group, self._steps, {**metrics, "accuracy": accuracy})

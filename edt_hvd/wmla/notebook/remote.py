@@ -40,9 +40,9 @@ def drive(max_workers: str, digest: str) -> None:
     shutil.copyfile(folder.outcome, target)
 
 
-def _train(folder: TrainingDir, command: list[str], most: int) -> None:
+def _train(folder: TrainingDir, command: list[str], max_workers: int) -> None:
     launcher = Launcher.of(os.environ)
-    launcher.train(folder.number, command, most)
+    launcher.train(folder.number, command, max_workers)
     ended: Ended | None = None
     while ended is None:
         for message in launcher.receive(folder.number):

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
@@ -16,7 +16,6 @@ from pathlib import Path
 
 from edt_hvd.wmla import driving
 from edt_hvd.wmla.errors import TrainingFailedError
-from edt_hvd.wmla.handing import Settings
 from edt_hvd.wmla.job_dir import JobDir
 from edt_hvd.wmla.launching import VARIABLE, Launcher
 from edt_hvd.wmla.notebook import relay
@@ -24,6 +23,7 @@ from edt_hvd.wmla.notebook.folders import LOG, own_folder
 from edt_hvd.wmla.notebook.relay import Kernel
 from edt_hvd.wmla.notebook.remote import SCRIPT
 from edt_hvd.wmla.program import Program
+from edt_hvd.wmla.program_file import Settings
 from edt_hvd.wmla.train_config import ScaleUp, TrainConfig
 from edt_hvd.wmla.training import saving
 
@@ -105,15 +105,12 @@ def _pooled(folder: Path) -> Iterator[Launcher]:
     ours, theirs = socket.socketpair()
     name = f"{folder.name.removeprefix('edt-')}-{next(_trainings)}"
     print(f"Training in the pool as job {name}; where it stands: edt why {name}", flush=True)
-    with theirs, (folder / LOG).open("ab") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "edt_hvd.wmla.notebook.pool", str(folder), name],
-            env=os.environ | {VARIABLE: str(theirs.fileno())},
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C is the kernel's
+    with theirs:
+        process = _start(
+            folder,
+            ["edt_hvd.wmla.notebook.pool", str(folder), name],
+            os.environ | {VARIABLE: str(theirs.fileno())},
+            [theirs.fileno()],
         )
     launcher = Launcher(ours)
     try:
@@ -121,6 +118,22 @@ def _pooled(folder: Path) -> Iterator[Launcher]:
     finally:
         launcher.close()
         _leave(process, folder / LOG, name)
+
+
+def _start(
+    folder: Path, module: list[str], environ: Mapping[str, str], descriptors: Sequence[int] = ()
+) -> subprocess.Popen[bytes]:
+    """Start a module with its arguments, which prints into the folder's log. Ctrl-C is the kernel's."""
+    with (folder / LOG).open("ab") as output:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", *module],
+            env=environ,
+            pass_fds=descriptors,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
 
 
 def _leave(process: subprocess.Popen[bytes], log: Path, name: str) -> None:
@@ -140,21 +153,13 @@ def _leave(process: subprocess.Popen[bytes], log: Path, name: str) -> None:
 
 
 @contextmanager
-def _launched(folder: Path, script: Path, most: int) -> Iterator[Launcher]:
+def _launched(folder: Path, script: Path, max_workers: int) -> Iterator[Launcher]:
     """Run edt-launch, and leave no process of it behind."""
     address = _short_folder() / f"kernel-{next(_trainings)}"
     log = folder / LOG
     kernel = Kernel(address)
     try:
-        with log.open("ab") as output:
-            process = subprocess.Popen(
-                _command(script, folder / "result", most),
-                env=_environment(address),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is the kernel's
-            )
+        process = _start(folder, _command(script, folder / "result", max_workers), _environment(address))
 
         def check() -> None:
             if process.poll() is not None:
@@ -190,9 +195,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             raise
 
 
-def _command(script: Path, result: Path, most: int) -> list[str]:
-    words = ["--view", "plain", "--max-np", str(most), "--wmla", "--result-dir", str(result), str(script)]
-    return [sys.executable, "-P", "-m", "edt_launch.launcher.command", *words]
+def _command(script: Path, result: Path, max_workers: int) -> list[str]:
+    options = ["--view", "plain", "--max-np", str(max_workers), "--wmla", "--result-dir", str(result)]
+    return ["edt_launch.launcher.command", *options, str(script)]
 
 
 def _environment(address: Path) -> dict[str, str]:

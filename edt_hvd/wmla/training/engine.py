@@ -6,9 +6,9 @@ lost until then costs nothing but the step, and the coordinator can emit all of 
 """
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -42,13 +42,8 @@ from edt_hvd.wmla.training.option_check import check_options
 from edt_hvd.wmla.training.train_step import train_step
 from edt_hvd.wmla.training.validating import validation
 
-
-class ResultSink(Protocol):
-    """Where an executor's results go. Every executor emits all of them, in the same order."""
-
-    def emit(self, message: Message) -> None:
-        """Pass it on, if it is for this executor to do so."""
-
+Emit = Callable[[Message], None]
+"""Takes the results of an executor. Every one emits all of them, in the same order."""
 
 _distributed: "weakref.WeakSet[torch.optim.Optimizer]" = weakref.WeakSet()
 
@@ -59,7 +54,7 @@ class Engine:
     Args:
         program: on the CPU; trained in place.
         config: how.
-        sink: is given the results.
+        emit: is given the results.
         out: prints a line of this executor's progress.
         outcome_path: where the outcome is saved for other processes; None for none.
     """
@@ -68,13 +63,13 @@ class Engine:
         self,
         program: Program,
         config: TrainConfig,
-        sink: ResultSink,
+        emit: Emit,
         out: Print,
         outcome_path: Path | None = None,
     ) -> None:
         self._program = program
         self._config = config
-        self._sink = sink
+        self._emit = emit
         self._out = out
         self._outcome_path = outcome_path
         initialize(config.deterministic)
@@ -112,7 +107,7 @@ class Engine:
         self._worker_log.end()
 
     def _train(self, state: edt_hvd.TorchState) -> None:
-        self._sink.emit(self._plan())
+        self._emit(self._plan())
         edt_hvd.report(total_steps=self._config.epochs * len(self._loader))
         while state.epoch < self._config.epochs:
             if state.begun <= state.epoch:
@@ -132,7 +127,7 @@ class Engine:
             self._hooks.train_end()
             state.has_ended = True
         self._leave_behind()
-        self._sink.emit(TrainingDone())
+        self._emit(TrainingDone())
 
     def _plan(self) -> Begun:
         batch_size, samples = self._config.batch_size, len(self._datasets.train)
@@ -146,12 +141,12 @@ class Engine:
         found: dict[int, tuple[int, Any]] = {}
         for data in step:
             at = step.micro_batch
-            found[at.index] = len(at.positions), self._train_step.train(step, data)
+            found[at.index] = len(at.positions), self._train_step(step, data)
         own = {index: outcome.read(samples) for index, (samples, outcome) in found.items()}
         batches = gathered(own)
         edt_hvd.report(**self._values(mean(batches)))
         for part in cut(StepDone(step.epoch, step.index, edt_hvd.size(), batches)):
-            self._sink.emit(part)
+            self._emit(part)
         for batch in batches:
             self._means.add(step.epoch, batch)
         for _, batch in sorted(own.items()):
@@ -168,13 +163,13 @@ class Engine:
         if self._validation is not None and self._config.validates_after(epoch):
             self._program.model.eval()
             with torch.no_grad():
-                result = self._validation.run(epoch)
+                result = self._validation(epoch)
             edt_hvd.report(**{f"val_{name}": value for name, value in self._values(result).items()})
-            self._sink.emit(Validated(epoch, result))
+            self._emit(Validated(epoch, result))
         saves = self._config.saves_after(epoch) or self._config.is_last(epoch)
         self._hooks.epoch_end(epoch, saves and edt_hvd.is_coordinator())
         self._check_options("on_epoch_end", epoch)
-        self._sink.emit(EpochDone(epoch))
+        self._emit(EpochDone(epoch))
 
     def _check_options(self, hook: str, epoch: int) -> None:
         if self._program.user_callback:

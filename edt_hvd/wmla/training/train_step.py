@@ -3,10 +3,9 @@
 import types
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
-from typing_extensions import override
 
 import edt_hvd
 from edt_hvd.wmla.program import Program
@@ -30,24 +29,45 @@ class Outcome(NamedTuple):
         )
 
 
-class TrainStep(Protocol):
-    """Trains on mini-batches."""
-
-    def train(self, step: edt_hvd.Step, data: Any) -> Outcome:
-        """Give the step its gradients."""
+TrainStep = Callable[[edt_hvd.Step, Any], Outcome]
+"""Gives a step the gradients of one mini-batch."""
 
 
-class DefaultTrainStep(TrainStep):
-    """Forward pass, loss function, backward pass."""
+def train_step(program: Program, loader: edt_hvd.ElasticDataLoader) -> TrainStep:
+    """How a program trains: by its ``fn_step_train(model, data, eva, train_loader, fn_args) -> (acc, loss)``.
 
-    def __init__(self, program: Program) -> None:
-        self._program = program
+    Without one: forward pass, loss function, backward pass.
+    """
 
-    @override
-    def train(self, step: edt_hvd.Step, data: Any) -> Outcome:
-        loss, outcome = computed(self._program, data)
+    def default(step: edt_hvd.Step, data: Any) -> Outcome:
+        loss, outcome = computed(program, data)
         step.backward(loss)
         return outcome
+
+    def own(step: edt_hvd.Step, data: Any) -> Outcome:
+        found: list[Outcome] = []
+
+        def body() -> torch.Tensor:
+            found.append(_call(program, loader, data))
+            return torch.as_tensor(found[0].loss)
+
+        step.collect(body)
+        for parameter in program.model.parameters():  # those that the optimizer does not have
+            parameter.grad = None
+        return found[0]
+
+    return default if program.fn_step_train is None else own
+
+
+def _call(program: Program, loader: edt_hvd.ElasticDataLoader, data: Any) -> Outcome:
+    assert program.fn_step_train is not None
+    with program_view(program, "fn_step_train") as outputs:
+        answer = program.fn_step_train(program.model, as_pair(data), accuracy, loader, None)
+    if not isinstance(answer, tuple | list) or len(answer) != 2:
+        raise TypeError(f"fn_step_train returned {answer!r}; return (acc, loss)")
+    found, loss = answer
+    metrics = measured_of(outputs, data, program.metrics)
+    return Outcome(torch.as_tensor(loss).detach().reshape(()), found, metrics)
 
 
 def computed(program: Program, data: Any) -> tuple[torch.Tensor, Outcome]:
@@ -140,43 +160,6 @@ def _options_of(optimizer: torch.optim.Optimizer) -> dict[tuple[int, str], str]:
         for number, group in enumerate(optimizer.param_groups)
         for name, value in group.items()
     }
-
-
-class ProgramTrainStep(TrainStep):
-    """The program's ``fn_step_train(model, data, eva, train_loader, fn_args) -> (acc, loss)``."""
-
-    def __init__(self, program: Program, loader: edt_hvd.ElasticDataLoader) -> None:
-        self._program = program
-        self._loader = loader
-
-    @override
-    def train(self, step: edt_hvd.Step, data: Any) -> Outcome:
-        found: list[Outcome] = []
-
-        def body() -> torch.Tensor:
-            found.append(self._call(data))
-            return torch.as_tensor(found[0].loss)
-
-        step.collect(body)
-        for parameter in self._program.model.parameters():  # those that the optimizer does not have
-            parameter.grad = None
-        return found[0]
-
-    def _call(self, data: Any) -> Outcome:
-        function, model = self._program.fn_step_train, self._program.model
-        assert function is not None
-        with program_view(self._program, "fn_step_train") as outputs:
-            answer = function(model, as_pair(data), accuracy, self._loader, None)
-        if not isinstance(answer, tuple | list) or len(answer) != 2:
-            raise TypeError(f"fn_step_train returned {answer!r}; return (acc, loss)")
-        found, loss = answer
-        metrics = measured_of(outputs, data, self._program.metrics)
-        return Outcome(torch.as_tensor(loss).detach().reshape(()), found, metrics)
-
-
-def train_step(program: Program, loader: edt_hvd.ElasticDataLoader) -> TrainStep:
-    """How a program trains."""
-    return DefaultTrainStep(program) if program.fn_step_train is None else ProgramTrainStep(program, loader)
 
 
 def as_pair(data: Any) -> Any:

@@ -4,12 +4,11 @@ The engine's own way divides the test set among the executors. The program's `fn
 the batches, so every executor gives it all of them. The result is the same for every number of executors.
 """
 
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch.utils.data import DataLoader
-from typing_extensions import override
 
 import edt_hvd
 from edt_hvd.wmla.program import Program
@@ -19,12 +18,8 @@ from edt_hvd.wmla.training.data import loading, rewind, test_loader
 from edt_hvd.wmla.training.metrics import accuracy, as_float
 from edt_hvd.wmla.training.train_step import as_pair, computed, measured_of, program_view, target_of
 
-
-class Validation(Protocol):
-    """Validates a model."""
-
-    def run(self, epoch: int) -> MiniBatch:
-        """The means over the test set. A collective."""
+Validation = Callable[[int], MiniBatch]
+"""Gives the means over the test set after an epoch. A collective."""
 
 
 def validation(program: Program, dataset: Any, config: TrainConfig) -> Validation | None:
@@ -32,54 +27,42 @@ def validation(program: Program, dataset: Any, config: TrainConfig) -> Validatio
     if dataset is None:
         print("no validation: datasets_function returned a test set without samples", flush=True)
         return None
-    if program.fn_test is None:
-        return OwnValidation(program, dataset, config)
-    return ProgramValidation(program, dataset, config)
+    return (_divided if program.fn_test is None else _own)(program, dataset, config)
 
 
-class OwnValidation(Validation):
+def _divided(program: Program, dataset: Any, config: TrainConfig) -> Validation:
     """Forward pass and loss function, over this executor's part of the test set."""
+    loader = test_loader(dataset, config, program.fn_batch_collate)
 
-    def __init__(self, program: Program, dataset: Any, config: TrainConfig) -> None:
-        self._program = program
-        self._config = config
-        self._loader = test_loader(dataset, config, program.fn_batch_collate)
-
-    @override
-    def run(self, epoch: int) -> MiniBatch:
-        rewind(self._loader, self._config, epoch)
-        means = [edt_hvd.Mean() for _ in range(2 + len(self._program.metrics))]
-        samples = 0
-        for step in self._loader:
-            samples = step.samples
+    def run(epoch: int) -> MiniBatch:
+        rewind(loader, config, epoch)
+        means = [edt_hvd.Mean() for _ in range(2 + len(program.metrics))]
+        for step in loader:
             for data in step:
-                _, outcome = computed(self._program, data)
+                _, outcome = computed(program, data)
                 values = (outcome.loss, outcome.accuracy, *outcome.metrics)
                 for mean, value in zip(means, values, strict=True):
                     mean.update(value, weight=len(step.micro_batch.positions))
         loss, found, *metrics = (mean.compute() for mean in means)
-        return MiniBatch(samples, loss, found, tuple(metrics))
+        return MiniBatch(len(dataset), loss, found, tuple(metrics))
+
+    return run
 
 
-class ProgramValidation(Validation):
+def _own(program: Program, dataset: Any, config: TrainConfig) -> Validation:
     """The program's ``fn_test(model, test_iter, fn_args) -> loss``, over the whole test set."""
+    function = program.fn_test
+    assert function is not None
+    loader = DataLoader[Any](dataset, config.batch_size, **loading(config, program.fn_batch_collate))
 
-    def __init__(self, program: Program, dataset: Any, config: TrainConfig) -> None:
-        self._program = program
-        self._samples = len(dataset)
-        self._loader: DataLoader[Any] = DataLoader(
-            dataset, config.batch_size, **loading(config, program.fn_batch_collate)
-        )
-
-    @override
-    def run(self, epoch: int) -> MiniBatch:
-        function, model = self._program.fn_test, self._program.model
-        assert function is not None
-        with program_view(self._program, "fn_test") as outputs:
-            batches = Batches(self._loader, outputs, self._program.metrics)
-            loss = as_float("what fn_test returned", function(model, batches, None))
+    def run(epoch: int) -> MiniBatch:
+        with program_view(program, "fn_test") as outputs:
+            batches = Batches(loader, outputs, program.metrics)
+            loss = as_float("what fn_test returned", function(program.model, batches, None))
         found, *metrics = batches.means()
-        return MiniBatch(self._samples, loss, found, tuple(metrics))
+        return MiniBatch(len(dataset), loss, found, tuple(metrics))
+
+    return run
 
 
 class Batches:

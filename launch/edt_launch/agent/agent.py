@@ -1,6 +1,6 @@
 """The process on a host that starts a job's workers, passes on what they print, and ends them.
 
-It hears from its launcher on standard input and answers on standard output, see `protocol`; `workers`
+It hears from its launcher on standard input and answers on standard output, see `protocol`; `lifecycle`
 decides what to do, and `worker_processes` does it. This process holds no code of users. It has one thread,
 which waits for nobody.
 
@@ -13,7 +13,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from edt_launch.agent import protocol, workers
+from edt_launch.agent import lifecycle, protocol
 from edt_launch.agent.connection import LauncherConnection
 from edt_launch.agent.local_job import LocalJob
 from edt_launch.agent.network.probing import Prober
@@ -100,7 +100,7 @@ class Agent:
     # Orders.
 
     def _close(self) -> None:
-        self._workers.take(workers.Closed())
+        self._workers.take(lifecycle.Closed())
 
     def _obey(self, order: protocol.Order) -> None:
         match order:

@@ -4,9 +4,9 @@ import os
 import selectors
 from collections.abc import Callable
 
+from edt_launch.agent.lifecycle import OutputEnded
 from edt_launch.agent.protocol import WINDOW, Output
 from edt_launch.agent.warm.server import CHUNK
-from edt_launch.agent.workers import OutputEnded
 
 
 class Printing:

@@ -1,4 +1,4 @@
-"""The processes of an agent's workers: what `workers` decides is done to them, and what becomes of them."""
+"""The processes of an agent's workers: what `lifecycle` decides is done to them, and what becomes of them."""
 
 import os
 import selectors
@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from edt_launch.agent import protocol, workers
+from edt_launch.agent import lifecycle, protocol
+from edt_launch.agent.lifecycle import Do, ProcessPhase, Verb
 from edt_launch.agent.local_job import LocalJob
 from edt_launch.agent.printing import Printing
 from edt_launch.agent.system import subreaper
 from edt_launch.agent.warm.supervisor import ATTEMPTS, WarmSupervisor
 from edt_launch.agent.worker import Worker
-from edt_launch.agent.workers import Do, ProcessPhase, Verb
 from edt_messages import forking
 
 
@@ -40,7 +40,7 @@ class WorkerProcesses:
         self._selector = selector
         self._send = send
         self._closing = closing
-        self._state = workers.State(can_fork=False)
+        self._state = lifecycle.State(can_fork=False)
         self._workers: dict[int, Worker] = {}
         self._children: dict[int, int] = {}
         """Workers by process, of those that are our children or may become that."""
@@ -53,7 +53,7 @@ class WorkerProcesses:
         self._job = job
         if job.setup.lease is not None:
             now = time.monotonic()
-            lease = workers.Lease(job.setup.lease, renewed_at=now, heartbeat_at=now)
+            lease = lifecycle.Lease(job.setup.lease, renewed_at=now, heartbeat_at=now)
             self._state = replace(self._state, lease=lease)
 
     def begin(self) -> None:
@@ -79,7 +79,7 @@ class WorkerProcesses:
     @property
     def deadline(self) -> float | None:
         """When `tick` is due; None if there is no such time."""
-        return workers.deadline(self._state)
+        return lifecycle.deadline(self._state)
 
     @property
     def devices(self) -> list[str] | None:
@@ -93,18 +93,18 @@ class WorkerProcesses:
         """Time has passed."""
         from edt_launch.agent.system import processes
 
-        silent = workers.silent(self._state)
+        silent = lifecycle.silent(self._state)
         living = frozenset(worker for worker, pid in silent.items() if processes.is_running(pid))
-        left = workers.lingering(self._state).items()
+        left = lifecycle.lingering(self._state).items()
         lingering = frozenset(worker for worker, pid in left if processes.of_worker(worker, pid))
-        self.take(workers.Tick(living | lingering))
+        self.take(lifecycle.Tick(living | lingering))
 
-    def take(self, event: workers.Event) -> None:
+    def take(self, event: lifecycle.Event) -> None:
         """Do what has to be done about something that has happened."""
         if isinstance(event, protocol.Start) and event.worker not in self._workers:
             self._workers[event.worker] = worker = self._job.worker(event)
             self.printing.begin(event.worker, worker.reading)
-        self._state, actions = workers.step(time.monotonic(), self._state, event)
+        self._state, actions = lifecycle.step(time.monotonic(), self._state, event)
         if self._state.is_closing:
             self._closing()
             if self._supervisor is not None:
@@ -119,7 +119,7 @@ class WorkerProcesses:
         """A child of this process has ended; whether it was a worker."""
         worker = self._children.pop(pid, None)
         if worker is not None:
-            self.take(workers.Gone(worker, exit_code))
+            self.take(lifecycle.Gone(worker, exit_code))
         return worker is not None
 
     def send_requests(self) -> None:
@@ -137,7 +137,7 @@ class WorkerProcesses:
             return 0
         from edt_launch.agent.system import processes
 
-        return processes.sweep_descendants(workers.LEFTOVER_GRACE)
+        return processes.sweep_descendants(lifecycle.LEFTOVER_GRACE)
 
     def _carry_out(self, action: Do) -> None:
         number, worker = action.worker, self._workers[action.worker]
@@ -177,12 +177,12 @@ class WorkerProcesses:
         worker.close_its_ends()
         process.returncode = 0  # whoever reaps all children waits for it
         self._children[process.pid] = number
-        self.take(workers.Running(number, process.pid))
+        self.take(lifecycle.Running(number, process.pid))
 
     def _give_up(self, number: int, worker: Worker, reason: str) -> None:
         self.printing.note(number, reason)
         worker.close_its_ends()
-        self.take(workers.Gone(number, workers.NOT_FOUND))
+        self.take(lifecycle.Gone(number, lifecycle.NOT_FOUND))
 
     def _fork(self, number: int, worker: Worker) -> None:
         while self._supervisor is not None and worker.attempts < ATTEMPTS:
@@ -195,7 +195,7 @@ class WorkerProcesses:
                     lambda: self._hear_request(number, worker),
                 )
                 return
-        self.take(workers.Refused(number))
+        self.take(lifecycle.Refused(number))
 
     def _hear_request(self, number: int, worker: Worker) -> None:
         if worker.request is None:  # closed in the same turn
@@ -212,7 +212,7 @@ class WorkerProcesses:
             except (OSError, ValueError) as error:  # whatever the program's imports have made of the server
                 print(f"edt agent: {answer} of the warm server makes no sense: {error}", file=sys.stderr)
                 self._close_request(worker)
-                self.take(workers.Refused(number))
+                self.take(lifecycle.Refused(number))
                 return
 
     def _take_answer(self, number: int, worker: Worker, answer: forking.Message) -> None:
@@ -225,9 +225,9 @@ class WorkerProcesses:
                 worker.close_its_ends()
                 self._children[pid] = number
                 self._watch_lifeline(number, worker)
-                self.take(workers.Running(number, pid, is_forked=True))
+                self.take(lifecycle.Running(number, pid, is_forked=True))
             case forking.Exited(status), ProcessPhase.RUNNING:
-                self.take(workers.Gone(number, os.waitstatus_to_exitcode(status)))
+                self.take(lifecycle.Gone(number, os.waitstatus_to_exitcode(status)))
             case _, None | ProcessPhase.ENDED:
                 pass  # too late
             case _, phase:
@@ -237,7 +237,7 @@ class WorkerProcesses:
         def hear() -> None:
             if worker.lifeline.fileno() >= 0 and not worker.hear():  # else closed in the same turn
                 self._close(worker.lifeline)
-                self.take(workers.LifelineEnded(number, worker.exit_code_said))
+                self.take(lifecycle.LifelineEnded(number, worker.exit_code_said))
 
         worker.lifeline.setblocking(False)
         self._selector.register(worker.lifeline, selectors.EVENT_READ, hear)

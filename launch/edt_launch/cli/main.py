@@ -16,7 +16,7 @@ CLI, TOOLS = "edt_launch.cli.commands", "edt_launch.tools"
 COMMANDS: Commands = {
     "submit": (f"{CLI}.submit:submit", "Queue a job that runs COMMAND in a copy of this folder."),
     "torchrun": (
-        f"{TOOLS}.torchrun:torchrun",
+        f"{TOOLS}.torchrun_command:torchrun",
         "Run a program written for torchrun, on workers that may change.",
     ),
     "ps": (f"{CLI}.jobs:ps", "List jobs."),
@@ -34,6 +34,7 @@ COMMANDS: Commands = {
     "project": (f"{CLI}.project:app", "Share experiments: projects and their members."),
     "experiment": (f"{CLI}.experiment:app", "Run training definitions, and compare the runs."),
     "search": (f"{CLI}.search:app", "Search for parameters; each trial is a job."),
+    "data": (f"{CLI}.data:app", "Upload, list and delete data sets for jobs."),
     "hosts": (f"{CLI}.cluster:hosts", "List machines, and who has their devices."),
     "drain": (f"{CLI}.cluster:drain", "Move all workers off a host, and keep it free."),
     "ui": (f"{CLI}.ui:ui", "Open the service's pages in a browser."),

@@ -13,6 +13,7 @@ import sys
 import tarfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import IO, Any, cast
@@ -65,6 +66,22 @@ def collect(folder: Path) -> Code:
         is_ignored = ignored(folder)
     except IgnoreFileError as error:
         raise MistakenError(error.text, error.advice) from None
+    code = _collected(folder, is_ignored, MANY)
+    if len(code.entries) > MANY:
+        raise MistakenError(
+            f"{folder} has more than {MANY} files; the last one was {code.entries[-1].path}",
+            f"change to the folder of the code, or name in {IGNORE_FILE} what is to stay out",
+        )
+    return code
+
+
+def everything(folder: Path) -> Code:
+    """All that is in `folder`, but for links to elsewhere and the like."""
+    return _collected(folder, lambda path: False, None)
+
+
+def _collected(folder: Path, is_ignored: Callable[[str], bool], most: int | None) -> Code:
+    """What is in a folder; one more than `most` entries if there are more."""
     entries: list[Entry] = []
     left_out: list[str] = []
     for path, status in _walk(folder, "", is_ignored):
@@ -75,11 +92,8 @@ def collect(folder: Path) -> Code:
             entries.append(Entry(path, status.st_size if kind == stat.S_IFREG else 0))
         else:
             left_out.append(f"{path}{NO_FILE}")
-        if len(entries) > MANY:
-            raise MistakenError(
-                f"{folder} has more than {MANY} files; the last one was {path}",
-                f"change to the folder of the code, or name in {IGNORE_FILE} what is to stay out",
-            )
+        if most is not None and len(entries) > most:
+            break
     return Code(folder, tuple(entries), tuple(left_out))
 
 
@@ -95,20 +109,30 @@ def how_to_send(code: Code, path: str) -> str:
     return f"take it out of {IGNORE_FILE}"
 
 
-def write(code: Code, file: Writer, on_file: Callable[[Entry], None] = lambda entry: None) -> None:
-    """Write the archive, a gzipped tar, piece by piece; the same files make the same bytes.
+def write(
+    code: Code,
+    file: Writer,
+    on_file: Callable[[Entry], None] = lambda entry: None,
+    *,
+    is_compressed: bool = True,
+) -> None:
+    """Write the archive, a tar that may be gzipped, piece by piece; the same files make the same bytes.
 
     Raises:
         MistakenError: a file cannot be read, or changes meanwhile.
     """
     out = cast("IO[bytes]", file)
     with (
-        gzip.GzipFile(filename="", mode="wb", fileobj=out, compresslevel=1, mtime=0) as packed,
+        _compressing(out) if is_compressed else nullcontext(out) as packed,
         tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as archive,
     ):
         for entry in code.entries:
             on_file(entry)
             _add(archive, code.folder, entry)
+
+
+def _compressing(out: IO[bytes]) -> gzip.GzipFile:
+    return gzip.GzipFile(filename="", mode="wb", fileobj=out, compresslevel=1, mtime=0)
 
 
 def _add(archive: tarfile.TarFile, folder: Path, entry: Entry) -> None:
@@ -129,7 +153,9 @@ def _add(archive: tarfile.TarFile, folder: Path, entry: Entry) -> None:
 
 
 def _unreadable(path: Path, error: OSError) -> MistakenError:
-    return MistakenError(f"{path}: {error.strerror}", f"mend it, or name it in {IGNORE_FILE}")
+    return MistakenError(
+        f"{path}: {error.strerror}", f"make it readable, or leave it out (of code: name it in {IGNORE_FILE})"
+    )
 
 
 def _add_file(archive: tarfile.TarFile, info: tarfile.TarInfo, content: IO[bytes]) -> None:
@@ -140,7 +166,8 @@ def _add_file(archive: tarfile.TarFile, info: tarfile.TarInfo, content: IO[bytes
         if error.errno is not None:
             raise
         raise MistakenError(
-            f"{info.name} became shorter while it was read", f"submit again, or name it in {IGNORE_FILE}"
+            f"{info.name} became shorter while it was read",
+            f"try again, or leave it out (of code: name it in {IGNORE_FILE})",
         ) from None
 
 
@@ -192,11 +219,7 @@ class Submission:
         file.write(json.dumps(self._spec).encode())
         if self._code is not None:
             self._start(file, 'name="code"; filename="code.tar.gz"', "application/gzip")
-            if self._code.size >= LARGE and sys.stderr.isatty():
-                write(self._code, file, _progress(self._code.size))
-                sys.stderr.write("\r\x1b[K")
-            else:
-                write(self._code, file)
+            write_with_bar(self._code, file)
         file.write(f"\r\n--{self._boundary}--\r\n".encode())
 
     def _start(self, file: Writer, disposition: str, kind: str) -> None:
@@ -208,6 +231,15 @@ class Submission:
 
 LARGE = 50_000_000
 """Bytes from which on the size is worth a remark and a bar."""
+
+
+def write_with_bar(code: Code, file: Writer, *, is_compressed: bool = True) -> None:
+    """Write the archive; on a terminal, a bar shows how much of a large one is sent."""
+    if code.size >= LARGE and sys.stderr.isatty():
+        write(code, file, _progress(code.size), is_compressed=is_compressed)
+        sys.stderr.write("\r\x1b[K")
+    else:
+        write(code, file, is_compressed=is_compressed)
 
 
 def _progress(total: int) -> Callable[[Entry], None]:
@@ -226,11 +258,11 @@ def _progress(total: int) -> Callable[[Entry], None]:
     return draw
 
 
-def tell(code: Code) -> None:
+def tell(code: Code, what: str = "code") -> None:
     """Say what is about to be sent, and what is not."""
     files = sum(1 for entry in code.entries if entry.size) or len(code.entries)
-    note(f"code: {plural(files, 'file')}, {byte_size(code.size)}, from {code.folder}")
-    if code.size >= LARGE:
+    note(f"{what}: {plural(files, 'file')}, {byte_size(code.size)}, from {code.folder}")
+    if code.size >= LARGE and what == "code":
         largest = ", ".join(f"{name} {byte_size(count)}" for name, count in code.largest)
         note(f"      most of it: {largest}; name in {IGNORE_FILE} what the job does not need")
     for path in code.left_out[:5]:

@@ -16,7 +16,7 @@ from edt_launch.core.errors import AllocationError, SourceError
 CheckHost = Callable[[HostSlots], str | None]
 """What is wrong with a host, in words; None if it can be used."""
 
-INTERVAL = 1.0
+QUERY_INTERVAL = 1.0
 """Seconds from the end of a source's answer to the next question, as in Horovod."""
 
 MAX_REJECTIONS = 20
@@ -193,7 +193,7 @@ class SourceFollower(AllocationSource):
     """
 
     def __init__(
-        self, source: HostSource, limits: SizeLimits, check_host: CheckHost, interval: float = INTERVAL
+        self, source: HostSource, limits: SizeLimits, check_host: CheckHost, interval: float = QUERY_INTERVAL
     ) -> None:
         super().__init__()
         self._source = source

@@ -1,6 +1,7 @@
 """Hosts by their names: ``-H h1:4,h2:4``, or a file with one a line.
 
-The lines are ``node1 slots=4``, ``node1:4``, ``node1`` (one slot) or ``node1 devices=0,1,5``, and comments.
+The lines are ``node1 slots=4``, ``node1:4``, ``node1`` (one slot), ``node1 devices=0,1,5`` or, for workers
+without GPUs, ``node1 slots=4 devices=none``; and comments.
 After ``slots`` or ``devices`` may come ``transport=ssh``, by which the host is reached, and
 ``agent=/opt/edt/bin/edt``, the path of its `edt`.
 """
@@ -16,12 +17,15 @@ from typing import Annotated, ClassVar, Self
 from typer import Option
 
 from edt_launch.cluster.allocation import AGENT, AGENT_EXPECTED, DEVICE, HOST, TRANSPORT, HostSlots
-from edt_launch.cluster.hosts import HostOptions, HostSource, leave_out
+from edt_launch.cluster.hosts import HostOptions, HostSource, leave_out, without_devices
 from edt_launch.core.errors import HostsError, SourceError
 from edt_launch.core.files.text_files import decoded
 
 MAX_BYTES = 2**24
 """A larger file is no host file."""
+
+NO_DEVICES = "none"
+"""The value of ``devices`` for a host whose workers see no GPU."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,10 @@ class HostList(HostSource):
         return None if text is None else cls(text)
 
     def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
-        return _unique((f"{self}", _slots(f"{self}", *_split(part))) for part in self.text.split(","))
+        parts = self.text.split(",")
+        for part in parts:
+            _refuse_ipv6(f"{self}", part)
+        return _unique((f"{self}", _slots(f"{self}", *_split(part))) for part in parts)
 
 
 @dataclass(frozen=True)
@@ -114,6 +121,8 @@ def parse(text: str, where: str) -> tuple[HostSlots, ...]:
     """
     contents = (line.partition("#")[0].strip() for line in text.splitlines())
     lines = [(f"{where}, line {number}", content) for number, content in enumerate(contents, 1) if content]
+    for line, content in lines:
+        _refuse_ipv6(line, content.split()[0])
     good = [(line, content) for line, content in lines if _is_named(line, content)]
     hosts = _unique((line, _line(line, content)) for line, content in good or lines)
     if not hosts:
@@ -144,12 +153,20 @@ def _line(where: str, content: str) -> HostSlots:
     agent = named.get("agent", "")
     if "agent" in named and not re.fullmatch(AGENT, agent):
         raise HostsError(where, agent, AGENT_EXPECTED)
-    if "devices" not in named:
-        return replace(_slots(where, words[0], named["slots"]), transport=transport, agent=agent)
+    if "devices" not in named or named["devices"] == NO_DEVICES:
+        host = _slots(where, words[0], named.get("slots", "1"))
+        if "devices" in named:
+            host = without_devices(host.host, host.slots)
+        return replace(host, transport=transport, agent=agent)
     devices = tuple(named["devices"].split(","))
     if not all(re.fullmatch(DEVICE, device) for device in devices) or len(set(devices)) < len(devices):
         raise HostsError(where, named["devices"], "names of devices, each once, with commas between")
     return HostSlots(_slots(where, words[0], "1").host, len(devices), devices, transport, agent)
+
+
+def _refuse_ipv6(where: str, host: str) -> None:
+    if host.count(":") > 1:
+        raise HostsError(where, host, "a name or an IPv4 address, as workers do not use IPv6")
 
 
 def _split(part: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from typing import ClassVar, Self, TypeVar
 from edt_launch.cluster.allocation import DEVICE, HOST, HostSlots
 from edt_launch.core import command_line
 from edt_launch.core.command_line import NoOptions
-from edt_launch.core.errors import SHOWN
+from edt_launch.core.errors import MAX_SHOWN_CHARACTERS
 
 LOCAL = "localhost"
 
@@ -105,7 +105,11 @@ def usable(hosts: Iterable[HostSlots], where: str) -> tuple[HostSlots, ...]:
         if not re.fullmatch(HOST, host.host):
             leave_out(where, host.host)
         elif odd := next((name for name in host.devices or () if not re.fullmatch(DEVICE, name)), None):
-            leave_out(where, host.host, f"its device {odd[:SHOWN]!r}: expected letters, digits and '_.:/-'")
+            leave_out(
+                where,
+                host.host,
+                f"its device {odd[:MAX_SHOWN_CHARACTERS]!r}: expected letters, digits and '_.:/-'",
+            )
         else:
             found.append(host)
     return tuple(found)
@@ -115,7 +119,12 @@ def usable(hosts: Iterable[HostSlots], where: str) -> tuple[HostSlots, ...]:
 def leave_out(where: str, host: str, problem: str = "") -> None:
     """Warn that a host is left out; once, as sources are asked every second."""
     expected = "expected a host name of letters, digits, '_', '.' and '-'"
-    log.warning("%s: host %r is left out: %s; mend the source", where, host[:SHOWN], problem or expected)
+    log.warning(
+        "%s: host %r is left out: %s; mend the source",
+        where,
+        host[:MAX_SHOWN_CHARACTERS],
+        problem or expected,
+    )
 
 
 def ways(hosts: Mapping[str, HostSlots]) -> dict[str, tuple[str, str]]:

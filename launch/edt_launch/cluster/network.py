@@ -21,9 +21,6 @@ Interfaces = Mapping[str, tuple[str, ...]]
 """The IPv4 addresses of each network interface."""
 
 
-LOOPBACK = "127.0.0.1"
-
-
 def resolve(host: str) -> str | None:
     """Ask the system's resolver, as Horovod does.
 
@@ -114,7 +111,10 @@ class HostChecker:
         """What is wrong with the host, in words; None if workers can run on it."""
         address, interface = self.address(host), self._interface
         if address is None:
-            return f"unknown host {host!r}: no address is known for it"
+            return (
+                f"unknown host {host!r}: no IPv4 address is known for it; mend its name, or enter it in "
+                "/etc/hosts or DNS"
+            )
         if interface is not None and self._is_loopback(interface) and not self._is_local(address):
             return (
                 f"host {host!r} ({address}) cannot be reached over {interface}: start the job with "

@@ -18,7 +18,7 @@ from edt_launch.cluster.hosts import HostOptions, HostSource, usable, without_de
 from edt_launch.cluster.slurm_job import TIME_LIMIT, SlurmJob
 from edt_launch.core.errors import HostsError, SourceError
 
-INTERVAL = 2.0
+QUERY_INTERVAL = 2.0
 """Seconds between two questions to Slurm's controller."""
 
 
@@ -69,7 +69,11 @@ class Slurm(HostSource):
         now = time.monotonic()
         if self._asked is None:  # what the environment says is new
             self._asked = now
-        elif len(self.found) > 1 and now - self._asked >= INTERVAL and shutil.which("scontrol") is not None:
+        elif (
+            len(self.found) > 1
+            and now - self._asked >= QUERY_INTERVAL
+            and shutil.which("scontrol") is not None
+        ):
             nodes = SlurmJob(self.job).fields().get("NodeList", "")
             self._asked, self._left = now, frozenset(hosts_of(nodes))
         left = tuple(host for host in self.found if self._left is None or host.host in self._left)

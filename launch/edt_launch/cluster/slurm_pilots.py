@@ -26,7 +26,7 @@ TRANSPORT = "slurm-pilot"
 NAME = "edt-pilot-"
 """What the names of all pilots begin with."""
 
-INTERVAL = 2.0
+QUERY_INTERVAL = 2.0
 """Seconds between two questions to Slurm's controller."""
 
 IDLE_LIMIT = 300.0
@@ -201,7 +201,7 @@ class SlurmPilots(HostSource):
         return cls(pool, int(bounds[1]), int(bounds[2]), words, is_kept=given.slurm_pool is not None)
 
     def hosts(self) -> tuple[HostSlots, ...]:  # noqa: D102
-        if (now := self._clock()) - self._looked >= INTERVAL:
+        if (now := self._clock()) - self._looked >= QUERY_INTERVAL:
             self._looked = now
             self._look(now)
             self._act(now)

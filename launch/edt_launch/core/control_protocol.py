@@ -22,7 +22,7 @@ MAX_LINE = 4096
 MAX_ID = 100
 """Characters of a request's id."""
 
-KEPT = 64
+MAX_REMEMBERED_IDS = 64
 """Ids of accepted requests that are remembered."""
 
 
@@ -117,7 +117,7 @@ class Requests:
             return request, None
         is_new = request.id not in self._accepted
         self._accepted[request.id] = None
-        if len(self._accepted) > KEPT:
+        if len(self._accepted) > MAX_REMEMBERED_IDS:
             del self._accepted[next(iter(self._accepted))]
         return Accepted(request.id), request if is_new else None
 

@@ -20,7 +20,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import ClassVar
 
-SHOWN = 80
+MAX_SHOWN_CHARACTERS = 80
 """Characters of an offending text that a message repeats."""
 
 
@@ -155,4 +155,4 @@ class RunError(EdtLaunchError):
 
 
 def _shorten(text: str) -> str:
-    return text if len(text) <= SHOWN else text[:SHOWN] + "..."
+    return text if len(text) <= MAX_SHOWN_CHARACTERS else text[:MAX_SHOWN_CHARACTERS] + "..."

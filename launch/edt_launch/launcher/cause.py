@@ -12,7 +12,7 @@ _EXCEPTION = re.compile(r"[\w.]+(?:Error|Exception|Interrupt|Exit|Warning|Iterat
 _OURS = re.compile(r"edt_hvd(?:\.\w+)*\.\w+Error: ")
 """The name of an error of edt_hvd, whose message says what to do."""
 
-LONGEST = 2000
+MAX_CAUSE_CHARACTERS = 2000
 """Characters of an exception that are shown."""
 
 
@@ -30,7 +30,7 @@ class Cause:
 
     def __str__(self) -> str:
         said = _OURS.sub("", self.line, count=1) if _OURS.match(self.line) else self.line
-        shown = said if len(said) <= LONGEST else f"{said[:LONGEST]}..."
+        shown = said if len(said) <= MAX_CAUSE_CHARACTERS else f"{said[:MAX_CAUSE_CHARACTERS]}..."
         return f"{shown} ({self.origin})" if self.origin else shown
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from edt_launch.core.history import events
-from edt_launch.core.history.failure_text import CAUSE, FIRST, QUOTE
+from edt_launch.core.history.failure_text import CAUSE, FIRST_FAILURE, QUOTE
 from edt_launch.launcher.cause import Cause
 from edt_launch.launcher.failing_slots import FailingSlots
 
-STOPPED = ("SIGTERM", "SIGINT", "SIGHUP")
+STOP_SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP")
 """Signals by which a worker is told to stop; one that died of them was not the first to fail."""
 
 PEER_LOST = ("HorovodInternalError", "Connection closed by peer", "Connection reset by peer")
@@ -45,7 +45,7 @@ class Failures:
 
         def is_consequence(failure: events.Failed) -> bool:
             text = "\n".join(last_lines(failure.worker))
-            return failure.signal in STOPPED or any(sign in text for sign in PEER_LOST)
+            return failure.signal in STOP_SIGNALS or any(sign in text for sign in PEER_LOST)
 
         candidates = self.open or self.survived[-1:]
         return next((f for f in candidates if not is_consequence(f)), candidates[0] if candidates else None)
@@ -121,7 +121,7 @@ def describe(failure: events.Failed, lines: Sequence[str], log: Path, cause: Cau
     if not lines:
         said = ["  (it has printed nothing)"]
     who, how = f"rank {failure.rank} on {failure.host}", failure.how_it_ended
-    head = f"{FIRST}{how}" if how.startswith(who) else f"{FIRST}{who}, {how}"
+    head = f"{FIRST_FAILURE}{how}" if how.startswith(who) else f"{FIRST_FAILURE}{who}, {how}"
     named = [f"{CAUSE}{cause}"] if cause else []
     return "\n".join([head, *said, f"log: {log}", *named])
 

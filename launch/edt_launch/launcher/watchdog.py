@@ -58,18 +58,18 @@ SILENCE = 30.0
 
 IDLE, SETTLED_IDLE = 600.0, 120.0
 """The same for a worker that does nothing: seconds without work that a stage may last at least, before and
-after it has been completed `SETTLED` times. Longer ones are rare, but what a script does once in a thousand
-steps (an evaluation, saving) works."""
+after it has been completed `SETTLED_STEPS` times. Longer ones are rare, but what a script does once in a
+thousand steps (an evaluation, saving) works."""
 
-SETTLED = 100
+SETTLED_STEPS = 100
 
 AFTER_TRAINING = 300.0
 """Seconds without a heartbeat after training, when killing costs most and scripts do whatever they like."""
 
-UNTRIED = dict.fromkeys(FLOORS, 300.0) | {"restoring": 1800.0}
-"""The same until it has been completed `TRIED` times: the first steps compile, say."""
+UNTRIED_LIMITS = dict.fromkeys(FLOORS, 300.0) | {"restoring": 1800.0}
+"""The same until it has been completed `MIN_COMPLETIONS` times: the first steps compile, say."""
 
-TRIED = 3
+MIN_COMPLETIONS = 3
 GAP_FACTOR = 5.0
 STAGE_FACTOR = 10.0
 ALONE_FACTOR = 20.0
@@ -302,9 +302,9 @@ def _floors(watch: Watch, stage: str, known: Times, is_waited_for: bool) -> tupl
     """Seconds that a stage may last, and may do nothing, at least."""
     if stage == OUTSIDE and not is_waited_for:
         return inf, inf
-    untried = UNTRIED[stage] if known.count < TRIED else 0.0
+    untried = UNTRIED_LIMITS[stage] if known.count < MIN_COMPLETIONS else 0.0
     floor = max(FLOORS[stage] if watch.timeout is None else watch.timeout, untried)
-    idle = max(min(FLOORS[stage], SETTLED_IDLE if known.count >= SETTLED else IDLE), untried)
+    idle = max(min(FLOORS[stage], SETTLED_IDLE if known.count >= SETTLED_STEPS else IDLE), untried)
     if watch.timeout is not None:
         idle = inf
     if is_waited_for:

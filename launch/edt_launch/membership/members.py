@@ -16,7 +16,7 @@ SUSPENSION = 5.0
 still cannot be reached is no further one, so that it is used soon after it is back.
 """
 
-LONGEST = 600.0
+MAX_SUSPENSION = 600.0
 """Seconds for which a slot is left alone at most."""
 
 START_FAILURES = 4
@@ -43,7 +43,7 @@ def after_failure(now: float, last: Suspension | None, has_reached_host: bool = 
     """What becomes of a slot in which a worker has failed now, or whose host could not be reached."""
     known = _remembered(now, last)
     failures = known.failures + 1 if has_reached_host else max(known.failures, 1)
-    seconds = min(SUSPENSION * 2 ** (failures - 1), LONGEST)
+    seconds = min(SUSPENSION * 2 ** (failures - 1), MAX_SUSPENSION)
     times = "failed" if failures == 1 else f"failed {failures} times"
     return replace(known, failures=failures, until=max(known.until, now + seconds), reason=times)
 
@@ -52,7 +52,7 @@ def after_notice(now: float, last: Suspension | None, notice: str) -> Suspension
     """What becomes of a slot whose worker has been told now to give it up."""
     known = _remembered(now, last)
     notices = known.notices + 1
-    seconds = min(NOTICE_SUSPENSION * 2 ** (notices - 1), LONGEST)
+    seconds = min(NOTICE_SUSPENSION * 2 ** (notices - 1), MAX_SUSPENSION)
     return replace(known, notices=notices, until=max(known.until, now + seconds), reason=f"left: {notice}")
 
 

@@ -21,9 +21,9 @@ when the last is gone, the next generation is opened. A change that comes in bet
 generation.
 
 A resize waits for a checkpoint: one that takes slots away for `grace` seconds, one that only adds some for as
-long as it takes, or for `PATIENCE` if the program has not saved anything yet. A world that has lost a member
-is ended at once. Ends by an error of the program are counted, against `max_restarts`; resizes and lost hosts
-are not.
+long as it takes, or for `FIRST_CHECKPOINT_TIMEOUT` if the program has not saved anything yet. A world that
+has lost a member is ended at once. Ends by an error of the program are counted, against `max_restarts`;
+resizes and lost hosts are not.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ from edt_launch.membership.world_failures import judge, take_exit
 RESIZE_GRACE = 2.0
 """Seconds that a worker has after SIGTERM when another takes its place."""
 
-PATIENCE = 600.0
+FIRST_CHECKPOINT_TIMEOUT = 600.0
 """Seconds that a world which would only grow has for its first checkpoint."""
 
 
@@ -223,7 +223,7 @@ def _may_cut(turn: GenerationsTurn, shrinks: bool) -> bool:
 
 def _patience(state: Generations, shrinks: bool) -> float:
     """Seconds for which a resize waits for a checkpoint at most."""
-    return state.limits.grace if shrinks else inf if state.has_saved else PATIENCE
+    return state.limits.grace if shrinks else inf if state.has_saved else FIRST_CHECKPOINT_TIMEOUT
 
 
 def _wait_for_more(turn: GenerationsTurn, is_training: bool) -> None:

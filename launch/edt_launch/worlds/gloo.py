@@ -10,7 +10,7 @@ from edt_launch.membership.protocol import Assignment, Worker
 if TYPE_CHECKING:
     from edt_launch.worlds.gloo_store import Rendezvous
 
-KEPT = 2
+KEPT_GENERATIONS = 2
 """Generations whose stores are served: a late member of the last but one may still be asking."""
 
 
@@ -57,7 +57,7 @@ class GlooWorld:
         address = self._address_towards(at.host for at in assignments)
         store = Rendezvous(address, self._token, ranks, self._ports)
         self._stores.append(store)
-        while len(self._stores) > KEPT:
+        while len(self._stores) > KEPT_GENERATIONS:
             self._stores.pop(0).close()
         return address, store.port
 

@@ -83,7 +83,7 @@ def train(callback=None, **options):
 DRIVER = """
 import json, runpy, sys
 from pathlib import Path
-from edt_hvd.wmla import handing
+from edt_hvd.wmla import program_file
 from edt_hvd.wmla.fabric_model import FabricModel
 from edt_hvd.wmla.job_dir import JobDir
 from edt_hvd.wmla.train_config import TrainConfig
@@ -92,7 +92,7 @@ def train(self, epochs, batch, engines):
     folder = JobDir.of().training(1)
     folder.begin()
     config = TrainConfig(epochs, batch, batch * engines, engines, deterministic=False)
-    digest = handing.write(folder, self._program, config, handing.Settings.now())
+    digest = program_file.write(folder, self._program, config, program_file.Settings.now())
     print("digest", digest)
 
 FabricModel.train = train

@@ -31,7 +31,7 @@ from edt_launch.agent.protocol import (
 
 COMMAND = (sys.executable, "-P", "-m", "edt_launch.agent")
 
-IMPATIENT = "from edt_launch.agent import main, workers; workers.LEFTOVER_GRACE = 0.0; main.main()"
+IMPATIENT = "from edt_launch.agent import lifecycle, main; lifecycle.LEFTOVER_GRACE = 0.0; main.main()"
 """An agent that gives what workers leave behind no time to end by itself."""
 
 

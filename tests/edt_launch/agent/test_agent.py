@@ -441,7 +441,7 @@ def test_a_gpu_that_the_host_does_not_have(agents, tmp_path):
     assert one.run(0, EDT_DEVICE="0")[0] == 0
     code, _, said = one.run(1, EDT_DEVICE="1")
     assert code == 127
-    assert "node2 has no GPU 1, only 1 GPU, number 0: mend its devices" in said
+    assert "node2 has no GPU 1, only 1 GPU, number 0: correct slots= or devices=" in said
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,19 @@ def test_an_option_that_makes_no_sense(text: str, value: str) -> None:
     assert raised.value.value == value
 
 
+@pytest.mark.parametrize("text", ["fd00::1", "fd00::1:2", "[fd00::1]:2", "::1"])
+def test_an_ipv6_address_is_refused_as_such(text: str) -> None:
+    with pytest.raises(HostsError, match=r"-H.*a name or an IPv4 address"):
+        HostList(f"h1:1,{text}").hosts()
+    for line in (text, f"{text} slots=1"):
+        with pytest.raises(HostsError, match=r"line 2.*a name or an IPv4 address"):
+            parse(f"h1\n{line}\n", "f")
+
+
 def test_lines_of_a_file() -> None:
     text = "# ours\nnode1 slots=2 max_slots=4\r\nnode2:1  # spare\n\nnode3 devices=GPU-a,5\nnode4\n"
     text += "node5 slots=1 transport=ray\nnode6 devices=0 agent=/opt/edt/bin/edt transport=ssh\n"
+    text += "node7 slots=2 devices=none agent=/opt/edt/bin/edt\nnode8 devices=none\n"
     assert parse(text, "f") == (
         HostSlots("node1", 2),
         HostSlots("node2", 1),
@@ -37,6 +47,8 @@ def test_lines_of_a_file() -> None:
         HostSlots("node4", 1),
         HostSlots("node5", 1, None, "ray"),
         HostSlots("node6", 1, ("0",), "ssh", "/opt/edt/bin/edt"),
+        HostSlots("node7", 2, ("cpu0", "cpu1"), "", "/opt/edt/bin/edt"),
+        HostSlots("node8", 1, ("cpu0",)),
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.core.files.lines import LONGEST
+from edt_launch.core.files.lines import MAX_LINE_BYTES
 from edt_launch.core.history.events import Failed, Progress, Started, World
 from edt_launch.launcher.run_summary import Failures, RunSummary, describe, describe_exits
 from edt_launch.launcher.view.output import LAST_LINES
@@ -52,7 +52,7 @@ def test_who_lost_a_peer_was_not_the_first_to_fail():
 def test_a_message_fits_a_line_of_the_events_however_long_the_worker_s_lines_are():
     failure = Failures().observe(failed(1, 3)).open[0]
     text = describe(failure, ["\u00e4" * 10_000_000] * LAST_LINES, Path("log"))
-    assert len(json.dumps({"message": text})) < LONGEST
+    assert len(json.dumps({"message": text})) < MAX_LINE_BYTES
     assert "exit code 3" in text
 
 

@@ -10,14 +10,14 @@ from edt_launch.launcher.watchdog import (
     COLLECTIVE,
     FLOORS,
     IDLE,
+    MIN_COMPLETIONS,
     MISMATCH,
     OUTSIDE,
-    SETTLED,
     SETTLED_IDLE,
+    SETTLED_STEPS,
     SILENCE,
     STAGE_FACTOR,
-    TRIED,
-    UNTRIED,
+    UNTRIED_LIMITS,
     Heartbeat,
     Times,
     Watch,
@@ -28,7 +28,7 @@ from edt_launch.launcher.watchdog import (
 )
 from edt_launch.membership.protocol import MemberPhase, Slot, Worker
 
-KNOWN = {stage: Times(TRIED, 0.1) for stage in FLOORS}
+KNOWN = {stage: Times(MIN_COMPLETIONS, 0.1) for stage in FLOORS}
 
 
 class Crew:
@@ -135,10 +135,10 @@ def test_a_stage_that_lasts_while_others_wait(stage: str) -> None:
 @pytest.mark.parametrize(
     "count, size, limit",
     [
-        (TRIED, 2, IDLE),
-        (SETTLED, 2, SETTLED_IDLE),
-        (TRIED, 1, ALONE_IDLE_FACTOR * IDLE),
-        (SETTLED, 1, ALONE_IDLE_FACTOR * SETTLED_IDLE),
+        (MIN_COMPLETIONS, 2, IDLE),
+        (SETTLED_STEPS, 2, SETTLED_IDLE),
+        (MIN_COMPLETIONS, 1, ALONE_IDLE_FACTOR * IDLE),
+        (SETTLED_STEPS, 1, ALONE_IDLE_FACTOR * SETTLED_IDLE),
     ],
 )
 def test_who_does_nothing_between_two_steps_has_less_time(count: int, size: int, limit: float) -> None:
@@ -161,7 +161,7 @@ def test_who_does_nothing_between_two_steps_has_less_time(count: int, size: int,
 def test_who_says_that_it_gets_on_holds_others_up_for_as_long_as_it_likes(
     timeout: float | None, stage: str
 ) -> None:
-    crew, known = Crew(timeout), {stage: Times(SETTLED, 0.1)}
+    crew, known = Crew(timeout), {stage: Times(SETTLED_STEPS, 0.1)}
     since = crew.now
     for _ in range(200):
         crew.pass_time(30.0)
@@ -198,8 +198,8 @@ def test_who_was_killed_for_being_slow_leaves_more_time_to_the_next() -> None:
 @pytest.mark.parametrize("timeout", [None, 3.0])
 def test_a_stage_that_is_new_has_more_time(timeout: float | None, stage: str) -> None:
     crew = Crew(timeout)
-    crew.heartbeat(1, "reducing", 1.0, {stage: Times(TRIED - 1, 0.1)})
-    limit = max(UNTRIED[stage], FLOORS[stage] if timeout is None else timeout)
+    crew.heartbeat(1, "reducing", 1.0, {stage: Times(MIN_COMPLETIONS - 1, 0.1)})
+    limit = max(UNTRIED_LIMITS[stage], FLOORS[stage] if timeout is None else timeout)
     crew.heartbeat(0, stage, limit, {})
     assert crew.overdue() == {}
     crew.heartbeat(0, stage, limit + 1, {})

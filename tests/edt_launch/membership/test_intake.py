@@ -4,7 +4,7 @@ import pytest
 
 from edt_launch.core.history import events
 from edt_launch.membership.lateness import TOLD_AFTER
-from edt_launch.membership.members import LONGEST, NOTICE_SUSPENSION, START_FAILURES, SUSPENSION
+from edt_launch.membership.members import MAX_SUSPENSION, NOTICE_SUSPENSION, START_FAILURES, SUSPENSION
 from edt_launch.membership.protocol import (
     Abort,
     Assign,
@@ -150,7 +150,7 @@ def test_a_host_that_is_lost_again_and_again_before_training_begins_does_not_end
         worker = next(w.id for w in job.state.workers.values() if w.slot.host == "b")
         job(Exited(worker, 255, is_gone=False, host_loss=HostLoss.LOST))
         assert job.state.outcome is None
-        job.now += LONGEST
+        job.now += MAX_SUSPENSION
         job(Tick())
 
 

@@ -1,6 +1,6 @@
 """Which slot is the same one, and how workers are let go."""
 
-from edt_launch.membership.members import FORGET, LONGEST, SUSPENSION, after_failure, after_notice
+from edt_launch.membership.members import FORGET, MAX_SUSPENSION, SUSPENSION, after_failure, after_notice
 from edt_launch.membership.protocol import (
     Desired,
     Dismiss,
@@ -42,7 +42,7 @@ def test_failures_double_it_up_to_a_limit() -> None:
         found = after_failure(0.0, found)
         seconds.append(found.until)
     assert seconds[:4] == [SUSPENSION, 2 * SUSPENSION, 4 * SUSPENSION, 8 * SUSPENSION]
-    assert seconds[-1] == LONGEST
+    assert seconds[-1] == MAX_SUSPENSION
     assert found.reason == "failed 20 times"
 
 

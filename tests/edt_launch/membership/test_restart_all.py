@@ -26,7 +26,7 @@ from edt_launch.membership.protocol import (
     Terminate,
     Tick,
 )
-from edt_launch.membership.restart_all import PATIENCE, RESIZE_GRACE
+from edt_launch.membership.restart_all import FIRST_CHECKPOINT_TIMEOUT, RESIZE_GRACE
 from simulated import of, slots
 
 GRACE, END_GRACE = 120.0, 30.0
@@ -74,12 +74,12 @@ def test_a_larger_world_takes_over_at_a_checkpoint_when_all_of_it_is_ready() -> 
     job = Job()
     (old,) = job.run(1)
     actions = job.feed(Desired(slots(2)))
-    assert of(events.ResizeDue, actions) == [events.ResizeDue(1, 2, PATIENCE)]
+    assert of(events.ResizeDue, actions) == [events.ResizeDue(1, 2, FIRST_CHECKPOINT_TIMEOUT)]
     new = job.started(actions)
     assert len(new) == 2
     assert job.feed(Ready(new[0], 0)) == []
     assert job.feed(Ready(new[1], 0)) == [StopWorkers((old,), 2)]
-    assert job.feed(Tick(), after=PATIENCE - 1) == []
+    assert job.feed(Tick(), after=FIRST_CHECKPOINT_TIMEOUT - 1) == []
     assert job.feed(Held(old)) == [Terminate(old, grace=RESIZE_GRACE)]
     actions = job.feed(Exited(old, -15))
     assert of(Open, actions) == [Open(2, {new[0]: 0, new[1]: 1}, 1, "grown")]
@@ -107,7 +107,7 @@ def test_a_checkpoint_that_another_worker_is_writing_is_finished_first() -> None
 
 
 def test_a_shrink_waits_for_a_checkpoint_no_longer_than_its_grace_and_a_growth_as_long_as_it_takes() -> None:
-    for counts, limit in (((1,), GRACE), ((3,), PATIENCE)):
+    for counts, limit in (((1,), GRACE), ((3,), FIRST_CHECKPOINT_TIMEOUT)):
         job = Job()
         old = job.run(2)
         for worker in job.started(job.feed(Desired(slots(*counts)))):
@@ -120,7 +120,7 @@ def test_a_shrink_waits_for_a_checkpoint_no_longer_than_its_grace_and_a_growth_a
     job.feed(Saving(old_one, False))
     for worker in job.started(job.feed(Desired(slots(2)))):
         job.feed(Ready(worker, 0))
-    assert job.feed(Tick(), after=10 * PATIENCE) == []
+    assert job.feed(Tick(), after=10 * FIRST_CHECKPOINT_TIMEOUT) == []
 
 
 def test_a_resize_that_is_to_happen_at_once_waits_for_the_newcomers_alone() -> None:

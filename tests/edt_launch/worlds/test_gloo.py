@@ -7,7 +7,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from edt_launch.membership.protocol import Assignment, MemberPhase, Slot, Worker
-from edt_launch.worlds.gloo import KEPT, GlooWorld
+from edt_launch.worlds.gloo import KEPT_GENERATIONS, GlooWorld
 
 TWO = (Assignment(7, 0, 2, 0, 2, 0, 1, "here"), Assignment(9, 1, 2, 1, 2, 0, 1, "here"))
 
@@ -54,7 +54,7 @@ def test_nobody_waits_for_a_generation_that_is_aborted(world: GlooWorld) -> None
 
 
 def test_only_the_newest_generations_are_served(world: GlooWorld) -> None:
-    ports = [world.open(generation, TWO)[1] for generation in range(KEPT + 1)]
+    ports = [world.open(generation, TWO)[1] for generation in range(KEPT_GENERATIONS + 1)]
     with pytest.raises(URLError):
         ask(world, ports[0], "rank_and_size/here:0")
     assert ask(world, ports[1], "rank_and_size/here:0")

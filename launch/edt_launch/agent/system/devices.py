@@ -25,4 +25,7 @@ def problem(host: str, devices: str, gpus: int) -> str | None:
     if not wrong:
         return None
     has = "1 GPU, number 0" if gpus == 1 else f"{gpus} GPUs, numbers 0 to {gpus - 1}"
-    return f"{host} has no GPU {', '.join(wrong)}, only {has}: mend its devices where the hosts are listed"
+    return (
+        f"{host} has no GPU {', '.join(wrong)}, only {has}: correct slots= or devices= of the host in the "
+        f"host file, or add devices=none if jobs need no GPU"
+    )

@@ -23,10 +23,10 @@ from edt_launch.cluster.ray.messages import Ended, Failed, HostView, Open, Pictu
 from edt_launch.cluster.ray.nodes import RayNode, kind_of, names_of, read
 from edt_launch.core.files.lines import LineSplitter
 
-INTERVAL = 0.5
+CLUSTER_LOOK_INTERVAL = 0.5
 """Seconds between two looks at the cluster."""
 
-LOOK_INTERVAL = 10.0
+HOLDER_LOOK_INTERVAL = 10.0
 """Seconds between two questions to a holder, see `holder.ORPHANED`."""
 
 FIND_TIMEOUT = 10.0
@@ -99,7 +99,7 @@ class Bridge:
                 if command is not None:
                     self._obey(command)
                 self._collect()
-                if (now := time.monotonic()) - looked_at >= INTERVAL or command is not None:
+                if (now := time.monotonic()) - looked_at >= CLUSTER_LOOK_INTERVAL or command is not None:
                     looked_at = now
                     self._look()
                     if self._holds_devices:
@@ -217,7 +217,10 @@ class Bridge:
             self._held[id_] = tuple(name for name in self._held[id_] if name not in going)
             self._pending[self._holders[id_].release.remote(going)] = partial(self._take_held, id_)
         for id_ in self._holders:
-            if now - self._looked_at.setdefault(id_, now) >= LOOK_INTERVAL and id_ not in self._holding:
+            if (
+                now - self._looked_at.setdefault(id_, now) >= HOLDER_LOOK_INTERVAL
+                and id_ not in self._holding
+            ):
                 self._ask_what_is_held(id_)
         if decision.request != self._request:
             self._request_devices(decision.request)
@@ -302,7 +305,7 @@ def _commands() -> Iterator[messages.Message | None]:
     with selectors.DefaultSelector() as selector:
         selector.register(0, selectors.EVENT_READ)
         while True:
-            if selector.select(INTERVAL / 5):
+            if selector.select(CLUSTER_LOOK_INTERVAL / 5):
                 if not (data := os.read(0, 2**16)):
                     return
                 for line in lines.feed(data):

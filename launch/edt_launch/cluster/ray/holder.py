@@ -18,7 +18,7 @@ from edt_launch.cluster.ray.nodes import GPU
 ORPHANED = 60.0
 """Seconds without a question after which a holder leaves."""
 
-INTERVAL = 0.5
+LOOK_INTERVAL = 0.5
 """Seconds between two looks whether it is time to end."""
 
 HOLD_TIMEOUT = 5.0
@@ -109,7 +109,7 @@ class Holder:
 
         self._asked_at = float("inf")
         while not self._is_idle:
-            await asyncio.sleep(INTERVAL)
+            await asyncio.sleep(LOOK_INTERVAL)
         ray.actor.exit_actor()
 
     async def start(self, words: Sequence[str], text: str) -> tuple[int, str]:
@@ -162,7 +162,7 @@ class Holder:
 
     async def _watch(self) -> None:
         while True:
-            await asyncio.sleep(INTERVAL)
+            await asyncio.sleep(LOOK_INTERVAL)
             if time.monotonic() - self._asked_at > ORPHANED and self._is_idle:
                 os.kill(os.getpid(), signal.SIGKILL)  # only who was called may end an actor in good order
 

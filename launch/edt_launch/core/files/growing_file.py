@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
-from edt_launch.core.files.lines import LONGEST, LineSplitter
+from edt_launch.core.files.lines import MAX_LINE_BYTES, LineSplitter
 from edt_launch.core.files.plain_files import NoFileError, open_file
 
-BLOCK = 2**16
+BLOCK_BYTES = 2**16
 """Bytes that are read at a time."""
 
-LOOK = 2**18
+LOOK_BYTES = 2**18
 """Bytes that one look for lines reads, or more if a line may be longer."""
 
 REACH = 2**26
@@ -64,7 +64,7 @@ class GrowingFile:
         *,
         is_known: bool = False,
         reach: int | None = None,
-        longest: int = LONGEST,
+        longest: int = MAX_LINE_BYTES,
     ) -> None:
         self.path = path
         self.size = self.skipped = self.skipped_lines = 0
@@ -103,7 +103,7 @@ class GrowingFile:
             return False
         return (status.st_dev, status.st_ino) != self._identity or status.st_size != self.size
 
-    def read(self, most: int = BLOCK) -> bytes:
+    def read(self, most: int = BLOCK_BYTES) -> bytes:
         """The next bytes; empty if there are none now.
 
         Raises:
@@ -125,7 +125,7 @@ class GrowingFile:
             OSError: the file cannot be read.
         """
         with self:  # whoever follows many files has none of them open between two looks
-            return self._lines(most or max(LOOK, self._longest + 1), end)
+            return self._lines(most or max(LOOK_BYTES, self._longest + 1), end)
 
     def looks(self) -> Iterator[list[Line]]:
         """The lines of one look after the other, up to the end that the file has now."""
@@ -231,7 +231,7 @@ def start_of_last_lines(file: BinaryIO, lines: int) -> int:
     first = max(0, end - REACH)
     at, missing = end, lines
     while at > first and missing >= 0:
-        size = min(BLOCK, at - first)
+        size = min(BLOCK_BYTES, at - first)
         at -= size
         file.seek(at)
         block = file.read(size)

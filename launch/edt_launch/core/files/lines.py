@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-LONGEST = 2**16
+MAX_LINE_BYTES = 2**16
 """Bytes of a line; longer ones are skipped."""
 
 
@@ -20,7 +20,7 @@ class LineSplitter:
         skipped: lines that were too long.
     """
 
-    def __init__(self, offset: int = 0, longest: int = LONGEST, *, is_within: bool = False) -> None:
+    def __init__(self, offset: int = 0, longest: int = MAX_LINE_BYTES, *, is_within: bool = False) -> None:
         self.offset = offset
         self.pending = 0
         self.skipped = 0

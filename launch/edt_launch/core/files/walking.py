@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-SORTED = 10_000
+MAX_SORTED_ENTRIES = 10_000
 """Entries of a folder that are sorted at a time: of a larger one, parts come one after the other."""
 
 MAX_NAMES = 10_000
@@ -40,5 +40,5 @@ def walk(folder: Path) -> Iterator[Path]:
 
 def _entries(folder: Path) -> Iterator[tuple[Path, bool]]:
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        while part := sorted(islice(entries, SORTED), key=lambda entry: entry.name):
+        while part := sorted(islice(entries, MAX_SORTED_ENTRIES), key=lambda entry: entry.name):
             yield from [(Path(entry.path), entry.is_dir(follow_symlinks=False)) for entry in part]

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from edt_launch.core.files.appender import Appender, Complain
-from edt_launch.core.files.growing_file import BLOCK
+from edt_launch.core.files.growing_file import BLOCK_BYTES
 from edt_launch.core.files.plain_files import open_file
 from edt_launch.core.history.event_codec import write
 from edt_launch.core.history.events import Event, Progress
 
 E = TypeVar("E", bound=Event)
 
-KEPT = 2**20
+MAX_WAITING_BYTES = 2**20
 """Bytes of events that wait for room on a full disk."""
 
 
@@ -37,7 +37,7 @@ class EventLog:
 
     def __init__(self, path: Path, complain: Complain) -> None:
         _drop_half_line(path)
-        self._file = Appender(path, complain, KEPT)
+        self._file = Appender(path, complain, MAX_WAITING_BYTES)
 
     def write(self, event: Event) -> None:
         """Append an event."""
@@ -55,7 +55,7 @@ def _drop_half_line(path: Path) -> None:
         with open_file(path, "rb+") as file:
             end = file.seek(0, os.SEEK_END)
             while end:
-                start = file.seek(max(0, end - BLOCK))
+                start = file.seek(max(0, end - BLOCK_BYTES))
                 length = file.read(end - start).rfind(b"\n") + 1
                 end = start + length
                 if length:

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 CAUSE = "cause: "
-FIRST = "first failure: "
+FIRST_FAILURE = "first failure: "
 QUOTE = "  | "
 """How the lines begin that a worker or the driver printed."""
 
@@ -35,12 +35,12 @@ class Failure:
         """Take a text apart."""
         lines = text.splitlines()
         printed = tuple(line.removeprefix(QUOTE) for line in lines if line.startswith(QUOTE))
-        where = _after(FIRST, lines) or (lines[0] if lines else "").removeprefix("edt-launch: ")
+        where = _after(FIRST_FAILURE, lines) or (lines[0] if lines else "").removeprefix("edt-launch: ")
         cause = _after(CAUSE, lines)
         found = _ORIGIN.fullmatch(cause)
         what, origin = found.groups() if found else (cause, "")
         last = next((line.strip() for line in reversed(printed) if line.strip()), "")
-        rank = _OF_RANK.match(_after(FIRST, lines))
+        rank = _OF_RANK.match(_after(FIRST_FAILURE, lines))
         return cls(
             what=what or (f"{where}: {last}" if last else where),
             origin=origin,

@@ -12,11 +12,11 @@ from typing import NamedTuple
 from edt_launch.core.files.appender import Appender, Complain
 from edt_launch.core.run_dir import RunDir
 
-INTERVAL = 10.0
+SAMPLE_INTERVAL = 10.0
 """Seconds between two samples, at least."""
 
 SAMPLES = 1000
-"""Two samples are at most this part of the job's age apart, or `INTERVAL`."""
+"""Two samples are at most this part of the job's age apart, or `SAMPLE_INTERVAL`."""
 
 MAX_ENTRIES = 2000
 """Entries of the folder that are sampled: a job may put there what it likes."""
@@ -50,7 +50,7 @@ class LogTimes:
 
     def observe(self, now: float) -> None:
         """Take a sample if one is due."""
-        pause = max(INTERVAL, (now - self._first) / SAMPLES)
+        pause = max(SAMPLE_INTERVAL, (now - self._first) / SAMPLES)
         if not 0 <= now - self._last < pause:  # a clock may be set back
             self._sample(now)
 

@@ -22,7 +22,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from edt_launch.core.files.atomic import write_atomically
 
-LASTS = timedelta(days=730)
+CERTIFICATE_LIFETIME = timedelta(days=730)
 """For how long a certificate is good."""
 
 EARLY = timedelta(days=30)
@@ -57,7 +57,7 @@ def ensure_certificate(folder: Path, names: Sequence[str], now: float) -> tuple[
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     if not _is_good(certificate, key, names, datetime.fromtimestamp(now, UTC)):
         private = ec.generate_private_key(ec.SECP256R1())
-        signed = _signed(private, names, datetime.fromtimestamp(now, UTC), LASTS)
+        signed = _signed(private, names, datetime.fromtimestamp(now, UTC), CERTIFICATE_LIFETIME)
         write_atomically(key, _secret(private), mode=0o600)
         write_atomically(certificate, _pem(signed))
     os.chmod(key, 0o600)

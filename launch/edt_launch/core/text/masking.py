@@ -9,7 +9,7 @@ _SECRET = re.compile(r"secret|token|passw|pwd|key|credential|auth|access", re.IG
 
 _TOKEN = re.compile(r"edt_[A-Za-z0-9_-]{16,}")
 
-SHORTEST = 8
+MIN_MASKED_CHARACTERS = 8
 """Characters of a variable's value from which on it is recognized in a text."""
 
 _PASSWORDS = (
@@ -43,6 +43,6 @@ def without_secrets(text: str, environment: Mapping[str, str]) -> str:
         value.strip() for name, value in environment.items() if hides(name) and name not in ("PWD", "OLDPWD")
     }
     for value in sorted(secrets, key=len, reverse=True):
-        if len(value) >= SHORTEST:
+        if len(value) >= MIN_MASKED_CHARACTERS:
             text = text.replace(value, HIDDEN)
     return without_passwords(_TOKEN.sub(HIDDEN, text))

@@ -1,5 +1,6 @@
 """The shell around `membership`: sockets, processes and clocks in, actions out."""
 
+import contextlib
 import logging
 import queue
 import sched
@@ -40,6 +41,9 @@ TICK = 0.25
 
 READ_INTERVAL = 0.01
 """Seconds from one look to the next whether all that a worker has sent before its end is read."""
+
+RECONNECT_INTERVALS = {True: 1.0, False: 5.0}
+"""Seconds from the loss of an agent of another host to the next one, and from an attempt that has failed."""
 
 PAUSED = "the job was told to pause"
 """Why workers leave that SIGUSR1 makes leave."""
@@ -217,6 +221,16 @@ class Driver:
                 self._launched.take_end(protocol.Exited(worker, exit_code, host_loss=loss))
             case Lost() as lost:
                 self._launched.lose_agent(event.host, lost)
+                if not self._agents.is_here(event.host):
+                    interval = RECONNECT_INTERVALS[lost.has_connected]
+                    self._timers.enter(interval, 0, self._reconnect, (event.host,))
+
+    def _reconnect(self, host: str) -> None:
+        """Have an agent with everything imported by when the slots of a lost host are used again."""
+        is_ending = self._state.outcome is not None or self._state.pausing is not None
+        if not is_ending and any(slot.host == host for slot in self._state.desired):
+            with contextlib.suppress(StartError):  # the next worker there tells why
+                self._agents.open(host)
 
     def _report_fetched(self, fetched: CheckpointFetched) -> None:
         self._fetching[fetched.worker] -= 1

@@ -23,7 +23,7 @@ from edt_messages.runs import RUN
 
 ANSWER_TIMEOUT = 300.0
 """Seconds that an agent has to say hello, or to start a worker; it waits for a warm server no longer than
-`agent.workers.REQUEST_TIMEOUT`. One that takes longer is killed."""
+`agent.lifecycle.REQUEST_TIMEOUT`. One that takes longer is killed."""
 
 MARKS = (JOB_VARIABLE, RUN, "HOROVOD_HOSTNAME")
 """Variables by which an agent on this host is found again; it has no others of its workers'."""

@@ -112,10 +112,12 @@ class HostAgent:
     def hang_up(self) -> None:
         """Send no more than what has been written: the agent ends."""
         self._is_closing = True
-        if self.link.orders is not None:
-            self.link.orders.close()
-        else:
+        if self.link.orders is None:
             self.connection.withdraw()
+        elif self._transport.is_remote and not self.link.has_connected:
+            self.connection.kill()  # it may be connecting for long, and has started nothing
+        else:
+            self.link.orders.close()
 
     async def fetch_checkpoint(self, worker: int, checkpointed: Checkpointed) -> None:
         """Fetch a checkpoint that a worker has written, and tell how that went."""
@@ -157,7 +159,9 @@ class HostAgent:
                     self.link.check(report)
                     self._take(report)
             except protocol.ProtocolError as error:
-                self._refuse(f"the agent of {self._host} has sent {error}: {self._host} counts as lost")
+                reason = f"the agent of {self._host} has sent {error}: {self._host} counts as lost"
+                is_message = self.link.has_connected or data.startswith(b"{")
+                self._refuse(reason if is_message else _printed_by_shell(self._host, data))
                 return
 
     def _take(self, report: protocol.Report) -> None:
@@ -243,6 +247,14 @@ class HostAgent:
         explanation = (*self._last_words, f"{OURS}{hint or f'{what} {how}'}")
         gone_after = 2 * protocol.LEASE if self._transport.is_remote else None
         return Lost(exit_code, explanation, self.link.has_connected, gone_after)
+
+
+def _printed_by_shell(host: str, data: bytes) -> str:
+    """What to do about a host that prints before its agent runs."""
+    return (
+        f"{host} has printed {data[:80].decode(errors='replace').strip()!r} before its agent said hello: "
+        "have the start-up files of its shell print nothing for commands without a terminal"
+    )
 
 
 def _text(line: bytes) -> str:

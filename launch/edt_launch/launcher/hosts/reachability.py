@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from edt_launch.launcher.watchdog import REDUCING, Watch
 from edt_launch.membership.protocol import MemberPhase, Worker
 
-PATIENCE = 5.0
+DOUBT_AFTER = 5.0
 """Seconds that workers wait for others before the agents are asked."""
 
 PROBE_INTERVAL = 10.0
@@ -78,7 +78,7 @@ def _waits(now: float, watch: Watch, worker: Worker) -> bool:
     heard = watch.heartbeats.get(worker.id)
     if heard is None or heard.heartbeat is None or heard.heartbeat.stage not in _WAITING:
         return False
-    return heard.seconds(now, worker.generation) >= PATIENCE
+    return heard.seconds(now, worker.generation) >= DOUBT_AFTER
 
 
 def left_out(reached: Reached, workers: Collection[Worker]) -> dict[str, str]:

@@ -23,7 +23,7 @@ from edt_launch.launcher.termination import PAUSE_SIGNAL
 CONNECTIONS = 8
 """Connections that are open at a time; the oldest one makes room for another."""
 
-PATIENCE = 10.0
+CONNECTION_TIMEOUT = 10.0
 """Seconds for which a connection may be open."""
 
 _CREDENTIALS = struct.Struct("3i")
@@ -105,7 +105,7 @@ class ControlSocket:
                 continue
             if len(self._connections) == CONNECTIONS:
                 self._close(self._connections[0])
-            self._connections.append(_Connection(accepted, now + PATIENCE))
+            self._connections.append(_Connection(accepted, now + CONNECTION_TIMEOUT))
 
     def _read(self, connection: _Connection) -> Iterator[Request]:
         try:

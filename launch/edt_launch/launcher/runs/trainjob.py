@@ -23,7 +23,7 @@ from edt_launch.launcher.view.pace import remaining
 PREFIXES = ("KUBEFLOW_TRAINER_SERVER_", "KUBEFLOW_TRAINER_STATUS_")
 """Of the variables URL, TOKEN and CA_CERT: in Kubeflow Trainer 2.2 and later, and before its release."""
 
-INTERVAL = 5.0
+REPORT_INTERVAL = 5.0
 """Seconds between two reports at least, as in Kubeflow's SDK."""
 
 TIMEOUT = 5.0
@@ -124,7 +124,7 @@ class Reporter:
     def show(self, now: float, job: JobHistory) -> str | None:
         """Send a report if one is due, unless the last is still under way; what to tell the user, once."""
         if now >= self._due and not self._reports.full():
-            self._due = now + INTERVAL
+            self._due = now + REPORT_INTERVAL
             self._reports.put(report(now, job))
         return None if self._problems.empty() else self._problems.get()
 

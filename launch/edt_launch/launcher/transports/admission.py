@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from edt_launch.agent import protocol
 from edt_launch.agent.network.invitation import Greeting
 from edt_launch.cluster.allocation import DEVICE, HOST, MAX_SLOTS
-from edt_launch.core.errors import SHOWN
+from edt_launch.core.errors import MAX_SHOWN_CHARACTERS
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ def refusal_of(greeting: Greeting, present: str | None) -> str:
     is_device = all(isinstance(name, str) and re.fullmatch(DEVICE, name) for name in devices)
     is_one_each = is_device and (not devices or len(set(devices)) == len(devices) == greeting.slots)
     if not 0 <= greeting.slots <= MAX_SLOTS or not is_one_each:
-        named = ", ".join(map(str, devices))[:SHOWN]
+        named = ", ".join(map(str, devices))[:MAX_SHOWN_CHARACTERS]
         return (
             f"{greeting.host} says that it has {greeting.slots} slots and the devices '{named}': expected "
             f"0 to {MAX_SLOTS} slots, and a device of its own for each or none"

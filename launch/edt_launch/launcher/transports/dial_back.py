@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Self
 from edt_launch.agent.network.invitation import Answer, Greeting, Invitation, Outcome
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.network import LOOPBACK, interfaces
-from edt_launch.core.errors import HOST_LOST, SHOWN, StartError
+from edt_launch.core.errors import HOST_LOST, MAX_SHOWN_CHARACTERS, StartError
 from edt_launch.core.run_options import RunOptions
 from edt_launch.core.system.ports import PortRange
 from edt_launch.launcher.transports.admission import Refusals, refusal_of
@@ -37,7 +37,7 @@ RETURN_TIMEOUT = 5.0
 POLL = 0.02
 """Seconds between two looks whether it has."""
 
-VIRTUAL = ("docker", "virbr", "lo")
+VIRTUAL_INTERFACES = ("docker", "virbr", "lo")
 """What the names of interfaces begin with that do not lead to other machines."""
 
 
@@ -46,7 +46,7 @@ def addresses(interface: str | None = None) -> list[str]:
     known = interfaces()
     if interface is not None:
         return list(known.get(interface, ()))
-    named = [at for name, every in known.items() if not name.startswith(VIRTUAL) for at in every]
+    named = [at for name, every in known.items() if not name.startswith(VIRTUAL_INTERFACES) for at in every]
     return [*named, LOOPBACK]
 
 
@@ -247,7 +247,9 @@ class DialBack(Transport):
         agent.streams.write(Answer(refused).text)
         if refused:
             agent.streams.close()
-            self._refusals.add(host, f"the agent of {host[:SHOWN]!r} ({peer}) is refused: {refused}")
+            self._refusals.add(
+                host, f"the agent of {host[:MAX_SHOWN_CHARACTERS]!r} ({peer}) is refused: {refused}"
+            )
             if is_trusted and present is None and (wanted := self._requested.get(host)) is not None:
                 self._fail(wanted, refused)
             return

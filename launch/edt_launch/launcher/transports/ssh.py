@@ -30,6 +30,10 @@ _HINTS = {
     r"Permission denied \(": (
         "ssh to {host} must work without a password; to copy your key there, run: ssh-copy-id {host}"
     ),
+    r"No module named '?(?!edt_launch)(?P<package>\w+)": (
+        "the Python of EDT on {host} lacks the package {package}: install the same version of EDT there, "
+        "with all that it needs"
+    ),
     r"not found|No such file or directory|No module named": (
         "{python} with edt_launch is missing on {host}, and there is no edt in PATH: install the same "
         "version there, at the same path or with a link to its edt in /usr/local/bin, or name its edt with "
@@ -91,6 +95,6 @@ class Ssh(CommandTransport):
         """What to do about the last words of an ssh that has failed; None if they say it themselves."""
         name = shlex.quote(host if self.port in (None, 22) else f"[{host}]:{self.port}")
         for sign, hint in _HINTS.items():
-            if re.search(sign, "\n".join(last_lines)):
-                return hint.format(host=host, name=name, python=AGENT[0])
+            if (found := re.search(sign, "\n".join(last_lines))) is not None:
+                return hint.format(host=host, name=name, python=AGENT[0], **found.groupdict())
         return None

@@ -8,26 +8,26 @@ from edt_launch.core.history.job_history import Mark
 WINDOW = 30.0
 """Seconds of training at the present size that count for its pace."""
 
-SETTLED = 3
+SETTLED_STEPS = 3
 """Optimizer steps after which the pace at a new size is measured rather than foretold."""
 
 
 def rate(history: Sequence[Mark]) -> float | None:
     """Optimizer steps per second to be expected at the present size; None while nothing is known.
 
-    Measured over the last `WINDOW` seconds at that size. While those are fewer than `SETTLED` steps, it is
-    foretold from the size before, in proportion. Pauses between two worlds and steps that are done again do
-    not count. The oldest report comes first.
+    Measured over the last `WINDOW` seconds at that size. While those are fewer than `SETTLED_STEPS` steps, it
+    is foretold from the size before, in proportion. Pauses between two worlds and steps that are done again
+    do not count. The oldest report comes first.
     """
     if not history:
         return None
     size = history[-1].size
     steps, seconds = _measure(history, size)
-    if steps >= SETTLED:
+    if steps >= SETTLED_STEPS:
         return steps / seconds
     for other in dict.fromkeys(mark.size for mark in reversed(history)):
         other_steps, other_seconds = _measure(history, other)
-        if other != size and other_steps >= SETTLED:
+        if other != size and other_steps >= SETTLED_STEPS:
             return other_steps / other_seconds * size / other
     return steps / seconds if steps else None
 

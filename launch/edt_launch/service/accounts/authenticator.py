@@ -73,6 +73,9 @@ class BearerAuthenticator:
     UPLOADS = re.compile(rf"/api/v1/(jobs|searches|definitions(/{DEFINITION_ID}/code)?)/*")
     """The paths that archives are posted to."""
 
+    DATA = "/api/v1/datasets/"
+    """What the paths that data is put to begin with."""
+
     def __init__(self, context: Context) -> None:
         self._context = context
 
@@ -84,6 +87,8 @@ class BearerAuthenticator:
     def limit(self, scope: Scope) -> int:
         """Bytes that its body may have."""
         settings = self._context.settings
+        if scope["method"] == "PUT" and scope["path"].startswith(self.DATA):
+            return settings.max_data
         is_upload = scope["method"] == "POST" and self.UPLOADS.fullmatch(scope["path"]) is not None
         return settings.max_upload + FORM if is_upload else settings.max_body
 

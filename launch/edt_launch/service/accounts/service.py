@@ -51,6 +51,9 @@ def remove_user(context: Context, user: UserRecord, name: str) -> None:
         raise ConflictError("you cannot remove yourself", "have another administrator do it")
     if context.store.jobs.page(JobQuery(states=LIVE, owners=[name], limit=1)).jobs:
         raise ConflictError(f"{name} has jobs that have not ended", "stop them first")
+    if sets := context.data_sets.names(name):
+        text = f"{name} has data sets: {', '.join(sets[:10])}"
+        raise ConflictError(text, "delete them first: `edt data rm`")
     if not context.store.accounts.remove_user(name):
         raise NotFoundError(f"there is no user {name!r}", "GET /api/v1/users lists them")
     context.store.shares.remove(name)

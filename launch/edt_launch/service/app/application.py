@@ -16,6 +16,7 @@ from edt_launch.service.app import system
 from edt_launch.service.app.context import Context
 from edt_launch.service.app.extensions import extensions
 from edt_launch.service.cluster.rest import cluster, shares, timeline
+from edt_launch.service.data import rest as data
 from edt_launch.service.experiments.rest import definitions, experiments, projects, runs
 from edt_launch.service.experiments.searches import rest as searches
 from edt_launch.service.files.rest import files, logs
@@ -38,6 +39,7 @@ ROUTERS: tuple[Any, ...] = (
     experiments,
     runs,
     searches,
+    data,
     stream,
     cluster,
     shares,

@@ -1,5 +1,7 @@
 """The service's parts, as everything that serves a request or submits a job is given them."""
 
+import hashlib
+import platform
 import re
 import threading
 from collections.abc import Callable
@@ -14,6 +16,7 @@ from edt_launch.service.app.home import JOB_ID, Home
 from edt_launch.service.bus import Bus, Topic
 from edt_launch.service.cluster.machines import Machines
 from edt_launch.service.cluster.recent_history import RecentHistory
+from edt_launch.service.data.sets import DataSets
 from edt_launch.service.db.store import Store
 from edt_launch.service.errors import ForbiddenError, GoneError, NotFoundError, TooLargeError
 from edt_launch.service.experiments.records import ExperimentRecord
@@ -86,6 +89,16 @@ class Context:
     def home(self) -> Home:
         """Where the service keeps what."""
         return self.settings.paths
+
+    @cached_property
+    def data_sets(self) -> DataSets:
+        """What users have uploaded into the data folder."""
+        settings = self.settings
+        service = hashlib.sha256(f"{platform.node()}:{self.home.root}".encode()).hexdigest()[:16]
+        advice = "split it, or have an administrator raise max_data or max_data_files"
+        limits = ArchiveLimits(settings.max_data, settings.max_data_files, "the data set", advice)
+        is_for_all = settings.job_users is not None
+        return DataSets(settings.data_folder, service, limits, self.clock, is_for_all=is_for_all)
 
     @property
     def submitter(self) -> Submitter:

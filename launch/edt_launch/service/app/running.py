@@ -101,6 +101,7 @@ def run(settings: Settings) -> None:
             listening = stack.enter_context(listening_socket(settings))
             url, own_url = urls(settings, listening.getsockname()[1])
             context = Context(settings, store, bus, time.time, settings.public_url or url, machines=machines)
+            context.data_sets.settle()
             server = _server(context, tls, listening.connections)
             _warn(settings)
             server_file = {"url": own_url, "pid": os.getpid()}

@@ -132,8 +132,14 @@ class Settings(_Declared):
 
     data_fs: Annotated[
         FilePath | None,
-        Field(description="Data folder of WMLA programs. Default: data in the service's folder."),
+        Field(description="Data folder. Default: data in the service's folder."),
     ] = None
+    max_data: Annotated[
+        Bytes, Field(description="Maximum size of an uploaded data set, and of its archive, in bytes.")
+    ] = 256 * 2**30
+    max_data_files: Annotated[
+        int, Field(ge=1, description="Maximum number of files and folders of an uploaded data set.")
+    ] = 200_000
 
     max_upload: Annotated[Bytes, Field(description="Maximum size of a code archive, in bytes.")] = 512 * 2**20
     max_unpacked: Annotated[Bytes, Field(description="Maximum size of unpacked code, in bytes.")] = 2 * 2**30
@@ -236,7 +242,7 @@ class Settings(_Declared):
 
     @property
     def data_folder(self) -> Path:
-        """Where WMLA programs find data."""
+        """Where jobs find data."""
         return self.data_fs or self.paths.data
 
     @property

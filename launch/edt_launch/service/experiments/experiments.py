@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context, may
+from edt_launch.service.data import folders as data_folder
 from edt_launch.service.errors import ConflictError, InvalidError, NotFoundError
-from edt_launch.service.experiments import data_folder
 from edt_launch.service.experiments.definitions import opened
 from edt_launch.service.experiments.projects import check_version, differs, given, project_for, settled, taken
 from edt_launch.service.experiments.records import (

@@ -5,8 +5,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from edt_launch.core.files.growing_file import BLOCK, REACH
-from edt_launch.core.files.lines import LONGEST, LineSplitter
+from edt_launch.core.files.growing_file import BLOCK_BYTES, REACH
+from edt_launch.core.files.lines import MAX_LINE_BYTES, LineSplitter
 from edt_launch.core.files.plain_files import open_file
 from edt_launch.service.files import rank_lines
 
@@ -72,8 +72,8 @@ def search(
         lines = LineSplitter(start, is_within=after > 0)
         at = start
         # A line that is not whole by then is read on, unless it is too long.
-        while (at < end or (lines.offset <= after and lines.pending <= LONGEST)) and (
-            block := file.read(BLOCK)
+        while (at < end or (lines.offset <= after and lines.pending <= MAX_LINE_BYTES)) and (
+            block := file.read(BLOCK_BYTES)
         ):
             at += len(block)
             for line in lines.feed(block):
@@ -99,7 +99,7 @@ def lines_at(path: Path, offset: int, before: int, after: int) -> tuple[int, lis
     with open_file(path) as file:
         file.seek(start)
         content = file.read(offset - start + after)
-        content += file.readline(LONGEST)
+        content += file.readline(MAX_LINE_BYTES)
     if offset > before:  # the byte before tells whether a line begins here
         _, _, rest = content.partition(b"\n")
         start, content = start + len(content) - len(rest), rest

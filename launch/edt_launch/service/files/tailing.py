@@ -8,7 +8,7 @@ from typing import BinaryIO, TypeVar
 from anyio.to_thread import run_sync
 
 from edt_launch.core.files.growing_file import GrowingFile, Line
-from edt_launch.core.files.lines import LONGEST
+from edt_launch.core.files.lines import MAX_LINE_BYTES
 
 PAUSE = 0.25
 """Seconds between two looks at a file."""
@@ -38,7 +38,7 @@ async def lines(
     is_over: IsOver | None = None,
     *,
     reach: int | None = None,
-    longest: int = LONGEST,
+    longest: int = MAX_LINE_BYTES,
 ) -> AsyncIterator[list[Line]]:
     """The whole lines of a file, like `read`: those of a look at a time, none after a pause.
 

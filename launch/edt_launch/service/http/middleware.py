@@ -239,7 +239,7 @@ class _Body:
     def _too_large(self) -> ServiceError:
         self.error = TooLargeError(
             f"the request's body has more than {self._limit:,} bytes",
-            "leave out what the job does not need (.edtignore), or read data from a shared folder",
+            "send less (.edtignore names what to leave out of code), or ask for a higher limit",
         )
         return self.error
 

@@ -19,6 +19,7 @@ from edt_launch.service.accounts.pages import account, logon, passwords, users
 from edt_launch.service.accounts.pages.authenticator import WebAuthenticator
 from edt_launch.service.app.context import Context
 from edt_launch.service.cluster.pages import console, pool, shares
+from edt_launch.service.data.pages import data
 from edt_launch.service.experiments.pages import (
     adding,
     definition_form,
@@ -41,6 +42,7 @@ PAGES: tuple[Any, ...] = (
     actions,
     run_application,
     console,
+    data,
     definition_form,
     deletions,
     adding,
@@ -67,6 +69,7 @@ FIRST = frozenset(
         "",
         "account",
         "console",
+        "data",
         "experiments",
         "favicon.ico",
         "jobs",

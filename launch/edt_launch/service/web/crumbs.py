@@ -19,6 +19,7 @@ class Tab(NamedTuple):
 
 
 JOBS = Crumb("/jobs", "Jobs")
+DATA = Crumb("/data", "Data")
 EXPERIMENTS = Crumb("/experiments", "Experiments")
 
 

@@ -38,6 +38,7 @@ PLACES = (
     ("/pool", "Pool", "cpu"),
     ("/jobs", "Jobs", "list-details"),
     ("/experiments", "Experiments", "flask"),
+    ("/data", "Data", "folder"),
     ("/console", "Console", "layout-dashboard"),
     ("/users", "Users", "users"),
 )

@@ -25,7 +25,7 @@ def outcomes(**options: Any) -> list[Any]:
     program = Program(model, optimizer, options.pop("loss", torch.nn.CrossEntropyLoss()), datasets, **options)
     loader = training_loader(Points(12, 0), TrainConfig(1, 8, 12, 2), None)
     steps = train_step(program, loader)
-    return [steps.train(step, batch) for step in loader for batch in step]
+    return [steps(step, batch) for step in loader for batch in step]
 
 
 def returning(answer: Any) -> Any:

@@ -38,8 +38,8 @@ def validated(**options: Any) -> MiniBatch:
     found = validation(program, TensorDataset(right, LABELS), CONFIG)
     assert found is not None
     with torch.no_grad():
-        first = found.run(0)
-        assert found.run(1) == first
+        first = found(0)
+        assert found(1) == first
     return first
 
 

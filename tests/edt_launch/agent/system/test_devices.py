@@ -14,5 +14,6 @@ def test_what_may_be_there(devices: str, gpus: int) -> None:
 
 def test_what_is_not_there() -> None:
     assert problem("node2", "3,4,9", 4) == (
-        "node2 has no GPU 4, 9, only 4 GPUs, numbers 0 to 3: mend its devices where the hosts are listed"
+        "node2 has no GPU 4, 9, only 4 GPUs, numbers 0 to 3: correct slots= or devices= of the host in the "
+        "host file, or add devices=none if jobs need no GPU"
     )

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edt_launch.core.files import growing_file
-from edt_launch.core.files.growing_file import LOOK, GrowingFile, recent_lines, start_of_last_lines
-from edt_launch.core.files.lines import LONGEST
+from edt_launch.core.files.growing_file import LOOK_BYTES, GrowingFile, recent_lines, start_of_last_lines
+from edt_launch.core.files.lines import MAX_LINE_BYTES
 from no_files import KINDS, put
 
 
@@ -112,7 +112,15 @@ def test_what_was_written_to_the_old_file_before_it_was_replaced_is_read_first(p
 
 
 def test_long_lines_are_skipped_and_counted_however_they_come(path: Path) -> None:
-    append(path, b"a\n" + b"x" * LONGEST + b"\n" + b"y" * (LONGEST + 1) + b"\nb\n" + b"z" * 3 * LOOK)
+    append(
+        path,
+        b"a\n"
+        + b"x" * MAX_LINE_BYTES
+        + b"\n"
+        + b"y" * (MAX_LINE_BYTES + 1)
+        + b"\nb\n"
+        + b"z" * 3 * LOOK_BYTES,
+    )
     file = GrowingFile(path)
     found = [line.text for lines in file.looks() for line in lines]
     assert [text[:1] for text in found] == [b"a", b"x", b"b"]
@@ -121,12 +129,12 @@ def test_long_lines_are_skipped_and_counted_however_they_come(path: Path) -> Non
 
 
 def test_a_look_reads_so_much_at_most_and_no_more_than_was_there(path: Path) -> None:
-    append(path, b"1234567\n" * (3 * LOOK // 8))
+    append(path, b"1234567\n" * (3 * LOOK_BYTES // 8))
     file, looks = GrowingFile(path), 0
     for lines in file.looks():
         looks += 1
-        assert sum(len(line.text) + 1 for line in lines) <= LOOK
-        append(path, b"more and more\n" * LOOK)
+        assert sum(len(line.text) + 1 for line in lines) <= LOOK_BYTES
+        append(path, b"more and more\n" * LOOK_BYTES)
     assert looks == 3
     assert texts(GrowingFile(path), end=16) == [b"1234567"] * 2
 
@@ -153,7 +161,7 @@ def test_the_last_lines_are_found_whatever_the_blocks(
 ) -> None:
     text = b"\n".join(lines) + (b"\n" if has_end else b"")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(growing_file, "BLOCK", size)
+        patch.setattr(growing_file, "BLOCK_BYTES", size)
         start = start_of_last_lines(io.BytesIO(text), count)
     kept = text.splitlines(keepends=True)
     assert text[start:] == b"".join(kept[len(kept) - min(count, len(kept)) :])

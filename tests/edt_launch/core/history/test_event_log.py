@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.core.files.growing_file import BLOCK
+from edt_launch.core.files.growing_file import BLOCK_BYTES
 from edt_launch.core.history.event_log import EventLog
 from edt_launch.core.history.events import CheckpointFailed, Progress
 
@@ -16,7 +16,7 @@ def line(reason: str) -> bytes:
     return json.dumps({"event": "checkpoint_failed", "time": 1.0, "reason": reason}).encode() + b"\n"
 
 
-@pytest.mark.parametrize("length", [BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK])
+@pytest.mark.parametrize("length", [BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1, 3 * BLOCK_BYTES])
 @pytest.mark.parametrize("before", [b"", line("a")])
 def test_half_a_line_is_cut_off_however_long_it_is(tmp_path: Path, before: bytes, length: int) -> None:
     path = tmp_path / "events.jsonl"

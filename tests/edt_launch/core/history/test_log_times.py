@@ -3,7 +3,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edt_launch.core.history.log_times import INTERVAL, LogTimes, part
+from edt_launch.core.history.log_times import SAMPLE_INTERVAL, LogTimes, part
 from edt_launch.core.run_dir import RunDir
 
 
@@ -21,8 +21,8 @@ def test_a_row_is_written_for_each_log_that_has_grown(tmp_path: Path) -> None:
     other.touch()
     times.observe(1000.0)
     log.write_text("hello\nyou\n")
-    times.observe(1000.0 + INTERVAL - 1)
-    times.observe(1000.0 + INTERVAL)
+    times.observe(1000.0 + SAMPLE_INTERVAL - 1)
+    times.observe(1000.0 + SAMPLE_INTERVAL)
     other.write_text("I\n")
     times.close(1012.0)
     assert paths.log_times.read_text().splitlines() == [

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from edt_launch.core.system.certificates import EARLY, LASTS, ensure_certificate
+from edt_launch.core.system.certificates import CERTIFICATE_LIFETIME, EARLY, ensure_certificate
 
 NOW = 1_800_000_000.0
 NAMES = ("node1", "localhost", "127.0.0.1", "::1")
@@ -28,7 +28,7 @@ def test_otherwise_it_is_made_anew(tmp_path: Path, what: str) -> None:
     now, names = NOW, NAMES
     match what:
         case "too old":
-            now += (LASTS - EARLY).total_seconds() + 1
+            now += (CERTIFICATE_LIFETIME - EARLY).total_seconds() + 1
         case "another name":
             names = (*NAMES, "node2")
         case "no certificate":

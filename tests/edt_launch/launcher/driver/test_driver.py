@@ -15,6 +15,7 @@ from edt_launch.agent.protocol import Exited as ProcessEnded
 from edt_launch.agent.protocol import Hello, Started
 from edt_launch.core.errors import StartError
 from edt_launch.core.history.event_codec import write
+from edt_launch.launcher.driver import driver as driver_module
 from edt_launch.launcher.driver import launched_workers
 from edt_launch.launcher.driver.driver import Driver, DriverSettings
 from edt_launch.launcher.hosts.host_events import CheckpointFetched, CheckpointPut, HostEvent, Lost
@@ -39,6 +40,7 @@ class FakeAgents:
     job = "no such job"
 
     def __init__(self) -> None:
+        self.opened: list[str] = []
         self.started: dict[int, tuple[str, dict[str, str]]] = {}
         self.killed: list[tuple[str, int]] = []
         self.refuses = False
@@ -47,6 +49,11 @@ class FakeAgents:
 
     def is_here(self, host: str) -> bool:
         return not host.startswith("far")
+
+    def open(self, host: str) -> None:
+        if self.refuses:
+            raise StartError("no agent")
+        self.opened.append(host)
 
     def start(
         self,
@@ -231,6 +238,24 @@ def test_a_host_is_reported_once_as_unreachable_and_once_as_back(far: Running) -
         far.notify("far", happening)
     found = [(e["event"], e.get("reason")) for e in far.events if e["event"].startswith("host_")]
     assert found == [("host_unreachable", "no route to far"), ("host_reachable", None)]
+
+
+def test_a_lost_host_has_an_agent_again_before_its_slots_are_used_again(
+    far: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver_module, "RECONNECT_INTERVALS", {True: 0.0, False: 0.0})
+    far.notify("here", Started(0, 1))
+    far.notify("far", Lost(255))
+    far.turn()
+    assert (far.agents.opened, [*far.agents.started]) == (["far"], [0, 1])
+    far.agents.refuses = True  # as on a machine that cannot start another process
+    far.notify("far", Lost(255, has_connected=False))
+    far.turn()
+    far.agents.refuses = False
+    far.desire(("here",))
+    far.notify("far", Lost(255, has_connected=False))
+    far.turn()
+    assert far.agents.opened == ["far"]
 
 
 def test_a_worker_that_cannot_begin_on_a_host_is_done_without(far: Running) -> None:

@@ -176,7 +176,7 @@ def test_the_transport_of_the_guide_works_as_it_is_printed(
 @pytest.mark.parametrize(
     "said, reason",
     [
-        ("echo nonsense", "the agent of far has sent no message"),
+        ("echo Welcome", "far has printed 'Welcome' before its agent said hello: have the start-up files"),
         ('read -r x; echo \'{"kind": "hello", "version": 99, "pid": 1}\'; exec sleep 60', "install the same"),
     ],
 )
@@ -188,6 +188,16 @@ def test_who_speaks_another_language_is_no_agent(
     _, lost = hearing.until(Lost)
     assert not lost.has_connected
     assert any(reason in line for line in lost.explanation)
+
+
+def test_the_end_of_a_job_does_not_wait_for_a_host_that_does_not_answer(
+    hearing: Hearing, fake_ssh: Callable[[str], None]
+) -> None:
+    fake_ssh("exec sleep 600")
+    hearing.agents.open("far")
+    hearing.agents.close()
+    host, lost = hearing.until(Lost)
+    assert (host, lost.exit_code, lost.has_connected) == ("far", -signal.SIGKILL, False)
 
 
 def test_a_host_decides_about_its_own_workers_alone(

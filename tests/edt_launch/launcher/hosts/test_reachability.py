@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from edt_launch.launcher import watchdog
 from edt_launch.launcher.hosts import reachability
-from edt_launch.launcher.hosts.reachability import ANSWER_TIMEOUT, PATIENCE, PROBE_INTERVAL, Probing
+from edt_launch.launcher.hosts.reachability import ANSWER_TIMEOUT, DOUBT_AFTER, PROBE_INTERVAL, Probing
 from edt_launch.membership.protocol import MemberPhase, Slot, Worker
 
 HOSTS = ["a", "b", "c", "d"]
@@ -36,9 +36,9 @@ def waiting(stage: str, seconds: float, *there: Worker) -> watchdog.Watch:
 @pytest.mark.parametrize(
     "stage, seconds, is_due",
     [
-        ("reducing", PATIENCE - 0.1, False),
-        ("reducing", PATIENCE, True),
-        ("forming", PATIENCE, True),
+        ("reducing", DOUBT_AFTER - 0.1, False),
+        ("reducing", DOUBT_AFTER, True),
+        ("forming", DOUBT_AFTER, True),
         ("computing", 60.0, False),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from edt_launch.core.control_protocol import MAX_LINE, Accepted, Pause, Refused, Stop, read_reply, write
 from edt_launch.core.system.unix_address import unix_address
-from edt_launch.launcher.runs.control_socket import CONNECTIONS, PATIENCE, ControlSocket
+from edt_launch.launcher.runs.control_socket import CONNECTION_TIMEOUT, CONNECTIONS, ControlSocket
 
 
 @pytest.fixture
@@ -153,6 +153,6 @@ def test_the_rest_of_a_request_is_not_waited_for(path: Path, connect: Callable[[
         client = connect()
         client.sendall(write(Stop("a"))[:-1])
         control.requests()
-        now[0] += PATIENCE
+        now[0] += CONNECTION_TIMEOUT
         control.requests()
         assert client.recv(1) == b""

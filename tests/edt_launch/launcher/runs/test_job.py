@@ -189,7 +189,7 @@ def test_a_mistake_of_ours_is_no_hang(run, monkeypatch, where):
     monkeypatch.setattr(launched_workers, "KILL_GRACE", 0.1)
     monkeypatch.setattr(*where, lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        run("success")
+        run("success", grace=0.1)
 
 
 def test_two_signals_end_the_whole_tree(run, monkeypatch):

@@ -45,6 +45,8 @@ CHANGED = ["@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @", "Host key ver
         (CHANGED, Ssh(2222), "run: ssh-keygen -R '[node1]:2222'"),
         (["me@node1: Permission denied (publickey)."], Ssh(), "run: ssh-copy-id node1"),
         (["sh: 1: exec: /env/bin/python: not found"], Ssh(), "missing on node1"),
+        (["/env/bin/python: No module named edt_launch"], Ssh(), "missing on node1"),
+        (["ModuleNotFoundError: No module named 'psutil'"], Ssh(), "EDT on node1 lacks the package psutil"),
     ],
 )
 def test_what_to_do(said: list[str], transport: Ssh, words: str) -> None:

@@ -55,7 +55,7 @@ def test_agents_of_a_host_that_answers_and_of_one_that_does_not(
     hosts = (HostSlots("127.0.0.2", 1), HostSlots("127.0.0.3", 1, None, "ssh"), HostSlots("h.invalid", 1))
     found = reach.examine(hosts, RunOptions(groups=(PortOptions("20000:29999"),)))
     assert found.reached == {"127.0.0.2": ()}
-    assert found.problems["h.invalid"] == "unknown host 'h.invalid': no address is known for it"
+    assert found.problems["h.invalid"].startswith("unknown host 'h.invalid': no IPv4 address is known for it")
     assert found.problems["127.0.0.3"].startswith("ssh: no route; edt-launch: ssh to 127.0.0.3 ended with")
     two = (HostSlots("127.0.0.2", 1), HostSlots("127.0.0.3", 1))
     assert reach.examine(two, RunOptions()).is_ok

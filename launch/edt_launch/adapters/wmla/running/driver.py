@@ -20,11 +20,11 @@ from typing import Self
 import psutil
 
 from edt_launch.adapters.wmla.running.environment import LAUNCHER_VARIABLE
+from edt_launch.agent.lifecycle import LEFTOVER_GRACE
 from edt_launch.agent.system import processes
 from edt_launch.agent.system.lifeline import kill_group_when_peer_closes
 from edt_launch.agent.system.processes import JOB_VARIABLE
 from edt_launch.agent.warm.server import CHUNK
-from edt_launch.agent.workers import LEFTOVER_GRACE
 from edt_launch.core.errors import StartError
 from edt_launch.core.files.appender import Appender, Complain
 from edt_launch.core.files.lines import LineSplitter

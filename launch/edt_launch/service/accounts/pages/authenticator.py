@@ -23,6 +23,9 @@ MAX_FORM_BYTES = 2**16
 UPLOADS = re.compile(rf"/console/run|/experiments/new-search|/experiments/{EXPERIMENT_ID}/add")
 """The paths of forms that carry an archive."""
 
+DATA = "/data/upload"
+"""The path of the form that carries data."""
+
 OPEN = ("/logon", "/favicon.ico")
 
 
@@ -48,6 +51,8 @@ class WebAuthenticator:
 
     def limit(self, scope: Scope) -> int:
         """Bytes that a form may have."""
+        if scope["method"] == "POST" and scope["path"] == DATA:
+            return self._context.settings.max_data + MAX_FORM_BYTES
         is_upload = scope["method"] == "POST" and UPLOADS.fullmatch(scope["path"]) is not None
         return self._context.settings.max_upload + MAX_FORM_BYTES if is_upload else MAX_FORM_BYTES
 

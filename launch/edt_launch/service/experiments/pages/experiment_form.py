@@ -5,8 +5,8 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from edt_launch.service.app.home import DEFINITION_ID
+from edt_launch.service.data import service as data
 from edt_launch.service.errors import InvalidError
-from edt_launch.service.experiments import data_folder
 from edt_launch.service.experiments import experiments as made
 from edt_launch.service.experiments.pages.experiments import after_refusal, experiment_of, project_of
 from edt_launch.service.experiments.pages.views.experiment_form import (
@@ -142,7 +142,7 @@ def _form(
 ) -> FormView:
     is_valid = experiment is not None and bool(experiment["trainings"])
     is_draft = asked.given.draft and experiment is not None and not experiment["runs"]
-    folders = data_folder.folders(asked.context.settings.data_folder, MAX_FOLDERS)
+    folders = data.offered(asked.context, asked.user, MAX_FOLDERS)
     return FormView(project, experiment, values, seen, folders, is_valid, is_draft, new_key(), error)
 
 

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 from pydantic import Field, create_model
 
+from edt_launch.service.data import folders as data_folder
 from edt_launch.service.errors import ForbiddenError, InvalidError, NotFoundError
-from edt_launch.service.experiments import data_folder, definitions, experiments
+from edt_launch.service.experiments import definitions, experiments
 from edt_launch.service.experiments.experiments import run_fields
 from edt_launch.service.experiments.records import DefinitionRecord, ExperimentRecord, Role
 from edt_launch.service.experiments.searches import service as searches

@@ -1,19 +1,18 @@
-"""`/api/v1/experiments` and `/api/v1/data`: what is run with what, and where the data lies."""
+"""`/api/v1/experiments`: what is run with what."""
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, BackgroundTasks, Query, Response
+from fastapi import APIRouter, BackgroundTasks, Response
 
 from edt_launch.service.app.context import Context
 from edt_launch.service.db.paging import PageQuery
-from edt_launch.service.experiments import data_folder, experiments, service
+from edt_launch.service.experiments import experiments, service
 from edt_launch.service.experiments.records import ExperimentRecord
 from edt_launch.service.experiments.rest import schemas
 from edt_launch.service.experiments.rest.definitions import OwnName, ProjectName
 from edt_launch.service.experiments.spec import ExperimentChange, ExperimentSpec
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser, SubjectDep, carry_out, page_of
 from edt_launch.service.http.versions import Seen, tag
-from edt_launch.service.names import PLAIN
 
 router = APIRouter(tags=["experiments"])
 
@@ -63,18 +62,6 @@ def change(
 def delete(context: ContextDep, user: CurrentUser, experiment_id: str, afterwards: BackgroundTasks) -> None:
     """Forget an experiment whose runs have ended, and these; their jobs stay, but for those of a search."""
     carry_out(experiments.delete(context, user, experiment_id), afterwards)
-
-
-@router.get("/data", response_model=schemas.Folder)
-def data(
-    context: ContextDep,
-    user: CurrentUser,
-    path: Annotated[
-        str, Query(max_length=1024, pattern=f"^{PLAIN}$", description="Below the folder of data.")
-    ] = "",
-) -> Any:
-    """What is in a folder below the service's folder of data, from which experiments choose theirs."""
-    return data_folder.listing(context.settings.data_folder, path)
 
 
 def _shown(context: Context, experiment: ExperimentRecord, response: Response) -> Any:

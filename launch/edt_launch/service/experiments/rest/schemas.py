@@ -213,12 +213,3 @@ class Curves(BaseModel):
 
     name: str
     series: list[Curve]
-
-
-class Folder(BaseModel):
-    """What is in a folder below the service's folder of data; links are left out."""
-
-    path: str
-    folders: list[str]
-    files: list[str]
-    complete: bool = Field(description="Whether this is all; of either at most 1,000 are listed.")

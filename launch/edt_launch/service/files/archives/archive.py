@@ -6,14 +6,14 @@ made only after everything else is there, so that nothing is ever written throug
 counted once more while unpacking, whatever the archive says of itself; so are the bytes that the decompressor
 gives, which a bomb is made of.
 
-Formats: tar, tar.gz, zip (without zip64, encryption and rare compressions), told apart by their first bytes.
+Formats: tar, tar.gz, zip (without encryption and rare compressions), told apart by their first bytes.
 """
 
 import errno
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from edt_launch.service.errors import ArchiveError
 from edt_launch.service.files.archives import tar_archive, zip_archive
@@ -25,7 +25,14 @@ BLOCK = 2**16
 """Bytes that are copied at a time."""
 
 
-def unpack(file: BinaryIO, into: Path, limits: ArchiveLimits) -> None:
+class Unpacked(NamedTuple):
+    """What an archive has become: the number of its files, and their bytes."""
+
+    files: int
+    size: int
+
+
+def unpack(file: BinaryIO, into: Path, limits: ArchiveLimits) -> Unpacked:
     """Unpack an archive, which can be sought, into a new folder, which is not there if anything goes wrong.
 
     Raises:
@@ -53,6 +60,7 @@ def unpack(file: BinaryIO, into: Path, limits: ArchiveLimits) -> None:
     except BaseException:
         delete_folder(into)
         raise
+    return Unpacked(plan.files, writer.size)
 
 
 @dataclass

@@ -12,10 +12,15 @@ MAX_PATH = 4096
 
 @dataclass(frozen=True)
 class ArchiveLimits:
-    """What an archive may become: bytes of all files, and the number of files, folders and links."""
+    """What an archive may become: bytes of all files, and the number of files, folders and links.
+
+    `what` it is, and the `advice` to those whose archive is too large, are for messages.
+    """
 
     size: int
     count: int
+    what: str = "the code"
+    advice: str = "leave out what the job does not need, or read data from a shared folder"
 
 
 class Source(Protocol):
@@ -43,7 +48,4 @@ class Entry:
 
 def too_large(limits: ArchiveLimits) -> TooLargeError:
     """The error about too many bytes."""
-    return TooLargeError(
-        f"the code has more than {limits.size:,} bytes when unpacked",
-        "leave out what the job does not need, or read data from a shared folder",
-    )
+    return TooLargeError(f"{limits.what} has more than {limits.size:,} bytes when unpacked", limits.advice)

@@ -43,14 +43,14 @@ class UnpackPlan:
         """Take in the next entry.
 
         Raises:
-            ArchiveError: it cannot be in the code of a job.
+            ArchiveError: it cannot be unpacked here.
             TooLargeError: there are too many entries, or too many bytes.
         """
         parts = parts_of(entry.path)
         if entry.kind not in KINDS:
             raise ArchiveError(
                 f"{shown(entry.path)} is {entry.kind}",
-                "only files, folders and links inside can be submitted",
+                "only files, folders and links inside can be sent",
             )
         if not parts:
             if entry.kind == "folder":
@@ -69,11 +69,16 @@ class UnpackPlan:
                 )
             self.links[path] = entry
 
+    @property
+    def files(self) -> int:
+        """How many of the entries are files."""
+        return sum(1 for kind in self._kinds.values() if kind == "file")
+
     def check_links(self) -> None:
         """See where all links end.
 
         Raises:
-            ArchiveError: outside the code, or nowhere.
+            ArchiveError: outside the archive, or nowhere.
         """
         for path, entry in self.links.items():
             if entry.kind == "link":
@@ -99,8 +104,9 @@ class UnpackPlan:
             raise ArchiveError(f"{shown(path)} is in the archive twice, as different things", "pack it again")
         if len(self._kinds) > self.limits.count:
             raise TooLargeError(
-                f"the code has more than {self.limits.count:,} files and folders (at {shown(path)})",
-                "leave out what the job does not need, or read data from a shared folder",
+                f"{self.limits.what} has more than {self.limits.count:,} files and folders "
+                f"(at {shown(path)})",
+                self.limits.advice,
             )
 
     def _end_of(self, path: str, depth: int = 1) -> tuple[list[str], int]:
@@ -149,7 +155,7 @@ def parts_of(path: str) -> list[str]:
     if len(parts) > MAX_DEPTH:
         raise ArchiveError(
             f"{shown(path)}: {len(parts)} names within each other, more than {MAX_DEPTH}",
-            "leave out folders that the job does not need",
+            "leave out folders that are not needed",
         )
     return parts
 
@@ -161,6 +167,6 @@ def shown(path: str) -> str:
 
 def _leads_outside(entry: Entry) -> ArchiveError:
     return ArchiveError(
-        f"{shown(entry.path)} is a link to {shown(entry.target)}, outside the code",
-        "leave it out, or submit what it points to (tar -h)",
+        f"{shown(entry.path)} is a link to {shown(entry.target)}, outside the archive",
+        "leave it out, or pack what it points to (tar -h)",
     )

@@ -13,7 +13,12 @@ from edt_launch.service.files.archives.entry import MAX_PATH, ArchiveLimits, Ent
 
 _END = struct.Struct("<4s4H2LH")
 """The record at the end: how many entries, and how long their directory is."""
-_END_MARK, _END64_MARK = b"PK\x05\x06", b"PK\x06\x07"
+_END_MARK = b"PK\x05\x06"
+_LOCATOR = struct.Struct("<4sLQL")
+"""Before it in a zip64: where the record with the same in 64 bits is."""
+_LOCATOR_MARK = b"PK\x06\x07"
+_END64 = struct.Struct("<4sQ2H2L4Q")
+_END64_MARK = b"PK\x06\x06"
 _MAX_COMMENT = 2**16
 _ENTRY = 512
 """Bytes that an entry of the directory may take on average."""
@@ -50,20 +55,34 @@ def entries(file: BinaryIO, limits: ArchiveLimits) -> Iterator[Entry]:
 def _check_directory(file: BinaryIO, limits: ArchiveLimits) -> None:
     """Look at the directory's size before `zipfile` reads all of it."""
     size = file.seek(0, 2)
-    file.seek(max(0, size - _MAX_COMMENT - 2 * _END.size))
+    start = file.seek(max(0, size - _MAX_COMMENT - 2 * _END.size - _LOCATOR.size - _END64.size))
     tail = file.read()
     at = tail.rfind(_END_MARK)
     if at < 0 or len(tail) - at < _END.size:
         raise ArchiveError("the archive is no whole zip: its end is missing", BROKEN)
-    if _END64_MARK in tail:
-        raise ArchiveError("the archive is in the format zip64", TAR)
     _, _, _, _, count, directory, _, _ = _END.unpack_from(tail, at)
+    locator = at - _LOCATOR.size
+    if locator >= 0 and tail.startswith(_LOCATOR_MARK, locator):
+        count, directory = _zip64_counts(tail, locator, start)
     if count > limits.count:
         raise TooLargeError(
             f"the archive has {count:,} entries, more than {limits.count:,}", "leave some out"
         )
     if directory > _ENTRY * (limits.count + 8):
         raise ArchiveError("the archive's directory is longer than its entries need", BROKEN)
+
+
+def _zip64_counts(tail: bytes, locator: int, start: int) -> tuple[int, int]:
+    """How many entries a zip64 says that it has, and how long their directory is.
+
+    The record has to be where both its place and its locator say: `zipfile` goes by the one or the other.
+    """
+    at = locator - _END64.size
+    _, _, place, _ = _LOCATOR.unpack_from(tail, locator)
+    if at < 0 or place != start + at or not tail.startswith(_END64_MARK, at):
+        raise ArchiveError("the archive is no whole zip64: the record at its end is missing", BROKEN)
+    *_, count, directory, _ = _END64.unpack_from(tail, at)
+    return int(count), int(directory)
 
 
 def _entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Entry:

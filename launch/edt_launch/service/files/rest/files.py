@@ -11,7 +11,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic_core import to_json
 
-from edt_launch.core.files.growing_file import BLOCK, Line
+from edt_launch.core.files.growing_file import BLOCK_BYTES, Line
 from edt_launch.core.files.plain_files import open_file
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
@@ -169,7 +169,7 @@ def _file(context: Context, user: UserRecord, job_id: str, name: str) -> Streami
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:
     with file:
-        while block := file.read(BLOCK):
+        while block := file.read(BLOCK_BYTES):
             yield block
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from edt_launch.core.files import plain_files
 from edt_launch.core.files.atomic import write_atomically
 from edt_launch.core.files.growing_file import GrowingFile
-from edt_launch.core.files.lines import LONGEST
+from edt_launch.core.files.lines import MAX_LINE_BYTES
 from edt_launch.core.files.plain_files import NoFileError
 from edt_launch.core.history.event_codec import events_of
 from edt_launch.service.jobs.loop.progress import MAX_WORKERS, JobProgress
@@ -59,7 +59,7 @@ class Journal:
         return self._file.is_behind
 
     def read_on(self, is_final: bool = False) -> bool:
-        """Read what has been written since, `LOOK` bytes at most; whether that has changed the progress.
+        """Read what has been written since, `LOOK_BYTES` at most; whether that has changed the progress.
 
         Args:
             is_final: whether its launcher is gone: what is appended from now on does not count, so that the
@@ -79,7 +79,9 @@ class Journal:
         if self._refused:
             self._report("workers", f"events with more workers than it can have, {self.most:,}, were ignored")
         if file.skipped_lines:
-            self._report("line", f"a line of more than {LONGEST:,} bytes was skipped before byte {file.size}")
+            self._report(
+                "line", f"a line of more than {MAX_LINE_BYTES:,} bytes was skipped before byte {file.size}"
+            )
         if file.skipped:
             self._report("bytes", f"{file.skipped:,} bytes were skipped: it grows faster than it is read")
         if file.offset - self._kept_at >= max(KEEP_AFTER, self._kept_size):

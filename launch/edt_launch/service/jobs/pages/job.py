@@ -1,7 +1,5 @@
 """One job: what it does, and what can be done with it."""
 
-from typing import Literal
-
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
@@ -26,12 +24,11 @@ async def show(
     user: CurrentUser,
     job_id: str,
     asked: job_tabs.TabQueryDep,
-    tab: Literal["", "monitor", "size", "logs", "events", "results", "definition"] = "",
 ) -> Response:
     """A job, and one of its tabs."""
     job = await run_in_threadpool(context.job, job_id)
     is_own = may(user, job)
-    chosen: str = tab or next(name for name in TABS if is_own or name in PUBLIC)
+    chosen: str = asked.tab or next(name for name in TABS if is_own or name in PUBLIC)
     if not is_own and chosen not in PUBLIC:
         raise ForbiddenError(f"this part of {job.id} is for {job.owner} and administrators", "ask them")
     shown = answers.job(job, user)
@@ -59,6 +56,6 @@ async def series(
 ) -> Response:
     """The points of the plots, as comma-separated values."""
     job = await run_in_threadpool(context.job_of, job_id, user)
-    text = await context.reads.run(user.name, lambda: job_tabs.csv_of(context, job.id, asked.names))
+    text = await context.reads.run(user.name, lambda: job_tabs.csv_of(context, job.id, asked.name))
     headers = {"Content-Disposition": f'attachment; filename="{job.id}.csv"'}
     return Response(text, media_type="text/csv; charset=utf-8", headers=headers)

@@ -7,9 +7,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import Depends, Query
+from fastapi import Query
+from pydantic import BaseModel, Field
 
 from edt_launch.core.files.growing_file import last_lines
 from edt_launch.core.history.event_codec import read_line
@@ -43,44 +44,39 @@ LAUNCHER = "launcher"
 Json = dict[str, Any]
 
 
-class TabQuery:
-    """What an address asks of a tab."""
+class TabQuery(BaseModel):
+    """What an address asks of a job's page, and of the tab that it shows."""
 
-    def __init__(
-        self,
-        rank: Annotated[str, Query(pattern=f"^([0-9]{{0,6}}|{LAUNCHER})$")] = "",
-        text: Annotated[str, Query(max_length=256, pattern=f"^{PLAIN}$")] = "",
-        level: Annotated[Level, Query()] = "",
-        since: Annotated[str, Query(max_length=64)] = "",
-        until: Annotated[str, Query(max_length=64)] = "",
-        wrap: Annotated[str, Query(pattern="^0?$")] = "",
-        at: Annotated[int | None, Query(ge=0, le=2**53)] = None,
-        after: Annotated[int, Query(ge=0, le=2**53)] = 0,
-        name: Annotated[list[service.ValueName] | None, Query(max_length=service.MAX_VALUES)] = None,
-        x: Annotated[str, Query(pattern="^(step|training|clock)$")] = "step",
-        log: Annotated[str, Query(pattern="^1?$")] = "",
-        check: Annotated[str, Query(max_length=32)] = "",
-        smooth: Annotated[str, Query(pattern=r"^0(\.[0-9]{1,2})?$")] = "0",
-    ) -> None:
-        self.log_query = LogQuery(
-            text=text.strip(),
-            rank=int(rank) if rank and rank != LAUNCHER else None,
-            after=after,
-            level=level,
-            since=_seconds("From", since),
-            until=_seconds("Until", until),
-            launcher=rank == LAUNCHER,
+    tab: Literal["", "monitor", "size", "logs", "events", "results", "definition"] = ""
+    rank: str = Field("", pattern=f"^([0-9]{{0,6}}|{LAUNCHER})$")
+    text: str = Field("", max_length=256, pattern=f"^{PLAIN}$")
+    level: Level = ""
+    since: str = Field("", max_length=64)
+    until: str = Field("", max_length=64)
+    wrap: str = Field("", pattern="^0?$")
+    at: int | None = Field(None, ge=0, le=2**53)
+    after: int = Field(0, ge=0, le=2**53)
+    name: list[service.ValueName] = Field([], max_length=service.MAX_VALUES)
+    x: str = Field("step", pattern="^(step|training|clock)$")
+    log: str = Field("", pattern="^1?$")
+    check: str = Field("", max_length=32)
+    smooth: str = Field("0", pattern=r"^0(\.[0-9]{1,2})?$")
+
+    @property
+    def log_query(self) -> LogQuery:
+        """What is searched for in the log; raises `InvalidError`."""
+        return LogQuery(
+            text=self.text.strip(),
+            rank=int(self.rank) if self.rank and self.rank != LAUNCHER else None,
+            after=self.after,
+            level=self.level,
+            since=_seconds("From", self.since),
+            until=_seconds("Until", self.until),
+            launcher=self.rank == LAUNCHER,
         )
-        self.wraps = not wrap
-        self.at = at
-        self.names = name or []
-        self.x = x
-        self.is_log = bool(log)
-        self.check = check
-        self.smooth = smooth
 
 
-TabQueryDep = Annotated[TabQuery, Depends()]
+TabQueryDep = Annotated[TabQuery, Query()]
 
 
 async def body(
@@ -135,20 +131,20 @@ def _harmless(name: str) -> str:
 
 
 def _monitor(context: Context, user: UserRecord, job: Job, asked: TabQuery) -> monitor.Monitor:
-    course, names = course_of(context, job.id, asked.names)
-    return monitor.monitor(job.id, course, names, asked.x, is_log=asked.is_log, smooth=asked.smooth)
+    course, names = course_of(context, job.id, asked.name)
+    return monitor.monitor(job.id, course, names, asked.x, is_log=bool(asked.log), smooth=asked.smooth)
 
 
 def _logs(context: Context, user: UserRecord, job: Job, asked: TabQuery) -> logs.Logs:
-    path, rank = context.home.job(job.id).launcher_log, asked.log_query.rank
+    path, wanted = context.home.job(job.id).launcher_log, asked.log_query
     error, found = "", None
     try:
-        if not asked.log_query.is_empty:
-            found = find_lines(context, user, job.id, asked.log_query)
+        if not wanted.is_empty:
+            found = find_lines(context, user, job.id, wanted)
     except InvalidError as refused:
         error = refused.message
-    excerpt = _end(path, rank) if asked.at is None else _around(path, rank, asked.at)
-    return logs.logs(job, asked.log_query, excerpt, found, wraps=asked.wraps, error=error)
+    excerpt = _end(path, wanted.rank) if asked.at is None else _around(path, wanted.rank, asked.at)
+    return logs.logs(job, wanted, excerpt, found, wraps=not asked.wrap, error=error)
 
 
 def _end(path: Path, rank: int | None) -> logs.Excerpt:

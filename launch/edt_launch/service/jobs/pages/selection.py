@@ -26,9 +26,6 @@ from edt_launch.service.web.asking import Question
 MAX_SELECTED_JOBS = 100
 """Jobs of a selection: a page of the list."""
 
-Back = Literal["/jobs"]
-"""The list that jobs are chosen in."""
-
 
 class SelectionFields(BaseModel):
     """What is done with which jobs; `force` if the question has said that their work would be lost."""
@@ -36,7 +33,6 @@ class SelectionFields(BaseModel):
     action: Literal["stop", "pause", "resume", "priority", "delete"]
     job: list[str] = Field([], max_length=MAX_SELECTED_JOBS)
     priority: str = Field("", max_length=16)
-    back: Back = "/jobs"
     force: bool = False
 
 
@@ -53,7 +49,6 @@ def _ask(asked: Asked) -> Question:
         [answers.job(one) for one in able],
         len(records) - len(able),
         _foreseen(asked, able),
-        given.back,
         given.priority if asked.is_preview or asked.error else None,
         [*filter(None, lost)],
     )
@@ -81,7 +76,7 @@ def _do(asked: Asked) -> str | Response:
         except ServiceError as error:
             problems_met.append(f"{one.id}: {error.detail}")
     if not problems_met:
-        return str(given.back)
+        return "/jobs"
     done = len(records) - len(problems_met)
     told = f"{done} of {len(records)} jobs were {views.DONE[given.action]}; {'; '.join(problems_met[:5])}"
     partly = ConflictError(told, "look at the list of jobs for how they are now")
@@ -134,8 +129,7 @@ def logs(
     context: ContextDep,
     user: CurrentUser,
     job: Annotated[list[str] | None, Query(max_length=MAX_SELECTED_JOBS)] = None,
-    back: Back = "/jobs",
 ) -> Response:
     """Links to what the launchers of the chosen jobs, and their workers, have written."""
     jobs = [answers.job(one) for one in _jobs(context, user, job or ())]
-    return templating.page(request, "logs.html", jobs=jobs, back=back)
+    return templating.page(request, "logs.html", jobs=jobs)

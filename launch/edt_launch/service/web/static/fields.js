@@ -19,13 +19,13 @@
     const most = Number(input.dataset.bytes);
     let problem = "";
     if (!isKnown) problem = `${file.name} is none of ${input.accept.replaceAll(",", ", ")}: choose another file`;
-    else if (input.files.length > 1) problem = `${input.files.length} files were dropped: pack them into one archive`;
+    else if (input.files.length > 1 && !input.multiple) problem = `${input.files.length} files were dropped: pack them into one archive`;
     else if (file?.size > most) problem = `${file.name} has ${file.size} bytes, and ${most} are allowed`;
     const isOne = !problem;
     input.setCustomValidity(problem);
     shown.hidden = !file;
     shown.querySelector("b").hidden = !isOne;
-    shown.querySelector("bdi").textContent = isOne ? (file?.name ?? "") : input.validationMessage;
+    shown.querySelector("bdi").textContent = isOne ? [...input.files].map((one) => one.name).join(", ") : input.validationMessage;
   };
   // Buttons that send a form are grey until what is written in it makes sense, and while it is sent.
   const sending = new Set();

@@ -1,5 +1,3 @@
-import os
-
 import pytest
 
 from lab import Lab, made, refused
@@ -85,18 +83,3 @@ def test_a_viewer_changes_nothing(lab: Lab) -> None:
     refused(lab.bob.patch(f"/experiments/{experiment}", json={"name": "x"}), 403, takes)
     refused(lab.bob.delete(f"/experiments/{experiment}"), 403, takes)
     refused(lab.bob.post(f"/experiments/{experiment}/runs", json={}), 403, takes)
-
-
-def test_the_folder_of_data_is_listed_and_not_left(lab: Lab) -> None:
-    data = lab.world.settings.data_folder
-    (data / "mnist" / "raw").mkdir(parents=True)
-    (data / "mnist" / "labels.gz").write_text("x")
-    (data / "away").symlink_to(lab.world.settings.home)
-    (data / "mnist" / "link.gz").symlink_to(data / "mnist" / "labels.gz")
-    os.mkfifo(data / "mnist" / "pipe")
-    shown = lab.bob.get("/data").json()
-    assert shown == {"path": "", "folders": ["mnist"], "files": [], "complete": True}
-    shown = lab.bob.get("/data?path=/mnist//").json()
-    assert shown == {"path": "mnist", "folders": ["raw"], "files": ["labels.gz"], "complete": True}
-    for path in ("..", "mnist/../..", "away", "away/jobs", "mnist/labels.gz", "none", "a/" * 99):
-        refused(lab.bob.get("/data", params={"path": path}), 422, "source: ")

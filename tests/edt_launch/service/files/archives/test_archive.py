@@ -1,6 +1,7 @@
 import gzip
 import io
 import os
+import shutil
 import stat
 import struct
 import tarfile
@@ -191,6 +192,22 @@ def test_a_zip_that_lies_about_its_directory_is_refused(tmp_path: Path) -> None:
     struct.pack_into("<L", data, at + 12, 2**31)
     refused(bytes(data), tmp_path)
     assert "zip64" in refused(b"PK\x03\x04" + b"PK\x06\x07" + bytes(16) + zip_(FILES)[at:], tmp_path).detail
+
+
+def test_a_zip64_is_unpacked_and_counted_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zipfile, "ZIP_FILECOUNT_LIMIT", 1)
+    data = zip_(FILES)
+    assert b"PK\x06\x06" in data
+    unpack(io.BytesIO(data), tmp_path / "code", LIMITS)
+    assert (tmp_path / "code/train.py").read_bytes() == FILES["train.py"]
+    shutil.rmtree(tmp_path / "code")
+    error = refused(data, tmp_path, ArchiveLimits(2**20, 2))
+    assert "3 entries, more than 2" in error.detail
+    elsewhere = bytearray(data)
+    struct.pack_into("<Q", elsewhere, data.rfind(b"PK\x06\x07") + 8, 0)  # another record than the one there
+    assert "zip64" in refused(bytes(elsewhere), tmp_path).detail
 
 
 @pytest.mark.parametrize("kind", ["tar", "tar.gz", "zip"])

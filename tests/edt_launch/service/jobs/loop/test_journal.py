@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.core.files.lines import LONGEST
+from edt_launch.core.files.lines import MAX_LINE_BYTES
 from edt_launch.core.history.events import Progress
 from edt_launch.service.jobs.loop import journal
 from edt_launch.service.jobs.loop.journal import Journal
@@ -109,7 +109,7 @@ def test_one_look_reads_so_much_at_most(events: Path, tmp_path: Path) -> None:
 def test_a_line_without_an_end_is_skipped_and_reported_once(
     events: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    append(events, progress(1) + "x" * 2**25 + "\n" + progress(2) + "y" * (LONGEST + 1))
+    append(events, progress(1) + "x" * 2**25 + "\n" + progress(2) + "y" * (MAX_LINE_BYTES + 1))
     one = Journal(events, tmp_path / "kept")
     read_to_the_end(one)
     assert one.progress.step == 2
@@ -117,7 +117,7 @@ def test_a_line_without_an_end_is_skipped_and_reported_once(
     one.read_on()
     assert one.progress.step == 3
     (message,) = caplog.messages
-    assert all(part in message for part in (str(events), f"{LONGEST:,}"))
+    assert all(part in message for part in (str(events), f"{MAX_LINE_BYTES:,}"))
 
 
 def test_what_grows_faster_than_it_is_read_is_read_from_near_its_end(

@@ -36,7 +36,6 @@ def question(
     jobs: Sequence[Job],
     others: int,
     changes: Sequence[Json] | None,
-    back: str,
     priority: str | None = None,
     lost: Sequence[str] = (),
 ) -> Question:
@@ -62,11 +61,10 @@ def question(
             *sentences(changes),
             *([left_out] if others else []),
         ],
-        back,
+        "/jobs",
         [Field("priority", "Priority", priority, is_required=True)] if is_priority else (),
         [
             ("action", action),
-            ("back", back),
             *([("force", "1")] if lost else []),
             *chosen,
         ],

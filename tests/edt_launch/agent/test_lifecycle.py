@@ -4,18 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from edt_launch.agent.protocol import (
-    HEARTBEAT_INTERVAL,
-    Exited,
-    Heartbeat,
-    Kill,
-    LeaseExpired,
-    Renew,
-    Start,
-    Started,
-    Terminate,
-)
-from edt_launch.agent.workers import (
+from edt_launch.agent.lifecycle import (
     LEFTOVER_GRACE,
     REQUEST_TIMEOUT,
     STATUS_TIMEOUT,
@@ -34,6 +23,17 @@ from edt_launch.agent.workers import (
     lingering,
     silent,
     step,
+)
+from edt_launch.agent.protocol import (
+    HEARTBEAT_INTERVAL,
+    Exited,
+    Heartbeat,
+    Kill,
+    LeaseExpired,
+    Renew,
+    Start,
+    Started,
+    Terminate,
 )
 
 

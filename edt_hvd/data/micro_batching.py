@@ -8,7 +8,7 @@ from edt_hvd.data.batching import DEFAULT_MICRO_BATCHES, Batch, choose_micro_bat
 from edt_hvd.world import world
 
 
-class Cutting:
+class MicroBatching:
     """How a loader's batches are cut into micro-batches.
 
     The size does not depend on the number of workers, except that it is made smaller, with a warning, where

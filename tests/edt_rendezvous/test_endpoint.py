@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from edt_launch.service.app.home import Home
-from edt_torchrun.endpoint import PORTS, allocation_path, port_of, workers_per_node
+from edt_rendezvous.endpoint import PORTS, allocation_path, port_of, workers_per_node
 
 HOME = Home(Path("/srv/edt"))
 

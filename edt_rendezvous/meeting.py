@@ -8,7 +8,7 @@ from datetime import timedelta
 from torch._C._distributed_c10d import PrefixStore, TCPStore
 from torch.distributed import DistError
 
-from edt_torchrun.membership import World
+from edt_rendezvous.membership import World
 
 CONNECT_LIMIT = 2.0
 """Seconds for one attempt to reach the store."""

@@ -17,8 +17,8 @@ from torch.distributed.elastic.rendezvous import (
     rendezvous_handler_registry,
 )
 
-from edt_torchrun import seat
-from edt_torchrun.handler import AllocationRendezvous
+from edt_rendezvous import seat
+from edt_rendezvous.handler import AllocationRendezvous
 
 Meet = Callable[..., list[RendezvousInfo]]
 

@@ -1,6 +1,6 @@
 """Numbers of the agents on a machine."""
 
-from edt_torchrun.seat import Seat
+from edt_rendezvous.seat import Seat
 
 
 def test_agents_have_the_lowest_free_numbers_and_take_those_of_agents_that_ended(tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 
 from edt_launch.cluster.allocation import Allocation, HostSlots, parse
-from edt_torchrun.membership import Node, World, is_restart_under_way, must_restart, own_rank, world_of
+from edt_rendezvous.membership import Node, World, is_restart_under_way, must_restart, own_rank, world_of
 
 TEXT = "# edt allocation v1 generation=3\nb:4 devices=4,5,6,7\na:3 devices=0,1,2\nc:1 devices=9\n"
 

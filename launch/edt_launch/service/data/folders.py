@@ -1,13 +1,15 @@
 """Folders below the service's folder of data: nothing leads out of it, neither ".." nor a link."""
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
-from edt_launch.service.errors import InvalidError
+from edt_launch.service.errors import InvalidError, NotFoundError
 
 MAX_ENTRIES = 1000
 """Entries of a folder that are listed."""
@@ -21,16 +23,27 @@ MAX_OFFERED = 20_000
 DEEPEST = 64
 """Folders within each other."""
 
+OWN = ".edt-"
+"""What the names of the service's own files in the folder of data begin with; they are not shown."""
+
 _OPENING = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class File(NamedTuple):
+    """A file in a folder: its name, its size in bytes, and when it was changed last."""
+
+    name: str
+    size: int
+    time: float
 
 
 @dataclass(frozen=True)
 class Listing:
-    """What is in a folder: names of folders and of files, in order; whether that is all."""
+    """What is in a folder: names of folders, and files, in order of names; whether that is all."""
 
     path: str
     folders: tuple[str, ...]
-    files: tuple[str, ...]
+    files: tuple[File, ...]
     complete: bool
 
 
@@ -44,19 +57,31 @@ def listing(root: Path, path: str) -> Listing:
     """
     folders: list[str] = []
     files: list[str] = []
-    with _opened(root, path) as descriptor, os.scandir(descriptor) as found:
+    with opened(root, path) as descriptor, os.scandir(descriptor) as found:
         entries = list(islice(found, MAX_READ + 1))
         for entry in entries[:MAX_READ]:
-            if not entry.name.isprintable():
+            if not _is_shown(entry.name):
                 continue
             if entry.is_dir(follow_symlinks=False):
                 folders.append(entry.name)
             elif entry.is_file(follow_symlinks=False):
                 files.append(entry.name)
+        listed = [_file(descriptor, name) for name in sorted(files)[:MAX_ENTRIES]]
     complete = max(len(folders), len(files)) <= MAX_ENTRIES and len(entries) <= MAX_READ
-    return Listing(
-        normal(path), tuple(sorted(folders)[:MAX_ENTRIES]), tuple(sorted(files)[:MAX_ENTRIES]), complete
-    )
+    shown = tuple(one for one in listed if one is not None)
+    return Listing(normal(path), tuple(sorted(folders)[:MAX_ENTRIES]), shown, complete)
+
+
+def _file(folder: int, name: str) -> File | None:
+    try:
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:  # gone meanwhile
+        return None
+    return File(name, status.st_size, status.st_mtime)
+
+
+def _is_shown(name: str) -> bool:
+    return name.isprintable() and not name.startswith(OWN)
 
 
 def folders(root: Path, most: int) -> list[str]:
@@ -75,19 +100,45 @@ def folders(root: Path, most: int) -> list[str]:
 def _folders_in(root: Path, path: str, most: int) -> tuple[list[str], int]:
     """The folders among `most` entries of a folder, and how many entries are left of these."""
     try:
-        with _opened(root, path) as descriptor, os.scandir(descriptor) as found:
+        with opened(root, path) as descriptor, os.scandir(descriptor) as found:
             entries = list(islice(found, most))
-            names = [
-                one.name for one in entries if one.name.isprintable() and one.is_dir(follow_symlinks=False)
-            ]
+            names = [one.name for one in entries if _is_shown(one.name) and one.is_dir(follow_symlinks=False)]
             return sorted(names), most - len(entries)
     except InvalidError:
         return [], most
 
 
+def open_file(root: Path, path: str) -> BinaryIO:
+    """Open a file below `root`.
+
+    Raises:
+        InvalidError: its folder is none there.
+        NotFoundError: it is no file.
+    """
+    above, _, name = normal(path).rpartition("/")
+    with opened(root, above) as descriptor:
+        try:
+            number = os.open(
+                name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=descriptor
+            )
+        except OSError as error:
+            raise no_file(path, error.strerror) from None
+    if not stat.S_ISREG(os.fstat(number).st_mode) or name.startswith(OWN):
+        os.close(number)
+        raise no_file(path, "it is something else")
+    return os.fdopen(number, "rb")
+
+
+def no_file(path: str, reason: str | None) -> NotFoundError:
+    """The error about something that is no file, or cannot be read as one."""
+    return NotFoundError(
+        f"{path[:200]!r} is no file in the data folder: {reason}", "GET /api/v1/data lists what there is"
+    )
+
+
 def folder(root: Path, path: str) -> Path:
     """The folder below `root`; raises like `listing`."""
-    with _opened(root, path):
+    with opened(root, path):
         return root / normal(path)
 
 
@@ -97,9 +148,11 @@ def normal(path: str) -> str:
 
 
 @contextmanager
-def _opened(root: Path, path: str) -> Iterator[int]:
+def opened(root: Path, path: str) -> Iterator[int]:
+    """A descriptor of a folder below `root`; raises like `listing`."""
     parts = normal(path).split("/") if normal(path) else []
-    if ".." in parts or "\0" in path or len(parts) > DEEPEST:
+    is_own = any(part.startswith(OWN) for part in parts)
+    if ".." in parts or "\0" in path or len(parts) > DEEPEST or is_own:
         raise InvalidError(
             f"source: {path[:200]!r} is no folder below the folder of data", "give a path in it, without '..'"
         )

@@ -18,7 +18,7 @@ from edt_hvd.data.batching import Batch, balanced_run
 
 
 @dataclass(frozen=True)
-class StreamCutting:
+class StreamBatching:
     """How a stream is cut; the same for all epochs and worlds.
 
     Attributes:

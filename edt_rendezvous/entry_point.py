@@ -16,6 +16,6 @@ def handler() -> "RendezvousHandlerCreator":
 
 
 def _create(params: "RendezvousParameters") -> "RendezvousHandler":
-    from edt_torchrun.handler import create
+    from edt_rendezvous.handler import create
 
     return create(params)

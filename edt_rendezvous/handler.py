@@ -1,7 +1,7 @@
 """The rendezvous handler: what torchrun asks of it, answered by the allocation.
 
 All agents read the same file, so they agree on nodes, ranks and generation without a vote or a last call.
-They meet at a store on the allocation's first host (`edt_torchrun.meeting`), to begin together and to begin
+They meet at a store on the allocation's first host (`edt_rendezvous.meeting`), to begin together and to begin
 again: a world is a generation of the allocation and an attempt, from 0, for which each agent arrives once.
 Rank 0's agent serves a store for each world, which the workers use, too.
 """
@@ -31,10 +31,10 @@ from edt_launch.cluster import allocation
 from edt_launch.cluster.network import HostChecker
 from edt_launch.core.errors import AllocationError
 from edt_launch.service.app.home import Home
-from edt_torchrun.endpoint import allocation_path, port_of, workers_per_node
-from edt_torchrun.meeting import LIMIT, Meeting, missing
-from edt_torchrun.membership import World, is_restart_under_way, must_restart, own_rank, world_of
-from edt_torchrun.seat import Seat
+from edt_rendezvous.endpoint import allocation_path, port_of, workers_per_node
+from edt_rendezvous.meeting import LIMIT, Meeting, missing
+from edt_rendezvous.membership import World, is_restart_under_way, must_restart, own_rank, world_of
+from edt_rendezvous.seat import Seat
 
 BACKEND = "edt"
 STOP = "stop"

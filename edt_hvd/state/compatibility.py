@@ -19,23 +19,16 @@ SHOWN = 4
 """Differences that a message names."""
 
 
-def check_fit(values: Mapping[str, Any], saved: Mapping[str, Any]) -> None:
+def misfits(values: Mapping[str, Any], saved: Mapping[str, Any]) -> str:
     """Compare the names of a state and what its objects are made of with a saved tree.
 
     Args:
         values: the objects and plain values of the state, by name.
         saved: their states, by name. A name with a dot belongs to the object before it, and may be missing.
 
-    Raises:
-        StateError: it is of other objects.
+    Returns:
+        The differences in words; empty if all fits.
     """
-    found = misfits(values, saved)
-    if found:
-        raise StateError(found)
-
-
-def misfits(values: Mapping[str, Any], saved: Mapping[str, Any]) -> str:
-    """What `check_fit` finds; empty if all fits."""
     return _listed(list(dict.fromkeys(_misfits(values, saved))))
 
 

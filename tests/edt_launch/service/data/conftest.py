@@ -1,0 +1,3 @@
+from browser import database_url
+
+__all__ = ["database_url"]
