@@ -50,6 +50,7 @@ import host_bed
 from elastic_jobs import MARK, POLL, NotResizedError, Place, Step, end, wait_for
 from host_bed import HostBed
 from hosts_jobs import CARD, FIRST, HOSTS, PEERS, STANDBY, ByHand, HostsJob, InPool
+from strikes import later
 
 AWAY = 6.0
 """Seconds for which a cable is pulled that is put back."""
@@ -57,7 +58,7 @@ AWAY = 6.0
 CONSEQUENCES = ("failed", "lost", "host_unreachable", "ending", "world")
 """Events that show that a fault was noticed."""
 
-BACK, ADDED = "back", "host added"
+PULLED, BACK, ADDED = "cable pulled", "back", "host added"
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,11 @@ def _kill_launcher(scene: Scene, *, starts_again: bool) -> None:
         scene.start_again()
 
 
+def _pull_cable(scene: Scene) -> None:
+    scene.bed.unplug("h2")
+    later(AWAY, lambda: scene.bed.plug("h2"))
+
+
 FAULTS: Mapping[str, Fault] = {
     "worker killed": Fault(
         lambda on: on.bed.kill(on.victim), promised="noticed 0.3 s, pause 0.6 s, redone 1"
@@ -115,7 +121,7 @@ FAULTS: Mapping[str, Fault] = {
     "powered off": Fault(
         lambda on: on.bed.power_off("h2"), lambda on: on.bed.plug("h2"), "noticed 4 s, pause 6 s, redone 1"
     ),
-    "cable pulled": Fault(lambda on: on.bed.unplug("h2"), promised="noticed 4 s, pause 6 s, redone 1"),
+    PULLED: Fault(_pull_cable, promised="noticed 4 s, pause 6 s, redone 1"),
     "cut from launcher": Fault(
         lambda on: on.bed.part(on.job.first, "h2"),
         lambda on: on.bed.join(on.job.first, "h2"),
@@ -186,14 +192,13 @@ def measure(on: Scene, name: str, args: argparse.Namespace) -> Iterator[tuple[st
     victim = next(worker for worker in before if on.bed.host_of(worker) == "h2")
     at = time.time()
     FAULTS[name].strike(replace(on, victim=victim))
-    on.until(partial(goes_on, on.place, at, before), "go on")
+    back = at + AWAY if name == PULLED else math.inf
+    on.until(partial(goes_on, on.place, at, back, before), "go on")
     time.sleep(5 * POLL)
     is_noticed = "noticed" in FAULTS[name].promised  # by a launcher that lives on
     yield name, replace(cost(on.place.steps(), at), noticed=noticed(on.job, at) if is_noticed else None)
-    if name == "cable pulled":
-        time.sleep(max(0.0, at + AWAY - time.time()))
-        on.bed.plug("h2")
-        yield BACK, joins(on, time.time())
+    if name == PULLED:
+        yield BACK, joins(on, back)
     FAULTS[name].mend(on)
 
 
@@ -225,10 +230,11 @@ def is_last_size(place: Place, size: int) -> bool:
     return bool(steps) and steps[-1][1] == size
 
 
-def goes_on(place: Place, at: float, before: Collection[int]) -> bool:
-    """Whether other workers, or fewer, train than before a moment."""
+def goes_on(place: Place, at: float, back: float, before: Collection[int]) -> bool:
+    """Whether other workers, or fewer, train than before a moment, or any since the host is back."""
     return any(
-        step.time > at and (step.size != len(HOSTS) or step.worker not in before) for step in place.steps()
+        step.time > back or (step.time > at and (step.size != len(HOSTS) or step.worker not in before))
+        for step in place.steps()
     )
 
 
@@ -285,13 +291,15 @@ def run_edt(faults: Sequence[str], rounds: int, args: argparse.Namespace, result
         with scene(InPool if FAULTS[left[0]].is_service else ByHand, args) as on:
             try:
                 while left and time.monotonic() < args.deadline:
-                    fault = left.pop(0)
+                    measured = fault = left.pop(0)
                     for name, outcome in measure(on, fault, args):
                         note(results, "edt", name, outcome)
+                        measured = BACK
                     if isinstance(on.job, ByHand) and fault != "launcher killed":
+                        measured = ADDED
                         note(results, "edt", ADDED, readmit(on))
             except NotResizedError as error:
-                note(results, "edt", fault, str(error))
+                note(results, "edt", measured, str(error))
 
 
 def run_peer(system: str, fault: str, args: argparse.Namespace, results: Results) -> None:
