@@ -136,6 +136,18 @@ def test_what_jobs_use_is_neither_replaced_nor_deleted(world: World) -> None:
         (f"{DIGITS}/files/a/%2e%2e/x", b"", 422, "leads outside"),
         (f"{DIGITS}/files/.edt-x", b"", 422, "no name of a file"),
     ],
+    ids=[  # the bytes differ from process to process
+        "a hidden name",
+        "no archive",
+        "cut off",
+        "outside",
+        "too large",
+        "too many",
+        "sent too much",
+        "too large a file",
+        "a file outside",
+        "a name of ours",
+    ],
 )
 def test_what_cannot_be_stored_leaves_nothing(
     path: str, content: bytes, status: int, said: str, tmp_path: Path, store: Store
