@@ -166,9 +166,7 @@ class Step:
                     self._current = (micro_batch, last)
                     yield from self._run(number, micro_batch, data)
         except BaseException:  # one that closes this generator too: the loop was left
-            with ordinary_tensors():
-                for participant in self._participants:
-                    participant.abandon_pass()
+            self._abandon()
             raise
         finally:
             self._current, self._loop = None, _Loop.LEFT
@@ -179,8 +177,7 @@ class Step:
             with ordinary_tensors():
                 self._reduce()
         except BaseException:
-            for participant in self._participants:
-                participant.abandon_pass()
+            self._abandon()
             raise
         stages.enter(Stage.UPDATING)
         self._end_pass(number, 0.0 if self._is_empty else self._loss)
@@ -189,6 +186,11 @@ class Step:
         self._loop, self._optimizer_steps = _Loop.ENDED, usage_checks.optimizer_steps()
         for observer in observing.observers():
             observer.reduced(self._loss)
+
+    def _abandon(self) -> None:
+        with ordinary_tensors():
+            for participant in self._participants:
+                participant.abandon_pass()
 
     def _check_may_begin(self) -> None:
         if self.is_in_loop:

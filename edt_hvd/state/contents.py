@@ -23,7 +23,7 @@ class Contents:
     """The values of a state, which has each as an attribute.
 
     Args:
-        state: does not own this object's reference to it.
+        state: referred to weakly, so that it goes with the script's last reference to it.
         values: by name.
         prepare: the script's function that makes the changes of objects during training; see `TorchState`.
 

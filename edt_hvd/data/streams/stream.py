@@ -134,9 +134,8 @@ class StreamSource(Source):
         if self._is_cut_otherwise(state) and state["step"] > 0:
             raise StateError(
                 f"loader state in the middle of an epoch has micro_batch_size="
-                f"{state['requested_micro_batch_size']}, this loader "
-                f"{self.micro_batching.requested}, so the steps "
-                "of its sharded stream have other samples; make them equal, or begin without this state"
+                f"{state['requested_micro_batch_size']}, this loader {self.micro_batching.requested}, so the "
+                "steps of its sharded stream have other samples; make them equal, or begin without this state"
             )
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

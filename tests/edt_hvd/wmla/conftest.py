@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from edt_hvd.wmla.training import hooks
+from edt_hvd.wmla.training import variables
 
 VARIABLES = (
     *("FABRIC_BACKEND", "JOB_STATE_DIR", "TRAINING_ID", "SAVED_MODEL_DIR"),
@@ -13,7 +13,7 @@ VARIABLES = (
 @pytest.fixture(autouse=True)
 def _no_other_modules(monkeypatch: pytest.MonkeyPatch) -> None:
     """The modules of all other tests are no part of the program, whose variables are looked through."""
-    monkeypatch.setattr(hooks, "is_own", lambda _: False)
+    monkeypatch.setattr(variables, "is_own", lambda _: False)
 
 
 @pytest.fixture

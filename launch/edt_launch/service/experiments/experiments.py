@@ -128,6 +128,15 @@ def create(context: Context, user: UserRecord, spec: ExperimentSpec) -> Experime
     return experiment
 
 
+def begun(context: Context, user: UserRecord, spec: ExperimentSpec) -> ExperimentRecord | None:
+    """The user's experiment of that name, if nothing is in it: they have come back to the form."""
+    store, project = context.store.experiments, project_for(context, user, spec.project, Role.EDITOR)
+    known = store.named_in(project.id, spec.name)
+    is_own = known is not None and known.owner == user.name
+    is_empty = known is not None and not store.trainings(known.id) and not store.run_counts([known.id])
+    return known if is_own and is_empty else None
+
+
 def change(
     context: Context, user: UserRecord, experiment_id: str, changes: ExperimentChange, seen: int | None
 ) -> ExperimentRecord:

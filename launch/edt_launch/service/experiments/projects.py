@@ -1,32 +1,26 @@
 """Projects: who may do what with them, and changing them."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from edt_launch.core.text.durations import duration
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
-from edt_launch.service.experiments.records import MemberRecord, ProjectRecord, Role
+from edt_launch.service.experiments.records import (
+    DefinitionRecord,
+    ExperimentRecord,
+    MemberRecord,
+    ProjectRecord,
+    Role,
+)
 from edt_launch.service.experiments.spec import MAX_MEMBERS, ProjectChange, ProjectSpec
 from edt_launch.service.experiments.stores.projects import InUseError
+from edt_launch.service.experiments.stores.versioned import RecordT
 from edt_launch.service.jobs.submission import new_id
 
-
-class Versioned(Protocol):
-    """What two people may change at the same time."""
-
-    @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def version(self) -> int: ...  # noqa: D102
-    @property
-    def changed(self) -> float: ...  # noqa: D102
-    @property
-    def changed_by(self) -> str: ...  # noqa: D102
-
-
-AnyVersioned = TypeVar("AnyVersioned", bound=Versioned)
+Versioned = ProjectRecord | DefinitionRecord | ExperimentRecord
+"""What two people may change at the same time."""
 
 
 def role_of(context: Context, user: UserRecord, project: ProjectRecord) -> Role | None:
@@ -162,12 +156,12 @@ def check_version(thing: Versioned, seen: int | None, now: float) -> None:
 
 def settled(
     done: bool | None,
-    before: AnyVersioned,
-    after: AnyVersioned | None,
+    before: RecordT,
+    after: RecordT | None,
     name: str | None,
     kind: str,
     now: float,
-) -> AnyVersioned:
+) -> RecordT:
     """What is there after a change; raises `ConflictError` if it was not carried out."""
     if done is None:
         raise taken(kind, name or before.name)

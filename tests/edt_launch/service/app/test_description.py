@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,11 +35,10 @@ LONG = (
 """Operations for which it takes seconds each to find out what their descriptions allow."""
 
 
-@pytest.fixture(scope="module")
-def described(tmp_path_factory: pytest.TempPathFactory) -> World:
+@pytest.fixture
+def described(tmp_path: Path) -> World:
     """A service with jobs, a search and an experiment, whose streams end at once."""
-    folder = tmp_path_factory.mktemp("service")
-    world = World(folder / "home", sqlite_at(folder / "edt.db"))
+    world = World(tmp_path / "home", sqlite_at(tmp_path / "edt.db"))
     job = world.submit(world.ann)["id"]
     world.go(job, State.STARTING, State.SUCCEEDED)
     world.files(job).launcher_log.write_text("[0] hello\n")

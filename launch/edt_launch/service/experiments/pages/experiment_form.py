@@ -76,7 +76,12 @@ def _ask_new(asked: Asked) -> FormView:
 
 def _create(asked: Asked) -> str:
     spec = parsed(ExperimentSpec, {"project": asked.given.project, **asked.given.fields})
-    experiment = made.create(asked.context, asked.user, spec)
+    known = made.begun(asked.context, asked.user, spec)
+    if known is None:
+        experiment = made.create(asked.context, asked.user, spec)
+    else:
+        changes = parsed(ExperimentChange, asked.given.fields)
+        experiment = made.change(asked.context, asked.user, known.id, changes, None)
     asked.note(experiment.name)
     place = f"add{draft(True)}" if asked.given.then == ADD else "edit"
     return f"/experiments/{experiment.id}/{place}"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from edt_launch.service.accounts.records import UserRecord
@@ -14,7 +14,6 @@ from edt_launch.service.errors import ConflictError, InvalidError, ServiceError
 from edt_launch.service.experiments import experiments as made
 from edt_launch.service.experiments import runs, service
 from edt_launch.service.experiments.comparison import differing as differences
-from edt_launch.service.experiments.pages.searches import PicturesQueryDep
 from edt_launch.service.experiments.pages.views import experiments as views
 from edt_launch.service.experiments.pages.views import run_table
 from edt_launch.service.experiments.pages.views.compared import AXES, MAX_CURVES, compared
@@ -23,7 +22,7 @@ from edt_launch.service.experiments.pages.views.run_table import (
     RunTableQuery,
 )
 from edt_launch.service.experiments.pages.views.searches import TABS as SEARCH_TABS
-from edt_launch.service.experiments.pages.views.searches import actions, listed, search_view
+from edt_launch.service.experiments.pages.views.searches import Drawn, actions, listed, search_view
 from edt_launch.service.experiments.projects import project_for
 from edt_launch.service.experiments.records import SEARCH_LIVE, ExperimentRecord, Role
 from edt_launch.service.experiments.searches import service as searches
@@ -110,7 +109,7 @@ async def show(
     context: ContextDep,
     user: CurrentUser,
     experiment_id: str,
-    pictures: PicturesQueryDep,
+    drawn: Annotated[Drawn, Depends()],
     tab: Annotated[str, Query(pattern=f"^({'|'.join([*views.TABS, *SEARCH_TABS])}|)$")] = "",
     after: Place = 0,
     before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
@@ -121,7 +120,6 @@ async def show(
     smooth: Annotated[str, Query(pattern=r"^0(\.[0-9]{1,2})?$")] = "0",
 ) -> Response:
     """An experiment: its runs, the same beside each other, or what it is; or a search."""
-    drawn = pictures.drawn
     record = await run_in_threadpool(context.store.experiments.get, experiment_id)
     is_search = record is not None and bool(record.algorithm)
     tab = tab or ("progress" if is_search else "runs")
@@ -129,7 +127,8 @@ async def show(
         raise InvalidError(f"tab: {experiment_id!r} has no {tab!r}", "leave it out")
     if is_search and tab not in views.TABS:
         search = await run_in_threadpool(searches.shown, context, user, experiment_id)
-        view = search_view(search, tab, drawn, context.clock(), after)
+        address = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
+        view = search_view(search, tab, drawn, context.clock(), after, address)
         return await run_in_threadpool(templating.page, request, "experiments/search.html", view=view)
     sort = drawn.sort or RunTableQuery.sort
     table = RunTableQuery(find.strip(), sort, list(dict.fromkeys(column or ())), after)
@@ -137,7 +136,7 @@ async def show(
     if x not in AXES:
         raise InvalidError(f"x: {x!r} is no axis of curves", f"use one of {', '.join(AXES)}")
     chosen = list(dict.fromkeys(run or ()))
-    asked = views.ExperimentQuery(tab, table, before, chosen, metric, x, smooth, "1" in drawn.log)
+    asked = views.ExperimentQuery(tab, table, before, chosen, metric, x, smooth, "1" in (drawn.log or ()))
     view = await context.reads.run(user.name, lambda: _experiment(context, user, experiment_id, asked))
     status = 422 if tab == "compare" and view["compared"]["error"] else 200
     return await run_in_threadpool(

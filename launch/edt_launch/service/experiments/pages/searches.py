@@ -1,45 +1,19 @@
 """What the page of an experiment shows of a search, and what can be done with one."""
 
 from collections.abc import Callable
-from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
-from pydantic import StringConstraints
 
 from edt_launch.service.errors import ConflictError
 from edt_launch.service.experiments.pages.views import searches as views
 from edt_launch.service.experiments.searches import service
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
-from edt_launch.service.names import PLAIN
 from edt_launch.service.web.actions import Action, Asked, routes
 from edt_launch.service.web.asking import Question
 from edt_launch.service.web.form_fields import KeyField, new_key
 
 router = APIRouter()
-
-Key = Annotated[str, StringConstraints(max_length=300, pattern=f"^{PLAIN}$")]
-Keys = Annotated[list[Key] | None, Query(max_length=2 * views.MAX_AXES)]
-
-
-class PicturesQuery:
-    """What an address asks of the pictures."""
-
-    def __init__(
-        self,
-        request: Request,
-        axis: Keys = None,
-        flip: Keys = None,
-        log: Keys = None,
-        x: Key = "",
-        y: Key = "",
-        sort: Key = "",
-    ) -> None:
-        address = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
-        self.drawn = views.Drawn(address, axis or (), flip or (), log or (), x, y, sort)
-
-
-PicturesQueryDep = Annotated[PicturesQuery, Depends()]
 
 
 @router.get("/searches{path:path}")

@@ -20,43 +20,30 @@ class NameField(BaseModel):
     name: Text = ""
 
 
-def _ask_run(asked: Asked) -> Question:
-    experiment = experiments.experiment_for(asked.context, asked.user, asked.id)
-    return _question(asked, "Run", experiment.name, experiment.id, _planned_runs)
+def _action(path: str, verb: str, planned: Callable[[Asked], Sequence[Planned]]) -> Action:
+    """Starting runs, after a question that says what that would change; after an error, only that is told."""
+
+    def ask(asked: Asked) -> Question:
+        runs = planned(asked)
+        one, lines = runs[0], () if asked.error else service.preview(asked.context, asked.user, runs)["lines"]
+        name = one.experiment.name if verb == "Run" else one.name
+        back = f"/experiments/{one.experiment.id}"
+        return Question(verb, name, lines, back, hidden=[("key", new_key())])
+
+    def start(asked: Asked) -> str:
+        runs = planned(asked)
+        experiments.start(asked.context, asked.user, runs, asked.given.key or None)
+        return f"/experiments/{runs[0].experiment.id}"
+
+    return Action(path, ask, start, KeyField, starts_jobs=True)
 
 
-def _ask_again(asked: Asked) -> Question:
-    run = experiments.run_for(asked.context, asked.user, asked.id)
-    return _question(asked, "Run again", run.name, run.experiment, _planned_again)
-
-
-def _question(
-    asked: Asked, verb: str, name: str, experiment: str, planned: Callable[[Asked], Sequence[Planned]]
-) -> Question:
-    """What starting would change; after an error, only that is told."""
-    lines = () if asked.error else service.preview(asked.context, asked.user, planned(asked))["lines"]
-    return Question(verb, name, lines, f"/experiments/{experiment}", hidden=[("key", new_key())])
-
-
-def _planned_runs(asked: Asked) -> Sequence[Planned]:
+def _planned(asked: Asked) -> Sequence[Planned]:
     return experiments.planned_runs(asked.context, asked.user, asked.id, RunSpec())
 
 
 def _planned_again(asked: Asked) -> Sequence[Planned]:
     return experiments.planned_again(asked.context, asked.user, asked.id)
-
-
-def _run(asked: Asked) -> str:
-    return _start(asked, _planned_runs(asked))
-
-
-def _run_again(asked: Asked) -> str:
-    return _start(asked, _planned_again(asked))
-
-
-def _start(asked: Asked, planned: Sequence[Planned]) -> str:
-    experiments.start(asked.context, asked.user, planned, asked.given.key or None)
-    return f"/experiments/{planned[0].experiment.id}"
 
 
 def _ask_save(asked: Asked) -> Question:
@@ -80,8 +67,8 @@ def _save(asked: Asked) -> str:
 
 router = routes(
     [
-        Action("/experiments/{id}/run", _ask_run, _run, KeyField, starts_jobs=True),
-        Action("/experiments/runs/{id}/again", _ask_again, _run_again, KeyField, starts_jobs=True),
+        _action("/experiments/{id}/run", "Run", _planned),
+        _action("/experiments/runs/{id}/again", "Run again", _planned_again),
         Action("/experiments/runs/{id}/save", _ask_save, _save, NameField, starts_jobs=True),
     ]
 )

@@ -1,6 +1,6 @@
 """Runs of experiments: starting, listing and comparing them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -46,9 +46,7 @@ async def start(
 ) -> Response:
     """Start an experiment: a job for each of its training definitions, or for some."""
     plan = partial(experiments.planned_runs, context, user, experiment_id, wanted)
-    return await context.uploads.run(
-        user.name, lambda: _start(context, user, plan(), idempotency_key, dry_run)
-    )
+    return await _start(context, user, plan, idempotency_key, dry_run)
 
 
 @router.post(
@@ -67,9 +65,7 @@ async def again(
 ) -> Response:
     """Start a run anew, with the same code, command, variables and size."""
     plan = partial(experiments.planned_again, context, user, run_id)
-    return await context.uploads.run(
-        user.name, lambda: _start(context, user, plan(), idempotency_key, dry_run)
-    )
+    return await _start(context, user, plan, idempotency_key, dry_run)
 
 
 @router.get("/experiments/{experiment_id}/runs", response_model=schemas.Runs)
@@ -140,13 +136,16 @@ async def series(
     return _json(await context.reads.run(user.name, partial(curves, context, user, ids, name, points)))
 
 
-def _start(
-    context: Context, user: UserRecord, planned: Sequence[Planned], key: str | None, dry_run: bool
+async def _start(
+    context: Context, user: UserRecord, plan: Callable[[], Sequence[Planned]], key: str | None, dry_run: bool
 ) -> Response:
-    if dry_run:
-        return _json(preview(context, user, planned))
-    started = experiments.start(context, user, planned, key)
-    return _json({"runs": [view(one) for one in runs.shown(context, started)]}, 201)
+    def start() -> Response:
+        if dry_run:
+            return _json(preview(context, user, plan()))
+        started = experiments.start(context, user, plan(), key)
+        return _json({"runs": [view(one) for one in runs.shown(context, started)]}, 201)
+
+    return await context.uploads.run(user.name, start)
 
 
 def _json(content: object, status: int = 200) -> Response:

@@ -58,6 +58,12 @@ class Versioned(Generic[RecordT]):
         found = self._found(select(self._table).where(self._table.c.id.in_(sorted(wanted))))
         return {one.id: one for one in found}
 
+    def named_in(self, project: str, name: str) -> RecordT | None:
+        """The one of a name in a project."""
+        columns = self._table.c
+        found = self._found(select(self._table).where(columns.project == project, columns.name == name))
+        return next(iter(found), None)
+
     def change(self, thing: str, seen: int, **values: Any) -> bool | None:
         """Change one if it has that version; whether it had; None: its new name is taken."""
         try:

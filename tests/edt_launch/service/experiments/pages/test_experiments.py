@@ -176,6 +176,23 @@ def test_an_existing_definition_is_added_and_taken_out(lab: Lab) -> None:
     assert ("Add a training definition before" in text, 'value="typed"' in text) == (True, True)
 
 
+def test_an_experiment_that_was_begun_goes_on_when_its_form_is_sent_again(lab: Lab) -> None:
+    ann = browser(lab.world, "ann")
+    form = {"project": lab.project, "name": "first", "then": "add"}
+    place = ann.post("/experiments/new", data=form).headers["location"]
+    again = ann.post("/experiments/new", data=form | {"description": "more"})
+    assert again.headers["location"] == place
+    (experiment,) = lab.ann.get("/experiments").json()["experiments"]
+    assert experiment["description"] == "more"
+    training = {"definition": lab.definition()["id"], "max": "2", "tab": "existing"}
+    assert ann.post(place, data=training).status_code == 303
+    shown_again(ann.post("/experiments/new", data=form), 409, "an experiment &#39;first&#39; already")
+    lab.join("bob", "editor")
+    lab.experiment(name="empty")
+    other = browser(lab.world, "bob").post("/experiments/new", data=form | {"name": "empty"})
+    shown_again(other, 409, "an experiment &#39;empty&#39; already")
+
+
 def test_the_second_of_two_editors_is_told_who_came_first(lab: Lab) -> None:
     ann = browser(lab.world, "ann")
     lab.join("bob", "editor")

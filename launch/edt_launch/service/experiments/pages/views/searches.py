@@ -4,11 +4,15 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlencode
+
+from fastapi import Query
+from pydantic import StringConstraints
 
 from edt_launch.core.text.durations import duration
 from edt_launch.service.experiments.records import SEARCH_ENDS, SearchState, SearchWanted, TrialState
+from edt_launch.service.names import PLAIN
 from edt_launch.service.web import wording
 from edt_launch.service.web.asking import Question
 from edt_launch.service.web.crumbs import EXPERIMENTS, Tab
@@ -82,20 +86,23 @@ class Axis:
     is_number: bool
 
 
+Key = Annotated[str, StringConstraints(max_length=300, pattern=f"^{PLAIN}$")]
+Keys = Annotated[list[Key] | None, Query(max_length=2 * MAX_AXES)]
+
+
 @dataclass(frozen=True)
 class Drawn:
     """What an address asks of the pictures; empty: what suits the search."""
 
-    address: str
-    axis: Sequence[str] = ()
-    flip: Sequence[str] = ()
-    log: Sequence[str] = ()
-    x: str = ""
-    y: str = ""
-    sort: str = ""
+    axis: Keys = None
+    flip: Keys = None
+    log: Keys = None
+    x: Key = ""
+    y: Key = ""
+    sort: Key = ""
 
 
-def search_view(search: Json, tab: str, drawn: Drawn, now: float, after: int) -> dict[str, Any]:
+def search_view(search: Json, tab: str, drawn: Drawn, now: float, after: int, address: str) -> dict[str, Any]:
     """The page of a search that REST has shown; its table of trials goes on `after` so many.
 
     What only its owner and administrators see is empty for others.
@@ -110,7 +117,7 @@ def search_view(search: Json, tab: str, drawn: Drawn, now: float, after: int) ->
     return {
         "experiment": listed(search, {}, now),
         "crumbs": [EXPERIMENTS],
-        "address": drawn.address,
+        "address": address,
         "is_own": is_own,
         "actions": actions(search) if is_own else {},
         "may_edit": False,
@@ -230,15 +237,15 @@ def axes(spec: Json, trials: Sequence[Any], names: Sequence[str], metric: str, d
         for name in names[:MAX_AXES]
     } | {METRIC: (metric, True, False)}
     standard = [*list(known)[: min(AXES, len(known) - 1)], METRIC]
-    chosen = [key for key in drawn.axis if key in known] or standard
+    chosen = [key for key in drawn.axis or () if key in known] or standard
     ordered = dict.fromkeys([*chosen, *known])
     return [
         Axis(
             key,
             known[key][0],
             key in chosen,
-            key in drawn.flip,
-            known[key][1] and (key in drawn.log if drawn.axis else known[key][2]),
+            key in (drawn.flip or ()),
+            known[key][1] and (key in (drawn.log or ()) if drawn.axis else known[key][2]),
             known[key][1],
         )
         for key in ordered
