@@ -7,10 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import onnx
-import pandas as pd
 import pytest
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from tiers import full
 from wmla_harness import Plain, Trained, job_in, log_rows, model_digests, train_plainly, train_resized
@@ -92,6 +89,8 @@ def test_a_logger_is_told_the_same_of_every_mini_batch_once(runs: Runs) -> None:
 
 @of(DIGITS, STEPS)
 def test_onnx_models_are_written_once(runs: Runs) -> None:
+    import onnx
+
     (path,) = runs.resized.folder.glob(runs.program.onnx)
     onnx.checker.check_model(onnx.load(path))
 
@@ -121,6 +120,9 @@ def test_the_driver_has_the_log_and_every_worker_a_folder_of_its_own(runs: Runs)
 
 @of(*ELASTIC)
 def test_notebooks_and_tensorboard_read_the_log(runs: Runs) -> None:
+    import pandas as pd  # takes a second of each process that collects
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
     text = runs.resized.log.replace(":", ",")
     columns = ["time", "steps", "iteration", "loss", "accuracy"]
     frame = pd.read_csv(io.StringIO(text), usecols=[4, 6, 8, 10, 12], names=columns)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torchvision.utils import save_image
 
 MODELS = Path(__file__).parents[1] / "wmla_models"
 SHIPPED = MODELS / "shipped"
@@ -123,6 +122,8 @@ ELASTIC = (IMAGES, DIGITS, STEPS)
 
 def make_pictures(folder: Path) -> None:
     """244 small pictures to train on, 40 to validate, of two kinds in folders of their names."""
+    from torchvision.utils import save_image  # takes as long as torch itself, of each process that collects
+
     generator = torch.Generator().manual_seed(0)
     for part, count in (("train", 244), ("val", 40)):
         for index in range(count):

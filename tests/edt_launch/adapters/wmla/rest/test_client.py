@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 import requests
 
@@ -73,7 +72,15 @@ def administer(service: Service, method: str, path: str, **content: Any) -> None
     assert answer.ok, answer.text
 
 
-def metrics_of(log: str) -> pd.DataFrame:
+@pytest.fixture(name="pd", scope="module")
+def _pandas() -> Any:
+    """What notebooks import as `pd`; it takes a second, which all processes that collect would spend."""
+    import pandas as pd
+
+    return pd
+
+
+def metrics_of(pd: Any, log: str) -> Any:
     """As the notebooks take a log apart."""
     columns = ["timestamp", "steps", "iteration", "loss", "accuracy"]
     frame = pd.read_csv(io.StringIO(log.replace(":", ",")), usecols=[4, 6, 8, 10, 12], names=columns)
@@ -81,7 +88,7 @@ def metrics_of(log: str) -> pd.DataFrame:
     return frame
 
 
-def test_the_story_of_a_1_2_notebook(cluster: Cluster) -> None:
+def test_the_story_of_a_1_2_notebook(cluster: Cluster, pd: Any) -> None:
     dl, sc = cluster.dl_rest_url, cluster.sc_rest_url
     auth = ("Admin", "Admin-Admin")
     common_headers = {"accept": "application/json"}
@@ -121,7 +128,7 @@ def test_the_story_of_a_1_2_notebook(cluster: Cluster) -> None:
     assert executor_id.startswith("1-")
 
     r = get(f"{dl}/execs/{exec_id}/log", auth=auth, headers=common_headers)
-    frame = metrics_of(r.json())
+    frame = metrics_of(pd, r.json())
     assert list(frame.steps) == [1, 2, 3, 4, 5]
     assert frame.loss.iloc[0] == 2.3
     assert frame.accuracy.iloc[4] == 0.5
@@ -171,7 +178,7 @@ def token_of(cluster: Cluster) -> str:
     return str(r.json()["accessToken"])
 
 
-def test_the_story_of_a_2_x_notebook(cluster: Cluster) -> None:
+def test_the_story_of_a_2_x_notebook(cluster: Cluster, pd: Any) -> None:
     dl, token = cluster.dl_rest_url, token_of(cluster)
     common_headers = {"Accept": "application/json", "X-Auth-Token": token}
     r = get(f"{dl}/execs/frameworks", headers=common_headers)
@@ -206,7 +213,7 @@ def test_the_story_of_a_2_x_notebook(cluster: Cluster) -> None:
 
     text_headers = {"Accept": "text/plain", "X-Auth-Token": token}
     r = get(f"{dl}/execs/{exec_id}/log", headers=text_headers)
-    assert len(metrics_of(r.text)) == 6
+    assert len(metrics_of(pd, r.text)) == 6
     app = f"{dl}/scheduler/applications/{exec_id}"
     r = get(f"{app}/driver/logs/stdout?lastlines=3", headers=text_headers)
     assert r.text == "".join(f"driver stdout {line} é\n" for line in (97, 98, 99))
