@@ -73,7 +73,8 @@ class Kernels:
 
 @pytest.fixture
 def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Kernels:
-    gc.collect()  # buffers of other tests' states would be added up, too
+    gc.unfreeze()  # buffers of other files' states would be added up, too
+    gc.collect()
     kernels = Kernels()
     for module in (fixed_point_sum, exact):
         monkeypatch.setattr(module, "is_asynchronous", lambda values: True)

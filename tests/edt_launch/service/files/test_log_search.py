@@ -31,7 +31,7 @@ def test_every_line_with_the_text_is_found_once(
     content = "".join(f"{line}\n" for line in lines).encode()
     path.write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log_search, "BLOCK", data.draw(st.integers(1, 40)))
+        patch.setattr(log_search, "BLOCK_BYTES", data.draw(st.integers(1, 40)))
         found = every(path, text, data.draw(st.integers(1, 4)), data.draw(st.integers(1, 40)))
     expected, offset = [], 0
     for line in lines:
