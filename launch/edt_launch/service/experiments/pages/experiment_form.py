@@ -24,9 +24,6 @@ from edt_launch.service.web.form_fields import KeyField, Text, VersionField, new
 
 Json = dict[str, Any]
 
-MAX_FOLDERS = 200
-"""Folders that are offered as a source."""
-
 ADD, RUN, SAVE, REMOVE, ATTRIBUTES = "add", "run", "save", "remove", "attributes"
 """What is done once the form is saved."""
 
@@ -142,7 +139,7 @@ def _form(
 ) -> FormView:
     is_valid = experiment is not None and bool(experiment["trainings"])
     is_draft = asked.given.draft and experiment is not None and not experiment["runs"]
-    folders = data.offered(asked.context, asked.user, MAX_FOLDERS)
+    folders = data.offered(asked.context, asked.user)
     return FormView(project, experiment, values, seen, folders, is_valid, is_draft, new_key(), error)
 
 

@@ -25,19 +25,21 @@ def test_runs_are_shown_compared_run_again_and_saved(lab: Lab) -> None:
     assert ann.post(f"{page}/run").headers["location"] == page
     (first,) = lab.world.store.jobs.live()
     lab.finish(first.id, loss=0.5, accuracy=0.75)
-    (second,) = lab.run(experiment, environment={"RATE": "<0.1>"})
+    (second,) = lab.run(experiment, environment={"RATE": "<0.1>", "DECAY": "0.0123456789"})
     lab.finish(second["job"], loss=0.25, accuracy=0.5)
     text = ann.get(page).text
     assert re.findall(r"<strong>(.*?)&nbsp;★", text) == ["0.25", "0.75"]
     run = re.findall(r"/experiments/runs/(r\w+)/again", text)[0]
     compared = ann.get(f"{page}?tab=compare&metric=accuracy").text
     assert f"/api/v1/series?jobs={second['job']}%2C{first.id}&amp;name=accuracy" in compared
+    assert '<bdi title="0.0123456789">0.01235</bdi>' in compared
+    assert "DECAY 0.01235" in compared
     assert ("$RATE" in compared, "&lt;0.1&gt;" in compared) == (True, True)
     assert "Distributed training type" in ann.get(f"{page}?tab=overview").text
     assert "starts at once" in ann.get(f"/experiments/runs/{run}/again").text
     assert ann.post(f"/experiments/runs/{run}/again").headers["location"] == page
     (again,) = lab.world.store.jobs.live()
-    assert again.environment == {**first.environment, "RATE": "<0.1>"}
+    assert again.environment == {**first.environment, "RATE": "<0.1>", "DECAY": "0.0123456789"}
     assert "Name of the training definition" in ann.get(f"/experiments/runs/{run}/save").text
     assert ann.post(f"/experiments/runs/{run}/save", data={"name": "net"}).status_code == 409
     location = ann.post(f"/experiments/runs/{run}/save", data={"name": "kept"}).headers["location"]

@@ -37,7 +37,10 @@ def compared(
     is_named = all(run["job_name"] in (None, run["name"]) for run in runs)  # as their definitions
     telling = [one for one in differing if not is_named or one[0] != "training definition"]
     told = [(name.lstrip("-$"), values) for name, values in telling[:MAX_TOLD]]
-    labels = {job: ", ".join(f"{name} {values[at]}" for name, values in told) for at, job in enumerate(jobs)}
+    labels = {
+        job: ", ".join(f"{name} {wording.short(values[at])}" for name, values in told)
+        for at, job in enumerate(jobs)
+    }
     return {
         "jobs": jobs,
         "differing": differing,
