@@ -82,7 +82,7 @@ def precise(value: float | None) -> str:
 
 
 def short(text: str) -> str:
-    """What something was started with: a number with a fraction as `precise` has it, any other text as it is."""
+    """A parameter: a number with a fraction as `precise` has it, any other text as it is."""
     digits = re.sub(r"[eE].*|\.", "", text).lstrip("+-0")
     return precise(float(text)) if _FRACTION.fullmatch(text) and len(digits) > DIGITS else text
 

@@ -186,7 +186,7 @@ def _form(
             "",
             name in REQUIRED,
             suggested.get(name, ()),
-        )  # fmt: skip
+        )
         for name, label in LABELS.items()
     }
     source = fields.pop("source")

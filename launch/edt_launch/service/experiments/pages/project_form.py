@@ -82,13 +82,13 @@ def _edit(asked: Asked) -> str:
 
 def _ask_member(asked: Asked) -> Question:
     project = projects.project_for(asked.context, asked.user, asked.id, Role.MANAGER)
-    users = [one.name for one in asked.context.store.accounts.users() if one.name != project.owner]
+    users = asked.context.store.accounts.users()
+    choices = [(one.name, one.name) for one in users if one.name != project.owner]
+    choices.insert(0, ("", "Choose a user"))
     given = asked.given if asked.error else MemberFields(role=Role.EDITOR)
     roles = [(str(role), str(role)) for role in Role] + [("", "Remove from project")]
     fields = [
-        Input(
-            "user", "User", given.user, False, [("", "Choose a user"), *zip(users, users)], is_required=True
-        ),
+        Input("user", "User", given.user, False, choices, is_required=True),
         Input("role", "Role", str(given.role), False, roles),
     ]
     address = f"/experiments/projects/{project.id}"
