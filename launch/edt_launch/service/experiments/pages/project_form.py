@@ -85,11 +85,11 @@ def _ask_member(asked: Asked) -> Question:
     users = asked.context.store.accounts.users()
     choices = [(one.name, one.name) for one in users if one.name != project.owner]
     choices.insert(0, ("", "Choose a user"))
-    given = asked.given if asked.error else MemberFields(role=Role.EDITOR)
+    role = Role.EDITOR if asked.error is None else asked.given.role
     roles = [(str(role), str(role)) for role in Role] + [("", "Remove from project")]
     fields = [
-        Input("user", "User", given.user, False, choices, is_required=True),
-        Input("role", "Role", str(given.role), False, roles),
+        Input("user", "User", asked.given.user, False, choices, is_required=True),
+        Input("role", "Role", str(role), False, roles),
     ]
     address = f"/experiments/projects/{project.id}"
     return Question("Members of", project.name, (), address, fields, button="Save")

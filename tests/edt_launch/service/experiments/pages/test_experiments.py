@@ -1,5 +1,6 @@
 import re
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -45,6 +46,29 @@ def test_runs_are_shown_compared_run_again_and_saved(lab: Lab) -> None:
     location = ann.post(f"/experiments/runs/{run}/save", data={"name": "kept"}).headers["location"]
     assert "kept" in ann.get(location).text
     assert ann.delete(page).status_code == 405
+
+
+def test_each_chosen_metric_has_a_panel_the_first_six_at_first(lab: Lab) -> None:
+    ann = browser(lab.world, "ann")
+    experiment = lab.experiment(lab.definition()["id"], metric="h")["id"]
+    chosen = lab.run(experiment)[0]
+    lab.finish(chosen["job"], **dict.fromkeys("abcdefgh", 0.5))
+    lab.finish(lab.run(experiment)[0]["job"], **dict.fromkeys("xyz", 0.5))
+    page = f"/experiments/{experiment}?tab=compare"
+
+    def drawn(query: str) -> tuple[list[str], int]:
+        """The metrics that are drawn, and the number of runs."""
+        (url,) = re.findall(r'data-url="([^"]*)"', ann.get(f"{page}{query}").text)
+        asked = parse_qs(url.replace("&amp;", "&").partition("?")[2])
+        return asked.get("name", []), len(asked["jobs"][0].split(",")) if asked else 0
+
+    assert drawn("") == (["h", *"abcde"], 1)
+    assert drawn("&metric=z&metric=b&metric=z&metric=") == (["z", "b"], 2)
+    text = ann.get(f"{page}&metric=b&metric=gone&run={chosen['id']}").text
+    assert ("has reported <bdi>gone</bdi>." in text, text.count('name="metric"')) == (True, 12)
+    assert drawn(f"&metric=z&run={chosen['id']}") == ([], 0)
+    many = ann.get(page + "".join(f"&metric={name}" for name in "abcdefghijklmnopq"))
+    shown_again(many, 422, "17 metrics are chosen, but at most 16 can be drawn")
 
 
 def test_runs_are_a_table_that_is_sorted_and_filtered_with_chosen_columns(

@@ -5,30 +5,40 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
+from edt_launch.service.files.service import MAX_VALUES
+from edt_launch.service.jobs.pages.views.job_tabs.monitor import POINTS, SMOOTH, X_AXES
 from edt_launch.service.web import wording
 
 Json = Mapping[str, Any]
 
-AXES = {"step": "step", "training": "training time", "clock": "clock"}
 MAX_CURVES = 20
 MAX_TOLD = 2
 """Parameters that label a curve."""
 
+FIRST = 6
+"""Metrics that are drawn as long as none is chosen."""
+
 
 def compared(
-    comparison: Json, names: Sequence[str], metric: str, x: str, chosen: Collection[str]
+    comparison: Json, names: Sequence[str], metrics: Sequence[str], x: str, chosen: Collection[str]
 ) -> dict[str, Any]:
     """Runs that REST has compared, beside each other.
 
-    `names` are of the values of all runs, `metric` is the one that is drawn, `chosen` are ids of runs.
+    `names` are of the values of all runs, `metrics` are those that are chosen to be drawn, each in a panel,
+    and `chosen` are ids of runs.
     """
     error = ""
     if len(chosen) > MAX_CURVES:
         error = f"{len(chosen)} runs are chosen, but at most {MAX_CURVES} can be compared: choose fewer."
+    elif len(metrics) > MAX_VALUES:
+        error = f"{len(metrics)} metrics are chosen, but at most {MAX_VALUES} can be drawn: choose fewer."
     runs = comparison["runs"]
-    shown = metric or (names[0] if names else "loss")
-    drawn = [run["job"] for run in runs if run["state"] != "deleted" and shown in run["values"]]
-    query = urlencode({"jobs": ",".join(drawn[:MAX_CURVES]), "name": shown, "points": 500})
+    reported = {run["job"]: run["values"].keys() for run in runs if run["state"] != "deleted"}
+    known = set().union(*reported.values())
+    metrics = metrics or [name for name in names if name in known][:FIRST]
+    panels = [name for name in metrics if name in known]
+    drawn = [job for job, values in reported.items() if not values.isdisjoint(panels)]
+    query = urlencode({"jobs": ",".join(drawn[:MAX_CURVES]), "name": panels, "points": POINTS}, doseq=True)
     differing = [
         (one["name"], [_shown(one["name"], value) for value in one["values"]])
         for one in comparison["parameters"]
@@ -46,9 +56,11 @@ def compared(
         "differing": differing,
         "data": f"/api/v1/series?{query}" if drawn and not error else "",
         "labels": json.dumps(labels),
-        "metric": shown,
-        "names": names,
+        "metrics": [(name, name in metrics) for name in dict.fromkeys([*names, *metrics])],
+        "missing": [name for name in metrics if name not in known],
         "x": x,
+        "axes": X_AXES,
+        "smooths": SMOOTH,
         "left_out": max(0, len(drawn) - MAX_CURVES),
         "chosen": chosen,
         "error": error,
