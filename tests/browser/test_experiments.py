@@ -27,6 +27,11 @@ def test_an_experiment_is_made_and_run_by_the_keyboard_alone(site: Site) -> None
         page.get_by_label("Data folder").fill("mnist")
         assert page.get_by_role("button", name="Create and run").is_disabled()
         by_keyboard(page, "button", "Add training definition")
+        page.get_by_role("button", name="Add", exact=True).wait_for()
+        page.go_back()  # what is written stays, and nothing is made of it
+        assert page.get_by_label("Data folder").input_value() == "mnist"
+        assert site.world.ann.get("/experiments").json()["experiments"] == []
+        by_keyboard(page, "button", "Add training definition")
         page.get_by_label("Name").fill("net")
         code = {"name": "code.tar.gz", "mimeType": "application/gzip", "buffer": CODE}
         page.get_by_label("Training source code").set_input_files([code])  # type: ignore[list-item]

@@ -1,6 +1,7 @@
 import re
+from html import unescape
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 import pytest
 
@@ -202,21 +203,38 @@ def test_an_existing_definition_is_added_and_taken_out(lab: Lab) -> None:
     assert ("Add a training definition before" in text, 'value="typed"' in text) == (True, True)
 
 
-def test_an_experiment_that_was_begun_goes_on_when_its_form_is_sent_again(lab: Lab) -> None:
+def test_an_experiment_is_made_with_its_first_definition(lab: Lab) -> None:
     ann = browser(lab.world, "ann")
-    form = {"project": lab.project, "name": "first", "then": "add"}
-    place = ann.post("/experiments/new", data=form).headers["location"]
-    again = ann.post("/experiments/new", data=form | {"description": "more"})
-    assert again.headers["location"] == place
+    form = {"project": lab.project, "name": "<b>first", "description": "d", "then": "add"}
+    text = ann.get(ann.post("/experiments/new", data=form).headers["location"]).text
+    (begun,) = (unescape(one) for one in re.findall('name="begun" value="([^"]+)"', text))
+    (back,) = re.findall('href="(/experiments/new[?][^"]+)">Cancel', text)
+    assert 'value="&lt;b&gt;first"' in ann.get(unescape(back)).text
+    place, files = "/experiments/new/definition?tab=new", {"code": ("code.tar", tar({"train.py": b""}))}
+    wrong = {**DEFINITION, "command": "python other.py", "begun": begun}
+    shown_again(ann.post(place, data=wrong, files=files), 422, "other.py", 'name="begun"')
+    assert ann.get(f"/experiments/new/definition?tab=existing&begun={quote(begun)}").status_code == 200
+    assert ann.post("/experiments/new/preview", data=DEFINITION).status_code == 200
+    assert lab.ann.get("/definitions").json()["definitions"] == []
+    assert lab.ann.get("/experiments").json()["experiments"] == []
+    lab.join("bob", "viewer")
+    assert browser(lab.world, "bob").post(place, data=DEFINITION | {"begun": begun}).status_code == 403
+    for nonsense in ("", "x", "{}"):
+        assert ann.post(place, data=DEFINITION | {"begun": nonsense}).status_code == 422
+    location = ann.post(place, data=DEFINITION | {"begun": begun}, files=files).headers["location"]
     (experiment,) = lab.ann.get("/experiments").json()["experiments"]
-    assert experiment["description"] == "more"
-    training = {"definition": lab.definition()["id"], "max": "2", "tab": "existing"}
-    assert ann.post(place, data=training).status_code == 303
-    shown_again(ann.post("/experiments/new", data=form), 409, "an experiment &#39;first&#39; already")
-    lab.join("bob", "editor")
-    lab.experiment(name="empty")
-    other = browser(lab.world, "bob").post("/experiments/new", data=form | {"name": "empty"})
-    shown_again(other, 409, "an experiment &#39;empty&#39; already")
+    assert location == f"/experiments/{experiment['id']}/edit?draft=1"
+    said = "an experiment &#39;&lt;b&gt;first&#39; already"
+    shown_again(ann.post("/experiments/new", data=form), 409, said)
+    given = DEFINITION | {"name": "other", "begun": begun}
+    shown_again(ann.post(place, data=given, files=files), 409, said)
+    (definition,) = lab.ann.get("/definitions").json()["definitions"]
+    given = {"name": "kept", "then": f"remove:{definition['id']}", "version": "1", "project": lab.project}
+    assert "name=kept" in ann.post(location, data=given).headers["location"]
+    assert lab.ann.get("/experiments").json()["experiments"] == []
+    shown_again(ann.post("/experiments/new", data=form | {"name": ""}), 422, "name")
+    long = form | {"command": "python " + "x" * 9000, "global": "1"}
+    shown_again(ann.post("/experiments/new", data=long), 422, "at most 8000", "save the experiment")
 
 
 def test_the_second_of_two_editors_is_told_who_came_first(lab: Lab) -> None:
