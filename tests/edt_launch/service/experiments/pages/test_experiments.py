@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, quote
 import pytest
 
 from browser import browser, shown_again
-from edt_launch.service.experiments.pages.views import run_table
+from edt_launch.service.experiments.pages.views import compared, run_table
 from edt_launch.service.jobs.store import Jobs
 from lab import Lab
 from world import World, tar
@@ -49,7 +49,9 @@ def test_runs_are_shown_compared_run_again_and_saved(lab: Lab) -> None:
     assert ann.delete(page).status_code == 405
 
 
-def test_each_chosen_metric_has_a_panel_the_first_six_at_first(lab: Lab) -> None:
+def test_each_chosen_metric_has_a_panel_the_first_six_at_first(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ann = browser(lab.world, "ann")
     experiment = lab.experiment(lab.definition()["id"], metric="h")["id"]
     chosen = lab.run(experiment)[0]
@@ -68,6 +70,8 @@ def test_each_chosen_metric_has_a_panel_the_first_six_at_first(lab: Lab) -> None
     text = ann.get(f"{page}&metric=b&metric=gone&run={chosen['id']}").text
     assert ("has reported <bdi>gone</bdi>." in text, text.count('name="metric"')) == (True, 12)
     assert drawn(f"&metric=z&run={chosen['id']}") == ([], 0)
+    monkeypatch.setattr(compared, "MAX_CURVES", 1)  # what nobody has who is drawn is not fetched
+    assert drawn("&metric=z&metric=b") == (["z"], 1)
     many = ann.get(page + "".join(f"&metric={name}" for name in "abcdefghijklmnopq"))
     shown_again(many, 422, "17 metrics are chosen, but at most 16 can be drawn")
 

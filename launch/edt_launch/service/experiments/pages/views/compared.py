@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from edt_launch.service.files.service import MAX_VALUES
-from edt_launch.service.jobs.pages.views.job_tabs.monitor import POINTS, SMOOTH, X_AXES
+from edt_launch.service.jobs.pages.views.job_tabs.monitor import SMOOTH, X_AXES
 from edt_launch.service.web import wording
 
 Json = Mapping[str, Any]
@@ -14,6 +14,9 @@ Json = Mapping[str, Any]
 MAX_CURVES = 20
 MAX_TOLD = 2
 """Parameters that label a curve."""
+
+POINTS = 1000
+"""Points of a run, which its metrics share."""
 
 FIRST = 6
 """Metrics that are drawn as long as none is chosen."""
@@ -34,11 +37,13 @@ def compared(
         error = f"{len(metrics)} metrics are chosen, but at most {MAX_VALUES} can be drawn: choose fewer."
     runs = comparison["runs"]
     reported = {run["job"]: run["values"].keys() for run in runs if run["state"] != "deleted"}
-    known = set().union(*reported.values())
+    able = [job for job, values in reported.items() if not values.isdisjoint(metrics or names)]
+    newest = able[:MAX_CURVES]
+    known = set().union(*(reported[job] for job in newest))
     metrics = metrics or [name for name in names if name in known][:FIRST]
     panels = [name for name in metrics if name in known]
-    drawn = [job for job, values in reported.items() if not values.isdisjoint(panels)]
-    query = urlencode({"jobs": ",".join(drawn[:MAX_CURVES]), "name": panels, "points": POINTS}, doseq=True)
+    drawn = [job for job in newest if not reported[job].isdisjoint(panels)]
+    query = urlencode({"jobs": ",".join(drawn), "name": panels, "points": POINTS}, doseq=True)
     differing = [
         (one["name"], [_shown(one["name"], value) for value in one["values"]])
         for one in comparison["parameters"]
@@ -61,7 +66,7 @@ def compared(
         "x": x,
         "axes": X_AXES,
         "smooths": SMOOTH,
-        "left_out": max(0, len(drawn) - MAX_CURVES),
+        "left_out": max(0, len(able) - MAX_CURVES),
         "chosen": chosen,
         "error": error,
     }
