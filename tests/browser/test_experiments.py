@@ -4,6 +4,7 @@ from playwright.sync_api import Page
 
 from edt_launch.service.jobs.states import State
 from lab import CODE, Lab
+from live_jobs import reported
 from pages import Site
 from world import tar
 
@@ -25,6 +26,11 @@ def test_an_experiment_is_made_and_run_by_the_keyboard_alone(site: Site) -> None
         page.get_by_label("Name").fill("first")
         page.get_by_label("Data folder").fill("mnist")
         assert page.get_by_role("button", name="Create and run").is_disabled()
+        by_keyboard(page, "button", "Add training definition")
+        page.get_by_role("button", name="Add", exact=True).wait_for()
+        page.go_back()  # what is written stays, and nothing is made of it
+        assert page.get_by_label("Data folder").input_value() == "mnist"
+        assert site.world.ann.get("/experiments").json()["experiments"] == []
         by_keyboard(page, "button", "Add training definition")
         page.get_by_label("Name").fill("net")
         code = {"name": "code.tar.gz", "mimeType": "application/gzip", "buffer": CODE}
@@ -108,6 +114,35 @@ def test_what_is_there_is_edited(site: Site) -> None:
     assert site.errors == []
 
 
+def test_metrics_of_runs_are_panels_over_one_axis(site: Site) -> None:
+    lab = Lab(site.world)
+    experiment = lab.experiment(lab.definition()["id"])["id"]
+    for rate in ("0.1", "0.2"):
+        (run,) = lab.run(experiment, environment={"RATE": rate})
+        lab.finish(run["job"])
+        lines = [
+            reported(step, loss=1 / step, **({"score": step} if step < 6 else {})) for step in range(1, 11)
+        ]
+        site.world.files(run["job"]).output.events.write_text("".join(lines))
+    chart = "echarts.getInstanceByDom(document.getElementById('curves'))"
+    spans = (
+        f"{chart}.getModel().queryComponents({{mainType: 'xAxis'}}).map(one => one.axis.scale.getExtent())"
+    )
+    with site.page("ann", f"/experiments/{experiment}?tab=compare") as page:
+        page.locator("#curves[data-panels='2'][data-curves='2'] canvas").wait_for()
+        assert page.evaluate(spans) == [[1, 10], [1, 10]]
+        names = page.evaluate(f"{chart}.getOption().series.map(one => one.name.replace(/ .j.*/, ''))")
+        assert names == ["net: RATE 0.2", "net: RATE 0.1"] * 2
+        page.get_by_role("button", name="Zoom in").click()
+        first, second = page.evaluate(spans)
+        assert first == second != [1, 10]
+        page.get_by_label("loss").uncheck()
+        page.locator("#curves[data-panels='1'] canvas").wait_for()
+        assert page.url.count("metric=") == page.url.count("metric=score") == 1
+        site.check_access(page)
+    assert site.errors == []
+
+
 def test_pages_follow_what_others_do(site: Site) -> None:
     lab = Lab(site.world)
     experiment = lab.experiment(lab.definition()["id"])["id"]
@@ -126,7 +161,6 @@ def test_pages_follow_what_others_do(site: Site) -> None:
             (run,) = lab.run(experiment)
             lab.finish(run["job"], loss=0.5)
             page.locator(f"#curves[data-curves='{number}'] canvas").wait_for()
-        page.get_by_role("combobox", name="Metric").select_option("loss")
         lab.ann.delete(f"/jobs/{run['job']}")
         page.locator("#curves[data-curves='1']").wait_for()
         # What happens while a page is loaded.

@@ -34,6 +34,10 @@ def test_plots_come_with_the_first_report_and_what_is_chosen_stays(site: Site) -
         assert page.locator("#points").evaluate("one => one.open")
         page.get_by_label("accuracy").check()
         page.locator("#plots[data-url*=accuracy]").wait_for()
+        axes = f"{CHART}.getModel().queryComponents({{mainType: 'xAxis'}})"
+        spans = f"{axes}.map(one => one.axis.scale.getExtent())"
+        page.wait_for_function(f"{spans}.length === 4")
+        assert len(set(map(tuple, page.evaluate(spans)))) == 1  # also where a metric came late
         assert page.get_by_label("Log scale").is_checked()
         page.get_by_role("cell", name="0.2 (best)").wait_for()
     assert site.errors == []

@@ -23,8 +23,11 @@ from edt_launch.service.names import USER
 MAX_NAMED = 10
 """Jobs and searches that are named of those that use a data set."""
 
+MAX_OFFERED = 200
+"""Folders that forms offer."""
+
 MAX_INNER = 20
-"""Folders in a data set that the form of an experiment offers."""
+"""Folders in a data set that forms offer."""
 
 
 def top(context: Context) -> folders.Listing:
@@ -138,8 +141,8 @@ def packed(context: Context, path: str) -> list[Member]:
     return found
 
 
-def offered(context: Context, user: UserRecord, most: int) -> list[str]:
-    """Folders for an experiment to choose from: data sets, the user's own ones first, and other folders."""
+def offered(context: Context, user: UserRecord, most: int = MAX_OFFERED) -> list[str]:
+    """Folders to choose from: data sets, the user's own ones first, and other folders."""
     root = context.settings.data_folder
     sets, _ = context.data_sets.all()
     mine = [one.path for one in sets if one.owner == user.name]

@@ -104,9 +104,27 @@ def create(context: Context, user: UserRecord, spec: ExperimentSpec) -> Experime
     Raises:
         ServiceError: it could not be run, the user may not do that, or the name is taken.
     """
+    experiment = _new(context, user, spec)
+    trainings = _records(experiment.id, spec.trainings)
+    plan(context, experiment, trainings, RunSpec())
+    if not context.store.experiments.add(experiment, trainings):
+        plan(context, experiment, trainings, RunSpec())  # a definition was deleted meanwhile, or else
+        raise taken(KIND, spec.name)
+    return experiment
+
+
+def check(context: Context, user: UserRecord, spec: ExperimentSpec) -> None:
+    """Raise as `create` would, and make nothing."""
+    experiment = _new(context, user, spec)
+    plan(context, experiment, _records(experiment.id, spec.trainings), RunSpec())
+    if context.store.experiments.named_in(str(experiment.project), spec.name) is not None:
+        raise taken(KIND, spec.name)
+
+
+def _new(context: Context, user: UserRecord, spec: ExperimentSpec) -> ExperimentRecord:
     project = project_for(context, user, spec.project, Role.EDITOR)
     now = context.clock()
-    experiment = ExperimentRecord(
+    return ExperimentRecord(
         "x" + new_id()[1:],
         project.id,
         spec.name,
@@ -120,21 +138,6 @@ def create(context: Context, user: UserRecord, spec: ExperimentSpec) -> Experime
         now,
         user.name,
     )
-    trainings = _records(experiment.id, spec.trainings)
-    plan(context, experiment, trainings, RunSpec())
-    if not context.store.experiments.add(experiment, trainings):
-        plan(context, experiment, trainings, RunSpec())  # a definition was deleted meanwhile, or else
-        raise taken(KIND, spec.name)
-    return experiment
-
-
-def begun(context: Context, user: UserRecord, spec: ExperimentSpec) -> ExperimentRecord | None:
-    """The user's experiment of that name, if nothing is in it: they have come back to the form."""
-    store, project = context.store.experiments, project_for(context, user, spec.project, Role.EDITOR)
-    known = store.named_in(project.id, spec.name)
-    is_own = known is not None and known.owner == user.name
-    is_empty = known is not None and not store.trainings(known.id) and not store.run_counts([known.id])
-    return known if is_own and is_empty else None
 
 
 def change(

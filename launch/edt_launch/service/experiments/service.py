@@ -41,23 +41,29 @@ def summary(experiment: ExperimentRecord, runs: int) -> dict[str, Any]:
     return {**vars(experiment), "objective": experiment.objective or None, "runs": runs}
 
 
-def curves(context: Context, user: UserRecord, ids: Sequence[str], name: str, points: int) -> dict[str, Any]:
-    """A value of jobs over time; raises `NotFoundError`, and `ForbiddenError` if they are others'."""
+def curves(
+    context: Context, user: UserRecord, ids: Sequence[str], names: Sequence[str], points: int
+) -> dict[str, Any]:
+    """Values of jobs over time; raises `NotFoundError`, and `ForbiddenError` if they are others'."""
     records = [context.job(id_) for id_ in ids]
     runs.may_follow(context, user, records)
     found = []
     for job in records:
-        columns = context.series_cache.columns(context.home.job(job.id).output.events, [name], points)
+        columns = context.series_cache.columns(context.home.job(job.id).output.events, names, points)
+        first, *others = (
+            {field: columns[field][name] for field in ("values", "gaps", "about")} for name in names
+        )
         found.append(
             {
                 **{field: columns[field] for field in ("time", "training", "step", "size")},
-                **{field: columns[field][name] for field in ("values", "gaps", "about")},
+                **first,
+                "others": dict(zip(names[1:], others, strict=True)),
                 "job": job.id,
                 "name": job.name,
                 "owner": job.owner,
             }
         )
-    return {"name": name, "series": found}
+    return {"name": names[0], "series": found}
 
 
 def compared(

@@ -31,6 +31,9 @@ from edt_launch.service.names import MAX_NAME, OWNERS, PLAIN, TAG
 MAX_PAGE_SIZE = 1000
 """Jobs of one page."""
 
+MAX_SUGGESTED = 20
+"""Jobs that forms suggest."""
+
 
 class JobListQuery(BaseModel):
     """What a list of jobs is asked for: those that fit all of these."""
@@ -177,3 +180,9 @@ def delete(context: Context, user: UserRecord, job_id: str) -> Deletion:
         raise ConflictError(f"{job.id} is a trial whose search has yet to read its result", "try again soon")
     context.changed()
     return remove_files(context.home, job.id)
+
+
+def suggested(context: Context, user: UserRecord) -> list[tuple[str, str]]:
+    """Ids and names of a user's newest jobs, for forms that take one."""
+    newest = JobQuery(owners=(user.name,), newest=True, limit=MAX_SUGGESTED)
+    return [(job.id, job.name) for job in context.store.jobs.page(newest).jobs]

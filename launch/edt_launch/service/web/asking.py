@@ -9,6 +9,7 @@ class Field:
     """A field of a form; with `options`, values and how they are shown, one of them is chosen.
 
     `secret` is what a password field is for, as `autocomplete` has it: `new-password`, or `current-password`.
+    `suggested` are values that can be written in it, with a name where the value is an id.
     """
 
     name: str
@@ -18,6 +19,7 @@ class Field:
     options: Sequence[tuple[str, str]] = ()
     secret: str = ""
     is_required: bool = False
+    suggested: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True)

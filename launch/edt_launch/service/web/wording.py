@@ -13,6 +13,11 @@ NONE = "-"
 EVERYBODY = "everybody"
 """What the root of the owners' tree is called."""
 
+DIGITS = 4
+"""Significant digits of a number with a fraction."""
+
+_FRACTION = re.compile(r"[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?")
+
 HUES = 8
 """Hues of jobs in pictures; two jobs of the same letter have different ones, until 104 jobs later."""
 
@@ -73,7 +78,13 @@ def percent(part: float, whole: float) -> float:
 
 def precise(value: float | None) -> str:
     """A number with four significant digits; ``-`` if there is none."""
-    return NONE if value is None else f"{value:.4g}"
+    return NONE if value is None else f"{value:.{DIGITS}g}"
+
+
+def short(text: str) -> str:
+    """A parameter: a number with a fraction as `precise` has it, any other text as it is."""
+    digits = re.sub(r"[eE].*|\.", "", text).lstrip("+-0")
+    return precise(float(text)) if _FRACTION.fullmatch(text) and len(digits) > DIGITS else text
 
 
 def progress(step: int | None, total: int | None) -> str:

@@ -16,7 +16,7 @@ from edt_launch.service.experiments import runs, service
 from edt_launch.service.experiments.comparison import differing as differences
 from edt_launch.service.experiments.pages.views import experiments as views
 from edt_launch.service.experiments.pages.views import run_table
-from edt_launch.service.experiments.pages.views.compared import AXES, MAX_CURVES, compared
+from edt_launch.service.experiments.pages.views.compared import MAX_CURVES, compared
 from edt_launch.service.experiments.pages.views.run_table import (
     MAX_PARAMETERS,
     RunTableQuery,
@@ -29,6 +29,7 @@ from edt_launch.service.experiments.searches import service as searches
 from edt_launch.service.experiments.spec import RUN_ID
 from edt_launch.service.experiments.stores.run_query import RunQuery
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
+from edt_launch.service.jobs.pages.views.job_tabs.monitor import X_AXES
 from edt_launch.service.names import OWNER
 from edt_launch.service.web import templating
 from edt_launch.service.web.asking import overtaken
@@ -116,7 +117,7 @@ async def show(
     find: Annotated[str, Query(max_length=1024)] = "",
     column: Annotated[list[Annotated[str, Query(max_length=300)]] | None, Query(max_length=200)] = None,
     run: Annotated[list[Annotated[str, Query(pattern=f"^{RUN_ID}$")]] | None, Query(max_length=200)] = None,
-    metric: Annotated[str, Query(max_length=256)] = "",
+    metric: Annotated[list[Annotated[str, Query(max_length=256)]] | None, Query(max_length=200)] = None,
     smooth: Annotated[str, Query(pattern=r"^0(\.[0-9]{1,2})?$")] = "0",
 ) -> Response:
     """An experiment: its runs, the same beside each other, or what it is; or a search."""
@@ -133,10 +134,11 @@ async def show(
     sort = drawn.sort or RunTableQuery.sort
     table = RunTableQuery(find.strip(), sort, list(dict.fromkeys(column or ())), after)
     x = drawn.x or "step"
-    if x not in AXES:
-        raise InvalidError(f"x: {x!r} is no axis of curves", f"use one of {', '.join(AXES)}")
-    chosen = list(dict.fromkeys(run or ()))
-    asked = views.ExperimentQuery(tab, table, before, chosen, metric, x, smooth, "1" in (drawn.log or ()))
+    if x not in X_AXES:
+        raise InvalidError(f"x: {x!r} is no axis of curves", f"use one of {', '.join(X_AXES)}")
+    chosen, metrics = list(dict.fromkeys(run or ())), [name for name in dict.fromkeys(metric or ()) if name]
+    is_log = "1" in (drawn.log or ())
+    asked = views.ExperimentQuery(tab, table, before, chosen, metrics, x, smooth, is_log)
     view = await context.reads.run(user.name, lambda: _experiment(context, user, experiment_id, asked))
     status = 422 if tab == "compare" and view["compared"]["error"] else 200
     return await run_in_threadpool(
@@ -232,7 +234,7 @@ def _comparison(
     tab = f"/experiments/{record.id}?tab=compare"
     return {
         "rows": [run_table.row(one, viewer, summary) for one in runs.shown(context, list(shown.values()))],
-        "compared": compared(comparison, summary.names, asked.metric, asked.x, asked.chosen),
+        "compared": compared(comparison, summary.names, asked.metrics, asked.x, asked.chosen),
         "elsewhere": [
             (name, run_table.precise(one.value), elsewhere[one.run])
             for name, one in best.items()

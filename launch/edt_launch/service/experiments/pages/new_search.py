@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from pydantic import Field, create_model
 
 from edt_launch.service.data import folders as data_folder
+from edt_launch.service.data import service as data
 from edt_launch.service.errors import ForbiddenError, InvalidError, NotFoundError
 from edt_launch.service.experiments import definitions, experiments
 from edt_launch.service.experiments.experiments import run_fields
@@ -16,6 +17,7 @@ from edt_launch.service.experiments.records import DefinitionRecord, ExperimentR
 from edt_launch.service.experiments.searches import service as searches
 from edt_launch.service.experiments.searches.spec import Algorithm, Objective
 from edt_launch.service.experiments.searches.trial_job import SubmittedSearch
+from edt_launch.service.jobs import service as jobs
 from edt_launch.service.web.actions import Action, Asked, routes
 from edt_launch.service.web.asking import Field as Input
 from edt_launch.service.web.crumbs import EXPERIMENTS, Crumb
@@ -162,16 +164,28 @@ class NewSearch:
 
 
 def _form(
-    key: str,
+    asked: Asked,
     given: Mapping[str, str],
     rows: Sequence[Row] = (),
     definition: DefinitionRecord | None = None,
 ) -> NewSearch:
     """The form with what it was sent with."""
+    folders = data.offered(asked.context, asked.user) if definition else ()
+    suggested = {
+        "code_of": jobs.suggested(asked.context, asked.user),
+        "source": [(folder, "") for folder in folders],
+    }
     values = {**FIRST, **given}
     fields = {
         name: Input(
-            name, label, values.get(name, ""), name not in TEXTS, OPTIONS.get(name, ()), "", name in REQUIRED
+            name,
+            label,
+            values.get(name, ""),
+            name not in TEXTS,
+            OPTIONS.get(name, ()),
+            "",
+            name in REQUIRED,
+            suggested.get(name, ()),
         )
         for name, label in LABELS.items()
     }
@@ -180,7 +194,7 @@ def _form(
     used = max((place for place, row in enumerate(rows, 1) if not row.is_empty), default=0)
     shown = min(max(ROWS, used + 1), MAX_ROWS)
     return NewSearch(
-        key,
+        new_key(),
         [fields.pop("name"), fields.pop("command"), *([source] if definition else [])],
         [fields.pop(name) for name in own],
         list(fields.values()),
@@ -229,7 +243,7 @@ def _ask(asked: Asked) -> NewSearch:
             definition = _definition(asked) if given.definition else None
         except (ForbiddenError, NotFoundError):  # that is the error which is told
             definition = None
-        return _form(new_key(), given.texts, given.rows, definition)
+        return _form(asked, given.texts, given.rows, definition)
     if given.definition:
         return _of_definition(asked)
     texts = {}
@@ -237,7 +251,7 @@ def _ask(asked: Asked) -> NewSearch:
         job = asked.context.job_of(given.job, asked.user)
         texts = {"code_of": job.id, "command": shlex.join(job.command), "min": str(job.min)}
         texts["max"] = str(job.max)
-    return _form(new_key(), texts)
+    return _form(asked, texts)
 
 
 def _create(asked: Asked) -> str:
@@ -277,7 +291,7 @@ def _of_definition(asked: Asked) -> NewSearch:
         for one in asked.context.store.experiments.trainings(experiment.id):
             if one.definition == definition.id:
                 given |= {"min": str(one.least), "max": str(one.most)}
-    return _form(new_key(), given, definition=definition)
+    return _form(asked, given, definition=definition)
 
 
 def _spec(asked: Asked, fields: dict[str, Any]) -> SubmittedSearch:

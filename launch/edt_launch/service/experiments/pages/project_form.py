@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from edt_launch.service.errors import InvalidError
 from edt_launch.service.experiments import projects
 from edt_launch.service.experiments.pages.experiments import after_refusal
 from edt_launch.service.experiments.records import ProjectRecord, Role
@@ -81,11 +82,14 @@ def _edit(asked: Asked) -> str:
 
 def _ask_member(asked: Asked) -> Question:
     project = projects.project_for(asked.context, asked.user, asked.id, Role.MANAGER)
-    users = [(one.name, one.name) for one in asked.context.store.accounts.users()]
+    users = asked.context.store.accounts.users()
+    choices = [(one.name, one.name) for one in users if one.name != project.owner]
+    choices.insert(0, ("", "Choose a user"))
+    role = Role.EDITOR if asked.error is None else asked.given.role
     roles = [(str(role), str(role)) for role in Role] + [("", "Remove from project")]
     fields = [
-        Input("user", "User", "", False, [one for one in users if one[0] != project.owner]),
-        Input("role", "Role", str(Role.EDITOR), False, roles),
+        Input("user", "User", asked.given.user, False, choices, is_required=True),
+        Input("role", "Role", str(role), False, roles),
     ]
     address = f"/experiments/projects/{project.id}"
     return Question("Members of", project.name, (), address, fields, button="Save")
@@ -95,6 +99,8 @@ def _set_member(asked: Asked) -> str:
     """Add a member, give them another role, or remove them."""
     member, role = asked.given.user, asked.given.role
     projects.project_for(asked.context, asked.user, asked.id, Role.MANAGER)
+    if not member:
+        raise InvalidError("user: none is chosen", "choose a user")
     if role:
         projects.set_member(asked.context, asked.user, asked.id, member, role)
     else:

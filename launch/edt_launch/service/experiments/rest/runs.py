@@ -15,8 +15,9 @@ from edt_launch.service.experiments.experiments import Planned
 from edt_launch.service.experiments.rest import schemas
 from edt_launch.service.experiments.service import compared, curves, page_of, preview, view
 from edt_launch.service.experiments.spec import RUN_ID, RunSpec
+from edt_launch.service.files.series import LOSS
 from edt_launch.service.files.series import MAX_POINTS as POINTS
-from edt_launch.service.files.service import ValueName
+from edt_launch.service.files.service import MAX_VALUES, ValueName
 from edt_launch.service.http.dependencies import MAX_PAGE_SIZE, PREVIEWED, ContextDep, CurrentUser
 from edt_launch.service.jobs.rest.jobs import DryRun, Key
 
@@ -128,12 +129,14 @@ async def series(
             description="Ids of at most 20 jobs, with commas between.",
         ),
     ],
-    name: ValueName = "loss",
+    name: Annotated[
+        list[ValueName] | None, Query(max_length=MAX_VALUES, description="Values; by default `loss`.")
+    ] = None,
     points: Annotated[int, Query(ge=100, le=POINTS, description="Of each job, at most.")] = 500,
 ) -> Response:
-    """A value of several jobs over time: of the user's own, and of runs in projects of theirs."""
-    ids = list(dict.fromkeys(jobs.split(",")))
-    return _json(await context.reads.run(user.name, partial(curves, context, user, ids, name, points)))
+    """Values of several jobs over time: of the user's own, and of runs in projects of theirs."""
+    ids, names = list(dict.fromkeys(jobs.split(","))), list(dict.fromkeys(name or [LOSS]))
+    return _json(await context.reads.run(user.name, partial(curves, context, user, ids, names, points)))
 
 
 async def _start(

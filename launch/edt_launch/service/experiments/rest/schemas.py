@@ -193,8 +193,16 @@ class Comparison(BaseModel):
     parameters: list[Parameter] = Field(description="Only what differs.")
 
 
-class Curve(BaseModel):
-    """A value of a job over time, thinned out so that extremes stay."""
+class CurveValues(BaseModel):
+    """A value at the points of a curve."""
+
+    values: list[float | None]
+    gaps: list[int] = Field(description="Points at which it was no finite number.")
+    about: AboutValue
+
+
+class Curve(CurveValues):
+    """Values of a job over time, thinned out so that extremes stay: `values` are those of the first name."""
 
     job: str
     name: str = Field(description="What the job is called.")
@@ -203,13 +211,11 @@ class Curve(BaseModel):
     training: list[float] = Field(description="Seconds of training, without pauses.")
     step: list[int]
     size: list[int]
-    values: list[float | None]
-    gaps: list[int] = Field(description="Points at which it was no finite number.")
-    about: AboutValue
+    others: dict[str, CurveValues] = Field(description="By the other names, over the same points.")
 
 
 class Curves(BaseModel):
-    """A value of several jobs."""
+    """Values of several jobs."""
 
-    name: str
+    name: str = Field(description="The first one.")
     series: list[Curve]

@@ -13,6 +13,7 @@ from edt_launch.service.http.dependencies import SUBJECT, ContextDep, CurrentUse
 from edt_launch.service.jobs.pages import preview as starting
 from edt_launch.service.jobs.pages.views.run_application import FIRST, TEXTS, RunView, run_view
 from edt_launch.service.jobs.records import JobRecord
+from edt_launch.service.jobs.service import suggested
 from edt_launch.service.jobs.specification import JobSpec
 from edt_launch.service.jobs.submission import Submission
 from edt_launch.service.web import templating
@@ -33,7 +34,8 @@ RunFields = create_model("RunFields", __base__=_Base, **_fields)
 
 def _ask(asked: Asked) -> RunView:
     given = FIRST if asked.error is None else asked.given.values
-    return run_view(new_key(), given, is_admin=asked.user.is_admin)
+    jobs = suggested(asked.context, asked.user)
+    return run_view(new_key(), given, jobs, is_admin=asked.user.is_admin)
 
 
 def _run(asked: Asked) -> str:

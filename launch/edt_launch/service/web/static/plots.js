@@ -1,21 +1,12 @@
 // Draws a job's course: what it reports, its throughput and its size, over one axis; resizes are lines.
 "use strict";
 (() => {
-  const { TIMES, axis, clock, common, dataZoom, draw, gathered, keepDrawn, palette } = edtPictures;
-  const { points, positions, rounded, smoothed } = edtPictures;
+  const { WHERE, axis, clock, common, draw, duration, gathered, heightsOf, keepDrawn, palette } = edtPictures;
+  const { panels, points, positions, rounded, smoothed } = edtPictures;
   const LABEL = 44; // pixels for what is written at a mark
-  // In pixels: the height of a panel, of the only one, and of throughput and size; what is between two, and below.
-  const PANEL = 150;
-  const ONLY = 240;
-  const LOWER = [80, 70];
-  const BETWEEN = 42;
-  const BELOW = 70;
+  const LOWER = [80, 70]; // pixels: the heights of the panels of throughput and size
   const LINE = { type: "line", showSymbol: false, animation: false };
 
-  const duration = (seconds) => {
-    if (seconds < 120) return `${seconds} s`;
-    return seconds < 7200 ? `${+(seconds / 60).toFixed(1)} min` : `${+(seconds / 3600).toFixed(1)} h`;
-  };
   const describe = ({ from, to, start, end, reason }) => {
     const what = from === null ? `restarted with ${to}` : `${from}→${to} workers`;
     const pause = duration(+(end - start).toPrecision(3));
@@ -33,17 +24,6 @@
     weight: +smooth,
     colours: palette(),
   });
-  // The panels from above: one for each value, then throughput and size.
-  const grids = ({ names }) => {
-    const heights = [...names.map(() => (names.length === 1 ? ONLY : PANEL)), ...LOWER];
-    let top = 4;
-    return heights.map((height) => {
-      top += BETWEEN;
-      const grid = { top, height, left: 64, right: 20, outerBoundsMode: "none" };
-      top += height;
-      return grid;
-    });
-  };
   const endOf = ({ x, isClock }, pause) => (isClock ? 1000 * pause.end : pause[x]);
 
   // Whether the label of a pause would cover that of the one before.
@@ -112,42 +92,23 @@
       areaStyle: { color, opacity: 0.15 },
     };
   };
+  // The panels from above: one for each value, then throughput and size.
   const allSeries = (view) => {
-    const panels = [...view.names.map((name, number) => valueSeries(view, name, number)), [throughputSeries(view)], [sizeSeries(view)]];
-    return panels.flatMap(([first, ...rest], index) => {
+    const all = [...view.names.map((name, number) => valueSeries(view, name, number)), [throughputSeries(view)], [sizeSeries(view)]];
+    return all.flatMap(([first, ...rest], index) => {
       const at = { xAxisIndex: index, yAxisIndex: index };
       const markArea = view.isClock ? bands(view) : undefined;
       return [{ ...first, ...at, markLine: marks(view, index === 0), markArea }, ...rest.map((one) => ({ ...one, ...at }))];
     });
   };
 
-  const axes = (view) => {
-    const { x, isClock, isLog, names, colours } = view;
-    const plain = axis(colours);
-    const all = grids(view);
-    const labels = { ...plain.axisLabel, showMaxLabel: isClock };
-    if (x === "training") labels.formatter = duration;
-    if (isClock) labels.formatter = TIMES;
-    const last = all.length - 1;
-    return {
-      grid: all,
-      xAxis: all.map((_, gridIndex) => ({
-        ...plain,
-        gridIndex,
-        type: isClock ? "time" : "value",
-        min: "dataMin",
-        max: "dataMax",
-        axisLabel: { ...labels, show: gridIndex === last },
-      })),
-      yAxis: [
-        ...names.map((name) => ({ type: isLog ? "log" : "value", scale: true, name })),
-        { type: "value", name: "steps/s", splitNumber: 2 },
-        { type: "value", name: "workers", minInterval: 1, min: 0, splitNumber: 2 },
-      ].map((one, gridIndex) => ({ ...plain, ...one, gridIndex })),
-    };
-  };
+  const yAxes = ({ isLog, names, colours }) =>
+    [
+      ...names.map((name) => ({ type: isLog ? "log" : "value", scale: true, name })),
+      { type: "value", name: "steps/s", splitNumber: 2 },
+      { type: "value", name: "workers", minInterval: 1, min: 0, splitNumber: 2 },
+    ].map((one, gridIndex) => ({ ...axis(colours), ...one, gridIndex }));
   // What each line has under the pointer: a size holds from its point on, other values are at the nearest point.
-  const AT = { step: (x) => `step ${Math.round(x)}`, training: (x) => duration(Math.round(x)), clock };
   const tooltip = ({ x }, series) => (shown) => {
     const at = shown[0].axisValue;
     const sizes = series.at(-1).data;
@@ -155,19 +116,19 @@
       const size = seriesName === "workers" && sizes.findLast(([from]) => from <= at);
       return `${marker}${seriesName} ${rounded(size ? size[1] : value[1])}`;
     });
-    return [AT[x](at), ...lines].join("\n");
+    return [WHERE[x](at), ...lines].join("\n");
   };
   const options = (view) => {
     const series = allSeries(view);
-    const panels = view.names.length + LOWER.length;
-    return {
+    const [shared, height] = panels([...heightsOf(view.names), ...LOWER], { ...view, series });
+    const shown = {
       ...common(view.colours),
       tooltip: { trigger: "axis", renderMode: "richText", formatter: tooltip(view, series) },
-      axisPointer: { link: [{ xAxisIndex: "all" }] },
-      dataZoom: dataZoom(view.colours, { xAxisIndex: [...Array(panels).keys()], height: 20, bottom: 4 }),
-      ...axes(view),
+      ...shared,
+      yAxis: yAxes(view),
       series,
     };
+    return [shown, height];
   };
 
   let place = document.getElementById("plots");
@@ -178,10 +139,9 @@
     place.hidden = data.time.length === 0;
     document.getElementById("plots-key").hidden = place.hidden;
     if (place.hidden) return;
-    const view = chosen(place.dataset, data);
-    const { top, height } = grids(view).at(-1);
-    place.style.height = `${top + height + BELOW}px`;
-    draw(place, options(view));
+    const [shown, height] = options(chosen(place.dataset, data));
+    place.style.height = `${height}px`;
+    draw(place, shown);
     place.dataset.points = data.time.length;
   };
   const changed = gathered(redraw);

@@ -24,8 +24,56 @@
     });
   };
 
+  const duration = (seconds) => {
+    if (seconds < 120) return `${seconds} s`;
+    return seconds < 7200 ? `${+(seconds / 60).toFixed(1)} min` : `${+(seconds / 3600).toFixed(1)} h`;
+  };
+  // A place on the x axis, in words.
+  const WHERE = { step: (x) => `step ${Math.round(x)}`, training: (x) => duration(Math.round(x)), clock };
+
   const dataZoom = ({ text }, options) =>
     ["inside", "slider"].map((type) => ({ type, textStyle: { color: text }, ...options }));
+
+  // Panels below each other over one x axis. In pixels: the height of one, and of the only one; what is between two
+  // and below.
+  const PANEL = 150;
+  const ONLY = 240;
+  const BETWEEN = 42;
+  const BELOW = 70;
+  const heightsOf = (names) => names.map(() => (names.length === 1 ? ONLY : PANEL));
+  // The options that panels of these heights share, for all of their series; and the height of the picture.
+  const panels = (heights, { x, above = 4, series, colours }) => {
+    let bottom = above;
+    const grid = heights.map((height) => {
+      const top = bottom + BETWEEN;
+      bottom = top + height;
+      return { top, height, left: 64, right: 20, outerBoundsMode: "none" };
+    });
+    // Each panel reaches as far as the longest one.
+    let [min, max] = [Infinity, -Infinity];
+    for (const { data } of series) {
+      for (const [at] of data) [min, max] = [Math.min(min, at), Math.max(max, at)];
+    }
+    const isClock = x === "clock";
+    const plain = edtPictures.axis(colours);
+    const labels = { ...plain.axisLabel, showMaxLabel: isClock };
+    if (x === "training") labels.formatter = duration;
+    if (isClock) labels.formatter = edtPictures.TIMES;
+    const options = {
+      grid,
+      axisPointer: { link: [{ xAxisIndex: "all" }] },
+      dataZoom: dataZoom(colours, { xAxisIndex: [...heights.keys()], height: 20, bottom: 4 }),
+      xAxis: grid.map((_, gridIndex) => ({
+        ...plain,
+        gridIndex,
+        type: isClock ? "time" : "value",
+        min,
+        max,
+        axisLabel: { ...labels, show: gridIndex === grid.length - 1 },
+      })),
+    };
+    return [options, bottom + BELOW];
+  };
 
   // What a picture is zoomed to, to be kept when it is drawn anew; its end is kept at the end.
   const zoomOf = (chart) => {
@@ -63,5 +111,7 @@
     });
   });
 
-  Object.assign(edtPictures, { clock, dataZoom, draw, points, positions, smoothed });
+  Object.assign(edtPictures, {
+    WHERE, clock, dataZoom, draw, duration, heightsOf, panels, points, positions, smoothed,
+  });
 })();

@@ -1,10 +1,12 @@
 import re
+from html import unescape
 from typing import Any
+from urllib.parse import parse_qs, quote
 
 import pytest
 
 from browser import browser, shown_again
-from edt_launch.service.experiments.pages.views import run_table
+from edt_launch.service.experiments.pages.views import compared, run_table
 from edt_launch.service.jobs.store import Jobs
 from lab import Lab
 from world import World, tar
@@ -25,24 +27,53 @@ def test_runs_are_shown_compared_run_again_and_saved(lab: Lab) -> None:
     assert ann.post(f"{page}/run").headers["location"] == page
     (first,) = lab.world.store.jobs.live()
     lab.finish(first.id, loss=0.5, accuracy=0.75)
-    (second,) = lab.run(experiment, environment={"RATE": "<0.1>"})
+    (second,) = lab.run(experiment, environment={"RATE": "<0.1>", "DECAY": "0.0123456789"})
     lab.finish(second["job"], loss=0.25, accuracy=0.5)
     text = ann.get(page).text
     assert re.findall(r"<strong>(.*?)&nbsp;★", text) == ["0.25", "0.75"]
     run = re.findall(r"/experiments/runs/(r\w+)/again", text)[0]
     compared = ann.get(f"{page}?tab=compare&metric=accuracy").text
     assert f"/api/v1/series?jobs={second['job']}%2C{first.id}&amp;name=accuracy" in compared
+    assert '<bdi title="0.0123456789">0.01235</bdi>' in compared
+    assert "DECAY 0.01235" in compared
     assert ("$RATE" in compared, "&lt;0.1&gt;" in compared) == (True, True)
     assert "Distributed training type" in ann.get(f"{page}?tab=overview").text
     assert "starts at once" in ann.get(f"/experiments/runs/{run}/again").text
     assert ann.post(f"/experiments/runs/{run}/again").headers["location"] == page
     (again,) = lab.world.store.jobs.live()
-    assert again.environment == {**first.environment, "RATE": "<0.1>"}
+    assert again.environment == {**first.environment, "RATE": "<0.1>", "DECAY": "0.0123456789"}
     assert "Name of the training definition" in ann.get(f"/experiments/runs/{run}/save").text
     assert ann.post(f"/experiments/runs/{run}/save", data={"name": "net"}).status_code == 409
     location = ann.post(f"/experiments/runs/{run}/save", data={"name": "kept"}).headers["location"]
     assert "kept" in ann.get(location).text
     assert ann.delete(page).status_code == 405
+
+
+def test_each_chosen_metric_has_a_panel_the_first_six_at_first(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = browser(lab.world, "ann")
+    experiment = lab.experiment(lab.definition()["id"], metric="h")["id"]
+    chosen = lab.run(experiment)[0]
+    lab.finish(chosen["job"], **dict.fromkeys("abcdefgh", 0.5))
+    lab.finish(lab.run(experiment)[0]["job"], **dict.fromkeys("xyz", 0.5))
+    page = f"/experiments/{experiment}?tab=compare"
+
+    def drawn(query: str) -> tuple[list[str], int]:
+        """The metrics that are drawn, and the number of runs."""
+        (url,) = re.findall(r'data-url="([^"]*)"', ann.get(f"{page}{query}").text)
+        asked = parse_qs(url.replace("&amp;", "&").partition("?")[2])
+        return asked.get("name", []), len(asked["jobs"][0].split(",")) if asked else 0
+
+    assert drawn("") == (["h", *"abcde"], 1)
+    assert drawn("&metric=z&metric=b&metric=z&metric=") == (["z", "b"], 2)
+    text = ann.get(f"{page}&metric=b&metric=gone&run={chosen['id']}").text
+    assert ("has reported <bdi>gone</bdi>." in text, text.count('name="metric"')) == (True, 12)
+    assert drawn(f"&metric=z&run={chosen['id']}") == ([], 0)
+    monkeypatch.setattr(compared, "MAX_CURVES", 1)  # what nobody has who is drawn is not fetched
+    assert drawn("&metric=z&metric=b") == (["z"], 1)
+    many = ann.get(page + "".join(f"&metric={name}" for name in "abcdefghijklmnopq"))
+    shown_again(many, 422, "17 metrics are chosen, but at most 16 can be drawn")
 
 
 def test_runs_are_a_table_that_is_sorted_and_filtered_with_chosen_columns(
@@ -176,21 +207,38 @@ def test_an_existing_definition_is_added_and_taken_out(lab: Lab) -> None:
     assert ("Add a training definition before" in text, 'value="typed"' in text) == (True, True)
 
 
-def test_an_experiment_that_was_begun_goes_on_when_its_form_is_sent_again(lab: Lab) -> None:
+def test_an_experiment_is_made_with_its_first_definition(lab: Lab) -> None:
     ann = browser(lab.world, "ann")
-    form = {"project": lab.project, "name": "first", "then": "add"}
-    place = ann.post("/experiments/new", data=form).headers["location"]
-    again = ann.post("/experiments/new", data=form | {"description": "more"})
-    assert again.headers["location"] == place
+    form = {"project": lab.project, "name": "<b>first", "description": "d", "then": "add"}
+    text = ann.get(ann.post("/experiments/new", data=form).headers["location"]).text
+    (begun,) = (unescape(one) for one in re.findall('name="begun" value="([^"]+)"', text))
+    (back,) = re.findall('href="(/experiments/new[?][^"]+)">Cancel', text)
+    assert 'value="&lt;b&gt;first"' in ann.get(unescape(back)).text
+    place, files = "/experiments/new/definition?tab=new", {"code": ("code.tar", tar({"train.py": b""}))}
+    wrong = {**DEFINITION, "command": "python other.py", "begun": begun}
+    shown_again(ann.post(place, data=wrong, files=files), 422, "other.py", 'name="begun"')
+    assert ann.get(f"/experiments/new/definition?tab=existing&begun={quote(begun)}").status_code == 200
+    assert ann.post("/experiments/new/preview", data=DEFINITION).status_code == 200
+    assert lab.ann.get("/definitions").json()["definitions"] == []
+    assert lab.ann.get("/experiments").json()["experiments"] == []
+    lab.join("bob", "viewer")
+    assert browser(lab.world, "bob").post(place, data=DEFINITION | {"begun": begun}).status_code == 403
+    for nonsense in ("", "x", "{}"):
+        assert ann.post(place, data=DEFINITION | {"begun": nonsense}).status_code == 422
+    location = ann.post(place, data=DEFINITION | {"begun": begun}, files=files).headers["location"]
     (experiment,) = lab.ann.get("/experiments").json()["experiments"]
-    assert experiment["description"] == "more"
-    training = {"definition": lab.definition()["id"], "max": "2", "tab": "existing"}
-    assert ann.post(place, data=training).status_code == 303
-    shown_again(ann.post("/experiments/new", data=form), 409, "an experiment &#39;first&#39; already")
-    lab.join("bob", "editor")
-    lab.experiment(name="empty")
-    other = browser(lab.world, "bob").post("/experiments/new", data=form | {"name": "empty"})
-    shown_again(other, 409, "an experiment &#39;empty&#39; already")
+    assert location == f"/experiments/{experiment['id']}/edit?draft=1"
+    said = "an experiment &#39;&lt;b&gt;first&#39; already"
+    shown_again(ann.post("/experiments/new", data=form), 409, said)
+    given = DEFINITION | {"name": "other", "begun": begun}
+    shown_again(ann.post(place, data=given, files=files), 409, said)
+    (definition,) = lab.ann.get("/definitions").json()["definitions"]
+    given = {"name": "kept", "then": f"remove:{definition['id']}", "version": "1", "project": lab.project}
+    assert "name=kept" in ann.post(location, data=given).headers["location"]
+    assert lab.ann.get("/experiments").json()["experiments"] == []
+    shown_again(ann.post("/experiments/new", data=form | {"name": ""}), 422, "name")
+    long = form | {"command": "python " + "x" * 9000, "global": "1"}
+    shown_again(ann.post("/experiments/new", data=long), 422, "at most 8000", "save the experiment")
 
 
 def test_the_second_of_two_editors_is_told_who_came_first(lab: Lab) -> None:

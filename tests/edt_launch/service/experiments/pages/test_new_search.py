@@ -51,6 +51,11 @@ def test_a_search_is_started_from_a_form(world: World) -> None:
 def test_it_takes_the_files_of_a_job(world: World) -> None:
     job = world.submit(world.ann, name="digits", max=3)["id"]
     client = browser(world, "ann")
+    other = world.submit(world.bob)["id"]
+    for path in ("/experiments/new-search", "/console/run"):
+        suggested = client.get(path).text
+        assert 'name="code_of" value="" list="suggested-code_of"' in suggested
+        assert (f'<option value="{job}">digits</option>' in suggested, other in suggested) == (True, False)
     form = client.get(f"/experiments/new-search?job={job}").text
     assert f'value="{job}"' in form
     assert 'value="python train.py"' in form
@@ -93,6 +98,7 @@ def test_it_searches_with_a_training_definition(world: World, framework: str) ->
     assert 'value="train.py"' in client.get(address).text
     form = client.get(f"{address}&experiment={experiment}").text
     for told in (
+        '<option value="mnist">',
         "&lt;b&gt;net",
         'value="train.py --fast"',
         'name="source" value="mnist"',

@@ -154,6 +154,13 @@ def test_members_follow_each_others_curves_and_strangers_do_not(lab: Lab) -> Non
         [1],
     )
     assert (second["job"], second["values"]) == (own, [])
+    both = lab.bob.get(f"{path}&name=loss&name=accuracy").json()["series"][0]
+    assert (both["values"], list(both["others"]), both["others"]["loss"]["values"]) == (
+        [0.25],
+        ["loss"],
+        [0.5],
+    )
+    assert lab.bob.get(path + "&name=x" * 16).status_code == 422
     refused(lab.ann.get(f"/series?jobs={own}"), 403, "is a job of bob")
     refused(lab.ann.get("/series?jobs=jaaaaaaaa"), 404, "there is no job")
     assert lab.ann.get("/series?jobs=" + ",".join([run["job"]] * 21)).status_code == 422

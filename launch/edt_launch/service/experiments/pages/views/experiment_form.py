@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from edt_launch.service.experiments.records import DefinitionRecord, Distribution, TrainingRecord
 from edt_launch.service.experiments.spec import HOROVOD, frameworks
@@ -115,6 +116,8 @@ class AddView:
         seen: the version of the experiment that these are about.
         are_all: whether the definitions are all of the project.
         last: how these have been run the last time, by their ids.
+        begun: what the form of the experiment was sent with, if it is only made with its first definition.
+        back: where one comes from.
     """
 
     experiment: Json
@@ -126,11 +129,21 @@ class AddView:
     are_all: bool
     last: Mapping[str, TrainingRecord]
     crumbs: Sequence[Crumb]
+    begun: str
+    back: str
     error: str = ""
 
     def tab(self, name: str) -> str:
         """The address of the form's tab of a name."""
+        if self.begun:
+            return f"/experiments/new/definition?{urlencode({'tab': name, 'begun': self.begun})}"
         return f"/experiments/{self.experiment['id']}/add?tab={name}{'&draft=1' if self.is_draft else ''}"
+
+    @property
+    def address(self) -> str:
+        """Where the form is sent."""
+        tab = "new" if self.is_new else "existing"
+        return f"/experiments/new/definition?tab={tab}" if self.begun else self.tab(tab)
 
     @property
     def present(self) -> str:
@@ -143,11 +156,6 @@ class AddView:
     def title(self) -> str:
         """Of the page."""
         return f"Attributes of {self.present}" if self.present else "Add training definition"
-
-    @property
-    def back(self) -> str:
-        """Where one comes from."""
-        return f"/experiments/{self.experiment['id']}/edit{draft(self.is_draft)}"
 
     @property
     def framework(self) -> Field:

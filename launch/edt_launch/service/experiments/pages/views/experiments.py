@@ -63,7 +63,7 @@ class ExperimentQuery:
     table: RunTableQuery
     before: int | None
     chosen: Sequence[str]
-    metric: str
+    metrics: Sequence[str]
     x: str
     smooth: str
     is_log: bool
@@ -72,7 +72,7 @@ class ExperimentQuery:
         """The address of the tab, of the table but for what it asks of that, on the page of that address."""
         asked: dict[str, Any] = {"tab": self.tab, "before": self.before}
         if self.tab == "compare":
-            asked |= {"metric": self.metric, "x": self.x, "smooth": self.smooth, "run": self.chosen}
+            asked |= {"metric": self.metrics, "x": self.x, "smooth": self.smooth, "run": self.chosen}
             asked |= {"log": "1" if self.is_log else None}
         given = {name: value for name, value in asked.items() if value is not None}
         return f"{path}?{urlencode(given, doseq=True)}"

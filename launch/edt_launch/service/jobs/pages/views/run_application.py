@@ -34,6 +34,9 @@ TEXTS = (*LABELS, *ADVANCED, *SWITCHES)
 
 NUMBERS = frozenset({"min", "max", "priority", "grace"})
 
+OF_JOBS = frozenset({"code_of", "after"})
+"""Fields that name jobs."""
+
 FIRST: Mapping[str, str] = MappingProxyType({"min": "1", "max": "1", "priority": "0"})
 """What the form begins with."""
 
@@ -53,13 +56,19 @@ class RunView:
     error: str = ""
 
 
-def run_view(key: str, given: Mapping[str, str], *, is_admin: bool) -> RunView:
-    """The form with what it was sent with; only administrators name folders."""
-    fields = [
-        Field(name, label, given.get(name, ""), name in NUMBERS, is_required=name == "command")
-        for name, label in LABELS.items()
-        if is_admin or name != "path"
-    ]
-    advanced = [Field(name, label, given.get(name, ""), name in NUMBERS) for name, label in ADVANCED.items()]
+def run_view(
+    key: str, given: Mapping[str, str], jobs: Sequence[tuple[str, str]] = (), *, is_admin: bool
+) -> RunView:
+    """The form with what it was sent with; only administrators name folders; `jobs` are suggested."""
+
+    def field(name: str, label: str) -> Field:
+        suggested = jobs if name in OF_JOBS else ()
+        return Field(
+            name, label, given.get(name, ""), name in NUMBERS,
+            is_required=name == "command", suggested=suggested,
+        )  # fmt: skip
+
+    fields = [field(name, label) for name, label in LABELS.items() if is_admin or name != "path"]
+    advanced = [field(name, label) for name, label in ADVANCED.items()]
     switches = [(name, label, bool(given.get(name))) for name, label in SWITCHES.items()]
     return RunView(fields[:2], fields[2:], advanced, switches, key)

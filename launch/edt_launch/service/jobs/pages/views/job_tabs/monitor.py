@@ -56,6 +56,11 @@ class Monitor:
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
 
+    @property
+    def choices(self) -> Sequence[tuple[str, bool]]:
+        """The names of values that can be plotted, and whether they are."""
+        return [(value.name, value.is_chosen) for value in self.values]
+
 
 def monitor(
     job_id: str, course: Json, chosen: Sequence[str], x: str, *, is_log: bool, smooth: str
