@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from edt_launch.service.errors import InvalidError, NotFoundError
+from edt_launch.service.files.archives.plan import MAX_DEPTH
 
 MAX_ENTRIES = 1000
 """Entries of a folder that are listed."""
@@ -20,8 +21,8 @@ MAX_READ = 100_000
 MAX_OFFERED = 20_000
 """Entries that are looked at for folders to choose from."""
 
-DEEPEST = 64
-"""Folders within each other."""
+DEEPEST = MAX_DEPTH + 3
+"""Folders within each other: those of an archive, in users/OWNER/NAME."""
 
 OWN = ".edt-"
 """What the names of the service's own files in the folder of data begin with; they are not shown."""

@@ -141,9 +141,8 @@ async def put_file(
     """Put the file that is sent into a data set, which is made if there is none."""
     check = partial(service.check_change, context, user, owner, *([name] if replace else []))
     async with _received(request, context, check) as file:
-        make = partial(
-            service.put_file, context, user, owner, name, path, pathlib.Path(file.name), is_replacing=replace
-        )
+        files = [(path, pathlib.Path(file.name))]
+        make = partial(service.put_files, context, user, owner, name, files, is_replacing=replace)
         return await context.uploads.run(("data", user.name), make)
 
 

@@ -8,6 +8,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -85,36 +86,42 @@ def put(
 ) -> dict[str, Any]:
     """Make a data set of an archive; raises like `check_change` and `DataSets.put`."""
     check_new(context, user, owner, name, is_replacing=is_replacing)
-    made = context.data_sets.put(owner, name, archive, is_replacing=is_replacing)
+    check = _check(context, user, owner, name, is_replacing=is_replacing)
+    made = context.data_sets.put(owner, name, archive, is_replacing=is_replacing, check=check)
     return _shown(context, made, {})
 
 
-def put_file(
+def put_files(
     context: Context,
     user: UserRecord,
     owner: str,
     name: str,
-    path: str,
-    file: BinaryIO | Path,
+    files: Sequence[tuple[str, BinaryIO | Path]],
     *,
     is_replacing: bool,
 ) -> dict[str, Any]:
-    """Put a file into a data set; raises like `check_change` and `DataSets.put_file`."""
-    check_change(context, user, owner, *([name] if is_replacing else []))
-    made = context.data_sets.put_file(owner, name, path, file, is_replacing=is_replacing)
+    """Put files into a data set by their paths there; raises like `check_change` and `DataSets.put_files`."""
+    check = _check(context, user, owner, name, is_replacing=is_replacing)
+    check()
+    made = context.data_sets.put_files(owner, name, files, is_replacing=is_replacing, check=check)
     return _shown(context, made, _used(context))
 
 
 def delete(context: Context, user: UserRecord, owner: str, name: str) -> Callable[[], None]:
     """Delete a data set; what is returned does that; raises like `check_change` and `DataSets.delete`."""
-    check_change(context, user, owner, name)
-    return context.data_sets.delete(owner, name)
+    return context.data_sets.delete(owner, name, check=partial(check_change, context, user, owner, name))
 
 
 def delete_file(context: Context, user: UserRecord, owner: str, name: str, path: str) -> None:
     """Delete a file of a data set; raises like `check_change` and `DataSets.delete_file`."""
-    check_change(context, user, owner, name)
-    context.data_sets.delete_file(owner, name, path)
+    check = partial(check_change, context, user, owner, name)
+    context.data_sets.delete_file(owner, name, path, check=check)
+
+
+def _check(
+    context: Context, user: UserRecord, owner: str, name: str, *, is_replacing: bool
+) -> Callable[[], None]:
+    return partial(check_change, context, user, owner, *([name] if is_replacing else []))
 
 
 def set_of(path: str) -> tuple[str, str, str] | None:

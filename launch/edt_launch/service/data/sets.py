@@ -7,23 +7,27 @@
     <data folder>/.edt-uploads/<service>/    what is being received, and what is being deleted
 
 A data set is complete from the moment it is there: it is filled beside, then renamed. Numbers and sizes are
-those of what was uploaded; nothing is counted again, whatever jobs write into a data set later.
+those of what was uploaded; nothing is counted again, whatever jobs write into a data set later. They are
+unknown if the file that has them cannot be read or written. Links in the place of these folders are not
+followed.
 """
 
 import contextlib
 import errno
-import json
 import os
 import re
 import secrets
 import shutil
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import Annotated, BinaryIO
+
+import structlog
+from pydantic import BaseModel, ConfigDict, Field
 
 from edt_launch.core.files import plain_files
 from edt_launch.core.files.atomic import write_atomically
@@ -34,11 +38,12 @@ from edt_launch.service.errors import (
     ConflictError,
     InvalidError,
     NotFoundError,
+    ServiceError,
     TooLargeError,
     UnavailableError,
 )
 from edt_launch.service.files.archives.archive import unpack
-from edt_launch.service.files.archives.deleting import delete_folder
+from edt_launch.service.files.archives.deleting import delete_file, delete_folder
 from edt_launch.service.files.archives.entry import ArchiveLimits
 from edt_launch.service.files.archives.plan import parts_of
 from edt_launch.service.names import TAG, USER
@@ -54,12 +59,27 @@ NAME = TAG
 MAX_SETS = 1000
 """Data sets that are listed."""
 
+log = structlog.get_logger()
+
+_RETURN = "place"
+"""A file beside a data set that is being replaced: owner and name of where it goes back to."""
+
 _TROUBLE = {
     errno.ENOSPC: "is full",
     errno.EDQUOT: "is full: its quota is used up",
     errno.EROFS: "is read-only",
     errno.EACCES: "must not be written by the service",
     errno.EPERM: "must not be written by the service",
+    errno.EXDEV: "has another file system mounted in it",
+    errno.EBUSY: "has another file system mounted in it",
+    errno.ENOTDIR: "has a file in the place of a folder",
+    errno.EEXIST: "has a file in the place of a folder",
+    errno.ENOENT: "has lost a folder meanwhile",
+    errno.ENAMETOOLONG: "does not take so long a name",
+    errno.EIO: "reports an error",
+    errno.ESTALE: "was unmounted or exchanged",
+    errno.ENOTCONN: "does not answer",
+    errno.ETIMEDOUT: "does not answer",
 }
 
 
@@ -82,10 +102,30 @@ class DataSet:
         return f"{USERS}/{self.owner}/{self.name}"
 
 
+_Count = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class _Note(BaseModel):
+    """What the file beside a data set says of it; its time is one that can be shown as a date."""
+
+    model_config = ConfigDict(strict=True)
+
+    files: _Count | None
+    size: _Count | None
+    time: float = Field(ge=0, lt=2**37, allow_inf_nan=False)
+
+
+def _unchecked() -> None:
+    pass
+
+
 class DataSets:
     """The data sets in a folder of data.
 
+    Methods that change one call a `check`, which may refuse that, just before the change.
+
     Args:
+        root: the folder, which is not made.
         service: tells services that share the folder apart.
         limits: of one data set.
         is_for_all: whether jobs run under other accounts, which are to read it.
@@ -102,10 +142,43 @@ class DataSets:
         self._changing = threading.Lock()
 
     def settle(self) -> None:
-        """Delete what a service that was killed was receiving or deleting."""
-        with contextlib.suppress(OSError):
-            for left in self._incoming.iterdir():
-                delete_folder(left)
+        """Delete what a service that was killed was receiving or deleting.
+
+        A data set that it was replacing goes back to its place if nothing is there.
+        """
+        try:
+            if link := self._link_to_incoming():
+                log.warning("a link is not followed", link=str(link))
+                return
+            left = list(self._incoming.iterdir())
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            log.warning("uploads cannot be tidied up", folder=str(self._incoming), reason=str(error))
+            return
+        for folder in left:
+            try:
+                self._put_back(folder)
+            except (OSError, ServiceError) as error:
+                log.warning("a data set cannot be put back", folder=str(folder), reason=str(error))
+            else:
+                delete_folder(folder)
+
+    def _put_back(self, left: Path) -> None:
+        """Move a data set that was being replaced back to its place."""
+        if left.is_symlink() or not os.path.lexists(left / _RETURN):
+            return
+        owner, _, name = plain_files.read(left / _RETURN).decode(errors="replace").strip().partition("/")
+        place = self._place(owner, name)
+        self._refuse_link(owner)
+        if os.path.lexists(place):  # the new one
+            self._forget(owner, name)
+        elif os.path.lexists(left / "old"):
+            with contextlib.ExitStack() as undo:
+                self._make_parents(place, undo)
+                (left / "old").rename(place)
+                undo.pop_all()
+            log.warning("a data set was put back", path=str(place))
 
     def all(self) -> tuple[list[DataSet], bool]:
         """The first data sets by owner and name, and whether these are all."""
@@ -118,12 +191,14 @@ class DataSets:
 
     def names(self, owner: str) -> list[str]:
         """The names of an owner's first data sets."""
-        return _names(self.root / USERS / owner, NAME)
+        return [] if self._link_to(owner) else _names(self.root / USERS / owner, NAME)
 
     def get(self, owner: str, name: str) -> DataSet | None:
         """A data set; None if there is none of that name."""
         place = self._place(owner, name)
-        return self._known(owner, name) if place.is_dir() and not place.is_symlink() else None
+        with self._explained():
+            is_there = place.is_dir() and not place.is_symlink() and not self._link_to(owner)
+            return self._known(owner, name) if is_there else None
 
     @contextlib.contextmanager
     def received(self, expected: int = 0) -> Iterator[BinaryIO]:
@@ -143,7 +218,15 @@ class DataSets:
             with self._beside() as beside, (beside / "received").open("w+b") as file:
                 yield file
 
-    def put(self, owner: str, name: str, archive: BinaryIO, *, is_replacing: bool) -> DataSet:
+    def put(
+        self,
+        owner: str,
+        name: str,
+        archive: BinaryIO,
+        *,
+        is_replacing: bool,
+        check: Callable[[], None] = _unchecked,
+    ) -> DataSet:
         """Make a data set of an archive's content.
 
         Raises:
@@ -155,85 +238,149 @@ class DataSets:
         with self._explained(), self._beside() as beside:
             content = unpack(archive, beside / "new", self._limits)
             self._open_to_all(beside / "new")
-            with self._changing:
-                self._make_parents(place)
-                if os.path.lexists(place):
-                    if not is_replacing:
-                        raise taken(owner, name)
-                    place.rename(beside / "old")
-                try:
-                    (beside / "new").rename(place)
-                except OSError as error:
-                    if (beside / "old").exists():
-                        (beside / "old").rename(place)
-                    if error.errno in (errno.ENOTEMPTY, errno.EEXIST):  # another service's
-                        raise taken(owner, name) from None
-                    raise
+            with self._changing, contextlib.ExitStack() as undo:
+                check()
+                self._refuse_link(owner)
+                if not is_replacing and os.path.lexists(place):
+                    raise taken(owner, name)
+                self._make_parents(place, undo)
+                self._exchange(beside, owner, name)
+                undo.pop_all()
                 return self._note(DataSet(owner, name, content.files, content.size, self._clock()))
 
+    def _exchange(self, beside: Path, owner: str, name: str) -> None:
+        """Put what is `new` beside in the place of a data set; `_RETURN` is there while none is in place."""
+        place, old, back = self._place(owner, name), beside / "old", beside / _RETURN
+        try:
+            if os.path.lexists(place):
+                write_atomically(back, f"{owner}/{name}\n")
+                place.rename(old)
+            (beside / "new").rename(place)
+        except OSError as error:
+            if os.path.lexists(old) and not os.path.lexists(place):
+                old.rename(place)
+            delete_file(back)
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):  # another service's
+                raise taken(owner, name) from None
+            raise
+        delete_file(back)
+
     def put_file(
-        self, owner: str, name: str, path: str, file: BinaryIO | Path, *, is_replacing: bool
+        self,
+        owner: str,
+        name: str,
+        path: str,
+        file: BinaryIO | Path,
+        *,
+        is_replacing: bool,
+        check: Callable[[], None] = _unchecked,
     ) -> DataSet:
-        """Put a file at a path in a data set, which is made if there is none.
+        """Put a file at a path in a data set; raises like `put_files`."""
+        return self.put_files(owner, name, [(path, file)], is_replacing=is_replacing, check=check)
+
+    def put_files(
+        self,
+        owner: str,
+        name: str,
+        files: Sequence[tuple[str, BinaryIO | Path]],
+        *,
+        is_replacing: bool,
+        check: Callable[[], None] = _unchecked,
+    ) -> DataSet:
+        """Put files at paths in a data set, which is made if there is none: all of them, or none.
 
         A file that was `received` is moved if it is given by its path; any other one is copied.
 
         Raises:
             ConflictError: something is there already, which is not to be replaced.
-            InvalidError, TooLargeError: it cannot be there.
+            InvalidError, TooLargeError: one cannot be there.
             UnavailableError: the disk is full, or cannot be written.
         """
-        *above, last = _parts(path)
         place = self._place(owner, name)
+        places = [_parts(path) for path, _ in files]
+        if twice := [one for one in places if places.count(one) > 1]:
+            raise InvalidError(f"{'/'.join(twice[0])[:200]!r} was sent twice", "rename one of them")
         with self._explained(), self._beside() as beside:
-            staged = beside / "file"
-            if isinstance(file, Path):
-                file.rename(staged)
-            else:
-                with staged.open("wb") as copy:
-                    shutil.copyfileobj(file, copy, 2**20)
+            staged = [self._staged(file, beside / str(n)) for n, (_, file) in enumerate(files)]
             self._open_to_all(beside)
-            size = staged.stat().st_size
-            if size > self._limits.size:
-                raise TooLargeError(
-                    f"the file has {size:,} bytes, and {self._limits.size:,} are allowed", self._limits.advice
-                )
-            with self._changing:
-                self._make_parents(place)
-                present = self.get(owner, name) or DataSet(owner, name, 0, 0, 0.0)
-                with self._folder(present, above, is_made=True) as folder:
-                    before = _status(last, folder)
+            with self._changing, contextlib.ExitStack() as undo:
+                check()
+                self._refuse_link(owner)
+                changed = self.get(owner, name) or DataSet(owner, name, 0, 0, 0.0)
+                for parts, one in zip(places, staged, strict=True):
+                    before = self._status(changed, parts)
                     if before is not None and (not is_replacing or not stat.S_ISREG(before.st_mode)):
                         raise ConflictError(
-                            f"there is a {path[:200]!r} in {present.path} already",
+                            f"there is a {'/'.join(parts)[:200]!r} in {changed.path} already",
                             "replace it, or rename yours",
                         )
-                    changed = self._with(present, before is None, size - (before.st_size if before else 0))
-                    os.rename(staged, last, dst_dir_fd=folder)
+                    changed = self._with(changed, before, one.stat().st_size)
+                self._make_parents(place, undo)
+                self._move_in(changed, list(zip(places, staged, strict=True)), undo)
+                undo.pop_all()
                 return self._note(changed)
 
-    def delete(self, owner: str, name: str) -> Callable[[], None]:
+    def _staged(self, file: BinaryIO | Path, staged: Path) -> Path:
+        if isinstance(file, Path):
+            file.rename(staged)
+        else:
+            with staged.open("wb") as copy:
+                shutil.copyfileobj(file, copy, 2**20)
+        size = staged.stat().st_size
+        if size > self._limits.size:
+            raise TooLargeError(
+                f"the file has {size:,} bytes, and {self._limits.size:,} are allowed", self._limits.advice
+            )
+        return staged
+
+    def _move_in(
+        self, data_set: DataSet, files: Sequence[tuple[list[str], Path]], undo: contextlib.ExitStack
+    ) -> None:
+        """Move files to their places in a data set."""
+        for number, ((*above, last), file) in enumerate(files):
+            try:
+                self._make_folders(data_set, above, undo)
+                with self._folder(data_set, above) as folder:
+                    os.rename(file, last, dst_dir_fd=folder)
+            except OSError as error:
+                if not number:
+                    raise
+                self._forget(data_set.owner, data_set.name)
+                raise UnavailableError(
+                    f"{number} of {len(files)} files were stored, not {last[:200]!r}: {error.strerror}",
+                    "send the others again",
+                ) from None
+
+    def delete(self, owner: str, name: str, *, check: Callable[[], None] = _unchecked) -> Callable[[], None]:
         """Take a data set away at once; what is returned deletes its files, which may take a while.
 
         Raises:
             NotFoundError: there is none of that name.
             UnavailableError: the disk cannot be written.
         """
+        place = self._place(owner, name)
         with self._explained(), self._changing:
+            check()
             if self.get(owner, name) is None:
                 raise missing(owner, name)
-            trash = self._incoming / secrets.token_hex(8)
             self._make_incoming()
-            self._place(owner, name).rename(trash)
-            self._notes(owner, name).unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # it has others
-                self._place(owner, name).parent.rmdir()
+            trash = self._incoming / secrets.token_hex(8)
+            trash.mkdir()
+            with contextlib.ExitStack() as undo:
+                undo.callback(_remove_empty, trash)
+                place.rename(trash / "old")
+                undo.pop_all()
+            self._forget(owner, name)
+            _remove_empty(place.parent)
         return lambda: delete_folder(trash)
 
-    def delete_file(self, owner: str, name: str, path: str) -> None:
+    def delete_file(
+        self, owner: str, name: str, path: str, *, check: Callable[[], None] = _unchecked
+    ) -> None:
         """Delete a file of a data set; raises like `delete`, and if there is no such file."""
         *above, last = _parts(path)
         with self._explained(), self._changing:
+            check()
             present = self.get(owner, name)
             if present is None:
                 raise missing(owner, name)
@@ -242,39 +389,55 @@ class DataSets:
                 if status is None or stat.S_ISDIR(status.st_mode):
                     raise folders.no_file(f"{present.path}/{path}", "it is not there, or a folder")
                 os.unlink(last, dir_fd=folder)
-            files = None if present.files is None else present.files - 1
-            size = None if present.size is None else present.size - status.st_size
+            files = _sum(present.files, -1 if stat.S_ISREG(status.st_mode) else 0)
+            size = _sum(present.size, -_counted(status))
             self._note(replace(present, files=files, size=size, time=self._clock()))
 
-    def _with(self, present: DataSet, is_new: bool, size: int) -> DataSet:
-        """A data set with one more file, or another one of its files, by which it grows."""
-        if present.files is None or present.size is None:
-            return replace(present, time=self._clock())
-        changed = replace(present, files=present.files + is_new, size=present.size + size, time=self._clock())
+    def _with(self, present: DataSet, before: os.stat_result | None, size: int) -> DataSet:
+        """A data set with one more file, or another one in the place of that `before`."""
+        files = _sum(present.files, 1 if before is None else 0)
+        total = _sum(present.size, size - (0 if before is None else _counted(before)))
         limits = self._limits
-        if (changed.size or 0) > limits.size or (changed.files or 0) > limits.count:
+        if (total or 0) > limits.size or (files or 0) > limits.count:
             raise TooLargeError(
-                f"{present.path} would have {changed.files:,} files and {changed.size:,} bytes; allowed are "
+                f"{present.path} would have {_shown(files)} files and {_shown(total)} bytes; allowed are "
                 f"{limits.count:,} and {limits.size:,}",
                 limits.advice,
             )
-        return changed
+        return replace(present, files=files, size=total, time=self._clock())
+
+    def _status(self, data_set: DataSet, parts: list[str]) -> os.stat_result | None:
+        """What is at a path in a data set, which no link leads to; None if nothing is."""
+        above = data_set.path.split("/")[:-1]
+        if not os.path.lexists(self._place(data_set.owner, data_set.name)):
+            return None
+        status = None
+        for name in (data_set.name, *parts):
+            with folders.opened(self.root, "/".join(above)) as folder:
+                status = _status(name, folder)
+            if status is None:
+                return None
+            above.append(name)
+        return status
 
     @contextlib.contextmanager
-    def _folder(self, data_set: DataSet, above: list[str], *, is_made: bool = False) -> Iterator[int]:
+    def _folder(self, data_set: DataSet, above: list[str]) -> Iterator[int]:
         """A descriptor of a folder in a data set, which no link leads to."""
+        with folders.opened(self.root, "/".join([data_set.path, *above])) as descriptor:
+            yield descriptor
+
+    def _make_folders(self, data_set: DataSet, above: list[str], undo: contextlib.ExitStack) -> None:
         path = data_set.path.split("/")[:-1]
-        for name in (data_set.name, *above) if is_made else ():
+        for name in (data_set.name, *above):
             with (
                 folders.opened(self.root, "/".join(path)) as descriptor,
                 contextlib.suppress(FileExistsError),
             ):
                 os.mkdir(name, 0o755, dir_fd=descriptor)
+                undo.callback(_remove_empty, self.root.joinpath(*path, name))
                 if self._is_for_all:
                     os.chmod(name, 0o755, dir_fd=descriptor)
             path.append(name)
-        with folders.opened(self.root, "/".join([data_set.path, *above])) as descriptor:
-            yield descriptor
 
     def _place(self, owner: str, name: str) -> Path:
         if not re.fullmatch(USER, owner) or not re.fullmatch(NAME, name):
@@ -288,41 +451,80 @@ class DataSets:
         return self.root / USERS / owner / f"{OWN}{name}"
 
     def _note(self, data_set: DataSet) -> DataSet:
-        known = {"files": data_set.files, "size": data_set.size, "time": data_set.time}
-        write_atomically(self._notes(data_set.owner, data_set.name), json.dumps(known) + "\n")
+        """Note numbers of a data set that has been changed; they are unknown if that cannot be done."""
+        note = self._notes(data_set.owner, data_set.name)
+        known = _Note.model_construct(files=data_set.files, size=data_set.size, time=data_set.time)
+        try:
+            if note.is_dir() and not note.is_symlink():
+                delete_folder(note)
+            write_atomically(note, known.model_dump_json() + "\n")
+        except OSError as error:
+            log.warning("the size of a data set cannot be noted", file=str(note), reason=str(error))
+            self._forget(data_set.owner, data_set.name)
+            return replace(data_set, files=None, size=None)
         return data_set
+
+    def _forget(self, owner: str, name: str) -> None:
+        """Remove the note of a data set, whatever it is; if that cannot be done, the log says so."""
+        note = self._notes(owner, name)
+        if os.path.isdir(note) and not os.path.islink(note):
+            delete_folder(note)
+        else:
+            delete_file(note)
 
     def _known(self, owner: str, name: str) -> DataSet:
         """A data set with what is noted of it, if that can be read: a job may have spoilt it."""
         try:
-            known = json.loads(plain_files.read(self._notes(owner, name)))
-            return DataSet(owner, name, int(known["files"]), int(known["size"]), float(known["time"]))
-        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            known = _Note.model_validate_json(plain_files.read(self._notes(owner, name)))
+        except (OSError, ValueError):
             with contextlib.suppress(OSError):
                 return DataSet(owner, name, None, None, self._place(owner, name).lstat().st_mtime)
             return DataSet(owner, name, None, None, 0.0)  # gone meanwhile
+        return DataSet(owner, name, known.files, known.size, known.time)
 
     @contextlib.contextmanager
     def _beside(self) -> Iterator[Path]:
-        """A folder for what is not in its place yet; it is deleted afterwards with what is left in it."""
+        """A folder for what is not in its place yet; it is deleted afterwards with what is left in it.
+
+        It stays for `settle` if a data set in it could not go back to its place.
+        """
         self._make_incoming()
         folder = self._incoming / secrets.token_hex(8)
         folder.mkdir()
         try:
             yield folder
         finally:
-            delete_folder(folder)
+            if not os.path.lexists(folder / _RETURN):
+                delete_folder(folder)
 
     def _make_incoming(self) -> None:
         if not self.root.is_dir():
-            self.root.mkdir(parents=True, exist_ok=True)
-            if self._is_for_all:
-                self.root.chmod(0o755)
+            raise UnavailableError(
+                f"the data folder {self.root} is missing", "ask the administrator to mount or create it"
+            )
+        if link := self._link_to_incoming():
+            raise UnavailableError(f"{link} is a link, which is not followed", "tell its administrator")
         self._incoming.mkdir(parents=True, exist_ok=True)
 
-    def _make_parents(self, place: Path) -> None:
+    def _link_to_incoming(self) -> Path | None:
+        return _first_link(self._incoming.parent, self._incoming)
+
+    def _link_to(self, owner: str) -> Path | None:
+        """What would lead out of the data folder on the way to an owner's data sets."""
+        return _first_link(self.root / USERS, self.root / USERS / owner)
+
+    def _refuse_link(self, owner: str) -> None:
+        if link := self._link_to(owner):
+            raise ConflictError(
+                f"{link.relative_to(self.root)} in the data folder is a link, which is not followed",
+                "ask the administrator to put a folder in its place",
+            )
+
+    def _make_parents(self, place: Path, undo: contextlib.ExitStack) -> None:
         for folder in (place.parent.parent, place.parent):
-            folder.mkdir(exist_ok=True)
+            if not folder.is_dir():
+                undo.callback(_remove_empty, folder)
+                folder.mkdir(exist_ok=True)
             if self._is_for_all:
                 folder.chmod(0o755)
 
@@ -345,7 +547,7 @@ class DataSets:
             advice = (
                 "delete data sets, or ask the administrator for room" if is_full else "tell its administrator"
             )
-            what = f"the disk of the data folder {_TROUBLE[error.errno]}: nothing was stored"
+            what = f"the disk of the data folder {_TROUBLE[error.errno]}: nothing was changed"
             raise UnavailableError(what, advice) from None
 
 
@@ -366,6 +568,29 @@ def _parts(path: str) -> list[str]:
     if not parts or not path.isprintable() or path.endswith("/") or any(one.startswith(OWN) for one in parts):
         raise InvalidError(f"{path[:200]!r} is no name of a file in a data set", "name a file")
     return parts
+
+
+def _first_link(*paths: Path) -> Path | None:
+    return next((path for path in paths if path.is_symlink()), None)
+
+
+def _remove_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # there is something in it
+        folder.rmdir()
+
+
+def _counted(file: os.stat_result) -> int:
+    """The bytes that go with a file: others of the same content, hard links, keep them."""
+    return file.st_size if stat.S_ISREG(file.st_mode) and file.st_nlink == 1 else 0
+
+
+def _sum(number: int | None, change: int) -> int | None:
+    """A number after a change, where jobs may have changed more than was counted."""
+    return None if number is None else max(0, number + change)
+
+
+def _shown(number: int | None) -> str:
+    return "an unknown number of" if number is None else f"{number:,}"
 
 
 def _status(name: str, folder: int) -> os.stat_result | None:

@@ -51,6 +51,23 @@ def test_files_are_added_and_archives_stored_as_they_are(world: World) -> None:
     shown_again(browser(world, "bob").post("/data/upload", data=theirs, files=[ARCHIVE]), 403, "of ann")
 
 
+def test_of_files_that_are_sent_together_all_are_stored_or_none(world: World) -> None:
+    ann = browser(world, "ann")
+    folder = world.settings.data_folder / "users/ann/digits"
+    for names, said in (
+        (("a", "b"), "there is a &#39;b&#39; in users/ann/digits already"),
+        (("a", "\u6f22" * 100), "the name is too long"),
+        (("a", ".edt-x"), "no name of a file"),
+        (("a", "a"), "&#39;a&#39; was sent twice"),
+    ):
+        world.ann.put("/datasets/ann/digits/files/b", content=b"old")
+        sent = [("files", (name, b"new")) for name in names]
+        answer = ann.post("/data/upload", data={"name": "digits"}, files=sent)
+        assert answer.status_code in (409, 422)
+        assert said in answer.text
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == {"b": b"old"}
+
+
 def test_what_a_job_uses_has_no_button_to_delete_it(world: World) -> None:
     ann = browser(world, "ann")
     ann.post("/data/upload", data={"name": "digits", "unpack": "1"}, files=[ARCHIVE])

@@ -4,13 +4,16 @@ import json
 import os
 import tarfile
 import zipfile
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, BinaryIO
+from urllib.parse import quote
 
 import pytest
 from starlette.testclient import TestClient
 
+from browser import browser
 from edt_launch.service.data import sets
 from edt_launch.service.db.store import Store
 from edt_launch.service.experiments.records import SearchState
@@ -122,6 +125,77 @@ def test_what_jobs_use_is_neither_replaced_nor_deleted(world: World) -> None:
     assert world.ann.delete(DIGITS).status_code == 204
 
 
+def test_a_job_that_starts_during_an_upload_keeps_its_data(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unpack = sets.unpack
+
+    def slowly(*arguments: Any) -> Any:
+        place = world.settings.data_folder / "users/ann/digits"
+        world.submit(world.ann, environment={"DATA_DIR": str(place)})
+        return unpack(*arguments)
+
+    made(put(world.ann))
+    monkeypatch.setattr(sets, "unpack", slowly)
+    refused(put(world.ann, content=tar({"new": b"1"}), replace=1), 409, "is used by")
+    assert (found(world), left_over(world)) == (FILES, [])
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        b'{"files": 1e999, "size": 1, "time": 1}', b'{"files": 1, "size": 1, "time": NaN}',
+        b'{"files": 1, "size": 1, "time": 1e300}', b'{"files": -1, "size": 1, "time": 1}',
+        b'{"files": 1, "size": 1%s, "time": 1}' % (b"0" * 5000), b"[" * 100_000, b"\xff", None,
+    ],
+    ids=["infinite", "no time", "far away", "negative", "large", "deep", "no text", "a folder"],
+)  # fmt: skip
+def test_a_note_that_makes_no_sense_harms_nobody(note: bytes | None, world: World) -> None:
+    made(put(world.ann))
+    made(put(world.bob, "/datasets/bob/other"))
+    file = world.settings.data_folder / "users/ann/.edt-digits"
+    for change in ("replace", "delete"):
+        file.unlink()
+        if note is None:
+            (file / "inner").mkdir(parents=True)
+        else:
+            file.write_bytes(note)
+        shown = world.bob.get("/datasets").json()["datasets"]
+        assert [one["files"] for one in shown] == [None, 3]
+        assert browser(world, "bob").get("/data").status_code == 200
+        if change == "replace":
+            assert made(put(world.ann, replace=1))["files"] == 3
+        else:
+            assert world.ann.delete(DIGITS).status_code == 204
+    assert not file.parent.exists()
+
+
+@pytest.mark.parametrize(
+    "path, status, said",
+    [
+        ("deep/" + "\u6f22" * 100, 422, "the name is too long"),
+        ("d/" * 100 + "x", 422, "101 names within each other, more than 100"),
+        ("deep/er/x", 413, "11 files"),
+    ],
+)
+def test_a_refused_file_leaves_no_folders(
+    path: str, status: int, said: str, tmp_path: Path, store: Store
+) -> None:
+    world = World(tmp_path / "home", store, max_data_files=10)
+    made(put(world.ann, content=tar({str(n): b"" for n in range(10)})))
+    refused(put(world.ann, f"{DIGITS}/files/{quote(path)}", b""), status, said)
+    assert len(list((world.settings.data_folder / "users").rglob("[!.]*"))) == 12
+
+
+def test_the_deepest_file_of_an_archive_can_be_read_and_deleted(world: World) -> None:
+    path = "d/" * 99 + "x"
+    made(put(world.ann, content=tar({path: b"1"})))
+    assert world.ann.get(f"/data/file?path=users/ann/digits/{path}").content == b"1"
+    made(put(world.ann, f"{DIGITS}/files/{path}", b"12", replace=1))
+    assert world.ann.delete(f"{DIGITS}/files/{path}").status_code == 204
+    assert world.ann.get(DIGITS).json()["files"] == 0
+
+
 @pytest.mark.parametrize(
     "path, content, status, said",
     [
@@ -158,7 +232,13 @@ def test_what_cannot_be_stored_leaves_nothing(
     assert left_over(world) == []
 
 
-def test_a_full_disk_is_told_and_leaves_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def failing(number: int, *_: object) -> None:
+    raise OSError(number, os.strerror(number))
+
+
+def test_a_full_or_broken_disk_is_told_and_leaves_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(file: BinaryIO, into: Path, limits: object) -> None:
         into.mkdir()
         (into / "half").write_bytes(b"x")
@@ -166,6 +246,13 @@ def test_a_full_disk_is_told_and_leaves_nothing(world: World, monkeypatch: pytes
 
     monkeypatch.setattr(sets, "unpack", full)
     refused(put(world.ann), 503, "the disk of the data folder is full", "delete data sets")
+    for number in (errno.EXDEV, errno.EIO, errno.ESTALE, errno.ENOTCONN):
+        monkeypatch.setattr(sets, "unpack", partial(failing, number))
+        refused(put(world.ann), 503, "the disk of the data folder", "nothing was changed")
+    (world.settings.data_folder / "users").write_text("")
+    monkeypatch.undo()
+    refused(put(world.ann), 503, "has a file in the place of a folder")
+    (world.settings.data_folder / "users").unlink()
     monkeypatch.setattr(sets.shutil, "disk_usage", lambda _: SimpleNamespace(free=5))
     refused(put(world.ann), 503, "the disk of the data folder has 5 left")
     assert world.ann.get("/datasets").json()["datasets"] == []

@@ -1,13 +1,18 @@
+import errno
 import io
 import os
 import stat
+import tarfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from edt_launch.service.data import sets
 from edt_launch.service.data.sets import DataSets
-from edt_launch.service.errors import ConflictError
+from edt_launch.service.errors import ConflictError, NotFoundError, UnavailableError
 from edt_launch.service.files.archives.entry import ArchiveLimits
 from world import tar
 
@@ -44,6 +49,8 @@ def test_of_two_uploads_of_a_name_at_once_one_is_stored(tmp_path: Path) -> None:
 def test_accounts_of_jobs_can_read_it_whatever_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
+        (tmp_path / "data").mkdir(0o755)
+        (tmp_path / "data").chmod(0o755)
         data = sets_in(tmp_path / "data", is_for_all=True)
         data.put("ann", "digits", archive(), is_replacing=False)
         data.put_file("ann", "digits", "deep/more", io.BytesIO(b"y"), is_replacing=False)
@@ -63,6 +70,133 @@ def test_what_a_killed_service_was_receiving_is_deleted(tmp_path: Path) -> None:
     data.settle()
     assert [path.name for path in (tmp_path / ".edt-uploads").glob("*/*")] == ["half"]
     assert (tmp_path / ".edt-uploads/other/half").is_dir()
+
+
+class KilledError(BaseException):
+    """The service ends here."""
+
+
+@pytest.mark.parametrize("is_new_in_place, found", [(False, (b"old", 1)), (True, (b"new", None))])
+def test_a_service_killed_while_it_replaces_a_data_set_loses_none(
+    is_new_in_place: bool, found: tuple[bytes, int | None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, rename = sets_in(tmp_path), Path.rename
+    data.put("ann", "digits", archive(b"old"), is_replacing=False)
+
+    def killed(path: Path, target: Path) -> None:
+        if path.name == "new" and is_new_in_place:
+            rename(path, target)
+        if path.name == "new":
+            raise KilledError
+        rename(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", killed)
+        patch.setattr(sets, "delete_folder", lambda _: None)  # who is killed tidies nothing up
+        with pytest.raises(KilledError):
+            data.put("ann", "digits", archive(b"new"), is_replacing=True)
+    sets_in(tmp_path).settle()
+    content = (tmp_path / "users/ann/digits/folder/file").read_bytes()
+    assert (content, data.get("ann", "digits").files) == found  # type: ignore[union-attr]
+    assert not list((tmp_path / ".edt-uploads/pool").iterdir())
+
+
+@pytest.mark.parametrize("link", [".edt-uploads", ".edt-uploads/pool", ".edt-uploads/pool/left"])
+def test_uploads_are_not_tidied_up_through_a_link(link: str, tmp_path: Path) -> None:
+    (tmp_path / "away/pool/half").mkdir(parents=True)
+    (tmp_path / link).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / link).symlink_to(tmp_path / "away")
+    sets_in(tmp_path).settle()
+    assert (tmp_path / "away/pool/half").is_dir()
+
+
+CHANGES: dict[str, Callable[..., Any]] = {
+    "put": lambda data, **how: data.put("ann", "digits", archive(b"new"), is_replacing=True, **how),
+    "put_file": lambda data, **how: data.put_file(
+        "ann", "digits", "folder/file", io.BytesIO(b"new"), is_replacing=True, **how
+    ),
+    "delete": lambda data, **how: data.delete("ann", "digits", **how),
+    "delete_file": lambda data, **how: data.delete_file("ann", "digits", "folder/file", **how),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_check_just_before_a_change_prevents_it(change: str, tmp_path: Path) -> None:
+    def refuse() -> None:
+        raise ConflictError("a job uses it")
+
+    data = sets_in(tmp_path)
+    data.put("ann", "digits", archive(), is_replacing=False)
+    with pytest.raises(ConflictError, match="a job uses it"):
+        CHANGES[change](data, check=refuse)
+    assert (tmp_path / "users/ann/digits/folder/file").read_bytes() == b"x"
+    assert not list((tmp_path / ".edt-uploads/pool").iterdir())
+
+
+@pytest.mark.parametrize("change", ["put", "put_file"])
+def test_a_change_is_made_though_its_numbers_cannot_be_noted(
+    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = sets.write_atomically
+
+    def full(path: Path, text: str) -> None:
+        if path.name == ".edt-digits":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(path, text)
+
+    data = sets_in(tmp_path)
+    data.put("ann", "digits", archive(), is_replacing=False)
+    monkeypatch.setattr(sets, "write_atomically", full)
+    assert CHANGES[change](data).files is None
+    assert (tmp_path / "users/ann/digits/folder/file").read_bytes() == b"new"
+    assert data.get("ann", "digits").files is None  # type: ignore[union-attr]
+
+
+def test_numbers_of_files_with_several_names_and_of_uncounted_ones(tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar_file:
+        for name, kind in (("a", tarfile.REGTYPE), ("b", tarfile.LNKTYPE), ("c", tarfile.SYMTYPE)):
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname, member.size = kind, "a", 3 if name == "a" else 0
+            tar_file.addfile(member, io.BytesIO(b"123"))
+    data = sets_in(tmp_path)
+    shown = [data.put("ann", "digits", packed, is_replacing=False)]
+    for name in "cab":
+        data.delete_file("ann", "digits", name)
+        shown += [data.get("ann", "digits")]  # type: ignore[list-item]
+    (tmp_path / "users/ann/digits/checkpoint").write_bytes(b"of a job")
+    data.delete_file("ann", "digits", "checkpoint")
+    shown += [data.get("ann", "digits")]  # type: ignore[list-item]
+    assert [(one.files, one.size) for one in shown] == [(2, 3), (2, 3), (1, 3), (0, 0), (0, 0)]
+
+
+@pytest.mark.parametrize("link", ["users", "users/ann"])
+def test_data_sets_behind_a_link_are_not_touched(link: str, tmp_path: Path) -> None:
+    (tmp_path / "away/ann/digits").mkdir(parents=True)
+    (tmp_path / "away/digits").mkdir()
+    (tmp_path / link).parent.mkdir(exist_ok=True)
+    (tmp_path / link).symlink_to(tmp_path / "away")
+    before = sorted(tmp_path.rglob("away/**/*"))
+    data = sets_in(tmp_path)
+    assert (data.names("ann"), data.all(), data.get("ann", "digits")) == ([], ([], True), None)
+    for change in (*(CHANGES[name] for name in ("put", "put_file")), lambda data: data.put(
+        "ann", "new", archive(), is_replacing=False
+    )):  # fmt: skip
+        with pytest.raises(ConflictError, match=f"^{link} in the data folder is a link"):
+            change(data)
+    with pytest.raises(NotFoundError):
+        data.delete("ann", "digits")
+    assert sorted(tmp_path.rglob("away/**/*")) == before
+
+
+def test_a_data_folder_that_is_missing_is_not_made(tmp_path: Path) -> None:
+    data = sets_in(tmp_path / "mount")
+    with pytest.raises(UnavailableError, match="mount is missing"):
+        data.put("ann", "digits", archive(), is_replacing=False)
+    with pytest.raises(UnavailableError, match="mount is missing"), data.received():
+        pass
+    data.settle()
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("note", [b"", b"[]", b'{"files": "many"}', b'{"files": 1, "size": null}'])

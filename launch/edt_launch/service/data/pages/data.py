@@ -86,11 +86,8 @@ def _upload(asked: Asked) -> str:
     if given.unpack and len(given.files) == 1 and first.filename.lower().endswith(ARCHIVES):
         made = service.put(asked.context, asked.user, owner, name, first.file, is_replacing=is_replacing)
     else:
-        for file in given.files:
-            own = PurePosixPath(file.filename.replace("\\", "/")).name
-            made = service.put_file(
-                asked.context, asked.user, owner, name, own, file.file, is_replacing=is_replacing
-            )
+        files = [(PurePosixPath(one.filename.replace("\\", "/")).name, one.file) for one in given.files]
+        made = service.put_files(asked.context, asked.user, owner, name, files, is_replacing=is_replacing)
     asked.note(f"{owner}/{name}")
     return views.folder_address(made["path"])
 

@@ -71,8 +71,8 @@ class UnpackPlan:
 
     @property
     def files(self) -> int:
-        """How many of the entries are files."""
-        return sum(1 for kind in self._kinds.values() if kind == "file")
+        """How many of the entries are files, or hard links to one."""
+        return sum(1 for kind in self._kinds.values() if kind in ("file", "same"))
 
     def check_links(self) -> None:
         """See where all links end.
@@ -150,7 +150,7 @@ def parts_of(path: str) -> list[str]:
         raise ArchiveError(f"{shown(path)} leads outside the archive's folder", "pack it with relative names")
     if "\0" in path or len(os.fsencode(path)) > MAX_PATH:
         raise ArchiveError(f"{shown(path)}: such a name cannot be", "shorten it")
-    if len(path) > MAX_NAME and max(map(len, map(os.fsencode, parts))) > MAX_NAME:
+    if any(len(os.fsencode(part)) > MAX_NAME for part in parts):
         raise ArchiveError(f"{shown(path)}: the name is too long", "shorten it")
     if len(parts) > MAX_DEPTH:
         raise ArchiveError(
