@@ -7,9 +7,8 @@
     <data folder>/.edt-uploads/<service>/    what is being received, and what is being deleted
 
 A data set is complete from the moment it is there: it is filled beside, then renamed. Numbers and sizes are
-those of what was uploaded; nothing is counted again, whatever jobs write into a data set later. They are
-unknown if the file that has them cannot be read or written. Links in the place of these folders are not
-followed.
+those of what was uploaded; nothing is counted again, whatever jobs write into a data set later. Links in
+the place of these folders are not followed.
 """
 
 import contextlib
@@ -24,15 +23,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import BinaryIO
 
 import structlog
-from pydantic import BaseModel, ConfigDict, Field
 
 from edt_launch.core.files import plain_files
 from edt_launch.core.files.atomic import write_atomically
 from edt_launch.core.files.walking import walk
-from edt_launch.service.data import folders
+from edt_launch.service.data import folders, notes
+from edt_launch.service.data.disk import explained, first_link, remove_empty
 from edt_launch.service.data.folders import OWN
 from edt_launch.service.errors import (
     ConflictError,
@@ -64,24 +63,6 @@ log = structlog.get_logger()
 _RETURN = "place"
 """A file beside a data set that is being replaced: owner and name of where it goes back to."""
 
-_TROUBLE = {
-    errno.ENOSPC: "is full",
-    errno.EDQUOT: "is full: its quota is used up",
-    errno.EROFS: "is read-only",
-    errno.EACCES: "must not be written by the service",
-    errno.EPERM: "must not be written by the service",
-    errno.EXDEV: "has another file system mounted in it",
-    errno.EBUSY: "has another file system mounted in it",
-    errno.ENOTDIR: "has a file in the place of a folder",
-    errno.EEXIST: "has a file in the place of a folder",
-    errno.ENOENT: "has lost a folder meanwhile",
-    errno.ENAMETOOLONG: "does not take so long a name",
-    errno.EIO: "reports an error",
-    errno.ESTALE: "was unmounted or exchanged",
-    errno.ENOTCONN: "does not answer",
-    errno.ETIMEDOUT: "does not answer",
-}
-
 
 @dataclass(frozen=True)
 class DataSet:
@@ -100,19 +81,6 @@ class DataSet:
     def path(self) -> str:
         """Its place below the folder of data."""
         return f"{USERS}/{self.owner}/{self.name}"
-
-
-_Count = Annotated[int, Field(ge=0, lt=2**63)]
-
-
-class _Note(BaseModel):
-    """What the file beside a data set says of it; its time is one that can be shown as a date."""
-
-    model_config = ConfigDict(strict=True)
-
-    files: _Count | None
-    size: _Count | None
-    time: float = Field(ge=0, lt=2**37, allow_inf_nan=False)
 
 
 def _unchecked() -> None:
@@ -196,7 +164,7 @@ class DataSets:
     def get(self, owner: str, name: str) -> DataSet | None:
         """A data set; None if there is none of that name."""
         place = self._place(owner, name)
-        with self._explained():
+        with explained():
             is_there = place.is_dir() and not place.is_symlink() and not self._link_to(owner)
             return self._known(owner, name) if is_there else None
 
@@ -207,7 +175,7 @@ class DataSets:
         Raises:
             UnavailableError: the disk has no room for it, or cannot be written.
         """
-        with self._explained():
+        with explained():
             self._make_incoming()
             free = shutil.disk_usage(self._incoming).free
             if expected > free:
@@ -235,7 +203,7 @@ class DataSets:
             UnavailableError: the disk is full, or cannot be written.
         """
         place = self._place(owner, name)
-        with self._explained(), self._beside() as beside:
+        with explained(), self._beside() as beside:
             content = unpack(archive, beside / "new", self._limits)
             self._open_to_all(beside / "new")
             with self._changing, contextlib.ExitStack() as undo:
@@ -300,7 +268,7 @@ class DataSets:
         places = [_parts(path) for path, _ in files]
         if twice := [one for one in places if places.count(one) > 1]:
             raise InvalidError(f"{'/'.join(twice[0])[:200]!r} was sent twice", "rename one of them")
-        with self._explained(), self._beside() as beside:
+        with explained(), self._beside() as beside:
             staged = [self._staged(file, beside / str(n)) for n, (_, file) in enumerate(files)]
             self._open_to_all(beside)
             with self._changing, contextlib.ExitStack() as undo:
@@ -359,7 +327,7 @@ class DataSets:
             UnavailableError: the disk cannot be written.
         """
         place = self._place(owner, name)
-        with self._explained(), self._changing:
+        with explained(), self._changing:
             check()
             if self.get(owner, name) is None:
                 raise missing(owner, name)
@@ -367,11 +335,11 @@ class DataSets:
             trash = self._incoming / secrets.token_hex(8)
             trash.mkdir()
             with contextlib.ExitStack() as undo:
-                undo.callback(_remove_empty, trash)
+                undo.callback(remove_empty, trash)
                 place.rename(trash / "old")
                 undo.pop_all()
             self._forget(owner, name)
-            _remove_empty(place.parent)
+            remove_empty(place.parent)
         return lambda: delete_folder(trash)
 
     def delete_file(
@@ -379,7 +347,7 @@ class DataSets:
     ) -> None:
         """Delete a file of a data set; raises like `delete`, and if there is no such file."""
         *above, last = _parts(path)
-        with self._explained(), self._changing:
+        with explained(), self._changing:
             check()
             present = self.get(owner, name)
             if present is None:
@@ -434,7 +402,7 @@ class DataSets:
                 contextlib.suppress(FileExistsError),
             ):
                 os.mkdir(name, 0o755, dir_fd=descriptor)
-                undo.callback(_remove_empty, self.root.joinpath(*path, name))
+                undo.callback(remove_empty, self.root.joinpath(*path, name))
                 if self._is_for_all:
                     os.chmod(name, 0o755, dir_fd=descriptor)
             path.append(name)
@@ -451,36 +419,21 @@ class DataSets:
         return self.root / USERS / owner / f"{OWN}{name}"
 
     def _note(self, data_set: DataSet) -> DataSet:
-        """Note numbers of a data set that has been changed; they are unknown if that cannot be done."""
-        note = self._notes(data_set.owner, data_set.name)
-        known = _Note.model_construct(files=data_set.files, size=data_set.size, time=data_set.time)
-        try:
-            if note.is_dir() and not note.is_symlink():
-                delete_folder(note)
-            write_atomically(note, known.model_dump_json() + "\n")
-        except OSError as error:
-            log.warning("the size of a data set cannot be noted", file=str(note), reason=str(error))
-            self._forget(data_set.owner, data_set.name)
-            return replace(data_set, files=None, size=None)
-        return data_set
+        """Note what a data set is after a change; the numbers are unknown if that cannot be done."""
+        note = notes.Note(files=data_set.files, size=data_set.size, time=data_set.time)
+        return _noted(
+            data_set.owner, data_set.name, notes.write(self._notes(data_set.owner, data_set.name), note)
+        )
 
     def _forget(self, owner: str, name: str) -> None:
-        """Remove the note of a data set, whatever it is; if that cannot be done, the log says so."""
-        note = self._notes(owner, name)
-        if os.path.isdir(note) and not os.path.islink(note):
-            delete_folder(note)
-        else:
-            delete_file(note)
+        notes.forget(self._notes(owner, name))
 
     def _known(self, owner: str, name: str) -> DataSet:
         """A data set with what is noted of it, if that can be read: a job may have spoilt it."""
-        try:
-            known = _Note.model_validate_json(plain_files.read(self._notes(owner, name)))
-        except (OSError, ValueError):
-            with contextlib.suppress(OSError):
-                return DataSet(owner, name, None, None, self._place(owner, name).lstat().st_mtime)
-            return DataSet(owner, name, None, None, 0.0)  # gone meanwhile
-        return DataSet(owner, name, known.files, known.size, known.time)
+        changed = 0.0
+        with contextlib.suppress(OSError):  # gone meanwhile
+            changed = self._place(owner, name).lstat().st_mtime
+        return _noted(owner, name, notes.read(self._notes(owner, name), changed))
 
     @contextlib.contextmanager
     def _beside(self) -> Iterator[Path]:
@@ -507,11 +460,11 @@ class DataSets:
         self._incoming.mkdir(parents=True, exist_ok=True)
 
     def _link_to_incoming(self) -> Path | None:
-        return _first_link(self._incoming.parent, self._incoming)
+        return first_link(self._incoming.parent, self._incoming)
 
     def _link_to(self, owner: str) -> Path | None:
         """What would lead out of the data folder on the way to an owner's data sets."""
-        return _first_link(self.root / USERS, self.root / USERS / owner)
+        return first_link(self.root / USERS, self.root / USERS / owner)
 
     def _refuse_link(self, owner: str) -> None:
         if link := self._link_to(owner):
@@ -523,7 +476,7 @@ class DataSets:
     def _make_parents(self, place: Path, undo: contextlib.ExitStack) -> None:
         for folder in (place.parent.parent, place.parent):
             if not folder.is_dir():
-                undo.callback(_remove_empty, folder)
+                undo.callback(remove_empty, folder)
                 folder.mkdir(exist_ok=True)
             if self._is_for_all:
                 folder.chmod(0o755)
@@ -535,20 +488,6 @@ class DataSets:
         for path in (folder, *walk(folder)):
             if not path.is_symlink():
                 path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
-
-    @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            if error.errno not in _TROUBLE:
-                raise
-            is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            advice = (
-                "delete data sets, or ask the administrator for room" if is_full else "tell its administrator"
-            )
-            what = f"the disk of the data folder {_TROUBLE[error.errno]}: nothing was changed"
-            raise UnavailableError(what, advice) from None
 
 
 def missing(owner: str, name: str) -> NotFoundError:
@@ -570,13 +509,8 @@ def _parts(path: str) -> list[str]:
     return parts
 
 
-def _first_link(*paths: Path) -> Path | None:
-    return next((path for path in paths if path.is_symlink()), None)
-
-
-def _remove_empty(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # there is something in it
-        folder.rmdir()
+def _noted(owner: str, name: str, note: notes.Note) -> DataSet:
+    return DataSet(owner, name, note.files, note.size, note.time)
 
 
 def _counted(file: os.stat_result) -> int:

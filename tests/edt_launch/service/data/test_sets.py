@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from edt_launch.service.data import sets
+from edt_launch.service.data import notes, sets
 from edt_launch.service.data.sets import DataSets
 from edt_launch.service.errors import ConflictError, NotFoundError, UnavailableError
 from edt_launch.service.files.archives.entry import ArchiveLimits
@@ -137,16 +137,12 @@ def test_a_check_just_before_a_change_prevents_it(change: str, tmp_path: Path) -
 def test_a_change_is_made_though_its_numbers_cannot_be_noted(
     change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = sets.write_atomically
-
     def full(path: Path, text: str) -> None:
-        if path.name == ".edt-digits":
-            raise OSError(errno.ENOSPC, "No space left on device")
-        write(path, text)
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     data = sets_in(tmp_path)
     data.put("ann", "digits", archive(), is_replacing=False)
-    monkeypatch.setattr(sets, "write_atomically", full)
+    monkeypatch.setattr(notes, "write_atomically", full)
     assert CHANGES[change](data).files is None
     assert (tmp_path / "users/ann/digits/folder/file").read_bytes() == b"new"
     assert data.get("ann", "digits").files is None  # type: ignore[union-attr]

@@ -1,0 +1,52 @@
+"""The disk of the data folder: what goes wrong with it, and what must not be followed."""
+
+import contextlib
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+
+from edt_launch.service.errors import UnavailableError
+
+_TROUBLE = {
+    errno.ENOSPC: "is full",
+    errno.EDQUOT: "is full: its quota is used up",
+    errno.EROFS: "is read-only",
+    errno.EACCES: "must not be written by the service",
+    errno.EPERM: "must not be written by the service",
+    errno.EXDEV: "has another file system mounted in it",
+    errno.EBUSY: "has another file system mounted in it",
+    errno.ENOTDIR: "has a file in the place of a folder",
+    errno.EEXIST: "has a file in the place of a folder",
+    errno.ENOENT: "has lost a folder meanwhile",
+    errno.ENAMETOOLONG: "does not take so long a name",
+    errno.EIO: "reports an error",
+    errno.ESTALE: "was unmounted or exchanged",
+    errno.ENOTCONN: "does not answer",
+    errno.ETIMEDOUT: "does not answer",
+}
+
+
+@contextlib.contextmanager
+def explained() -> Iterator[None]:
+    """Raise `UnavailableError` for what goes wrong with the disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _TROUBLE:
+            raise
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise UnavailableError(
+            f"the disk of the data folder {_TROUBLE[error.errno]}: nothing was changed",
+            "delete data sets, or ask the administrator for room" if is_full else "tell its administrator",
+        ) from None
+
+
+def first_link(*paths: Path) -> Path | None:
+    """The first of some paths that is a symbolic link."""
+    return next((path for path in paths if path.is_symlink()), None)
+
+
+def remove_empty(folder: Path) -> None:
+    """Remove a folder unless there is something in it."""
+    with contextlib.suppress(OSError):
+        folder.rmdir()

@@ -1,0 +1,20 @@
+from pathlib import Path
+
+import pytest
+
+from edt_launch.service.data import notes
+
+
+@pytest.mark.parametrize("changed, shown", [(5.5, 5.5), (-1.0, 0.0), (2.0**60, 2.0**37)])
+def test_a_folder_without_a_note_has_a_time_that_can_be_shown(
+    changed: float, shown: float, tmp_path: Path
+) -> None:
+    assert notes.read(tmp_path / "none", changed) == notes.Note(time=shown)
+
+
+def test_a_note_is_read_as_it_was_written_whatever_was_there(tmp_path: Path) -> None:
+    path, note = tmp_path / "note", notes.Note(files=1, size=None, time=2.0)
+    (path / "inner").mkdir(parents=True)
+    assert notes.read(path, 0.0) == notes.Note(time=0.0)
+    assert notes.write(path, note) == note
+    assert notes.read(path, 0.0) == note
