@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def explained() -> Iterator[None]:
 
 def first_link(*paths: Path) -> Path | None:
     """The first of some paths that is a symbolic link."""
-    return next((path for path in paths if path.is_symlink()), None)
+    return next((path for path in paths if os.path.islink(path)), None)
 
 
 def remove_empty(folder: Path) -> None:

@@ -47,6 +47,8 @@ from edt_launch.service.files.archives.entry import ArchiveLimits
 from edt_launch.service.files.archives.plan import parts_of
 from edt_launch.service.names import TAG, USER
 
+log = structlog.get_logger()
+
 USERS = "users"
 """The folder of users' data sets, below the folder of data."""
 
@@ -57,8 +59,6 @@ NAME = TAG
 
 MAX_SETS = 1000
 """Data sets that are listed."""
-
-log = structlog.get_logger()
 
 _RETURN = "place"
 """A file beside a data set that is being replaced: owner and name of where it goes back to."""
@@ -134,19 +134,20 @@ class DataSets:
 
     def _put_back(self, left: Path) -> None:
         """Move a data set that was being replaced back to its place."""
-        if left.is_symlink() or not os.path.lexists(left / _RETURN):
+        old = left / "old"
+        if left.is_symlink() or not os.path.lexists(left / _RETURN) or not os.path.lexists(old):
             return
         owner, _, name = plain_files.read(left / _RETURN).decode(errors="replace").strip().partition("/")
         place = self._place(owner, name)
         self._refuse_link(owner)
-        if os.path.lexists(place):  # the new one
+        if os.path.lexists(place):  # the new one, which the note may not be about
             self._forget(owner, name)
-        elif os.path.lexists(left / "old"):
-            with contextlib.ExitStack() as undo:
-                self._make_parents(place, undo)
-                (left / "old").rename(place)
-                undo.pop_all()
-            log.warning("a data set was put back", path=str(place))
+            return
+        with contextlib.ExitStack() as undo:
+            self._make_parents(place, undo)
+            old.rename(place)
+            undo.pop_all()
+        log.warning("a data set was put back", path=str(place))
 
     def all(self) -> tuple[list[DataSet], bool]:
         """The first data sets by owner and name, and whether these are all."""
@@ -262,7 +263,7 @@ class DataSets:
         Raises:
             ConflictError: something is there already, which is not to be replaced.
             InvalidError, TooLargeError: one cannot be there.
-            UnavailableError: the disk is full, or cannot be written.
+            UnavailableError: the disk is full, or cannot be written; it says so if some are stored by then.
         """
         place = self._place(owner, name)
         places = [_parts(path) for path, _ in files]

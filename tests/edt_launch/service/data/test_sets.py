@@ -76,19 +76,21 @@ class KilledError(BaseException):
     """The service ends here."""
 
 
-@pytest.mark.parametrize("is_new_in_place, found", [(False, (b"old", 1)), (True, (b"new", None))])
+@pytest.mark.parametrize(
+    "moved, found", [([], (b"old", 1)), (["digits"], (b"old", 1)), (["digits", "new"], (b"new", None))]
+)
 def test_a_service_killed_while_it_replaces_a_data_set_loses_none(
-    is_new_in_place: bool, found: tuple[bytes, int | None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    moved: list[str], found: tuple[bytes, int | None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, rename = sets_in(tmp_path), Path.rename
+    data, rename, left = sets_in(tmp_path), Path.rename, [*moved]
     data.put("ann", "digits", archive(b"old"), is_replacing=False)
 
     def killed(path: Path, target: Path) -> None:
-        if path.name == "new" and is_new_in_place:
+        if left:
+            assert left.pop(0) == path.name
             rename(path, target)
-        if path.name == "new":
+        if not left:
             raise KilledError
-        rename(path, target)
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", killed)
@@ -145,6 +147,25 @@ def test_a_change_is_made_though_its_numbers_cannot_be_noted(
     monkeypatch.setattr(notes, "write_atomically", full)
     assert CHANGES[change](data).files is None
     assert (tmp_path / "users/ann/digits/folder/file").read_bytes() == b"new"
+    assert data.get("ann", "digits").files is None  # type: ignore[union-attr]
+
+
+def test_a_disk_that_fails_amid_several_files_is_told_with_what_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = os.rename
+
+    def failing(source: Any, target: Any, **how: Any) -> None:
+        if target == "b":
+            raise OSError(errno.EIO, "Input/output error")
+        rename(source, target, **how)
+
+    data = sets_in(tmp_path)
+    monkeypatch.setattr(os, "rename", failing)
+    files = [(name, io.BytesIO(b"x")) for name in ("a", "b")]
+    with pytest.raises(UnavailableError, match="1 of 2 files were stored, not 'b': Input/output error"):
+        data.put_files("ann", "digits", files, is_replacing=False)
+    assert [path.name for path in (tmp_path / "users/ann/digits").iterdir()] == ["a"]
     assert data.get("ann", "digits").files is None  # type: ignore[union-attr]
 
 
