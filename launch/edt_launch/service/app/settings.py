@@ -135,7 +135,7 @@ class Settings(_Declared):
         Field(description="Data folder. Default: data in the service's folder."),
     ] = None
     max_data: Annotated[
-        Bytes, Field(description="Maximum size of an uploaded data set, and of its archive, in bytes.")
+        Bytes, Field(description="Maximum size of a data set, and of its archive, in bytes.")
     ] = 256 * 2**30
     max_data_files: Annotated[
         int, Field(ge=1, description="Maximum number of files and folders of an uploaded data set.")
@@ -244,6 +244,11 @@ class Settings(_Declared):
     def data_folder(self) -> Path:
         """Where jobs find data."""
         return self.data_fs or self.paths.data
+
+    @property
+    def has_job_users(self) -> bool:
+        """Whether jobs run under accounts of their own: the service may read what these must not."""
+        return self.job_users is not None
 
     @property
     def is_loopback(self) -> bool:
