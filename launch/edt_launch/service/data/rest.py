@@ -112,7 +112,7 @@ async def put(
     check = partial(service.check_new, context, user, owner, name, is_replacing=replace)
     async with _received(request, context, check) as file:
         make = partial(service.put, context, user, owner, name, file, is_replacing=replace)
-        return await context.uploads.run(("data", user.name), make)
+        return await context.data_uploads.run(user.name, make)
 
 
 @router.delete("/datasets/{owner}/{name}", status_code=204, response_class=Response)
@@ -144,7 +144,7 @@ async def put_file(
         make = partial(
             service.put_file, context, user, owner, name, path, pathlib.Path(file.name), is_replacing=replace
         )
-        return await context.uploads.run(("data", user.name), make)
+        return await context.data_uploads.run(user.name, make)
 
 
 @router.delete("/datasets/{owner}/{name}/files/{path:path}", status_code=204, response_class=Response)

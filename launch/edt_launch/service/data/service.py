@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
+from edt_launch.service.bus import Topic
 from edt_launch.service.data import folders
 from edt_launch.service.data.sets import NAME, USERS, DataSet, missing, taken
 from edt_launch.service.errors import ConflictError, ForbiddenError, NotFoundError
@@ -105,6 +106,7 @@ def put(
     """Make a data set of an archive; raises like `check_change` and `DataSets.put`."""
     check_new(context, user, owner, name, is_replacing=is_replacing)
     made = context.data_sets.put(owner, name, archive, is_replacing=is_replacing)
+    context.bus.notify(Topic.JOBS)
     return _shown(context, made, {})
 
 
@@ -121,19 +123,23 @@ def put_file(
     """Put a file into a data set; raises like `check_change` and `DataSets.put_file`."""
     check_change(context, user, owner, *([name] if is_replacing else []))
     made = context.data_sets.put_file(owner, name, path, file, is_replacing=is_replacing)
+    context.bus.notify(Topic.JOBS)
     return _shown(context, made, _used(context))
 
 
 def delete(context: Context, user: UserRecord, owner: str, name: str) -> Callable[[], None]:
     """Delete a data set; what is returned does that; raises like `check_change` and `DataSets.delete`."""
     check_change(context, user, owner, name)
-    return context.data_sets.delete(owner, name)
+    finish = context.data_sets.delete(owner, name)
+    context.bus.notify(Topic.JOBS)
+    return finish
 
 
 def delete_file(context: Context, user: UserRecord, owner: str, name: str, path: str) -> None:
     """Delete a file of a data set; raises like `check_change` and `DataSets.delete_file`."""
     check_change(context, user, owner, name)
     context.data_sets.delete_file(owner, name, path)
+    context.bus.notify(Topic.JOBS)
 
 
 def set_of(path: str) -> tuple[str, str, str] | None:

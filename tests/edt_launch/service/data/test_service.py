@@ -1,11 +1,17 @@
+import shutil
+from collections.abc import Callable, Hashable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from browser import browser
+from edt_launch.service.bus import Topic
 from edt_launch.service.data import folders, service
 from edt_launch.service.db.store import Store
 from lab import made, refused
-from world import World, tar
+from world import World, post_job, tar
 
 
 @pytest.mark.parametrize(
@@ -80,3 +86,42 @@ def test_data_up_to_max_data_is_fetched(tmp_path: Path, store: Store) -> None:
         assert world.ann.get(f"/data/{path}").status_code == 200
     (world.settings.data_folder / "users/ann/a/x").write_bytes(bytes(4000))
     refused(world.ann.get("/data/archive?path=users/ann/a"), 413, "max_data, 4,000")
+
+
+class Threads:
+    """Records who asks, and does the work at once."""
+
+    def __init__(self) -> None:
+        self.who: list[Hashable] = []
+
+    async def run(self, who: Hashable, work: Callable[[], Any]) -> Any:
+        self.who.append(who)
+        return work()
+
+
+def test_data_has_threads_of_its_own_and_tells_pages_of_changes(world: World) -> None:
+    data, jobs = Threads(), Threads()
+    object.__setattr__(world.context, "data_uploads", data)
+    object.__setattr__(world.context, "uploads", jobs)
+    file, page = [("files", ("z", b"1"))], browser(world, "ann")
+    for number, change in enumerate(
+        (
+            lambda: world.ann.put("/datasets/ann/a", content=tar({"x": b""})),
+            lambda: world.ann.put("/datasets/ann/a/files/y", content=b"1"),
+            lambda: page.post("/data/upload", data={"name": "a"}, files=file),
+            lambda: world.ann.delete("/datasets/ann/a/files/y"),
+            lambda: world.ann.delete("/datasets/ann/a"),
+        ),
+        1,
+    ):
+        assert change().status_code in (201, 204, 303)
+        assert world.bus.version(Topic.JOBS) == number
+    assert (data.who, jobs.who) == (["ann"] * 3, [])
+
+
+def test_a_form_is_as_large_as_the_disk_has_room_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    file = [("files", ("x", bytes(2**17)))]
+    answer = browser(world, "ann").post("/data/upload", data={"name": "a"}, files=file)
+    assert (answer.status_code, f"{2**16 + 1000:,} bytes" in answer.text) == (413, True)
+    refused(post_job(world.ann, code=tar({"x": bytes(1001)})), 503, "full")

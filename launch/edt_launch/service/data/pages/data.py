@@ -138,7 +138,7 @@ router.include_router(
                 _ask_upload,
                 _upload,
                 UploadFields,
-                starts_jobs=True,
+                stores_data=True,
                 template="data/upload.html",
             ),
             Action("/data/sets/{id:path}/delete", _ask_delete, _delete, NoFields),
