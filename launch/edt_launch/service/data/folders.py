@@ -88,20 +88,25 @@ def listing(root: Path, path: str, *, is_for_all: bool = False) -> Listing:
                 files.append(entry.name)
         is_whole = all(is_plain(entry.name) for entry in own)
         is_whole &= max(len(folders), len(files)) <= MAX_ENTRIES and len(entries) <= MAX_READ
-        listed = []
-        for name in [*sorted(folders)[:MAX_ENTRIES], *sorted(files)[:MAX_ENTRIES]]:
-            with contextlib.suppress(FileNotFoundError):  # gone meanwhile
-                status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-                if is_for_all and not is_public(status):
-                    is_whole = False
-                else:
-                    listed.append((name, status))
+        names = [*sorted(folders)[:MAX_ENTRIES], *sorted(files)[:MAX_ENTRIES]]
+        listed = _readable(descriptor, names, is_for_all)
     return Listing(
         normal(path),
         tuple(name for name, status in listed if stat.S_ISDIR(status.st_mode)),
         tuple(File(name, one.st_size, one.st_mtime) for name, one in listed if stat.S_ISREG(one.st_mode)),
-        complete=is_whole,
+        complete=is_whole and len(listed) == len(names),
     )
+
+
+def _readable(folder: int, names: list[str], is_for_all: bool) -> list[Found]:
+    """Those of the entries that are still there and may be looked at; with `is_for_all`, by all accounts."""
+    found = []
+    for name in names:
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if not is_for_all or is_public(status):
+                found.append(Found(name, status))
+    return found
 
 
 def is_plain(name: str) -> bool:
@@ -118,7 +123,8 @@ def is_public(status: os.stat_result) -> bool:
 def tree(root: Path, path: str, most: int, *, is_for_all: bool = False) -> tuple[list[Found], bool]:
     """What is below a folder, at most `most` files, folders and links, and whether that is all.
 
-    What vanishes meanwhile is left out; with `is_for_all`, so is what not all accounts may read.
+    What vanishes meanwhile or cannot be read is left out; with `is_for_all`, so is what not all accounts may
+    read.
 
     Raises:
         InvalidError: it is no folder there, or cannot be read.
@@ -138,25 +144,20 @@ def tree(root: Path, path: str, most: int, *, is_for_all: bool = False) -> tuple
                         f"{path[:200] or 'the data folder'} has more than {most:,} files and folders",
                         "fetch parts of it",
                     )
-                inside = list(_found(descriptor, at, [one.name for one in entries]))
-        except InvalidError:
-            if not found and at == normal(path):
+                names = [one.name for one in entries if not one.name.startswith(OWN)]
+                inside = [
+                    Found(f"{at}/{name}" if at else name, status)
+                    for name, status in _readable(descriptor, names, is_for_all)
+                ]
+        except (InvalidError, OSError):
+            if at == normal(path):
                 raise
-            is_whole = False  # gone meanwhile, or a link by now
+            is_whole = False  # it cannot be read, is gone meanwhile, or a link by now
             continue
-        public = [one for one in inside if not is_for_all or is_public(one.status)]
-        is_whole &= len(public) == len(inside)
-        found += public
-        pending += reversed([one.path for one in public if stat.S_ISDIR(one.status.st_mode)])
+        is_whole &= len(inside) == len(names)
+        found += inside
+        pending += reversed([one.path for one in inside if stat.S_ISDIR(one.status.st_mode)])
     return found, is_whole
-
-
-def _found(folder: int, path: str, names: list[str]) -> Iterator[Found]:
-    for name in names:
-        if not name.startswith(OWN):
-            with contextlib.suppress(FileNotFoundError):
-                status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                yield Found(f"{path}/{name}" if path else name, status)
 
 
 def folders(root: Path, most: int, left: int = MAX_OFFERED, *, is_for_all: bool = False) -> list[str]:
@@ -182,14 +183,10 @@ def folders_in(root: Path, path: str, left: int, *, is_for_all: bool = False) ->
             with os.scandir(descriptor) as found:
                 entries = list(islice(found, left))
             names = [one.name for one in entries if not one.name.startswith(OWN) and is_plain(one.name)]
-            inside = list(_found(descriptor, "", names))
-    except InvalidError:
+            inside = _readable(descriptor, names, is_for_all)
+    except (InvalidError, OSError):
         return None, left
-    shown = [one.path for one in inside if stat.S_ISDIR(one.status.st_mode)]
-    if is_for_all:
-        public = {one.path for one in inside if is_public(one.status)}
-        shown = [one for one in shown if one in public]
-    return sorted(shown), left - len(entries)
+    return sorted(name for name, status in inside if stat.S_ISDIR(status.st_mode)), left - len(entries)
 
 
 def open_file(root: Path, path: str, *, is_for_all: bool = False) -> BinaryIO:
