@@ -143,6 +143,10 @@ class Answer:
         self._response = response
         self._configuration = configuration
 
+    def header(self, name: str) -> str | None:
+        """A header; None if there is none of that name."""
+        return self._response.headers.get(name)
+
     def read(self) -> bytes:
         """All of it."""
         return b"".join(self.blocks())

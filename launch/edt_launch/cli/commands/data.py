@@ -113,6 +113,8 @@ def get(
         path = output or PurePosixPath(file).name
         sent = service.send("GET", "data", "file", query={"path": place})
     save(sent, path)
+    if sent.header("EDT-Complete") == "false":
+        note("left out: what the service cannot read, or not all accounts may read")
     if path != STANDARD_OUTPUT:
         confirm({"fetched": place, "file": path}, as_json, f"{place} is in {path}")
 

@@ -40,6 +40,9 @@ DRAWINGS = 8
 MAX_CHANGES = 20_000
 """Changes of allocations that a picture of the pool is made from: the newest."""
 
+DATA_UPLOADS = 2
+"""Uploads of data that are taken in at a time, which do not keep jobs waiting."""
+
 READS, WAITING_READS = 2, 64
 """Requests for much of what jobs have written, as above."""
 
@@ -53,6 +56,7 @@ class Context:
         url: how clients reach the service.
         stop: set when it is to end: streams end then.
         uploads: take in what users send.
+        data_uploads: take in data sets.
         reads: read what jobs have written, as much as that may be.
         series_cache, history_cache: of the jobs that are looked at.
         machines: what is known of hosts at present.
@@ -65,6 +69,7 @@ class Context:
     url: str = "http://127.0.0.1"
     stop: threading.Event = field(default_factory=threading.Event)
     uploads: FairThreads = field(default_factory=lambda: FairThreads(UPLOADS, WAITING_UPLOADS))
+    data_uploads: FairThreads = field(default_factory=lambda: FairThreads(DATA_UPLOADS, WAITING_UPLOADS))
     reads: FairThreads = field(default_factory=lambda: FairThreads(READS, WAITING_READS))
     series_cache: SeriesCache = field(default_factory=SeriesCache)
     history_cache: HistoryCache = field(default_factory=HistoryCache)

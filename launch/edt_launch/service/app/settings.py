@@ -5,6 +5,7 @@ A value is taken from the command line, or else from the environment (``EDT_PORT
 """
 
 import hashlib
+import os
 import shlex
 import tomllib
 from importlib.resources.abc import Traversable
@@ -135,7 +136,7 @@ class Settings(_Declared):
         Field(description="Data folder. Default: data in the service's folder."),
     ] = None
     max_data: Annotated[
-        Bytes, Field(description="Maximum size of an uploaded data set, and of its archive, in bytes.")
+        Bytes, Field(description="Maximum size of a data set, and of its archive, in bytes.")
     ] = 256 * 2**30
     max_data_files: Annotated[
         int, Field(ge=1, description="Maximum number of files and folders of an uploaded data set.")
@@ -246,6 +247,11 @@ class Settings(_Declared):
         return self.data_fs or self.paths.data
 
     @property
+    def has_job_users(self) -> bool:
+        """Whether jobs run under accounts of their own: the service may read what these must not."""
+        return self.job_users is not None
+
+    @property
     def is_loopback(self) -> bool:
         """Whether only this machine can talk to the service."""
         return self.host in ("127.0.0.1", "::1", "localhost")
@@ -276,7 +282,21 @@ def load(**flags: Any) -> Settings:
         raise SettingsError("tls_certificate and tls_key: give both, or none")
     if settings.tls_self_signed and settings.tls_certificate is not None:
         raise SettingsError("tls_self_signed and tls_certificate: give one of them")
+    _check_data_folder(settings)
     return settings
+
+
+def _check_data_folder(settings: Settings) -> None:
+    """See that the data folder, which everybody reads, has nothing else of the service's folder in it."""
+    home, data = (Path(os.path.realpath(path)) for path in (settings.home, settings.data_folder))
+    default = Path(os.path.realpath(settings.home), settings.paths.data.name)
+    if home.is_relative_to(data):
+        how = f"contains the service's folder, {home}, and all users can read the data folder"
+    elif data.is_relative_to(home) and data != default:
+        how = f"is in the service's folder, {home}, where only {default} is for data"
+    else:
+        return
+    raise SettingsError(f"data_fs: {data} {how}: name a folder outside of it, or leave it out")
 
 
 def _problem(problem: Any) -> str:

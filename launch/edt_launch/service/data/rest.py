@@ -18,7 +18,7 @@ from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.data import folders, service
 from edt_launch.service.data.sets import NAME
-from edt_launch.service.errors import InvalidError, ServiceError
+from edt_launch.service.errors import InvalidError, ServiceError, TooLargeError
 from edt_launch.service.files.archives import packing, zipping
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser, carry_out
 from edt_launch.service.names import PLAIN, USER
@@ -68,7 +68,7 @@ class FileInFolder(BaseModel):
 
 
 class Folder(BaseModel):
-    """What is in a folder below the data folder; links are left out."""
+    """What is in a folder below the data folder, without links."""
 
     path: str
     folders: list[str]
@@ -112,7 +112,7 @@ async def put(
     check = partial(service.check_new, context, user, owner, name, is_replacing=replace)
     async with _received(request, context, check) as file:
         make = partial(service.put, context, user, owner, name, file, is_replacing=replace)
-        return await context.uploads.run(("data", user.name), make)
+        return await context.data_uploads.run(user.name, make)
 
 
 @router.delete("/datasets/{owner}/{name}", status_code=204, response_class=Response)
@@ -143,7 +143,7 @@ async def put_file(
     async with _received(request, context, check) as file:
         files = [(path, pathlib.Path(file.name))]
         make = partial(service.put_files, context, user, owner, name, files, is_replacing=replace)
-        return await context.uploads.run(("data", user.name), make)
+        return await context.data_uploads.run(user.name, make)
 
 
 @router.delete("/datasets/{owner}/{name}/files/{path:path}", status_code=204, response_class=Response)
@@ -155,7 +155,7 @@ def delete_file(context: ContextDep, user: CurrentUser, owner: Owner, name: SetN
 @router.get("/data", response_model=Folder)
 def data(context: ContextDep, user: CurrentUser, path: PathInData = "") -> Any:
     """What is in a folder below the data folder, from which experiments choose theirs."""
-    found = folders.listing(context.settings.data_folder, path)
+    found = service.listing(context, path)
     files = [one._asdict() for one in found.files]
     return {**vars(found), "files": [one["name"] for one in files], "details": files}
 
@@ -232,13 +232,21 @@ async def _chunks(request: Request) -> AsyncIterator[bytes]:
 
 
 def _opened(context: Context, path: str) -> BinaryIO:
-    content = folders.open_file(context.settings.data_folder, path)
+    content = service.opened(context, path)
     try:
-        context.check_result(os.fstat(content.fileno()).st_size)
+        _check_size(context, os.fstat(content.fileno()).st_size)
     except BaseException:
         content.close()
         raise
     return content
+
+
+def _check_size(context: Context, size: int) -> None:
+    if size > context.settings.max_data:
+        raise TooLargeError(
+            f"the files have {size:,} bytes, more than max_data, {context.settings.max_data:,}",
+            "fetch parts of it, or have an administrator raise max_data",
+        )
 
 
 def _blocks(file: BinaryIO, size: int) -> Iterator[bytes]:
@@ -251,12 +259,16 @@ def _blocks(file: BinaryIO, size: int) -> Iterator[bytes]:
 
 def _archive(context: Context, user: UserRecord, path: str, kind: str) -> StreamingResponse:
     found = service.packed(context, path)
-    context.check_result(packing.size_of(found))
+    _check_size(context, found.size)
     name = quote(pathlib.PurePosixPath(folders.normal(path)).name or "data", errors="replace")
-    headers = {"Content-Disposition": f"attachment; filename*=utf-8''{name}.{kind}"}
+    headers = {
+        "Content-Disposition": f"attachment; filename*=utf-8''{name}.{kind}",
+        "EDT-Complete": "true" if found.complete else "false",
+    }
     if kind == "zip":
-        blocks = zipping.pack(zipping.members((one.name, one.path) for one in found), is_announced=False)
+        files = zipping.members(((one.name, one.path) for one in found.members), found.reader)
+        blocks = zipping.pack(files, found.reader, is_announced=False)
     else:
-        blocks = packing.pack(found)
+        blocks = packing.pack(found.members, found.reader)
     media_type = ZIP if kind == "zip" else GZIP
     return StreamingResponse(context.reads.each(user.name, blocks), media_type=media_type, headers=headers)

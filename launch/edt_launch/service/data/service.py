@@ -5,20 +5,22 @@ administrators, and neither replaced nor deleted while a job or search that has 
 """
 
 import json
+import os
 import re
+import stat
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
+from edt_launch.service.bus import Topic
 from edt_launch.service.data import folders
 from edt_launch.service.data.sets import NAME, USERS, DataSet, missing, taken
-from edt_launch.service.errors import ConflictError, ForbiddenError, NotFoundError, TooLargeError
-from edt_launch.service.files.archives.packing import Member, members
+from edt_launch.service.errors import ConflictError, ForbiddenError, NotFoundError
+from edt_launch.service.files.archives.packing import Member
 from edt_launch.service.names import USER
 
 MAX_NAMED = 10
@@ -30,11 +32,29 @@ MAX_OFFERED = 200
 MAX_INNER = 20
 """Folders in a data set that forms offer."""
 
+_SLASH = r"/(?:\.?/)*"
+"""Slashes between two names, and "." between them."""
+
 
 def top(context: Context) -> folders.Listing:
-    """What is at the top of the data folder; nothing as long as it is not there."""
+    """What is at the top of the data folder; raises like `folders.listing`."""
+    return listing(context, "")
+
+
+def listing(context: Context, path: str) -> folders.Listing:
+    """What is in a folder below the data folder; nothing as long as the data folder itself is not there.
+
+    Raises like `folders.listing`.
+    """
     root = context.settings.data_folder
-    return folders.listing(root, "") if root.is_dir() else folders.Listing("", (), (), complete=True)
+    if not folders.normal(path) and not os.path.lexists(root):
+        return folders.Listing("", (), (), complete=True)
+    return folders.listing(root, path, is_for_all=context.settings.has_job_users)
+
+
+def opened(context: Context, path: str) -> BinaryIO:
+    """Open a file below the data folder; raises like `folders.open_file`."""
+    return folders.open_file(context.settings.data_folder, path, is_for_all=context.settings.has_job_users)
 
 
 def all_sets(context: Context) -> dict[str, Any]:
@@ -88,6 +108,7 @@ def put(
     check_new(context, user, owner, name, is_replacing=is_replacing)
     check = _check(context, user, owner, name, is_replacing=is_replacing)
     made = context.data_sets.put(owner, name, archive, is_replacing=is_replacing, check=check)
+    context.bus.notify(Topic.JOBS)
     return _shown(context, made, {})
 
 
@@ -104,18 +125,22 @@ def put_files(
     check = _check(context, user, owner, name, is_replacing=is_replacing)
     check()
     made = context.data_sets.put_files(owner, name, files, is_replacing=is_replacing, check=check)
+    context.bus.notify(Topic.JOBS)
     return _shown(context, made, _used(context))
 
 
 def delete(context: Context, user: UserRecord, owner: str, name: str) -> Callable[[], None]:
     """Delete a data set; what is returned does that; raises like `check_change` and `DataSets.delete`."""
-    return context.data_sets.delete(owner, name, check=partial(check_change, context, user, owner, name))
+    finish = context.data_sets.delete(owner, name, check=partial(check_change, context, user, owner, name))
+    context.bus.notify(Topic.JOBS)
+    return finish
 
 
 def delete_file(context: Context, user: UserRecord, owner: str, name: str, path: str) -> None:
     """Delete a file of a data set; raises like `check_change` and `DataSets.delete_file`."""
     check = partial(check_change, context, user, owner, name)
     context.data_sets.delete_file(owner, name, path, check=check)
+    context.bus.notify(Topic.JOBS)
 
 
 def _check(
@@ -130,33 +155,48 @@ def set_of(path: str) -> tuple[str, str, str] | None:
     return None if found is None else (found[1], found[2], found[3] or "")
 
 
-def packed(context: Context, path: str) -> list[Member]:
-    """What is in a folder below the data folder, with names in an archive.
+class Packed(NamedTuple):
+    """What is packed of a folder: with names in an archive, the bytes of its files, and whether it is all."""
+
+    members: list[Member]
+    size: int
+    complete: bool
+    reader: folders.FolderReader
+
+
+def packed(context: Context, path: str) -> Packed:
+    """What is in a folder below the data folder.
 
     Raises:
         InvalidError: it is no folder there.
-        TooLargeError: it has too many files, or bytes.
+        TooLargeError: it has too many files.
     """
-    folder = folders.folder(context.settings.data_folder, path)
-    most = context.settings.max_data_files
-    shown = (one for one in members(folder.name, folder) if f"/{folders.OWN}" not in one.name)
-    found = list(islice(shown, most + 1))
-    if len(found) > most:
-        raise TooLargeError(
-            f"{path or 'the data folder'} has more than {most:,} files and folders", "fetch parts of it"
-        )
-    return found
+    root, is_for_all = context.settings.data_folder, context.settings.has_job_users
+    found, is_whole = folders.tree(root, path, context.settings.max_data_files, is_for_all=is_for_all)
+    above = folders.normal(path)
+    name = above.rpartition("/")[2] or root.name
+    inside = (Member(f"{name}/{one.path[len(above) :].lstrip('/')}", root / one.path) for one in found)
+    size = sum(one.status.st_size for one in found if stat.S_ISREG(one.status.st_mode))
+    reader = folders.FolderReader(root, is_for_all)
+    return Packed([Member(name, root / above), *inside], size, is_whole, reader)
 
 
 def offered(context: Context, user: UserRecord, most: int = MAX_OFFERED) -> list[str]:
-    """Folders to choose from: data sets, the user's own ones first, and other folders."""
-    root = context.settings.data_folder
+    """Folders to choose from: data sets, the user's own ones first, and other folders.
+
+    In all, `folders.MAX_OFFERED` entries of folders are looked at. What cannot be read is left out.
+    """
+    root, is_for_all = context.settings.data_folder, context.settings.has_job_users
     sets, _ = context.data_sets.all()
-    mine = [one.path for one in sets if one.owner == user.name]
-    inside = [f"{path}/{one}" for path in mine for one in folders.listing(root, path).folders[:MAX_INNER]]
+    left, mine = folders.MAX_OFFERED, []
+    for one in [one for one in sets if one.owner == user.name][:most]:
+        inside, left = folders.folders_in(root, one.path, left, is_for_all=is_for_all)
+        if inside is not None:
+            mine += [one.path, *(f"{one.path}/{name}" for name in inside[:MAX_INNER])]
     theirs = [one.path for one in sets if one.owner != user.name]
-    others = [one for one in folders.folders(root, most) if one.partition("/")[0] != USERS]
-    return [*sorted([*mine, *inside]), *others, *theirs][:most]
+    found = folders.folders(root, most, left, is_for_all=is_for_all)
+    others = [one for one in found if one.partition("/")[0] != USERS]
+    return [*sorted(mine), *others, *theirs][:most]
 
 
 def named(ids: Sequence[str]) -> str:
@@ -185,10 +225,16 @@ def _texts(context: Context) -> Iterator[tuple[str, str]]:
 
 
 def used_by(root: Path, texts: Iterable[tuple[str, str]]) -> Mapping[tuple[str, str], Sequence[str]]:
-    """Which data sets are named, by owner and name, in whose texts."""
-    pattern = re.compile(rf"{re.escape(str(root / USERS))}/({USER})/({NAME})")
+    """Which data sets are named, by owner and name, in whose texts.
+
+    A path may name the folder of data by a link, and have slashes, "." and ".." that say nothing. A dot at
+    the end may end a sentence, or the name: both are taken to be meant.
+    """
+    roots = (str(root), os.path.realpath(root))
+    folder = "|".join(_SLASH.join(map(re.escape, f"{one}/{USERS}".split("/"))) for one in roots)
+    pattern = re.compile(rf"(?:{folder}){_SLASH}({USER}){_SLASH}({NAME})")
     used: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
     for id_, text in texts:
-        for owner, name in pattern.findall(text):
-            used[owner, name][id_] = None
+        for owner, name in pattern.findall(f"{text}\n{os.path.normpath(text)}"):
+            used[owner, name][id_] = used[owner, name.rstrip(".")][id_] = None
     return {key: list(ids) for key, ids in used.items()}

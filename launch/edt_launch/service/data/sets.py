@@ -153,7 +153,7 @@ class DataSets:
         """The first data sets by owner and name, and whether these are all."""
         found: list[DataSet] = []
         for owner in _names(self.root / USERS, USER):
-            found += (self._known(owner, name) for name in self.names(owner))
+            found += (self._known(owner, name) for name in self.names(owner)[: MAX_SETS + 1 - len(found)])
             if len(found) > MAX_SETS:
                 break
         return found[:MAX_SETS], len(found) <= MAX_SETS

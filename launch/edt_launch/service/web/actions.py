@@ -78,6 +78,7 @@ class Action:
         fields: those of the form, which may be given in the address as well; a file is an `UploadFile`.
         is_for_admins: whether others are refused.
         starts_jobs: whether it copies files: a user has a few of these at a time.
+        stores_data: whether it copies data: likewise, without a job that waits for it.
         is_on_page: whether its form is a part of a page with an address of its own; `ask` makes the view of
             that page.
     """
@@ -88,6 +89,7 @@ class Action:
     fields: type[BaseModel] = NoFields
     is_for_admins: bool = False
     starts_jobs: bool = False
+    stores_data: bool = False
     template: str = "act.html"
     is_on_page: bool = False
 
@@ -129,6 +131,8 @@ async def _done(action: Action, asked: Asked) -> Response:
             return await _question(action, asked)
         if action.starts_jobs:
             done = await asked.context.uploads.run(asked.user.name, lambda: action.do(asked))
+        elif action.stores_data:
+            done = await asked.context.data_uploads.run(asked.user.name, lambda: action.do(asked))
         else:
             done = await run_in_threadpool(action.do, asked)
     except WRONG as error:

@@ -43,6 +43,22 @@ def test_what_makes_no_sense_is_named(flags: dict[str, object], named: str) -> N
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize("data_fs", ["~", "~/.edt", "~/.edt/jobs", "~/.edt/data/more", "/", "~/link"])
+def test_data_that_would_show_the_service_s_folder_is_refused(data_fs: str, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(".edt")
+    with pytest.raises(SettingsError, match=r"data_fs: .* the service's folder"):
+        load(data_fs=data_fs)
+
+
+@pytest.mark.parametrize("data_fs", [None, "~/.edt/data", "~/data", "~/.edt2"])
+def test_data_beside_the_service_s_folder_or_in_its_place_there(data_fs: str | None, tmp_path: Path) -> None:
+    assert load(data_fs=data_fs).data_folder.is_relative_to(tmp_path)
+    (tmp_path / ".edt").mkdir()
+    (tmp_path / ".edt/data").symlink_to("..")
+    with pytest.raises(SettingsError, match="the service's folder"):
+        load()
+
+
 def test_an_unknown_name_in_the_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EDT_TOKEN", "of a client")
     (tmp_path / "service.toml").write_text("prot = 1234\n")

@@ -1,6 +1,7 @@
 """How requests for pages are let in: by the cookie of a session, and changes from the service's own pages."""
 
 import re
+import shutil
 from urllib.parse import quote
 
 from fastapi.responses import RedirectResponse
@@ -52,7 +53,8 @@ class WebAuthenticator:
     def limit(self, scope: Scope) -> int:
         """Bytes that a form may have."""
         if scope["method"] == "POST" and scope["path"] == DATA:
-            return self._context.settings.max_data + MAX_FORM_BYTES
+            room = shutil.disk_usage(self._context.home.incoming).free  # where forms are kept meanwhile
+            return min(self._context.settings.max_data, room) + MAX_FORM_BYTES
         is_upload = scope["method"] == "POST" and UPLOADS.fullmatch(scope["path"]) is not None
         return self._context.settings.max_upload + MAX_FORM_BYTES if is_upload else MAX_FORM_BYTES
 

@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field, field_validator
 
-from edt_launch.service.data import folders, service
+from edt_launch.service.data import service
 from edt_launch.service.data.pages import views
 from edt_launch.service.data.sets import USERS
 from edt_launch.service.errors import InvalidError, NotFoundError
@@ -33,7 +33,7 @@ def data(request: Request, context: ContextDep, user: CurrentUser) -> Response:
 def folder(request: Request, context: ContextDep, user: CurrentUser, path: str = "") -> Response:
     """A folder."""
     try:
-        listing = folders.listing(context.settings.data_folder, path)
+        listing = service.listing(context, path)
     except InvalidError as error:
         raise NotFoundError(
             error.detail.removeprefix("source: "), "the page Data has what there is"
@@ -135,7 +135,7 @@ router.include_router(
                 _ask_upload,
                 _upload,
                 UploadFields,
-                starts_jobs=True,
+                stores_data=True,
                 template="data/upload.html",
             ),
             Action("/data/sets/{id:path}/delete", _ask_delete, _delete, NoFields),

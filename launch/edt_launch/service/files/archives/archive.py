@@ -11,6 +11,7 @@ Formats: tar, tar.gz, zip (without encryption and rare compressions), told apart
 
 import errno
 import os
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -38,19 +39,21 @@ def unpack(file: BinaryIO, into: Path, limits: ArchiveLimits) -> Unpacked:
     Raises:
         ArchiveError: it is broken, of an unknown format, or contains what it must not.
         TooLargeError: it exceeds the limits.
-        OSError: the disk is full, say.
+        OSError: the disk is full, say, or has less room than the content needs.
     """
     file.seek(0)
     start = file.read(512)
     kind = zip_archive if start[:4] in (b"PK\x03\x04", b"PK\x05\x06") else tar_archive
-    plan = UnpackPlan(limits)
+    plan, size = UnpackPlan(limits), 0
     with kind.explained():
         file.seek(0)
         for entry in kind.entries(file, limits):
             plan.add(entry)
+            size += entry.size
         plan.check_links()
     into.mkdir(parents=True)
     try:
+        _check_room(size, into)
         writer = _Writer(into, limits)
         with kind.explained():
             file.seek(0)
@@ -61,6 +64,12 @@ def unpack(file: BinaryIO, into: Path, limits: ArchiveLimits) -> Unpacked:
         delete_folder(into)
         raise
     return Unpacked(plan.files, writer.size)
+
+
+def _check_room(size: int, folder: Path) -> None:
+    """See whether so many bytes fit on the disk: a small archive of sparse files may become large."""
+    if size > shutil.disk_usage(folder).free:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
 
 
 @dataclass

@@ -1,7 +1,6 @@
 """Packing files into a tar.gz, as a stream, with memory for one block."""
 
 import contextlib
-import os
 import stat
 import tarfile
 import zlib
@@ -9,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from edt_launch.core.files.plain_files import open_file
 from edt_launch.core.files.walking import walk
+from edt_launch.service.files.archives.reading import ByPath, Reader
 
 BLOCK = 2**16
 """Bytes that are read at a time."""
@@ -36,14 +35,14 @@ def members(name: str, folder: Path) -> Iterator[Member]:
             yield Member(f"{name}/{path.relative_to(folder).as_posix()}", path)
 
 
-def pack(packed: Iterable[Member]) -> Iterator[bytes]:
-    """A tar.gz of files and folders.
+def pack(packed: Iterable[Member], reader: Reader | None = None) -> Iterator[bytes]:
+    """A tar.gz of files and folders, which `reader` reads.
 
     Links stay links, special files are left out. A file that grows meanwhile is cut, one that shrinks is
     filled up.
     """
     compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
-    for data in _tar(packed):
+    for data in _tar(packed, reader or ByPath()):
         if block := compressor.compress(data):
             yield block
     yield compressor.flush()
@@ -59,26 +58,26 @@ def size_of(packed: Iterable[Member]) -> int:
     return total
 
 
-def _tar(packed: Iterable[Member]) -> Iterator[bytes]:
+def _tar(packed: Iterable[Member], reader: Reader) -> Iterator[bytes]:
     for name, path in packed:
-        yield from _member(path, name)
+        yield from _member(path, name, reader)
     yield _END
 
 
-def _member(path: Path, name: str) -> Iterator[bytes]:
+def _member(path: Path, name: str, reader: Reader) -> Iterator[bytes]:
     try:
-        status = path.lstat()
+        status = reader.status(path)
         info = tarfile.TarInfo(name)
         info.mode, info.mtime = stat.S_IMODE(status.st_mode) & 0o777, status.st_mtime
         if stat.S_ISLNK(status.st_mode):
-            info.type, info.linkname = tarfile.SYMTYPE, os.readlink(path)
+            info.type, info.linkname = tarfile.SYMTYPE, reader.target(path)
         elif stat.S_ISDIR(status.st_mode):
             info.type = tarfile.DIRTYPE
         elif stat.S_ISREG(status.st_mode):
             info.size = status.st_size
         else:
             return
-        file = open_file(path) if info.isreg() else None
+        file = reader.open(path) if info.isreg() else None
     except OSError:  # gone meanwhile, as old checkpoints go
         return
     yield info.tobuf(tarfile.PAX_FORMAT, errors="surrogateescape")

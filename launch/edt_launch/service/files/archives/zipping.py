@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from edt_launch.core.files.plain_files import open_file
+from edt_launch.service.files.archives.reading import ByPath, Reader
 
 BLOCK = 2**16  # bytes that are read at a time
 
@@ -40,12 +40,12 @@ class Member(NamedTuple):
     changed: float
 
 
-def members(files: Iterable[tuple[str, Path]]) -> list[Member]:
+def members(files: Iterable[tuple[str, Path]], reader: Reader | None = None) -> list[Member]:
     """Those of the files, each with its name in the archive, that are regular files now and can be read."""
-    packable = []
+    packable, reader = [], reader or ByPath()
     for name, path in files:
         try:
-            status = path.lstat()
+            status = reader.status(path)
         except OSError:  # gone meanwhile, as old checkpoints go
             continue
         if stat.S_ISREG(status.st_mode) and os.access(path, os.R_OK):
@@ -65,20 +65,22 @@ def size_of(packed: Iterable[Member]) -> int:
     return at + directory + _END + (_END_64 if is_large else 0)
 
 
-def pack(packed: Iterable[Member], *, is_announced: bool = True) -> Iterator[bytes]:
-    """The archive of these files.
+def pack(
+    packed: Iterable[Member], reader: Reader | None = None, *, is_announced: bool = True
+) -> Iterator[bytes]:
+    """The archive of these files, which `reader` reads.
 
     Raises:
         ChangedError: one is neither as it was, nor another of its size. Unless the size of the archive was
             announced, what grows meanwhile is cut, what shrinks is shorter, and what is gone is empty.
     """
-    written = _Written()
+    written, reader = _Written(), reader or ByPath()
     with zipfile.ZipFile(written, "w") as archive:
         for member in packed:
             info = zipfile.ZipInfo(member.name.decode(), _date(member.changed))
             info.external_attr = _REGULAR
             with archive.open(info, "w", force_zip64=True) as file:
-                for block in _content(member) if is_announced else _present(member):
+                for block in (_content if is_announced else _present)(member, reader):
                     file.write(block)
                     yield written.taken()
     yield written.taken()
@@ -100,18 +102,18 @@ class _Written(io.RawIOBase):
         return data
 
 
-def _present(member: Member) -> Iterator[bytes]:
+def _present(member: Member, reader: Reader) -> Iterator[bytes]:
     """What is there by now, as much as there was."""
     left = member.size
-    with contextlib.suppress(OSError), open_file(member.path) as file:
+    with contextlib.suppress(OSError), reader.open(member.path) as file:
         while left and (block := file.read(min(BLOCK, left))):
             left -= len(block)
             yield block
 
 
-def _content(member: Member) -> Iterator[bytes]:
+def _content(member: Member, reader: Reader) -> Iterator[bytes]:
     try:
-        with open_file(member.path) as file:
+        with reader.open(member.path) as file:
             before, left = os.fstat(file.fileno()), member.size
             if before.st_size != member.size:
                 raise ChangedError(f"{member.path} has changed")

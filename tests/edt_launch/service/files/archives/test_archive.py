@@ -1,3 +1,4 @@
+import errno
 import gzip
 import io
 import os
@@ -7,6 +8,7 @@ import struct
 import tarfile
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -248,3 +250,17 @@ def test_links_to_links_without_end_are_refused(tmp_path: Path) -> None:
     chain = [link(f"l{number}", f"l{number + 1}") for number in range(3000)]
     error = refused(tar_of(chain), tmp_path, ArchiveLimits(2**20, 5000))
     assert "is a link to more than 40 links" in str(error)
+
+
+@pytest.mark.parametrize(
+    "data", [tar({"x": bytes(9), "y": b"1"}), zip_({"x": bytes(10)})], ids=["tar", "zip"]
+)
+def test_what_does_not_fit_on_the_disk_is_refused_before_it_is_written(
+    data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=9))
+    with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+        unpack(io.BytesIO(data), tmp_path / "in/code", LIMITS)
+    assert not (tmp_path / "in/code").exists()
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
+    unpack(io.BytesIO(data), tmp_path / "in/code", LIMITS)
