@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from edt_launch.core.files.walking import walk
 from edt_launch.service.errors import UnavailableError
 
 _TROUBLE = {
@@ -51,3 +52,10 @@ def remove_empty(folder: Path) -> None:
     """Remove a folder unless there is something in it."""
     with contextlib.suppress(OSError):
         folder.rmdir()
+
+
+def open_to_all(folder: Path) -> None:
+    """Let other accounts read what is in a new folder, whatever the service's umask says."""
+    for path in (folder, *walk(folder)):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)

@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect
 from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.data import folders, service
-from edt_launch.service.data.sets import NAME
+from edt_launch.service.data.data_set import NAME
 from edt_launch.service.errors import InvalidError, ServiceError, TooLargeError
 from edt_launch.service.files.archives import packing, zipping
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser, carry_out

@@ -18,7 +18,7 @@ from edt_launch.service.accounts.records import UserRecord
 from edt_launch.service.app.context import Context
 from edt_launch.service.bus import Topic
 from edt_launch.service.data import folders
-from edt_launch.service.data.sets import NAME, USERS, DataSet, missing, taken
+from edt_launch.service.data.data_set import NAME, USERS, DataSet, missing, taken
 from edt_launch.service.errors import ConflictError, ForbiddenError, NotFoundError
 from edt_launch.service.files.archives.packing import Member
 from edt_launch.service.names import USER

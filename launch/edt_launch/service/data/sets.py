@@ -19,8 +19,8 @@ import secrets
 import shutil
 import stat
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -29,14 +29,15 @@ import structlog
 
 from edt_launch.core.files import plain_files
 from edt_launch.core.files.atomic import write_atomically
-from edt_launch.core.files.walking import walk
-from edt_launch.service.data import folders, notes
-from edt_launch.service.data.disk import explained, first_link, remove_empty
+from edt_launch.service.data import folders, notes, set_files
+from edt_launch.service.data.data_set import NAME, USERS, DataSet, missing, taken
+from edt_launch.service.data.disk import explained, first_link, open_to_all, remove_empty
 from edt_launch.service.data.folders import OWN
+from edt_launch.service.data.set_files import SetFiles
+from edt_launch.service.data.uploads import RETURN, Uploads
 from edt_launch.service.errors import (
     ConflictError,
     InvalidError,
-    NotFoundError,
     ServiceError,
     TooLargeError,
     UnavailableError,
@@ -44,43 +45,12 @@ from edt_launch.service.errors import (
 from edt_launch.service.files.archives.archive import unpack
 from edt_launch.service.files.archives.deleting import delete_file, delete_folder
 from edt_launch.service.files.archives.entry import ArchiveLimits
-from edt_launch.service.files.archives.plan import parts_of
-from edt_launch.service.names import TAG, USER
+from edt_launch.service.names import USER
 
 log = structlog.get_logger()
 
-USERS = "users"
-"""The folder of users' data sets, below the folder of data."""
-
-UPLOADS = f"{OWN}uploads"
-
-NAME = TAG
-"""What data sets are called."""
-
 MAX_SETS = 1000
 """Data sets that are listed."""
-
-_RETURN = "place"
-"""A file beside a data set that is being replaced: owner and name of where it goes back to."""
-
-
-@dataclass(frozen=True)
-class DataSet:
-    """A data set; `files` and `size`, in bytes, are those of what was uploaded, None if nobody knows.
-
-    `time` is when it was changed through the service last.
-    """
-
-    owner: str
-    name: str
-    files: int | None
-    size: int | None
-    time: float
-
-    @property
-    def path(self) -> str:
-        """Its place below the folder of data."""
-        return f"{USERS}/{self.owner}/{self.name}"
 
 
 def _unchecked() -> None:
@@ -106,7 +76,7 @@ class DataSets:
         self._limits = limits
         self._clock = clock
         self._is_for_all = is_for_all
-        self._incoming = root / UPLOADS / service
+        self._uploads = Uploads(root, service)
         self._changing = threading.Lock()
 
     def settle(self) -> None:
@@ -115,14 +85,14 @@ class DataSets:
         A data set that it was replacing goes back to its place if nothing is there.
         """
         try:
-            if link := self._link_to_incoming():
+            if link := self._uploads.link():
                 log.warning("a link is not followed", link=str(link))
                 return
-            left = list(self._incoming.iterdir())
+            left = list(self._uploads.folder.iterdir())
         except FileNotFoundError:
             return
         except OSError as error:
-            log.warning("uploads cannot be tidied up", folder=str(self._incoming), reason=str(error))
+            log.warning("uploads cannot be tidied up", folder=str(self._uploads.folder), reason=str(error))
             return
         for folder in left:
             try:
@@ -135,9 +105,9 @@ class DataSets:
     def _put_back(self, left: Path) -> None:
         """Move a data set that was being replaced back to its place."""
         old = left / "old"
-        if left.is_symlink() or not os.path.lexists(left / _RETURN) or not os.path.lexists(old):
+        if left.is_symlink() or not os.path.lexists(left / RETURN) or not os.path.lexists(old):
             return
-        owner, _, name = plain_files.read(left / _RETURN).decode(errors="replace").strip().partition("/")
+        owner, _, name = plain_files.read(left / RETURN).decode(errors="replace").strip().partition("/")
         place = self._place(owner, name)
         self._refuse_link(owner)
         if os.path.lexists(place):  # the new one, which the note may not be about
@@ -169,24 +139,6 @@ class DataSets:
             is_there = place.is_dir() and not place.is_symlink() and not self._link_to(owner)
             return self._known(owner, name) if is_there else None
 
-    @contextlib.contextmanager
-    def received(self, expected: int = 0) -> Iterator[BinaryIO]:
-        """A file for what is being received, of `expected` bytes at least; it is gone afterwards.
-
-        Raises:
-            UnavailableError: the disk has no room for it, or cannot be written.
-        """
-        with explained():
-            self._make_incoming()
-            free = shutil.disk_usage(self._incoming).free
-            if expected > free:
-                raise UnavailableError(
-                    f"the upload has {expected:,} bytes, and the disk of the data folder has {free:,} left",
-                    "delete data sets, or ask the administrator for room",
-                )
-            with self._beside() as beside, (beside / "received").open("w+b") as file:
-                yield file
-
     def put(
         self,
         owner: str,
@@ -204,9 +156,9 @@ class DataSets:
             UnavailableError: the disk is full, or cannot be written.
         """
         place = self._place(owner, name)
-        with explained(), self._beside() as beside:
+        with explained(), self._uploads.beside() as beside:
             content = unpack(archive, beside / "new", self._limits)
-            self._open_to_all(beside / "new")
+            self._open(beside / "new")
             with self._changing, contextlib.ExitStack() as undo:
                 check()
                 self._refuse_link(owner)
@@ -218,8 +170,8 @@ class DataSets:
                 return self._note(DataSet(owner, name, content.files, content.size, self._clock()))
 
     def _exchange(self, beside: Path, owner: str, name: str) -> None:
-        """Put what is `new` beside in the place of a data set; `_RETURN` is there while none is in place."""
-        place, old, back = self._place(owner, name), beside / "old", beside / _RETURN
+        """Put what is `new` beside in the place of a data set; `RETURN` is there while none is in place."""
+        place, old, back = self._place(owner, name), beside / "old", beside / RETURN
         try:
             if os.path.lexists(place):
                 write_atomically(back, f"{owner}/{name}\n")
@@ -266,24 +218,24 @@ class DataSets:
             UnavailableError: the disk is full, or cannot be written; it says so if some are stored by then.
         """
         place = self._place(owner, name)
-        places = [_parts(path) for path, _ in files]
+        places = [set_files.parts(path) for path, _ in files]
         if twice := [one for one in places if places.count(one) > 1]:
             raise InvalidError(f"{'/'.join(twice[0])[:200]!r} was sent twice", "rename one of them")
-        with explained(), self._beside() as beside:
+        with explained(), self._uploads.beside() as beside:
             staged = [self._staged(file, beside / str(n)) for n, (_, file) in enumerate(files)]
-            self._open_to_all(beside)
+            self._open(beside)
             with self._changing, contextlib.ExitStack() as undo:
                 check()
                 self._refuse_link(owner)
                 changed = self.get(owner, name) or DataSet(owner, name, 0, 0, 0.0)
                 for parts, one in zip(places, staged, strict=True):
-                    before = self._status(changed, parts)
+                    before = self._files(changed).status(parts)
                     if before is not None and (not is_replacing or not stat.S_ISREG(before.st_mode)):
                         raise ConflictError(
                             f"there is a {'/'.join(parts)[:200]!r} in {changed.path} already",
                             "replace it, or rename yours",
                         )
-                    changed = self._with(changed, before, one.stat().st_size)
+                    changed = changed.with_file(before, one.stat().st_size, self._limits, self._clock())
                 self._make_parents(place, undo)
                 self._move_in(changed, list(zip(places, staged, strict=True)), undo)
                 undo.pop_all()
@@ -308,8 +260,8 @@ class DataSets:
         """Move files to their places in a data set."""
         for number, ((*above, last), file) in enumerate(files):
             try:
-                self._make_folders(data_set, above, undo)
-                with self._folder(data_set, above) as folder:
+                self._files(data_set).make_folders(above, undo)
+                with self._files(data_set).folder(above) as folder:
                     os.rename(file, last, dst_dir_fd=folder)
             except OSError as error:
                 if not number:
@@ -332,8 +284,8 @@ class DataSets:
             check()
             if self.get(owner, name) is None:
                 raise missing(owner, name)
-            self._make_incoming()
-            trash = self._incoming / secrets.token_hex(8)
+            self._uploads.make()
+            trash = self._uploads.folder / secrets.token_hex(8)
             trash.mkdir()
             with contextlib.ExitStack() as undo:
                 undo.callback(remove_empty, trash)
@@ -347,66 +299,29 @@ class DataSets:
         self, owner: str, name: str, path: str, *, check: Callable[[], None] = _unchecked
     ) -> None:
         """Delete a file of a data set; raises like `delete`, and if there is no such file."""
-        *above, last = _parts(path)
+        *above, last = set_files.parts(path)
         with explained(), self._changing:
             check()
             present = self.get(owner, name)
             if present is None:
                 raise missing(owner, name)
-            with self._folder(present, above) as folder:
-                status = _status(last, folder)
+            with self._files(present).folder(above) as folder:
+                status = set_files.status_in(last, folder)
                 if status is None or stat.S_ISDIR(status.st_mode):
                     raise folders.no_file(f"{present.path}/{path}", "it is not there, or a folder")
                 os.unlink(last, dir_fd=folder)
-            files = _sum(present.files, -1 if stat.S_ISREG(status.st_mode) else 0)
-            size = _sum(present.size, -_counted(status))
-            self._note(replace(present, files=files, size=size, time=self._clock()))
+            self._note(present.without_file(status, self._clock()))
 
-    def _with(self, present: DataSet, before: os.stat_result | None, size: int) -> DataSet:
-        """A data set with one more file, or another one in the place of that `before`."""
-        files = _sum(present.files, 1 if before is None else 0)
-        total = _sum(present.size, size - (0 if before is None else _counted(before)))
-        limits = self._limits
-        if (total or 0) > limits.size or (files or 0) > limits.count:
-            raise TooLargeError(
-                f"{present.path} would have {_shown(files)} files and {_shown(total)} bytes; allowed are "
-                f"{limits.count:,} and {limits.size:,}",
-                limits.advice,
-            )
-        return replace(present, files=files, size=total, time=self._clock())
+    def _open(self, folder: Path) -> None:
+        if self._is_for_all:
+            open_to_all(folder)
 
-    def _status(self, data_set: DataSet, parts: list[str]) -> os.stat_result | None:
-        """What is at a path in a data set, which no link leads to; None if nothing is."""
-        above = data_set.path.split("/")[:-1]
-        if not os.path.lexists(self._place(data_set.owner, data_set.name)):
-            return None
-        status = None
-        for name in (data_set.name, *parts):
-            with folders.opened(self.root, "/".join(above)) as folder:
-                status = _status(name, folder)
-            if status is None:
-                return None
-            above.append(name)
-        return status
+    def _files(self, data_set: DataSet) -> SetFiles:
+        return SetFiles(self.root, data_set, is_for_all=self._is_for_all)
 
-    @contextlib.contextmanager
-    def _folder(self, data_set: DataSet, above: list[str]) -> Iterator[int]:
-        """A descriptor of a folder in a data set, which no link leads to."""
-        with folders.opened(self.root, "/".join([data_set.path, *above])) as descriptor:
-            yield descriptor
-
-    def _make_folders(self, data_set: DataSet, above: list[str], undo: contextlib.ExitStack) -> None:
-        path = data_set.path.split("/")[:-1]
-        for name in (data_set.name, *above):
-            with (
-                folders.opened(self.root, "/".join(path)) as descriptor,
-                contextlib.suppress(FileExistsError),
-            ):
-                os.mkdir(name, 0o755, dir_fd=descriptor)
-                undo.callback(remove_empty, self.root.joinpath(*path, name))
-                if self._is_for_all:
-                    os.chmod(name, 0o755, dir_fd=descriptor)
-            path.append(name)
+    def received(self, expected: int = 0) -> AbstractContextManager[BinaryIO]:
+        """A file for what is being received; see `Uploads.received`."""
+        return self._uploads.received(expected)
 
     def _place(self, owner: str, name: str) -> Path:
         if not re.fullmatch(USER, owner) or not re.fullmatch(NAME, name):
@@ -436,33 +351,6 @@ class DataSets:
             changed = self._place(owner, name).lstat().st_mtime
         return _noted(owner, name, notes.read(self._notes(owner, name), changed))
 
-    @contextlib.contextmanager
-    def _beside(self) -> Iterator[Path]:
-        """A folder for what is not in its place yet; it is deleted afterwards with what is left in it.
-
-        It stays for `settle` if a data set in it could not go back to its place.
-        """
-        self._make_incoming()
-        folder = self._incoming / secrets.token_hex(8)
-        folder.mkdir()
-        try:
-            yield folder
-        finally:
-            if not os.path.lexists(folder / _RETURN):
-                delete_folder(folder)
-
-    def _make_incoming(self) -> None:
-        if not self.root.is_dir():
-            raise UnavailableError(
-                f"the data folder {self.root} is missing", "ask the administrator to mount or create it"
-            )
-        if link := self._link_to_incoming():
-            raise UnavailableError(f"{link} is a link, which is not followed", "tell its administrator")
-        self._incoming.mkdir(parents=True, exist_ok=True)
-
-    def _link_to_incoming(self) -> Path | None:
-        return first_link(self._incoming.parent, self._incoming)
-
     def _link_to(self, owner: str) -> Path | None:
         """What would lead out of the data folder on the way to an owner's data sets."""
         return first_link(self.root / USERS, self.root / USERS / owner)
@@ -482,57 +370,9 @@ class DataSets:
             if self._is_for_all:
                 folder.chmod(0o755)
 
-    def _open_to_all(self, folder: Path) -> None:
-        """Let other accounts read what is in a new folder, whatever the service's umask says."""
-        if not self._is_for_all:
-            return
-        for path in (folder, *walk(folder)):
-            if not path.is_symlink():
-                path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
-
-
-def missing(owner: str, name: str) -> NotFoundError:
-    """The error about a data set that is not there."""
-    return NotFoundError(
-        f"there is no data set {owner}/{name}", "GET /api/v1/datasets lists them: `edt data ls`"
-    )
-
-
-def taken(owner: str, name: str) -> ConflictError:
-    """The error about a data set that is there already."""
-    return ConflictError(f"there is a data set {owner}/{name} already", "replace it, or choose another name")
-
-
-def _parts(path: str) -> list[str]:
-    parts = parts_of(path)
-    if not parts or not path.isprintable() or path.endswith("/") or any(one.startswith(OWN) for one in parts):
-        raise InvalidError(f"{path[:200]!r} is no name of a file in a data set", "name a file")
-    return parts
-
 
 def _noted(owner: str, name: str, note: notes.Note) -> DataSet:
     return DataSet(owner, name, note.files, note.size, note.time)
-
-
-def _counted(file: os.stat_result) -> int:
-    """The bytes that go with a file: others of the same content, hard links, keep them."""
-    return file.st_size if stat.S_ISREG(file.st_mode) and file.st_nlink == 1 else 0
-
-
-def _sum(number: int | None, change: int) -> int | None:
-    """A number after a change, where jobs may have changed more than was counted."""
-    return None if number is None else max(0, number + change)
-
-
-def _shown(number: int | None) -> str:
-    return "an unknown number of" if number is None else f"{number:,}"
-
-
-def _status(name: str, folder: int) -> os.stat_result | None:
-    try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
 
 
 def _names(folder: Path, pattern: str) -> list[str]:

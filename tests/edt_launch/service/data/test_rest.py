@@ -14,7 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from browser import browser
-from edt_launch.service.data import sets
+from edt_launch.service.data import sets, uploads
 from edt_launch.service.db.store import Store
 from edt_launch.service.experiments.records import SearchState
 from edt_launch.service.jobs.states import State
@@ -36,7 +36,7 @@ def found(world: World, path: str = "users/ann/digits") -> dict[str, bytes]:
 
 def left_over(world: World) -> list[Path]:
     """What uploads have left behind."""
-    return list((world.settings.data_folder / sets.UPLOADS).glob("*/*"))
+    return list((world.settings.data_folder / uploads.UPLOADS).glob("*/*"))
 
 
 def test_an_archive_becomes_a_data_set_which_everybody_reads(world: World) -> None:
@@ -253,7 +253,7 @@ def test_a_full_or_broken_disk_is_told_and_leaves_nothing(
     monkeypatch.undo()
     refused(put(world.ann), 503, "has a file in the place of a folder")
     (world.settings.data_folder / "users").unlink()
-    monkeypatch.setattr(sets.shutil, "disk_usage", lambda _: SimpleNamespace(free=5))
+    monkeypatch.setattr(uploads.shutil, "disk_usage", lambda _: SimpleNamespace(free=5))
     refused(put(world.ann), 503, "the disk of the data folder has 5 left")
     assert world.ann.get("/datasets").json()["datasets"] == []
     assert left_over(world) == []
@@ -285,7 +285,7 @@ def test_nothing_leads_out_of_the_data_folder(world: World) -> None:
     for path in ("users/ann/digits/token", "users/ann/.edt-digits", "pipe", "users", "none", ""):
         refused(world.ann.get("/data/file", params={"path": path}), 404, "is no file")
     refused(world.ann.get("/data/archive?path=.edt-uploads"), 422, "source")
-    (data / sets.UPLOADS / "other" / "half").mkdir(parents=True)
+    (data / uploads.UPLOADS / "other" / "half").mkdir(parents=True)
     with tarfile.open(fileobj=io.BytesIO(world.ann.get("/data/archive?path=").content)) as archive:
         assert not [name for name in archive.getnames() if "edt-" in name or "half" in name]
     refused(put(world.ann, f"{DIGITS}/files/out/x", b""), 422, "source")

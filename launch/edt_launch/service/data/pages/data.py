@@ -7,8 +7,8 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field, field_validator
 
 from edt_launch.service.data import service
+from edt_launch.service.data.data_set import USERS
 from edt_launch.service.data.pages import views
-from edt_launch.service.data.sets import USERS
 from edt_launch.service.errors import InvalidError, NotFoundError
 from edt_launch.service.http.dependencies import ContextDep, CurrentUser
 from edt_launch.service.web import templating

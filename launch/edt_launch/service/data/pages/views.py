@@ -6,8 +6,8 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from edt_launch.core.text.byte_sizes import byte_size
+from edt_launch.service.data.data_set import USERS
 from edt_launch.service.data.folders import Listing
-from edt_launch.service.data.sets import USERS
 from edt_launch.service.web.asking import Question
 from edt_launch.service.web.crumbs import DATA, Crumb
 
