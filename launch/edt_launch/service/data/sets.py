@@ -186,19 +186,6 @@ class DataSets:
             raise
         delete_file(back)
 
-    def put_file(
-        self,
-        owner: str,
-        name: str,
-        path: str,
-        file: BinaryIO | Path,
-        *,
-        is_replacing: bool,
-        check: Callable[[], None] = _unchecked,
-    ) -> DataSet:
-        """Put a file at a path in a data set; raises like `put_files`."""
-        return self.put_files(owner, name, [(path, file)], is_replacing=is_replacing, check=check)
-
     def put_files(
         self,
         owner: str,

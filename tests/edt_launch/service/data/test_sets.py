@@ -53,7 +53,7 @@ def test_accounts_of_jobs_can_read_it_whatever_the_umask(tmp_path: Path) -> None
         (tmp_path / "data").chmod(0o755)
         data = sets_in(tmp_path / "data", is_for_all=True)
         data.put("ann", "digits", archive(), is_replacing=False)
-        data.put_file("ann", "digits", "deep/more", io.BytesIO(b"y"), is_replacing=False)
+        data.put_files("ann", "digits", [("deep/more", io.BytesIO(b"y"))], is_replacing=False)
     finally:
         os.umask(before)
     shown = [path for path in (tmp_path / "data").rglob("*") if ".edt-" not in str(path)]
@@ -114,8 +114,8 @@ def test_uploads_are_not_tidied_up_through_a_link(link: str, tmp_path: Path) -> 
 
 CHANGES: dict[str, Callable[..., Any]] = {
     "put": lambda data, **how: data.put("ann", "digits", archive(b"new"), is_replacing=True, **how),
-    "put_file": lambda data, **how: data.put_file(
-        "ann", "digits", "folder/file", io.BytesIO(b"new"), is_replacing=True, **how
+    "put_files": lambda data, **how: data.put_files(
+        "ann", "digits", [("folder/file", io.BytesIO(b"new"))], is_replacing=True, **how
     ),
     "delete": lambda data, **how: data.delete("ann", "digits", **how),
     "delete_file": lambda data, **how: data.delete_file("ann", "digits", "folder/file", **how),
@@ -135,7 +135,7 @@ def test_a_check_just_before_a_change_prevents_it(change: str, tmp_path: Path) -
     assert not list((tmp_path / ".edt-uploads/pool").iterdir())
 
 
-@pytest.mark.parametrize("change", ["put", "put_file"])
+@pytest.mark.parametrize("change", ["put", "put_files"])
 def test_a_change_is_made_though_its_numbers_cannot_be_noted(
     change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,7 +196,7 @@ def test_data_sets_behind_a_link_are_not_touched(link: str, tmp_path: Path) -> N
     before = sorted(tmp_path.rglob("away/**/*"))
     data = sets_in(tmp_path)
     assert (data.names("ann"), data.all(), data.get("ann", "digits")) == ([], ([], True), None)
-    for change in (*(CHANGES[name] for name in ("put", "put_file")), lambda data: data.put(
+    for change in (*(CHANGES[name] for name in ("put", "put_files")), lambda data: data.put(
         "ann", "new", archive(), is_replacing=False
     )):  # fmt: skip
         with pytest.raises(ConflictError, match=f"^{link} in the data folder is a link"):
@@ -221,6 +221,6 @@ def test_a_folder_without_a_note_is_a_data_set_of_unknown_size(note: bytes, tmp_
     (tmp_path / "users/ann/digits").mkdir(parents=True)
     (tmp_path / "users/ann/.edt-digits").write_bytes(note)
     data = sets_in(tmp_path)
-    data.put_file("ann", "digits", "a", io.BytesIO(b"y"), is_replacing=False)
+    data.put_files("ann", "digits", [("a", io.BytesIO(b"y"))], is_replacing=False)
     (found,), is_complete = data.all()
     assert (found.path, found.files, found.size, is_complete) == ("users/ann/digits", None, None, True)
