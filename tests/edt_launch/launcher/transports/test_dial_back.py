@@ -232,6 +232,19 @@ def test_a_host_with_another_version_is_lost_at_once(launcher: tuple[Hearing, Di
     assert not lost.has_connected
 
 
+def test_a_host_that_an_engine_gives_up_is_lost_at_once(tmp_path: Path) -> None:
+    class Full(Engine):
+        def start(self, host: str) -> None:
+            self.give_up(host, "no node has room")
+
+    one = Hearing(tmp_path, Full())
+    one.agents.open("far")
+    lost = one.until(Lost)[1]
+    one.close()
+    assert "no node has room" in lost.explanation
+    assert not lost.has_connected
+
+
 def test_who_is_silent_makes_room(
     launcher: tuple[Hearing, DialBack], monkeypatch: pytest.MonkeyPatch
 ) -> None:
