@@ -71,6 +71,8 @@ class TorchState(State):  # type: ignore[misc]
         self._is_lost = False
         self._is_at_end = False
         """The last commit was that of an epoch's last step, and no rollback point has been made since."""
+        self._needed_copy = False
+        """Whether a rollback after the last rollback point may have needed a full copy."""
         self._rollback = Rollback()
         self._checkpointing = Checkpointing(self._contents, self._rollback)
         self._restored = False
@@ -161,10 +163,13 @@ class TorchState(State):  # type: ignore[misc]
                 self._rollback.take_point(values, is_full_copy=False)
             else:
                 self._rollback.note_commit(values)
-            if not self._needs_copy(values):
+            needs_copy = self._rollback.needs_copy(lambda: _may_end(values))
+            must_copy = has_changed or (needs_copy and not self._needed_copy)
+            self._needed_copy = needs_copy
+            if not (needs_copy or self._checkpointing.writes):
                 self._rollback.snapshots.drop()
                 self._rollback.advance(values)
-            elif has_changed or self._rollback.snapshots.is_due(now, self.progress):
+            elif must_copy or self._rollback.snapshots.is_due(now, self.progress):
                 self._checkpointing.save(now, self.progress)
             else:
                 self._rollback.advance(values)
@@ -255,6 +260,7 @@ class TorchState(State):  # type: ignore[misc]
         self._rollback.protect(
             values, is_new, self.progress, self._contents.prepared_tree(), lambda: self._needs_copy(values)
         )
+        self._needed_copy = self._rollback.needs_copy(lambda: _may_end(values))
         for observer in observing.observers():
             observer.synced(self, self.progress, self._contents.values())
 

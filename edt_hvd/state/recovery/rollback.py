@@ -6,8 +6,8 @@
   rollback point and the live parameters together *are* the committed state. A module that no optimizer of the
   state steps, such as an average of the weights, is in the rollback point as a whole, unless it is large (see
   `rollback_point`).
-- A *snapshot* is a full copy in host memory, needed once a step has followed the commit. It is taken as often
-  as its measured cost allows.
+- A *snapshot* is a full copy in host memory, needed once a step has followed the commit. It is taken when it
+  begins to be needed, and from then on as often as its measured cost allows.
 
 A further pass over a step, as of sharpness-aware minimization, may begin with other parameters than the
 commit's, and torch does not count writes through ``.data``: from then on, too, only a snapshot counts.

@@ -11,6 +11,7 @@ import edt_hvd
 from edt_hvd.returning import call_to_common_end
 from edt_hvd.state import host_memory
 from edt_hvd.state.checkpoint import checkpoints
+from edt_hvd.state.snapshot import Snapshots
 from states import assert_same, change_values, make_state, picture, train_step
 
 pytestmark = pytest.mark.usefixtures("alone")
@@ -73,6 +74,19 @@ def test_a_loop_that_validates_has_them_at_the_ends_of_epochs(commits_after: boo
     program = Program(validates=True)
     program.commits_after = commits_after
     assert program.copies(3) == [True, *ends, *ends, *ends]
+
+
+def test_a_worker_that_writes_checkpoints_has_them_too_whatever_copies_cost(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("EDT_CHECKPOINT_DIR", str(tmp_path))
+    monkeypatch.setattr(checkpoints, "_serial", itertools.count(1))
+    monkeypatch.setattr(Snapshots, "is_due", lambda copies, now, commits: copies.last is None)
+    program = Program(validates=True)
+    program.copies(3)
+    last = program.state._rollback.snapshots.last
+    assert last is not None
+    assert last.commits == 11  # before the last step of the third epoch
 
 
 @pytest.mark.parametrize("write", [torch.Tensor.add_, torch.nn.init.constant_])
