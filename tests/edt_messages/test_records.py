@@ -30,15 +30,12 @@ read = reader(Record)
     [
         ({"count": 0}, "count: 0, expected int from 1 to less than 2147483648"),
         ({"count": "3"}, "count: '3', expected int from 1"),
-        ({"count": True}, "count: True, expected int from 1"),
         ({"seconds": float("nan")}, "seconds: nan, expected float from 0"),
         ({"name": 1}, "name: 1, expected str"),
-        ({"words": []}, "words: list, expected 1 to less than 3 items"),
         ({"words": ["a"] * 3}, "words: list, expected 1 to less than 3 items"),
         ({"words": ["a", 1]}, "words: 1, expected str"),
         ({"pair": [1]}, "pair: list, expected 2 items"),
         ({"values": {"loss": []}}, "values: list, expected a number of 64 bits, a text or a boolean"),
-        ({"class": 1}, "class: 1, expected str"),
     ],
 )
 def test_the_error_names_field_value_and_what_was_expected(wrong: dict[str, Any], error: str) -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from affected_tests import ROOT, TABLE, changes_since, covering, find_base, is_in_full_run, select
+from affected_tests import ROOT, TABLE, changes_since, find_base, is_in_full_run, select
 
 
 @pytest.fixture
@@ -30,17 +30,6 @@ def commit(folder: Path, *names: str) -> str:
     git(folder, "add", ".")
     git(folder, "commit", "--quiet", "--allow-empty", "--message", "a change")
     return git(folder, "rev-parse", "HEAD")
-
-
-def test_the_first_line_that_fits_counts() -> None:
-    found = ("tests/system/test_processes.py", "tests/system/test_resizes.py")
-    assert covering("edt_hvd/warm/worker.py") == found
-    assert "tests/system/test_exact.py" in covering("edt_hvd/elastic.py")
-    assert covering("docs/tutorials/install.md") == covering("launch/edt_launch/cli/top.py") == ()
-
-
-def test_a_test_file_covers_itself() -> None:
-    assert covering("tests/system/test_ssh.py") == ("tests/system/test_ssh.py",)
 
 
 @pytest.mark.parametrize("start, patterns", TABLE)

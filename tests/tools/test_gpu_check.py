@@ -172,14 +172,3 @@ def test_without_a_gpu_nothing_that_needs_one_counts_as_passed(tmp_path: Path) -
     assert written(tmp_path)["parts"][1]["reason"] == "no GPU"
     assert check(report_of(tmp_path, *chosen), has_gpu=True, limit=LONG, rehearsal=True) == 3
     assert statuses(tmp_path) == {"plain": "passed", "kernels": "rehearsed"}
-
-
-def test_a_part_sees_one_gpu_and_nothing_of_the_calling_make(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
-    monkeypatch.setenv("MAKEFLAGS", "-n")
-    names = ("CUDA_VISIBLE_DEVICES", "MAKEFLAGS", "NCCL_DEBUG")
-    code = f"import json, os; print(json.dumps({{name: os.environ.get(name) for name in {names}}}))"
-    assert check(report_of(tmp_path, part("one", code)), has_gpu=True, limit=LONG) == 0
-    assert written(tmp_path)["parts"][0]["figures"] == dict(zip(names, ("3", None, "WARN"), strict=True))

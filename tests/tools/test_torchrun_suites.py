@@ -18,12 +18,6 @@ def test_outcomes_that_are_expected(line: str, result: str) -> None:
     assert judge(line) == Result(name, result)
 
 
-def test_outcomes_that_are_not() -> None:
-    assert judge("a.py::T::test_launch_shutdown PASSED") == Result("test_launch_shutdown", "passed", False)
-    assert judge("a.py::T::test_launch_elastic FAILED") == Result("test_launch_elastic", "failed", False)
-    assert judge("FAILED a.py::T::test_launch_elastic - ValueError") is None
-
-
 def test_a_program_has_to_end_as_under_torchrun() -> None:
     theirs = Ended(0, {"a.json": [1.5]}, "")
     assert compare("x", theirs, theirs) == Result("x", "exit code 0, the same 1 JSON files as under torchrun")

@@ -15,7 +15,6 @@ from edt_launch.cluster.follower import (
     SourceFollower,
     accept,
 )
-from edt_launch.cluster.usage import used
 from simulated_hosts import SimulatedHosts
 
 LIMITS = SizeLimits(2, 4)
@@ -75,13 +74,6 @@ def test_reports_each_rejection_once_until_a_good_one(follower, path):
     assert isinstance(follower.poll(6.0), Rejected)
     assert follower.allocation == parse(text(1))
     assert "missing" in follower.rejection
-
-
-def test_a_pipe_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    verdict = AllocationFollower(tmp_path / "pipe", LIMITS, any_host).poll(0.0)
-    assert isinstance(verdict, Rejected)
-    assert "it is no regular file" in verdict.reason
 
 
 class Following:
@@ -190,21 +182,3 @@ def test_no_error_of_a_file_system_ends_the_following(follower, path, monkeypatc
     assert follower.rejection == ""
     path.write_text(text(2, 3))
     assert isinstance(follower.poll(10.0), Accepted)
-
-
-def test_a_source_is_told_what_is_used_and_what_could_be() -> None:
-    following = Following()
-    following.next(A)
-    following.follower.use(used([A, HostSlots("c", 2, ("3", "5"))]), 2)
-    following.next(A)
-    following.next(A)  # asked with what was known before, perhaps, the first time
-    following.follower.use(used([A, HostSlots("c", 1, ("3",))]), 2)
-    following.next(A)
-    following.next(A)
-    following.follower.close()
-    assert following.source.told == [
-        ("demand", 4),  # it has nothing yet
-        *(("reserve", "a", "0"), ("reserve", "c", "3", "5"), ("demand", 2)),
-        ("release", "c", "5"),
-        *(("release", "a", "0"), ("release", "c", "3"), ("demand", 0), ("close",)),
-    ]

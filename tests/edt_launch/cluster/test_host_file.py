@@ -56,14 +56,11 @@ def test_lines_of_a_file() -> None:
     "text, named",
     [
         ("", "f: '': expected at least one line"),
-        ("node1 slots=0", "line 1"),
         ("a\nb c d", "line 2"),
         ("a\n\na", "line 3: 'a': expected each host once"),
-        ("a devices=0,0", "each once"),
         ("a devices=0;rm", "names of devices"),
         ("a devices=0 transport=;rm", "the name of a transport"),
         ("a devices=0 agent=edt", "line 1: 'edt': expected the path of the host's edt"),
-        ("a slots=1 agent=", "the path of the host's edt"),
     ],
 )
 def test_what_makes_no_sense_is_named(text: str, named: str) -> None:

@@ -3,23 +3,13 @@
 import pytest
 
 from edt_launch.core.control_protocol import (
-    MAX_ID,
     MAX_LINE,
     Accepted,
     Pause,
     Requests,
     Stop,
-    read_request,
     write,
 )
-
-
-@pytest.mark.parametrize("request_", [Pause("a"), Stop("b"), Stop("é" * MAX_ID, at_once=True)])
-def test_requests_are_read_as_written(request_: Pause | Stop) -> None:
-    line = write(request_)
-    assert line.endswith(b"\n")
-    assert line.count(b"\n") == 1
-    assert read_request(line) == request_
 
 
 @pytest.mark.parametrize(

@@ -117,11 +117,6 @@ def failure():
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
-def strange():
-    say("[gloo] connectFullMesh failed", "stderr")
-    sys.exit(1)
-
-
 def telling():
     """Sends many messages of its program, and fails."""
     launcher, place = begin()

@@ -9,14 +9,10 @@ import pytest
 from edt_launch.launcher.cause import Cause, cause_of
 
 SCRIPT = """
-import json
-
 class Boom(Exception):
     pass
 
 def train(how):
-    if how == "library":
-        json.loads("{")
     if how == "own":
         raise Boom("bad\\nvery bad")
     if how == "chained":
@@ -24,23 +20,14 @@ def train(how):
             1 / 0
         except ZeroDivisionError as error:
             raise ValueError("no such thing") from error
-    if how == "silent":
-        raise AssertionError
 """
 
 
 @pytest.mark.parametrize(
     "how, expected",
     [
-        (
-            "library",
-            (
-                "json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: line 1 "
-                "column 2 (char 1) (train.py, line 9)"
-            ),
-        ),
-        ("own", "Boom: bad (train.py, line 11)"),
-        ("chained", "ValueError: no such thing (train.py, line 16)"),
+        ("own", "Boom: bad (train.py, line 7)"),
+        ("chained", "ValueError: no such thing (train.py, line 12)"),
     ],
 )
 def test_what_python_prints_of_an_exception(how: str, expected: str, tmp_path: Path) -> None:

@@ -2,28 +2,19 @@ from functools import reduce
 
 import pytest
 
-from edt_launch.core.history.events import (
-    AllocatedHost,
-    AllocationAccepted,
-    Event,
-    Failed,
-    Left,
-    Progress,
-    Started,
-    World,
-)
+from edt_launch.core.history import events
 from edt_launch.launcher.failing_slots import FailingSlots
 
 
-def started(worker: int, slot: int) -> Event:
-    return Started(worker, "node1", slot, None, 0)
+def started(worker: int, slot: int) -> events.Event:
+    return events.Started(worker, "node1", slot, None, 0)
 
 
-def failed(worker: int, slot: int) -> Event:
-    return Failed(worker, "node1", slot, None, 0, 1, retry_after=5.0)
+def failed(worker: int, slot: int) -> events.Event:
+    return events.Failed(worker, "node1", slot, None, 0, 1, retry_after=5.0)
 
 
-STEP = Progress(1, 0, 1)
+STEP = events.Progress(1, 0, 1)
 NEVER_TRAINED = [started(0, 1), failed(0, 1), started(1, 1), failed(1, 1)]
 FIVE_SLOTS = [event for n in range(5) for event in (started(n, n), failed(n, n))]
 
@@ -32,14 +23,12 @@ FIVE_SLOTS = [event for n in range(5) for event in (started(n, n), failed(n, n))
     "happened, text",
     [
         (NEVER_TRAINED, "slot 1 of node1 (2 times)"),
-        ([*NEVER_TRAINED, started(2, 1), World(2, 1, ranks={2: 0}), STEP], ""),
-        ([*NEVER_TRAINED, started(2, 1), World(2, 1, ranks={2: 0}), Left(2)], ""),
-        ([started(0, 1), World(1, 1, ranks={0: 0}), failed(0, 1)], "slot 1 of node1 (1 time)"),
-        ([*NEVER_TRAINED, AllocationAccepted(2, 1, (AllocatedHost("node1", 1),))], ""),
-        ([started(0, 0), World(1, 1, ranks={0: 0}), STEP, failed(0, 0)], ""),
-        ([started(0, 0), Left(0)], ""),
+        ([*NEVER_TRAINED, started(2, 1), events.World(2, 1, ranks={2: 0}), STEP], ""),
+        ([started(0, 1), events.World(1, 1, ranks={0: 0}), failed(0, 1)], "slot 1 of node1 (1 time)"),
+        ([*NEVER_TRAINED, events.AllocationAccepted(2, 1, (events.AllocatedHost("node1", 1),))], ""),
+        ([started(0, 0), events.World(1, 1, ranks={0: 0}), STEP, failed(0, 0)], ""),
         (FIVE_SLOTS, f"{', '.join(f'slot {n} of node1 (1 time)' for n in range(4))} and 1 more"),
     ],
 )
-def test_slots_without_a_worker_that_trained(happened: list[Event], text: str) -> None:
+def test_slots_without_a_worker_that_trained(happened: list[events.Event], text: str) -> None:
     assert reduce(FailingSlots.observe, happened, FailingSlots()).text == text

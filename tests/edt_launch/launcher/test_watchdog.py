@@ -246,15 +246,6 @@ def test_a_collective_that_all_are_in_ends_with_the_loss_of_one() -> None:
     assert list(crew.overdue()) == [0]
 
 
-def test_a_collective_may_last_as_long_as_others_have() -> None:
-    crew = Crew()
-    known = KNOWN | {"reducing": Times(5, COLLECTIVE)}
-    crew.pass_time(2 * COLLECTIVE)
-    for worker in (0, 1):
-        crew.heartbeat(worker, "reducing", 2 * COLLECTIVE, known)
-    assert not crew.overdue()
-
-
 @pytest.mark.parametrize(
     "calls, seconds, is_wrong",
     [
@@ -274,14 +265,3 @@ def test_workers_that_wait_in_different_collectives_wait_for_ever(
     assert (reason is not None) == is_wrong
     if reason is not None:
         assert "average (rank 0), step (rank 1)" in reason
-
-
-def test_a_worker_that_has_not_said_where_it_waits_may_be_in_the_same_collective() -> None:
-    crew = Crew()
-    crew.heartbeat(0, "reducing", 60.0, call="average")
-    assert mismatch(crew.now, crew.watch, crew.workers.values()) is None
-    crew.heartbeat(1, "reducing", 60.0, call="step")
-    crew.kill(1)
-    crew.pass_time(MISMATCH)
-    crew.heartbeat(0, "reducing", 60.0, call="average")
-    assert mismatch(crew.now, crew.watch, crew.workers.values()) is None

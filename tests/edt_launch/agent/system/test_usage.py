@@ -3,7 +3,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import psutil
 import pytest
 
 from edt_launch.agent.protocol import Usage
@@ -70,13 +69,3 @@ def test_a_driver_that_stands_still_is_not_waited_for(smi: Path) -> None:
     meter.measure(0.0, ("0",))
     assert [measured(meter, now, ("0",)).gpus for now in (1.0, 2.0, 3.0)] == [None] * 3
     meter.close()
-
-
-def test_processes_that_cannot_be_seen_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def hidden(*_: object, **__: object) -> None:
-        raise psutil.AccessDenied(1)
-
-    monkeypatch.setattr(psutil.Process, "children", hidden)
-    meter = UsageMeter()
-    meter.measure(0.0, ())
-    assert (measured(meter, 1.0, ()).memory, measured(meter, 2.0, ()).processors) == (0, 0.0)

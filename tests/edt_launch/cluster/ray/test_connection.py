@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from edt_launch.cluster.ray.connection import LOST, Connection, Options
-from edt_launch.cluster.ray.messages import Ended, HostView, Open, Picture, Want, read, write
+from edt_launch.cluster.ray.messages import Ended
 from edt_launch.core.errors import SourceError
-
-PICTURE = Picture("GPU", (HostView("n1", "10.0.0.1", ("0", "1"), 2, 0, False),), "waiting for 1 more node")
 
 FAKE = """
 import os, sys
@@ -40,17 +38,6 @@ def reason(connection: Connection, expected: str) -> str:
             lambda: connection._picture is not None and connection._picture.reason == expected, 60
         )
     return connection.picture().reason
-
-
-def test_messages_are_what_they_were_after_a_line() -> None:
-    for message in (PICTURE, Want(3, (("n1", "0"),)), Open(1, "n1", ("--x",), "t"), Ended(1, None, "gone")):
-        assert read(write(message)) == message
-
-
-@pytest.mark.parametrize("line", [b"", b"{}", b"[]", b'{"kind_of_message": "Want"}', b"\xff"])
-def test_what_is_no_message_is_refused(line: bytes) -> None:
-    with pytest.raises(ValueError, match=r"no message|decode|Expecting|invalid"):
-        read(line)
 
 
 def test_a_bridge_is_told_what_is_wanted_and_tells_what_there_is(connection: Connection) -> None:

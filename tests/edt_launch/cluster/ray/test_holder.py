@@ -1,4 +1,4 @@
-from edt_launch.cluster.ray.holder import agent_environment, next_names
+from edt_launch.cluster.ray.holder import agent_environment
 
 
 def test_an_agent_has_the_nodes_environment_without_what_ray_sets_for_its_workers() -> None:
@@ -10,8 +10,3 @@ def test_an_agent_has_the_nodes_environment_without_what_ray_sets_for_its_worker
         "CUDA_VISIBLE_DEVICES": "",
     }
     assert agent_environment(node | set_by_ray) == node
-
-
-def test_slots_without_a_gpu_have_the_lowest_free_numbers() -> None:
-    assert next_names([], 2) == ["cpu0", "cpu1"]
-    assert next_names(["cpu1", "cpu2"], 2) == ["cpu0", "cpu3"]

@@ -88,15 +88,6 @@ def test_a_file_that_was_read_before_is_read_on_unless_it_is_another(path: Path)
         assert (texts(file), file.is_another) == ([b"one", b"two"], True)
 
 
-def test_of_lines_those_are_read_that_begin_at_the_start_or_later(path: Path) -> None:
-    append(path, b"one\ntwo\nthree\n")
-    assert [texts(GrowingFile(path, start)) for start in (4, 5, 8)] == [
-        [b"two", b"three"],
-        [b"three"],
-        [b"three"],
-    ]
-
-
 def test_what_was_written_to_the_old_file_before_it_was_replaced_is_read_first(path: Path) -> None:
     append(path, b"old ")
     with GrowingFile(path) as file:
@@ -137,14 +128,6 @@ def test_a_look_reads_so_much_at_most_and_no_more_than_was_there(path: Path) -> 
         append(path, b"more and more\n" * LOOK_BYTES)
     assert looks == 3
     assert texts(GrowingFile(path), end=16) == [b"1234567"] * 2
-
-
-def test_what_is_out_of_reach_is_skipped(path: Path) -> None:
-    append(path, b"far away\nnear\n")
-    file = GrowingFile(path, reach=8)
-    assert (texts(file), file.skipped) == ([b"near"], 6)
-    append(path, b"next\n")
-    assert texts(file) == [b"next"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -52,14 +52,6 @@ def test_every_event_is_read_as_it_was_written(event: events.Event) -> None:
     assert read_line(json.dumps(write(event)).encode()) == event
 
 
-def test_what_may_be_left_out() -> None:
-    assert read({"event": "progress", "step": 1, "size": 2}) == events.Progress(1, None, 2)
-    assert read({"event": "world", "generation": 1, "size": 2}) == events.World(1, 2)
-    assert read({"event": "released", "worker": 1, "host": "h", "slot": 0, "new": 1}) == events.Released(
-        1, "h", 0, None
-    )
-
-
 PROGRESS = {"event": "progress", "time": 1.0, "step": 1, "size": 1, "values": {}}
 
 

@@ -36,11 +36,3 @@ def test_horovods_driver_takes_no_hosts_that_may_change(tmp_path: Path) -> None:
         UsageError, match="the simulated cluster: --horovodrun takes hosts that do not change"
     ):
         UnderHorovodrun(["true"]).run(job)
-
-
-def test_kinds_have_names_and_frameworks_of_their_own() -> None:
-    names = [name for kind in kinds.kinds() for name in {kind.name, *kind.frameworks}]
-    assert len(set(names)) == len(names)
-    assert [kinds.named(kind.name).name for kind in kinds.kinds()] == list(kinds.names())
-    with pytest.raises(LookupError, match="'Fortran'"):
-        kinds.named("Fortran")

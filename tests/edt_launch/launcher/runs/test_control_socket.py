@@ -10,7 +10,7 @@ import pytest
 
 from edt_launch.core.control_protocol import MAX_LINE, Accepted, Pause, Refused, Stop, read_reply, write
 from edt_launch.core.system.unix_address import unix_address
-from edt_launch.launcher.runs.control_socket import CONNECTION_TIMEOUT, CONNECTIONS, ControlSocket
+from edt_launch.launcher.runs.control_socket import CONNECTIONS, ControlSocket
 
 
 @pytest.fixture
@@ -145,14 +145,3 @@ def test_who_never_reads_is_not_waited_for(
         control.requests()
     other.sendall(write(Pause("a")))
     assert control.requests() == [Pause("a")]
-
-
-def test_the_rest_of_a_request_is_not_waited_for(path: Path, connect: Callable[[], socket.socket]) -> None:
-    now = [100.0]
-    with ControlSocket(path, no_complaint, clock=lambda: now[0]) as control:
-        client = connect()
-        client.sendall(write(Stop("a"))[:-1])
-        control.requests()
-        now[0] += CONNECTION_TIMEOUT
-        control.requests()
-        assert client.recv(1) == b""

@@ -1,7 +1,5 @@
 """The picture of a job, from its events."""
 
-import pytest
-
 from edt_launch.core.history.events import Progress
 from edt_launch.tools.demo.plot import curve, draw
 
@@ -21,8 +19,3 @@ def test_draws_a_png(tmp_path):
     draw(points, picture, "title")
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert list(tmp_path.iterdir()) == [picture]
-
-
-def test_says_what_is_missing_when_there_is_nothing_to_draw(tmp_path):
-    with pytest.raises(ValueError, match="no progress"):
-        draw([], tmp_path / "plot.png", "title")

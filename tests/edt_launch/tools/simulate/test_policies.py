@@ -3,29 +3,12 @@ import json
 import pytest
 
 from edt_launch.tools.simulate.figures import jct, rho
-from edt_launch.tools.simulate.policies import FairShare, Fifo, StrictPriority, Tiresias
+from edt_launch.tools.simulate.policies import FairShare, Tiresias
 from edt_launch.tools.simulate.replay import ROUNDS, Timing, machines, replay
 from edt_launch.tools.simulate.trace import read
 from small import TRACES, job, trace
 
 HOSTS = machines(8, 4)
-FREE = Timing(interval=1000.0, coalesce=0.0, resize_cost=0.0)
-
-
-def starts(jobs, policy):
-    return {run.job.id: run.sizes[0][0] for run in replay(trace(*jobs), HOSTS, policy, FREE).runs}
-
-
-def test_fifo_lets_nobody_past_the_head_of_the_queue():
-    jobs = [job("a", 0, 6, 600), job("b", 1, 4, 400), job("c", 2, 1, 10)]
-    assert starts(jobs, Fifo(HOSTS)) == {"a": 0, "b": 100, "c": 100}
-
-
-def test_strict_priority_suspends_the_less_urgent_and_goes_on_with_them():
-    jobs = trace(job("low", 0, 8, 800), job("high", 10, 8, 400, priority=1))
-    low, high = replay(jobs, HOSTS, StrictPriority(HOSTS), FREE).runs
-    assert (high.sizes[0], high.ended) == ((10, 8), 60)
-    assert (low.ended, low.suspensions) == (150, 1)
 
 
 def test_tiresias_puts_whoever_has_attained_much_behind_newcomers():

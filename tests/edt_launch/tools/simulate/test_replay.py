@@ -1,7 +1,7 @@
 import pytest
 
 from edt_launch.tools.simulate.policies import Fifo
-from edt_launch.tools.simulate.replay import ROUNDS, StuckError, Timing, machines, replay
+from edt_launch.tools.simulate.replay import StuckError, Timing, machines, replay
 from small import Scripted, devices, job, trace
 
 EXACT = Timing(interval=1000.0, coalesce=0.5, resize_cost=5.0)
@@ -12,12 +12,6 @@ def test_a_job_starts_half_a_second_after_its_submission_and_pays_for_it():
     (run,) = replay(trace(job("a", 10.0, gpus=4)), HOSTS, Fifo(HOSTS), EXACT).runs
     assert run.ended == pytest.approx(10 + 0.5 + 5 + 100 / 4)
     assert run.sizes == ((10.5, 4), (run.ended, 0))
-
-
-@pytest.mark.parametrize("submitted, decided", [(61.0, 120.0), (120.0, 120.0), (0.0, 0.0)])
-def test_in_rounds_a_job_waits_for_the_next_one(submitted, decided):
-    (run,) = replay(trace(job("a", submitted)), HOSTS, Fifo(HOSTS), ROUNDS).runs
-    assert run.ended == pytest.approx(decided + 30 + 100)
 
 
 def test_a_resized_job_stands_still_for_the_resize_cost():

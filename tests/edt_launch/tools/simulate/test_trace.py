@@ -32,12 +32,6 @@ def test_measured_step_times_make_the_run_time():
     assert found.jobs[0].run_time.seconds(8, 3) == app["total_steps"] * app["step_time"]["8"]["3"]
 
 
-def test_a_trace_may_come_from_windows(tmp_path):
-    path = write(tmp_path, "a,10,ada,1,1,2,50")
-    path.write_bytes(path.read_text().replace("\n", "\r\n").encode("utf-16"))
-    assert [job.user for job in read(path).jobs] == ["ada"]
-
-
 @pytest.mark.parametrize(
     "line, value, expected",
     [
