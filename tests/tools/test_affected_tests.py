@@ -65,11 +65,3 @@ def test_a_branch_is_compared_with_where_it_began(repository: Path) -> None:
     (repository / "not added\nyet").touch()
     assert find_base(repository) == first
     assert changes_since(first, repository) == ["edited", "not added\nyet", "one", "removed", "two"]
-
-
-def test_the_main_branch_is_compared_with_the_commit_before(repository: Path) -> None:
-    commit(repository, "old")
-    before = commit(repository, "older")
-    commit(repository, "new")
-    assert find_base(repository) == before
-    assert changes_since(before, repository) == ["new"]

@@ -87,12 +87,6 @@ def test_who_keeps_its_output_open_delays_that_for_a_moment_only():
     assert step(2 + LEFTOVER_GRACE, state, Tick())[1] == OVER
 
 
-def test_a_worker_is_killed_and_so_is_what_it_was_just_starting():
-    state, actions = after(START, FORKED, protocol.Kill(1))
-    assert actions == [Do(Verb.KILL, 1)]
-    assert step(3, state, Gone(1, -9))[1] == [Do(Verb.KILL, 1), Do(Verb.CLOSE_LIFELINE, 1)]
-
-
 def test_one_that_is_to_be_forked_when_it_is_killed_never_begins():
     state, actions = after(START, protocol.Kill(1))
     assert actions == [Do(Verb.KILL, 1), Do(Verb.CLOSE_LIFELINE, 1)]

@@ -12,9 +12,6 @@ import sys
 import time
 
 WORKER = int(os.environ["EDT_WORKER"])
-SIZE = 2
-"""Workers of a run, where that matters."""
-
 STUBBORN = [
     *(sys.executable, "-c"),
     "import signal, time; signal.signal(15, signal.SIG_IGN); print('ready', flush=True); time.sleep(600)",
@@ -147,18 +144,6 @@ def shrunk():
     if place["rank"] == 0:
         say("ready")
     until_size(launcher, place, 2)
-    end(launcher)
-
-
-def recovering():
-    """Loses all of its workers in the first run, and trains on in the second."""
-    launcher, place = begin()
-    is_first = WORKER < SIZE
-    if place["rank"] == 0:
-        launcher.send("progress", step=5 if is_first else 6, epoch=0, size=2, values={})
-    time.sleep(0.2)
-    if is_first:
-        os.kill(os.getpid(), signal.SIGKILL)
     end(launcher)
 
 

@@ -77,23 +77,6 @@ def test_usage_errors_say_what_is_wrong(words, part):
     assert part in result.output
 
 
-@pytest.mark.parametrize(
-    "hosts, program, is_refused",
-    [
-        ("-H localhost:2", "python /no/such/train.py", True),
-        ("-H 192.0.2.1:2", "./run.sh", False),
-        ("-H 192.0.2.1:2", "/no/such/train.py", False),
-        ("-H 192.0.2.1:2", "python missing.py", True),
-        ("", "./run.sh", True),
-    ],
-)
-def test_what_other_hosts_have_is_not_judged(planned, folder, hosts, program, is_refused):
-    (folder / "run.sh").write_text("#!/no/such/shell\n")
-    (folder / "run.sh").chmod(0o755)
-    assert invoke(*hosts.split(), *program.split()).exit_code == (ExitCode.USAGE if is_refused else 0)
-    assert len(planned) == (not is_refused)
-
-
 def test_help_imports_neither_torch_nor_horovod():
     slow = ("torch", "horovod", "numpy")
     program = f"import sys, edt_launch.launcher.command; print([m for m in {slow} if m in sys.modules])"
@@ -154,15 +137,3 @@ def test_inside_a_job_of_slurm_its_hosts_and_gpus_are_used(
     assert plan.allocation == Allocation(1, (n1, n2))
     assert str(plan.source) == "Slurm job 7"  # nodes may leave
     assert result.stderr == "edt-launch: uses the hosts of Slurm job 7 (4 slots): n1, n2\n"
-
-
-def test_a_kind_of_program_has_a_command_line_of_its_own(planned, folder, monkeypatch):
-    words = ["--program", "torchrun", "--nnodes", "1:3", "--max-np", "2", "a script.py", "--nnodes", "9"]
-    monkeypatch.setattr(sys, "argv", ["edt-launch", *words])
-    with pytest.raises(SystemExit) as ended:
-        command.main()
-    assert ended.value.code == 0
-    ((program, plan),) = planned
-    assert plan.limits == SizeLimits(1, 2)
-    assert plan.allocation == Allocation(1, (HostSlots("localhost", 1),))
-    assert program.arguments.command[2:] == ("a script.py", "--nnodes", "9")

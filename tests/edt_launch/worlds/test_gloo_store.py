@@ -105,20 +105,6 @@ def has_ended(connection: socket.socket) -> bool:
         return True
 
 
-def test_connections_are_limited(store: Rendezvous, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gloo_store, "MAX_CONNECTIONS", 2)
-    waiting = [send(store, "GET", "/global/1") for _ in range(2)]
-    while len(store._waiting.get("global/1", ())) < 2:  # they have not shown the token yet
-        time.sleep(0.01)
-    with connect(store) as refused:
-        assert has_ended(refused)
-    waiting.pop().close()
-    while len(store._open) > 1:  # it has not been noticed yet
-        time.sleep(0.01)
-    assert ask(store, "PUT", "/global/1", b"there") == ("200 OK", b"")
-    assert receive(waiting.pop()) == ("200 OK", b"there")
-
-
 def test_strangers_make_room_for_workers(store: Rendezvous, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gloo_store, "MAX_CONNECTIONS", 2)
     waiting = send(store, "GET", "/global/1")

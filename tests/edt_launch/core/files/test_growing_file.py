@@ -119,17 +119,6 @@ def test_long_lines_are_skipped_and_counted_however_they_come(path: Path) -> Non
     assert (texts(file), file.skipped_lines) == ([b"c"], 2)
 
 
-def test_a_look_reads_so_much_at_most_and_no_more_than_was_there(path: Path) -> None:
-    append(path, b"1234567\n" * (3 * LOOK_BYTES // 8))
-    file, looks = GrowingFile(path), 0
-    for lines in file.looks():
-        looks += 1
-        assert sum(len(line.text) + 1 for line in lines) <= LOOK_BYTES
-        append(path, b"more and more\n" * LOOK_BYTES)
-    assert looks == 3
-    assert texts(GrowingFile(path), end=16) == [b"1234567"] * 2
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_no_file_is_absent(path: Path, kind: str) -> None:
     put(kind, path)

@@ -84,16 +84,6 @@ def test_another_user_is_refused(path: Path, connect: Callable[[], socket.socket
         assert reply(client) == Refused(None, "this launcher belongs to another user")
 
 
-def test_without_room_for_it_the_job_goes_on(path: Path) -> None:
-    path.mkdir()
-    told: list[str] = []
-    with ControlSocket(path, told.append) as control:
-        assert control.requests() == []
-    assert len(told) == 1
-    assert "only signals pause or stop this job" in told[0]
-    assert path.is_dir()
-
-
 @pytest.mark.parametrize("garbage", [b"\n", b"\0\xff\n", b"GET / HTTP/1.1\r\n", b"[" * 1000 + b"\n"])
 def test_garbage_is_refused_and_what_follows_is_read(
     control: ControlSocket, connect: Callable[[], socket.socket], garbage: bytes

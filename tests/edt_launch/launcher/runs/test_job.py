@@ -160,16 +160,6 @@ def test_a_job_whose_agent_is_killed_is_started_again_as_often_as_it_may(run, pa
     assert not view.status.resizes
 
 
-def test_a_job_succeeds_after_a_restart(run, paths):
-    outcome, view = run("recovering")
-    assert outcome == JobOutcome(ExitCode.SUCCESS)
-    assert [event["step"] for event in events_in(paths) if event["event"] == "progress"] == [5, 6]
-    assert view.status.step == 6
-    (restarting,) = (event for event in events_in(paths) if event["event"] == "restarting")
-    assert restarting["has_checkpoint"] is False
-    assert any(message.endswith("; without a checkpoint, so from the beginning") for message in view.messages)
-
-
 @pytest.mark.parametrize("where", [(agents.Agents, "start"), (host_agent.HostAgent, "_take")])
 def test_a_mistake_of_ours_is_no_hang(run, monkeypatch, where):
     monkeypatch.setattr(launched_workers, "END_GRACE", 0.1)

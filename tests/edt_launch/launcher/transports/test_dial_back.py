@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from edt_launch.agent import dial_back, protocol
-from edt_launch.agent.network.invitation import VARIABLE, Answer, Greeting, Invitation, InvitationError
+from edt_launch.agent.network.invitation import VARIABLE, Answer, Greeting, Invitation
 from edt_launch.agent.protocol import Hello, Output, Swept
 from edt_launch.launcher.hosts.host_events import AllEnded, Lost
 from edt_launch.launcher.transports import dial_back as launchers_end
@@ -166,15 +166,6 @@ def test_who_is_refused_disturbs_nobody(
     assert said_by(agent)[0] == 0
 
 
-def test_a_host_with_another_version_is_lost_at_once(launcher: tuple[Hearing, DialBack]) -> None:
-    one, transport = launcher
-    one.agents.open("far")
-    answered(transport, replace(greeting(transport), version=99).text)
-    lost = one.until(Lost)[1]
-    assert any("edt_launch on far has version 99" in line for line in lost.explanation)
-    assert not lost.has_connected
-
-
 def test_a_host_that_an_engine_gives_up_is_lost_at_once(tmp_path: Path) -> None:
     class Full(Engine):
         def start(self, host: str) -> None:
@@ -220,11 +211,3 @@ async def plain_tls_1_2(port: int) -> None:
     context = dial_back.client_context()
     context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_2
     await asyncio.open_connection("127.0.0.1", port, ssl=context)
-
-
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"addresses": [], "port": "1"}', "[" * 100_000])
-def test_what_is_no_invitation(text: str) -> None:
-    with pytest.raises(InvitationError, match="invitation"):
-        Invitation.parse(text)
-    invitation = Invitation(["a"], 1, "f", "t")
-    assert Invitation.parse(invitation.text) == invitation

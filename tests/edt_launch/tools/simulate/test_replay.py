@@ -1,7 +1,7 @@
 import pytest
 
 from edt_launch.tools.simulate.policies import Fifo
-from edt_launch.tools.simulate.replay import StuckError, Timing, machines, replay
+from edt_launch.tools.simulate.replay import Timing, machines, replay
 from small import Scripted, devices, job, trace
 
 EXACT = Timing(interval=1000.0, coalesce=0.5, resize_cost=5.0)
@@ -21,9 +21,3 @@ def test_a_resized_job_stands_still_for_the_resize_cost():
     done = (20 - 5) * 2
     assert run.ended == pytest.approx(20 + 5 + (100 - done) / 4)
     assert (run.resizes, run.suspensions) == (1, 0)
-
-
-def test_a_job_that_can_never_run_is_named():
-    jobs = trace(job("small"), job("wide", gpus=9))
-    with pytest.raises(StuckError, match=r"1 job left .*wide .*requested 9"):
-        replay(jobs, HOSTS, Fifo(HOSTS), EXACT)

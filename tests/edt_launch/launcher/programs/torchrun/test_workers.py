@@ -63,13 +63,6 @@ def test_logs_go_where_torchrun_has_them(tmp_path: Path) -> None:
     assert ours.shown(Line(None, "stderr", "x")) == Line(None, "stderr", "x")
 
 
-def test_a_local_rank_comes_before_the_programs_arguments(tmp_path: Path) -> None:
-    ours = workers(tmp_path, nproc=2, passes_local_rank=True)
-    ours.variables_of(worker(1), SLOTS[:2], "127.0.0.1")
-    assert ours.command_of(worker(1)) == ("python", "-u", "train.py", "--local-rank=1", "-x")
-    assert workers(tmp_path).command_of(worker(1)) == ()
-
-
 def test_failures_of_the_last_attempt_are_told_the_first_one_last(tmp_path: Path) -> None:
     ours = workers(tmp_path, nproc=2)
     failures = []
