@@ -14,34 +14,14 @@ texts = st.text(st.characters(codec="utf-8")) | st.binary().map(
 environments = st.dictionaries(texts, texts, max_size=3)
 workers = st.integers(0, 2**31)
 orders = st.one_of(
-    st.builds(
-        protocol.Setup,
-        st.lists(texts, max_size=3).map(tuple),
-        environments,
-        texts,
-        st.booleans(),
-        st.none() | texts,
-        st.booleans(),
-        st.booleans(),
-    ),
+    st.builds(protocol.Setup, st.lists(texts, max_size=3).map(tuple), environments, texts),
     st.builds(protocol.Start, workers, environments),
     st.builds(protocol.Kill, workers),
-    st.builds(protocol.WindowUpdate, st.integers(0)),
 )
 reports = st.one_of(
-    st.builds(protocol.Hello, st.integers(0), st.integers(1)),
-    st.builds(
-        protocol.Warm,
-        st.integers(1),
-        st.floats(0, 1e9),
-        st.lists(texts, max_size=3).map(tuple),
-        st.none() | st.integers(0),
-        st.none() | texts,
-    ),
     st.builds(protocol.Started, workers, st.integers(1)),
     st.builds(protocol.Output, workers, st.sampled_from(["stdout", "stderr"]), st.binary()),
     st.builds(protocol.Exited, workers, st.integers(-64, 255)),
-    st.builds(protocol.Swept, st.integers(0)),
 )
 
 

@@ -124,20 +124,6 @@ def telling():
     launcher.until("cut")
 
 
-def resize():
-    """Follows the allocation until it has four slots."""
-    launcher, place = begin()
-    if place["rank"] == 0:
-        say("ready")
-    before = place["size"]
-    place = until_size(launcher, place, 4)
-    if place["rank"] == 0:
-        resumed = {"from": before, "to": 4}
-        launcher.send("resumed", generation=place["generation"], **resumed, pause=0.25, phases={})
-    time.sleep(0.2)
-    end(launcher)
-
-
 def shrunk():
     """Waits until the world has two workers."""
     launcher, place = begin()

@@ -107,42 +107,6 @@ def test_success(run, paths, tmp_path, monkeypatch):
     assert names[-2:] == ["finished", "ended"]
 
 
-def test_the_first_failure_is_the_last_thing_said(run, paths):
-    outcome, _ = run("failure", max_restarts=1)
-    assert outcome.exit_code == ExitCode.JOB_FAILED
-    lines = outcome.message.splitlines()
-    assert lines[:2] == [
-        "edt-launch: the job failed after 1 restart: rank 0 on localhost failed, the last that had the state",
-        "first failure: rank 0 on localhost, killed by SIGSEGV",
-    ]
-    assert lines[2:-1] == [f"  | line {number}" for number in range(10, 30)]
-    assert lines[-1] == f"log: {paths.rank_log('0')}"
-
-
-def test_follows_the_file_and_reports_what_it_does_not_follow_once(run, paths, tmp_path):
-    allocation = tmp_path / "their 'allocation'"
-    allocation.write_text(render(TWO))
-    four = render(Allocation(3, (HostSlots("localhost", 4),)))
-
-    class Vandal(Recorder):
-        """Spoils the file when the job runs, and mends it when that is reported."""
-
-        def message(self, text):
-            super().message(text)
-            if "not followed" in text:
-                write_atomically(allocation, four)
-
-    view = Vandal(lambda text: allocation.write_text(four[:-5]))
-    plan = plan_of(paths, follow=allocation)
-    assert job.run(Script([*FAKE, "resize"]), plan, view, []).exit_code == ExitCode.SUCCESS
-    rejections = [event["reason"] for event in events_in(paths) if event["event"] == "allocation_rejected"]
-    assert len(rejections) == 1
-    assert "half written" in rejections[0]
-    assert paths.allocation.read_text() == four
-    assert view.messages[-2:] == ["allocation 3: 4 slots", "2 -> 4 workers, training paused for 0.25 s"]
-    assert [(r.before, r.after, r.pause) for r in view.status.resizes] == [(2, 4, 0.25)]
-
-
 def test_a_job_whose_agent_is_killed_is_started_again_as_often_as_it_may(run, paths):
     def react(text, signals):
         for process in psutil.Process().children():
@@ -218,13 +182,6 @@ def ready(name, paths):
     words = [sys.executable, "-c", PROGRAM, str(paths.root), *FAKE, name]
     with started(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as launcher:
         yield launcher, [int(word) for word in launcher.stdout.readline().split("ready ")[1].split()]
-
-
-def test_a_real_signal(paths):
-    with ready("waiting", paths) as (launcher, pids):
-        launcher.send_signal(signal.SIGTERM)
-        assert launcher.wait() == ExitCode.TERMINATED
-    assert all(map(gone, pids))
 
 
 def test_signals_of_a_preemption_pause_the_job():
