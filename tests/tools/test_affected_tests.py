@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from affected_tests import ROOT, TABLE, changes_since, find_base, is_in_full_run, select
+from affected_tests import ROOT, TABLE, is_in_full_run, select
 
 
 @pytest.fixture
@@ -50,18 +50,3 @@ def test_files_are_selected_once_and_only_if_they_have_tests_for_the_full_run(tm
         "tests/system/test_exact.py": "edt_hvd/elastic.py",
         "tests/system/test_resizes.py": "edt_hvd/elastic.py",
     }
-
-
-def test_a_branch_is_compared_with_where_it_began(repository: Path) -> None:
-    first = commit(repository, "old", "removed", "edited")
-    git(repository, "checkout", "--quiet", "-b", "topic")
-    commit(repository, "one")
-    commit(repository, "two")
-    git(repository, "checkout", "--quiet", "main")
-    commit(repository, "of others")
-    git(repository, "checkout", "--quiet", "topic")
-    git(repository, "rm", "--quiet", "removed")
-    (repository / "edited").write_text("anew")
-    (repository / "not added\nyet").touch()
-    assert find_base(repository) == first
-    assert changes_since(first, repository) == ["edited", "not added\nyet", "one", "removed", "two"]

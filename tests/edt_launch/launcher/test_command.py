@@ -99,25 +99,6 @@ def test_a_host_discovery_script(planned, folder):
     assert (plan.allocation, plan.follow, plan.limits) == (None, None, SizeLimits(1, 4))
 
 
-@pytest.mark.parametrize(
-    "words, reason",
-    [
-        (("--host-discovery-script", "discover hosts.sh"), "give --max-np, too"),
-        (("--host-discovery-script", "x", "--max-np", "2", "--horovodrun"), "to horovodrun itself"),
-        (("--host-discovery-script", "a script.py", "--max-np", "2"), "chmod +x"),
-        (("--host-discovery-script", "windows.sh", "--max-np", "2"), "line ends of Windows"),
-    ],
-)
-def test_a_host_discovery_script_that_makes_no_sense(planned, folder, words, reason):
-    discovery_script(folder)
-    (folder / "windows.sh").write_bytes(b"#!/bin/sh\r\necho h:1\r\n")
-    (folder / "windows.sh").chmod(0o755)
-    result = invoke(*words, "a script.py")
-    assert result.exit_code == ExitCode.USAGE
-    assert reason in result.output
-    assert planned == []
-
-
 SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_GPUS_PER_NODE": "2"}
 
 

@@ -150,10 +150,7 @@ def test_this_machine_passes() -> None:
     "environment, gpus, found, fix",
     [
         ({"OMP_DYNAMIC": "TRUE"}, "", "OMP_DYNAMIC=TRUE lets the number of", "unset OMP_DYNAMIC"),
-        *(
-            ({"OMP_NUM_THREADS": threads}, "", f"OMP_NUM_THREADS={threads} is no number", "such as 1")
-            for threads in ("abc", "0")
-        ),
+        ({"OMP_NUM_THREADS": "0"}, "", "OMP_NUM_THREADS=0 is no number", "such as 1"),
         ({"ATEN_CPU_CAPABILITY": "avx2"}, "", "ATEN_CPU_CAPABILITY changes the bits", "the same on every"),
         (
             {},

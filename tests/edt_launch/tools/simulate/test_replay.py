@@ -1,8 +1,11 @@
+from types import SimpleNamespace
+
 import pytest
 
+from edt_launch.allocator.model import HostDevices
 from edt_launch.tools.simulate.policies import Fifo
 from edt_launch.tools.simulate.replay import Timing, machines, replay
-from small import Scripted, devices, job, trace
+from small import job, trace
 
 EXACT = Timing(interval=1000.0, coalesce=0.5, resize_cost=5.0)
 HOSTS = machines(8, 4)
@@ -15,7 +18,11 @@ def test_a_job_starts_half_a_second_after_its_submission_and_pays_for_it():
 
 
 def test_a_resized_job_stands_still_for_the_resize_cost():
-    policy = Scripted(lambda now: {"a": devices(2) if now < 20 else devices(4)})
+    sizes = {0: "01", 20: "0123"}
+    policy = SimpleNamespace(
+        name="scripted",
+        decide=lambda now, _: {"a": (HostDevices("node0000", tuple(sizes[20 * (now >= 20)])),)},
+    )
     timing = Timing(interval=20.0, coalesce=0.0, resize_cost=5.0)
     (run,) = replay(trace(job("a")), HOSTS, policy, timing).runs
     done = (20 - 5) * 2

@@ -109,12 +109,6 @@ def test_the_same_command_on_each_node(words: str, number: int | None) -> None:
             True,
         ),
         (f"--rdzv-endpoint {ELSEWHERE}:29400", {}, LateRanks(3, 5.0), False),
-        (
-            "--node-rank 0 --master-addr 127.0.0.1 --rdzv-conf timeout=5,last_call_timeout=0.5",
-            {},
-            LateRanks(3, 0.5),
-            False,
-        ),
     ],
 )
 def test_nodes_that_come_and_go(
