@@ -87,14 +87,6 @@ def test_who_keeps_its_output_open_delays_that_for_a_moment_only():
     assert step(2 + LEFTOVER_GRACE, state, Tick())[1] == OVER
 
 
-def test_one_that_is_to_be_forked_when_it_is_killed_never_begins():
-    state, actions = after(START, protocol.Kill(1))
-    assert actions == [Do(Verb.KILL, 1), Do(Verb.CLOSE_LIFELINE, 1)]
-    state, actions = step(2, state, FORKED)
-    assert actions == []
-    assert step(2, state, OutputEnded(1))[1] == [Do(Verb.FORGET, 1), protocol.Exited(1, -9)]
-
-
 @pytest.mark.parametrize("said, code", [(5, 5), (None, -9)])
 def test_how_it_ended_is_what_it_said_if_nobody_else_knows(said, code):
     state, _ = after(START, FORKED, OutputEnded(1), LifelineEnded(1, said))

@@ -18,15 +18,6 @@ def test_hosts_of_an_option() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "text, value", [("", ""), ("h1:", ""), ("h1:0", "0"), ("h1:-1", "-1"), ("h1:x", "x"), ("-h:1", "-h")]
-)
-def test_an_option_that_makes_no_sense(text: str, value: str) -> None:
-    with pytest.raises(HostsError, match="-H") as raised:
-        HostList(text).hosts()
-    assert raised.value.value == value
-
-
 @pytest.mark.parametrize("text", ["fd00::1", "fd00::1:2", "[fd00::1]:2", "::1"])
 def test_an_ipv6_address_is_refused_as_such(text: str) -> None:
     with pytest.raises(HostsError, match=r"-H.*a name or an IPv4 address"):

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.core.scripts import script_name, script_of, script_problem
+from edt_launch.core.scripts import script_of, script_problem
 
 
 @pytest.mark.parametrize(
@@ -24,19 +24,6 @@ from edt_launch.core.scripts import script_name, script_of, script_problem
 )
 def test_the_script_of_a_command(command: str, script: str | None) -> None:
     assert script_of(command.split()) == script
-
-
-@pytest.mark.parametrize(
-    "command, name",
-    [
-        ("python src/train.py --config x", "train"),
-        ("python -u -m pkg.train --file other.py", "pkg.train"),
-        ("torchrun train.py", "train"),
-        ("python -c pass", "python"),
-    ],
-)
-def test_the_name_of_a_job(command: str, name: str) -> None:
-    assert script_name(command.split()) == name
 
 
 @pytest.fixture

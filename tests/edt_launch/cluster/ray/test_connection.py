@@ -40,16 +40,6 @@ def reason(connection: Connection, expected: str) -> str:
     return connection.picture().reason
 
 
-def test_a_bridge_is_told_what_is_wanted_and_tells_what_there_is(connection: Connection) -> None:
-    assert reason(connection, "0") == "0"
-    connection.want(4)
-    assert reason(connection, "4") == "4"
-
-
-def test_an_agent_is_run_to_its_end(connection: Connection) -> None:
-    assert connection.run_agent("n1", ("--x",), "secret") == Ended(1, 3, "n1 ('--x',) secret")
-
-
 def test_a_bridge_that_ends_is_started_again_and_hears_what_is_wanted(connection: Connection) -> None:
     connection.want(2)
     assert reason(connection, "2") == "2"

@@ -23,11 +23,6 @@ def test_nodes_of_one_machine_are_told_apart_and_keep_their_names() -> None:
     assert names_of(both, [node("aaaaaaaa")]) == {"aaaaaaaa": "m-aaaaaa"}
 
 
-def test_a_machine_that_comes_back_has_its_name_again() -> None:
-    known = names_of({}, [node("a1")])
-    assert names_of(known, [node("a1", alive=False), node("a2")]) == {"a2": "m"}
-
-
 def test_nodes_have_what_is_free_of_them_and_whether_they_are_about_to_go() -> None:
     listed = [node("a", CPU=4, GPU=2), node("b", host="n", CPU=4), node("c", host="o", GPU=1)]
     names = names_of({}, listed)

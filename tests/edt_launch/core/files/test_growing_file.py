@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edt_launch.core.files import growing_file
-from edt_launch.core.files.growing_file import LOOK_BYTES, GrowingFile, recent_lines, start_of_last_lines
+from edt_launch.core.files.growing_file import LOOK_BYTES, GrowingFile, start_of_last_lines
 from edt_launch.core.files.lines import MAX_LINE_BYTES
-from no_files import KINDS, put
 
 
 @pytest.fixture
@@ -117,14 +116,6 @@ def test_long_lines_are_skipped_and_counted_however_they_come(path: Path) -> Non
     assert [text[:1] for text in found] == [b"a", b"x", b"b"]
     append(path, b"\nc\n")
     assert (texts(file), file.skipped_lines) == ([b"c"], 2)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_no_file_is_absent(path: Path, kind: str) -> None:
-    put(kind, path)
-    with GrowingFile(path) as file:
-        assert file.read() == b""
-    assert (file.lines(), list(recent_lines(path))) == ([], [])
 
 
 @given(st.lists(st.sampled_from([b"", b"a", b"bb"])), st.booleans(), st.integers(0, 12), st.integers(1, 7))

@@ -74,14 +74,6 @@ def test_what_is_not_as_its_class_says_is_no_event(written: dict[str, Any]) -> N
     assert read(written) is None
 
 
-@pytest.mark.parametrize(
-    "line",
-    [b"", b"{}", b"[]", b'{"event": 1}', b"[" * 60_000, b"\xff", b"9" * 5000, b'{"event": "driver"} 1'],
-)
-def test_a_line_that_is_no_event(line: bytes) -> None:
-    assert read_line(line) is None
-
-
 def table() -> str:
     """The table in docs/reference/events.md, from the docstrings."""
     return "\n".join(

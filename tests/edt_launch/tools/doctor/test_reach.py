@@ -7,31 +7,6 @@ import pytest
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.core.run_options import PortOptions, RunOptions
 from edt_launch.tools.doctor import reach
-from edt_launch.tools.doctor.reach import Reach
-
-TABLE = """\
-from \\ to  h1  node2  h3
-h1         -   yes    yes
-node2      NO  -      yes
-h3         NO  yes    -
-fail  h4: the key of h4 is not the one that ssh knows
-fail  node2 does not reach h1 -> check route and firewall between them: TCP ports 20000:20999
-fail  h3 does not reach h1 -> check route and firewall between them: TCP ports 20000:20999"""
-
-
-def test_the_matrix_and_what_is_to_be_done() -> None:
-    reached = {"h1": ("h3", "node2"), "node2": ("h3",), "h3": ("node2",)}
-    problems = {"h4": "the key of h4 is not the one that ssh knows"}
-    found = Reach(problems, reached, "TCP ports 20000:20999")
-    assert found.table == TABLE
-    assert found.as_dict() == {
-        "ok": False,
-        "problems": problems,
-        "reached": {"h1": ["h3", "node2"], "node2": ["h3"], "h3": ["node2"]},
-    }
-    assert not Reach({}, {"a": (), "b": ("a",)}).is_ok
-    assert Reach({}, {"a": ("b",), "b": ("a",)}).is_ok
-    assert not Reach(problems, {}).is_ok
 
 
 def test_agents_of_a_host_that_answers_and_of_one_that_does_not(
