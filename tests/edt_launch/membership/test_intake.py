@@ -5,7 +5,7 @@ import pytest
 from edt_launch.core.history import events
 from edt_launch.membership import protocol
 from edt_launch.membership.lateness import TOLD_AFTER
-from edt_launch.membership.members import MAX_SUSPENSION, NOTICE_SUSPENSION, START_FAILURES, SUSPENSION
+from edt_launch.membership.members import NOTICE_SUSPENSION, START_FAILURES, SUSPENSION
 from edt_launch.membership.step import GROWTH_INTERVAL
 from simulated import Job, members, of, slots
 
@@ -101,18 +101,6 @@ def test_a_program_that_fails_on_too_many_hosts_ends_the_job() -> None:
         assert job.state.outcome == events.Finished(1, reason)
 
 
-def test_what_always_fails_before_training_ends_the_job() -> None:
-    for exit_code, times in ((1, 1), (139, 1), (137, START_FAILURES)):
-        job = Job(min_size=2)
-        job(protocol.Desired(slots(2)))
-        for _ in range(times):
-            assert job.state.outcome is None
-            job(protocol.Exited(max(job.state.workers), exit_code))
-            job.now += 100
-            job(protocol.Tick())
-        assert job.state.outcome == events.Finished(1, "rank 1 on a failed")
-
-
 def test_members_that_are_to_go_at_once_are_ended_if_others_have_the_state() -> None:
     job = Job().grown_to(3)
     actions = job(protocol.Desired(slots(1), at_once=True))
@@ -123,17 +111,6 @@ def test_members_that_are_to_go_at_once_are_ended_if_others_have_the_state() -> 
     assert members(job(protocol.Ready(0, 7))) == [0]
     other = Job().grown_to(1)
     assert of(protocol.Terminate, other(protocol.Desired((protocol.Slot("b", 0),), at_once=True))) == []
-
-
-def test_a_host_that_is_lost_again_and_again_before_training_begins_does_not_end_the_job() -> None:
-    job = Job(min_size=2)
-    job(protocol.Desired((protocol.Slot("a", 0), protocol.Slot("b", 0))))
-    for _ in range(START_FAILURES):
-        worker = next(w.id for w in job.state.workers.values() if w.slot.host == "b")
-        job(protocol.Exited(worker, 255, is_gone=False, host_loss=protocol.HostLoss.LOST))
-        assert job.state.outcome is None
-        job.now += MAX_SUSPENSION
-        job(protocol.Tick())
 
 
 def test_a_member_that_reaches_the_rendezvous_unasked_tells_the_others() -> None:
@@ -230,14 +207,6 @@ def test_a_worker_that_has_to_train_fails_by_ending_well_before_it_joins(others:
     assert job.state.finished
 
 
-def test_workers_that_have_to_train_fail_by_all_ending_well_in_training() -> None:
-    job = Job(has_to_train=True).grown_to(2)
-    assert of(events.Failed, job(protocol.Exited(1, 0)))[0].reason == UNDONE.replace("rank 0", "rank 1")
-    failed, finish = job(protocol.Exited(0, 0))
-    assert failed.reason == UNDONE
-    assert finish == events.Finished(1, "rank 0 on a was lost, the last that had the state")
-
-
 def test_a_worker_that_ends_well_before_an_elastic_one_reaches_the_rendezvous_is_missing() -> None:
     job = Job()
     job(protocol.Desired(slots(3)))
@@ -264,15 +233,6 @@ def test_a_worker_with_a_notice_leaves_and_its_slot_is_left_alone_for_a_while() 
     job.now += GROWTH_INTERVAL
     (start,) = job(protocol.Tick())
     assert start.worker.slot == protocol.Slot("a", 1)
-
-
-@pytest.mark.parametrize("exit_code", [143, -15])
-def test_a_program_that_is_not_elastic_fails_by_sigterm_as_by_any_exit_code(exit_code: int) -> None:
-    job = Job()
-    job(protocol.Desired(slots(1)))
-    failed, finished = job(protocol.Exited(0, exit_code))
-    assert (failed.exit_code, failed.retry_after) == (exit_code, None)
-    assert finished == events.Finished(1, "rank 0 on a failed")
 
 
 def test_of_workers_that_start_together_one_that_dies_of_sigterm_has_left_on_a_notice() -> None:

@@ -137,17 +137,6 @@ def test_a_change_during_a_resize_replaces_the_next_world_alone() -> None:
     assert job.state.due_since is None
 
 
-def test_a_holder_goes_on_when_the_resize_is_called_off() -> None:
-    job = Job()
-    old = job.run(2)
-    new = job.started(job.feed(protocol.Desired(slots(3))))
-    for worker in new:
-        job.feed(protocol.Ready(worker, 0))
-    job.feed(protocol.Saving(old[1], True))
-    job.feed(protocol.Held(old[0]))
-    assert protocol.Admit(old[0], 1) in job.feed(protocol.Desired(slots(2)))
-
-
 def test_a_failure_restarts_everybody_and_is_counted() -> None:
     job = Job(max_restarts=1)
     old = job.run(2)
@@ -162,20 +151,6 @@ def test_a_failure_restarts_everybody_and_is_counted() -> None:
     ]
     (*_, finished) = job.end([new[1]])
     assert (finished.exit_code, finished.reason) == (1, "rank 0 on a failed, after 1 restart")
-
-
-def test_resizes_are_not_counted() -> None:
-    job = Job()
-    (old,) = job.run(1)
-    for size in (2, 1, 2):
-        new = job.started(job.feed(protocol.Desired(slots(size))))
-        for worker in new:
-            job.feed(protocol.Ready(worker, 0))
-        job.feed(protocol.Held(old))
-        job.end([worker for worker in list(job.state.workers) if worker not in new])
-        old = new[0]
-    assert job.state.attempt == 0
-    assert job.state.outcome is None
 
 
 def test_a_lost_host_explains_all_failures_of_its_world() -> None:

@@ -93,13 +93,6 @@ def test_a_worker_that_does_not_leave_is_ended() -> None:
     assert job(protocol.Tick()) == []
 
 
-def test_nobody_leaves_until_newcomers_make_up_the_minimum() -> None:
-    job = Job(min_size=2).grown_to(2)
-    actions = job(protocol.Desired((protocol.Slot("a", 0), protocol.Slot("b", 0))))
-    assert of(protocol.StopWorkers, actions) == []
-    assert of(protocol.StopWorkers, job(protocol.Ready(2, 0))) == [protocol.StopWorkers((0, 1), 2)]
-
-
 def test_a_world_that_would_only_grow_has_a_while_for_itself() -> None:
     job = Job().grown_to(1)
     job(protocol.Desired(slots(2)))
@@ -134,24 +127,6 @@ def test_when_the_last_with_the_state_leaves_the_job_ends() -> None:
     assert finish == events.Finished(1, "rank 0 on a left (SIGTERM), the last with the state", left=True)
 
 
-def test_when_all_leave_the_one_that_is_farthest_saves_the_state_and_is_waited_for() -> None:
-    job = Job().grown_to(3)
-    for worker in range(3):
-        job(protocol.Leaving(worker, "SIGTERM"))
-    actions = [action for worker in range(3) for action in job(protocol.Ready(worker, 5 + (worker == 1)))]
-    assert of(protocol.Dismiss, actions) == [
-        protocol.Dismiss(0),
-        protocol.Dismiss(1, saves=True),
-        protocol.Dismiss(2),
-    ]
-    assert [type(action) for worker in (0, 2) for action in job(protocol.Exited(worker, 0))] == [
-        events.Left,
-        events.Left,
-    ]
-    *_, finish = job(protocol.Exited(1, 0))
-    assert finish == events.Finished(1, "rank 1 on a left (SIGTERM), the last with the state", left=True)
-
-
 def test_when_the_job_is_to_pause_all_leave_and_nobody_is_started() -> None:
     job = Job().grown_to(2)
     job(protocol.Desired(slots(3)))
@@ -165,15 +140,6 @@ def test_when_the_job_is_to_pause_all_leave_and_nobody_is_started() -> None:
     job(protocol.Exited(0, 0))
     *_, finish = job(protocol.Exited(1, 0))
     assert finish == events.Finished(1, "rank 1 on a left (a pause), the last with the state", left=True)
-
-
-def test_before_the_first_world_a_pause_ends_the_job_at_once() -> None:
-    job = Job()
-    job(protocol.Desired(slots(2)))
-    job(protocol.Ready(0, 0))
-    assert job(protocol.PauseWanted("a pause")) == [protocol.Dismiss(0), protocol.Terminate(1)]
-    job(protocol.Exited(0, 0))
-    assert job(protocol.Exited(1, 143))[-1] == events.Finished(1, "a pause", left=True)
 
 
 @pytest.mark.parametrize("event", [protocol.Tick(), protocol.Desired(slots(3))])
