@@ -1,5 +1,6 @@
 """Which jobs run, when not all of their minimums fit."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -16,6 +17,21 @@ def test_a_higher_tier_takes_what_it_may(preemption, left):
     pool = settled(Pool(cluster, (Job("low", "", 2, 4, 0.0),)))
     pool = replace(pool, jobs=(*pool.jobs, Job("high", "", 1, 8, 1.0, tier=1)))
     assert pool.plan.targets == {"low": left, "high": 8 - left}
+
+
+def test_the_place_of_a_job_whose_turn_ends_is_not_for_higher_tiers():
+    cluster = Cluster((Host("h", tuple("01234567")),), options=Options(preemption=Preemption.TO_MIN))
+    pool = settled(Pool(cluster, (Job("a", "", 4, 4, NOW, waiting_since=NOW),)))
+    high = Job("high", "", 1, 8, NOW, tier=1, waiting_since=NOW)
+    pool = settled(replace(pool, jobs=(*pool.jobs, high)))
+    pool = settled(replace(pool, jobs=(*pool.jobs, Job("b", "", 4, 4, NOW, waiting_since=NOW))))
+    ran = Counter()
+    for _ in range(100):
+        pool = settled(waited(pool, 100.0))
+        sizes = {job.id: job.size for job in pool.jobs}
+        assert (sizes["high"], sizes["a"] + sizes["b"]) == (4, 4)
+        ran.update(name for name in "ab" if sizes[name])
+    assert min(ran["a"], ran["b"]) > 20
 
 
 @pytest.mark.parametrize("limit,guarantee", [(3, 4.0), (3, 9.0), (8, 6.0)])
@@ -41,6 +57,25 @@ def test_a_reservation_lets_a_large_job_in():
         assert settled(replace(pool, jobs=(*pool.jobs, waiting, fresh))).job("large").size == workers
 
 
+@pytest.mark.parametrize(
+    "immovable,tier",
+    [(Job("a", "ann", 4, 4, NOW), 0), (Job("a", "", 4, 4, NOW, tier=2), 0), (Job("a", "", 4, 4, NOW), 1)],
+    ids=["guaranteed", "of a higher tier", "minimum of a lower tier"],
+)
+def test_nothing_is_kept_for_a_job_that_could_not_start_in_spite_of_that(immovable, tier):
+    owners = Owner("", None), Owner("ann", guarantee=4.0), Owner("bob")
+    start = settled(Pool(Cluster((Host("h", tuple("01234567")),), owners), (immovable,)))
+    large = Job("large", "bob", 6, 6, NOW, tier=tier, waiting_since=NOW)
+    late = waited(settled(replace(start, jobs=(*start.jobs, large))), 3 * Options().longest_wait)
+    small = tuple(
+        Job(f"s{number}", "bob", 1, 1, late.now, tier=tier, waiting_since=late.now) for number in range(4)
+    )
+    pool = settled(replace(late, jobs=(*late.jobs, *small)))
+    assert pool.plan.targets == {"a": 4, "large": 0, "s0": 1, "s1": 1, "s2": 1, "s3": 1}
+    left = waited(replace(pool, jobs=tuple(job for job in pool.jobs if job.id != "a")), 1.0)
+    assert left.plan.memory.reserved == "large"  # as soon as it could
+
+
 @pytest.mark.parametrize("policy", [Policy.FIFO, Policy.PRIORITY], ids=str)
 def test_queues_that_both_wait_for_a_reservation_let_a_newcomer_in(policy):
     owners = Owner("", None), Owner("ann", policy=policy), Owner("bob", policy=policy), Owner("carol")
@@ -56,3 +91,15 @@ def test_queues_that_both_wait_for_a_reservation_let_a_newcomer_in(policy):
     for _ in range(3):
         pool = settled(waited(pool, 150.0))
     assert pool.job("c").size == 1
+
+
+def test_no_other_is_suspended_for_a_job_that_rests():
+    options = Options(turn=0.0, turn_growth=0.0, turn_costs=0.0)
+    cluster = Cluster((Host("h", tuple("012345")),), options=options)
+    jobs = Job("a", "", 1, 4, 0.0), Job("b", "", 2, 2, 0.0), Job("c", "", 3, 3, 0.0)
+    pool = waited(settled(Pool(cluster, jobs)), 1000)
+    newcomer = Job("d", "", 2, 2, pool.now, waiting_since=pool.now)
+    pool = settled(replace(pool, jobs=(*pool.jobs, newcomer)))
+    rest = newcomer.protected
+    assert settled(waited(pool, rest - 1)).job("c").size == 0
+    assert settled(waited(pool, rest + 1)).job("c").size == 3

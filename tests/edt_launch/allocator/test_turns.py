@@ -39,6 +39,13 @@ def test_two_jobs_take_turns_that_grow():
     assert lengths[:4] == [pytest.approx(length, abs=3 * TICK) for length in expected]
 
 
+def test_what_suspensions_cost_is_a_small_part_of_the_time():
+    cost = 60.0
+    jobs = [Job(name, "", 1, 1, NOW, start_cost=cost, waiting_since=NOW) for name in "abc"]
+    seconds = 100 * cost + 3600
+    assert len(runs(pool(*jobs), seconds, TICK + cost / 2)) * cost <= seconds / OPTIONS.protected_costs
+
+
 def test_turns_grow_with_what_a_start_costs_and_with_what_a_job_has_had():
     jobs = (
         Job("cheap", "", 1, 1, 0.0),
@@ -85,6 +92,32 @@ def test_an_order_of_its_own_gives_an_owner_no_more_turns(policy):
     assert sum(length for name, length in turns if name == "a") > 0.8 * of_ann
 
 
+def test_the_next_in_the_order_of_its_owner_gets_a_reservation_that_takes_nothing_from_those_before_it():
+    owners = (Owner("", None), Owner("ann", policy=Policy.FIFO), Owner("bob"))
+    first, next_ = Job("a", "ann", 1, 1, NOW), Job("b", "ann", 3, 3, NOW + 1, waiting_since=NOW)
+    never = Job("never", "ann", 5, 5, NOW, waiting_since=NOW)
+    small = tuple(Job(f"b{number}", "bob", 1, 1, NOW + 2) for number in range(3))
+    start = pool(first, *small, devices=4, owners=owners)
+    late = settled(waited(replace(start, jobs=(*start.jobs, never, next_)), 3 * OPTIONS.longest_wait))
+    assert {job.id for job in late.jobs if job.held} == {"a", "b"}
+
+
+def test_the_plan_names_when_the_next_of_a_queue_will_have_waited_since_one_before_it_started():
+    owners = (Owner("", None), Owner("ann", policy=Policy.FIFO), Owner("bob"))
+    had = Usage(attained=20_000.0)
+    others = (Job(f"b{number}", "bob", 1, 1, 0.0, usage=had) for number in range(3))
+    running = pool(Job("a", "ann", 1, 1, 0.0), *others, devices=4, owners=owners)
+    last = Job("b", "ann", 3, 3, 1.0, usage=Usage(attained=1500.0), waiting_since=1.0)
+    now = settled(replace(running, jobs=(*running.jobs, last)))
+    wait = Turns(gather(NOW, now.cluster, now.jobs)).longest_wait(now.jobs.index(now.job("b")))
+    while now.plan.targets["b"] == 0:
+        again_at = now.plan.again_at
+        assert again_at is not None
+        now = settled(waited(now, again_at - now.now))
+    assert now.now == NOW + wait
+    assert now.plan.targets == {"a": 1, "b": 3, "b0": 0, "b1": 0, "b2": 0}
+
+
 NEVER = Job("never", "bob", 10**6, 10**6, 0.0, waiting_since=0.0)  # more than any pool here has
 
 
@@ -95,3 +128,11 @@ def test_jobs_that_can_never_run_give_their_owner_no_turns(policy):
     junk = tuple(replace(NEVER, id=f"n{number}", owner="ann", weight=1e-9) for number in range(9))
     alone, beside = (runs(pool(*some, owners=owners), 12 * 3600) for some in (jobs, (*jobs, *junk)))
     assert beside == alone
+
+
+def test_how_long_is_too_long_follows_from_the_fullest_owner_above():
+    owners = (Owner("", None), Owner("ann", limit=1.0))
+    cluster = Cluster((Host("h", tuple("0123")),), owners)
+    small = tuple(Job(f"a{number}", "ann", 1, 1, float(number)) for number in range(3))
+    turns = Turns(gather(NOW, cluster, (*small, Job("b", "", 4, 4, 0.0))))
+    assert [turns.longest_wait(index) for index in (0, 3)] == [1200.0, 600.0]

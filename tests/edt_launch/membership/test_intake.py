@@ -5,7 +5,7 @@ import pytest
 from edt_launch.core.history import events
 from edt_launch.membership import protocol
 from edt_launch.membership.lateness import TOLD_AFTER
-from edt_launch.membership.members import NOTICE_SUSPENSION, START_FAILURES, SUSPENSION
+from edt_launch.membership.members import MAX_SUSPENSION, NOTICE_SUSPENSION, START_FAILURES, SUSPENSION
 from edt_launch.membership.step import GROWTH_INTERVAL
 from simulated import Job, members, of, slots
 
@@ -111,6 +111,17 @@ def test_members_that_are_to_go_at_once_are_ended_if_others_have_the_state() -> 
     assert members(job(protocol.Ready(0, 7))) == [0]
     other = Job().grown_to(1)
     assert of(protocol.Terminate, other(protocol.Desired((protocol.Slot("b", 0),), at_once=True))) == []
+
+
+def test_a_host_that_is_lost_again_and_again_before_training_begins_does_not_end_the_job() -> None:
+    job = Job(min_size=2)
+    job(protocol.Desired((protocol.Slot("a", 0), protocol.Slot("b", 0))))
+    for _ in range(START_FAILURES):
+        worker = next(w.id for w in job.state.workers.values() if w.slot.host == "b")
+        job(protocol.Exited(worker, 255, is_gone=False, host_loss=protocol.HostLoss.LOST))
+        assert job.state.outcome is None
+        job.now += MAX_SUSPENSION
+        job(protocol.Tick())
 
 
 def test_a_member_that_reaches_the_rendezvous_unasked_tells_the_others() -> None:

@@ -68,6 +68,15 @@ def test_who_is_late_is_told_once_with_what_comes_then() -> None:
     assert job(Tick()) == []
 
 
+def test_the_first_workers_have_all_the_time_they_need_and_a_plain_program_is_told_nothing() -> None:
+    job = Job(min_size=2)
+    job(Desired(slots(2)))
+    job.now += 36000.0
+    assert job(Tick()) == []
+    job(Ready(0, 0))
+    assert len(job(Ready(1, 0))) == 1
+
+
 def test_a_limit_of_the_user_replaces_what_is_learned() -> None:
     job = waiting_job(took=2.0, ready_timeout=40.0)
     job.now += 40.0

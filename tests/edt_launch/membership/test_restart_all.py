@@ -153,6 +153,20 @@ def test_a_failure_restarts_everybody_and_is_counted() -> None:
     assert (finished.exit_code, finished.reason) == (1, "rank 0 on a failed, after 1 restart")
 
 
+def test_resizes_are_not_counted() -> None:
+    job = Job()
+    (old,) = job.run(1)
+    for size in (2, 1, 2):
+        new = job.started(job.feed(protocol.Desired(slots(size))))
+        for worker in new:
+            job.feed(protocol.Ready(worker, 0))
+        job.feed(protocol.Held(old))
+        job.end([worker for worker in list(job.state.workers) if worker not in new])
+        old = new[0]
+    assert job.state.attempt == 0
+    assert job.state.outcome is None
+
+
 def test_a_lost_host_explains_all_failures_of_its_world() -> None:
     job = Job()
     old = job.run(1, 2)

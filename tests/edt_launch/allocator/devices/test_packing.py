@@ -7,7 +7,7 @@ from hypothesis import given
 
 from edt_launch.allocator.decide import decide
 from edt_launch.allocator.devices.packing import GAIN
-from edt_launch.allocator.model import Cluster, Host, HostDevices, Job
+from edt_launch.allocator.model import Cluster, Host, HostDevices, Job, Options
 from pools import NOW, Pool, applied, pools, settled
 
 HOSTS = tuple(Host(name, tuple("0123")) for name in "ab")
@@ -49,6 +49,16 @@ def test_not_while_something_else_changes(change):
     assert len(Pool(cluster, (SCATTERED,)).plan.assignments["j"]) == 1  # nobody is on that host
 
 
+def test_not_right_after_something_else_has_changed():
+    waiting = Job("k", "", 1, 1, NOW, waiting_since=NOW)
+    pool = Pool(Cluster((Host("c", ("0",)), *HOSTS)), (SCATTERED, waiting))
+    started = applied(pool)
+    assert started.job("k").held == (HostDevices("c", ("0",)),)
+    assert started.job("j").held == started.plan.assignments["j"] == SCATTERED.held
+    assert started.plan.again_at == NOW + Options().resize_interval
+    assert len(replace(started, now=started.plan.again_at).plan.assignments["j"]) == 1
+
+
 def test_a_job_moves_onto_fewer_hosts_where_one_is_too_small():
     hosts = tuple(Host(name, tuple("0123")) for name in "abcd")
     held = tuple(HostDevices(host.name, ("0", "1")) for host in hosts)
@@ -80,6 +90,15 @@ def test_jobs_exchange_devices_where_hosts_are_full():
     after = settled(pool)
     assert after.job("j").held == (HostDevices("b", tuple("0123")),)
     assert after.job("k").held == (HostDevices("a", ("1", "2", "3", "0")), HostDevices("c", ("0",)))
+
+
+def test_not_where_the_other_would_be_on_more_hosts():
+    held = (HostDevices("a", ("0",)), HostDevices("b", ("0", "1")))
+    other = Job("k", "", 1, 2, 0.0, held=(HostDevices("b", ("2", "3")),), started=0.0)
+    full = Job("l", "", 3, 3, 0.0, held=(HostDevices("a", ("1", "2", "3")),), started=0.0)
+    jobs = (replace(SCATTERED, max=3, held=held), other, full)
+    pool = Pool(Cluster(HOSTS), jobs)
+    assert dict(pool.plan.assignments) == {job.id: job.held for job in jobs}
 
 
 @given(pools("history", never=["drain"]))
