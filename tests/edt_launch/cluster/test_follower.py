@@ -108,15 +108,6 @@ def of(accepted: Accepted | Rejected | None) -> Allocation:
 A, B = HostSlots("a", 1), HostSlots("b", 1)
 
 
-def test_each_change_is_followed_once() -> None:
-    following = Following()
-    assert of(following.next(A)) == Allocation(1, (A,))
-    assert following.next(A) is None
-    assert of(following.next(A, B)) == Allocation(2, (A, B))
-    assert following.next(B, A) is None  # the order means nothing
-    following.follower.close()
-
-
 def test_a_source_that_fails_in_any_way_is_asked_again() -> None:
     following = Following()
     first = of(following.next(A))

@@ -1,10 +1,8 @@
 """Which hosts are this machine, and where workers on others reach it."""
 
-import socket
-
 import pytest
 
-from edt_launch.cluster.network import HostChecker, interfaces, public_name, resolve
+from edt_launch.cluster.network import HostChecker
 
 KNOWN = {"lo": ("127.0.0.1",), "eth0": ("10.0.0.5",), "ib0": ("192.168.7.5", "192.168.8.5")}
 ADDRESSES = {"localhost": "127.0.0.1", "me": "10.0.0.5", "node2": "192.168.8.9", "far": "8.8.8.8"}
@@ -55,12 +53,6 @@ def test_a_host_that_was_not_found_is_looked_up_again_later_or_at_once_if_asked_
     assert one("node2") is not None
     assert one.check_anew("node2") is None
     assert one("node2") is None
-
-
-def test_this_machines_own_name_needs_no_resolver(monkeypatch):
-    monkeypatch.setattr(socket, "gethostname", lambda: "no-such-host.invalid")
-    assert resolve("no-such-host.invalid") == "127.0.0.1"
-    assert public_name() in {address for addresses in interfaces().values() for address in addresses}
 
 
 def test_a_user_of_a_host_is_no_part_of_its_address_and_makes_it_another_machine():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.launcher.cause import Cause, cause_of
+from edt_launch.launcher.cause import cause_of
 
 SCRIPT = """
 class Boom(Exception):
@@ -36,9 +36,3 @@ def test_what_python_prints_of_an_exception(how: str, expected: str, tmp_path: P
     ended = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     lines = [*ended.stdout.splitlines(), *ended.stderr.splitlines(), "and a last line"]
     assert str(cause_of(lines)) == expected
-
-
-def test_nothing_is_made_up() -> None:
-    assert cause_of([]) is None
-    assert cause_of(["epoch 3", "killed"]) is None
-    assert cause_of(["ValueError: x"]) == Cause("ValueError: x")

@@ -1,7 +1,6 @@
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from importlib.metadata import metadata
 from pathlib import Path
 
 import pytest
@@ -56,15 +55,3 @@ def test_a_cluster_that_cannot_be_reached_is_reported(tmp_path: Path) -> None:
         with pytest.raises(SourceError, match="no cluster"):
             connection.picture()
         assert connection.run_agent("n1", (), "").text == "no cluster"
-
-
-def test_where_ray_is_not_installed_a_sentence_says_how_to_install_it() -> None:
-    program = (
-        "import sys; sys.modules['ray'] = None; from edt_launch.cluster.ray import bridge; bridge.main()"
-    )
-    with (
-        closing(Connection(Options("auto", "p"), (sys.executable, "-c", program))) as connection,
-        pytest.raises(SourceError, match=r"^--ray needs Ray: pip install 'edt-hvd\[ray\]'$"),
-    ):
-        connection.picture()
-    assert "ray" in (metadata("edt-hvd").get_all("Provides-Extra") or [])

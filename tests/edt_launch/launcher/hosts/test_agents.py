@@ -173,23 +173,6 @@ def test_the_transport_of_the_guide_works_as_it_is_printed(
         one.close()
 
 
-@pytest.mark.parametrize(
-    "said, reason",
-    [
-        ("echo Welcome", "far has printed 'Welcome' before its agent said hello: have the start-up files"),
-        ('read -r x; echo \'{"kind": "hello", "version": 99, "pid": 1}\'; exec sleep 60', "install the same"),
-    ],
-)
-def test_who_speaks_another_language_is_no_agent(
-    hearing: Hearing, fake_ssh: Callable[[str], None], said: str, reason: str
-) -> None:
-    fake_ssh(said)
-    hearing.agents.open("far")
-    _, lost = hearing.until(Lost)
-    assert not lost.has_connected
-    assert any(reason in line for line in lost.explanation)
-
-
 def test_a_host_decides_about_its_own_workers_alone(
     hearing: Hearing, fake_ssh: Callable[[str], None]
 ) -> None:

@@ -4,20 +4,9 @@ import pytest
 
 from edt_launch.tools.simulate.figures import jct, rho
 from edt_launch.tools.simulate.policies import Tiresias
-from edt_launch.tools.simulate.replay import ROUNDS, Timing, machines, replay
+from edt_launch.tools.simulate.replay import ROUNDS, machines, replay
 from edt_launch.tools.simulate.trace import read
-from small import TRACES, job, trace
-
-HOSTS = machines(8, 4)
-
-
-def test_tiresias_puts_whoever_has_attained_much_behind_newcomers():
-    jobs = trace(job("old", 0, 8, 8000), job("new", 500, 8, 80))
-    policy = Tiresias(HOSTS, thresholds=(1000.0,))
-    timing = Timing(interval=10.0, coalesce=0.0, resize_cost=0.0)
-    old, new = replay(jobs, HOSTS, policy, timing).runs
-    assert new.ended == 510
-    assert (old.suspensions, old.ended) == (1, 1010)
+from small import TRACES
 
 
 @pytest.mark.parametrize("name", ["tuned-1", "tuned-3"])

@@ -1,11 +1,10 @@
-import json
 import re
 
 import pytest
 
 from edt_launch.core.errors import TraceError
 from edt_launch.tools.simulate.trace import read
-from small import HEADER, TRACES
+from small import HEADER
 
 
 def write(folder, *lines, header=HEADER):
@@ -22,14 +21,6 @@ def test_a_trace_has_its_jobs_in_the_order_of_submission(tmp_path):
     assert second.run_time.seconds(4, 1) == 25.0
     assert not found.has_priorities
     assert any("synthetic" in note for note in found.notes)
-
-
-def test_measured_step_times_make_the_run_time():
-    found = read(TRACES / "pollux" / "tuned-1.csv")
-    apps = json.loads((TRACES / "pollux" / "apps_fixed_batch.json").read_text())
-    app = apps["cifar10:2048"]
-    assert len(found.jobs) == 160
-    assert found.jobs[0].run_time.seconds(8, 3) == app["total_steps"] * app["step_time"]["8"]["3"]
 
 
 @pytest.mark.parametrize(
