@@ -16,9 +16,6 @@ from edt_launch.agent.encoding import Reader, write
 
 COMMAND = (sys.executable, "-P", "-m", "edt_launch.agent")
 
-IMPATIENT = "from edt_launch.agent import lifecycle, main; lifecycle.LEFTOVER_GRACE = 0.0; main.main()"
-"""An agent that gives what workers leave behind no time to end by itself."""
-
 
 class RunningAgent:
     """An agent of a job that runs one program; deals with all output at once.

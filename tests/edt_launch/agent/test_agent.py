@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from edt_launch.agent.protocol import WINDOW, WindowUpdate
-from running_agent import IMPATIENT, RunningAgent, script, until
+from running_agent import RunningAgent, script, until
 from started import gone
 from tiers import full
 
@@ -253,23 +253,6 @@ def test_workers_end_with_their_launcher_and_with_their_agent(cold, light, how, 
         agent.hang_up() if how == "hung up" else agent.close()
     until(lambda: all(map(gone, [*pids, far, *servers])))
     assert agent.process.wait(60) == (-signal.SIGKILL if how == "killed" else 0)
-
-
-def test_what_workers_have_left_behind_is_killed_and_counted(cold):
-    text = """
-        import subprocess, sys
-        stubborn = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(60)"
-        child = subprocess.Popen([sys.executable, "-c", stubborn], env={}, start_new_session=True, stdout=2)
-        print(child.pid)
-    """
-    agent = cold(text, code=IMPATIENT)
-    code, out, _ = agent.run()
-    assert code == 0
-    assert not gone(int(out))
-    agent.hang_up()
-    agent.until(lambda: agent.swept is not None)
-    assert agent.swept == 1
-    assert gone(int(out))
 
 
 WAITS = """

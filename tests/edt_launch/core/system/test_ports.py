@@ -63,13 +63,14 @@ def keep(name, found, listens=True):
     if listens:
         found.listen()
     said[name] = found.getsockname()[1]
-four, six = socket.socket(), socket.socket(socket.AF_INET6)
+four, six, silent = socket.socket(), socket.socket(socket.AF_INET6), socket.socket()
 four.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 four.bind(("127.0.0.1", 0))
 keep("IPv4", four)
 six.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
 six.bind(("::1", 0))
 keep("IPv6", six)
+keep("not bound", silent)
 for name in ("shared", "shared, too"):
     shared = socket.socket()
     shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

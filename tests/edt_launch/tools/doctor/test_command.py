@@ -73,24 +73,6 @@ def test_a_healthy_machine_has_nothing_to_fix(capsys: pytest.CaptureFixture[str]
     assert not any("->" in line for line in lines)
 
 
-def test_json_has_the_same_findings(capsys: pytest.CaptureFixture[str]) -> None:
-    broken = FakeMachine(
-        probes={software.TORCH_PROBE: CommandOutput(1, "", "ModuleNotFoundError: No module named 'torch'")}
-    )
-    assert command.report(broken, as_json=True) == 1
-    found = json.loads(capsys.readouterr().out)
-    assert found["ok"] is False
-    assert len(found["checks"]) == len(command.CHECKS)
-    assert [one for one in found["checks"] if one["status"] == "fail"] == [
-        {
-            "name": "torch",
-            "status": "fail",
-            "finding": "cannot be imported: ModuleNotFoundError: No module named 'torch'",
-            "fix": "run 'make setup'",
-        }
-    ]
-
-
 def with_probe(probe: str, output: CommandOutput) -> FakeMachine:
     return FakeMachine(probes={probe: output})
 

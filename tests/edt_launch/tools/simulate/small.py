@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from edt_launch.tools.simulate.runtime import Linear
-from edt_launch.tools.simulate.trace import Trace, TraceJob
+from edt_launch.tools.simulate.trace import TraceJob
 
 TRACES = Path(__file__).parents[4] / "benchmarks" / "traces"
 HEADER = "job_id,submit_time_s,user,gpus_requested,gpus_min,gpus_max,service_gpu_s"
@@ -15,8 +15,3 @@ def job(
     """A job that is n times as fast on n GPUs, and requests `gpus`."""
     fields = {"user": "ada", "requested": gpus, "min": 1, "max": 8, "run_time": Linear(gpu_seconds, 8)}
     return TraceJob(name, submitted, **(fields | more))  # type: ignore[arg-type]
-
-
-def trace(*jobs: TraceJob, has_priorities: bool = False) -> Trace:
-    """A trace of these jobs."""
-    return Trace("small", tuple(sorted(jobs, key=lambda job: job.submitted)), (), has_priorities)
