@@ -156,14 +156,6 @@ def test_forked_workers_end_and_look_like_programs_that_were_just_started(warm, 
 
 
 @linux
-def test_what_programs_import_is_there_already(warm, forked):
-    (told,) = warm.warm
-    assert told.refused is None
-    assert {"torch", "horovod", "edt_hvd", "heavy", "drawing"} <= set(told.imports)
-    assert warm.ended(forked("print(heavy.pid)")) == (0, f"{told.pid}\n", "")
-
-
-@linux
 def test_imports_that_draw_change_no_random_numbers_of_workers(warm, forked):
     prints = "print(random.gauss(), numpy.random.randn(), torch.randn(3).tolist())"
     seeds = "random.seed(1); numpy.random.seed(1); torch.manual_seed(1)"
