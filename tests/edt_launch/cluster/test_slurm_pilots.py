@@ -61,3 +61,57 @@ def test_pilots_follow_the_demand(
     expected: slurm_pilots.Decision,
 ) -> None:
     assert slurm_pilots.decide(NOW, pilots, demand, used, since, least, most) == expected
+
+
+class Commands:
+    """Stands for Slurm's commands."""
+
+    def __init__(self) -> None:
+        self.shown = ""
+        self.given: list[tuple[str, ...]] = []
+
+    def __call__(self, *words: str) -> str:
+        if words[0] != "squeue":
+            self.given.append(words)
+        return self.shown if words[0] == "squeue" else "7\n"
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_a_source_submits_shows_and_cancels(is_kept: bool) -> None:
+    slurm, now = Commands(), [0.0]
+    source = slurm_pilots.SlurmPilots(
+        "x", 0, 4, ["--partition=low"], is_kept=is_kept, run=slurm, clock=lambda: now[0]
+    )
+    assert source.hosts() == ()
+    source.demand(1)
+    now[0] = 5.0
+    source.hosts()
+    ((*submitted,),) = slurm.given
+    assert submitted[0] == "sbatch"
+    assert {"--partition=low", "--exclusive", "--job-name=edt-pilot-x"} <= set(submitted)
+    assert source.waiting() == ""
+    slurm.shown = "7 PENDING N/A 8 gres:gpu:2\n8 PENDING N/A 8 gres:gpu:2\n9 COMPLETING N/A 8 gres:gpu:2\n"
+    now[0] = 8.0
+    source.demand(4)
+    source.hosts()
+    assert source.waiting() == "waiting for 2 more nodes, whose pilots are in Slurm's queue"
+    source.demand(1)
+    slurm.given.clear()
+    slurm.shown = "7 RUNNING N/A 8 gres:gpu:2 n1\n"
+    now[0] = 11.0
+    (host,) = source.hosts()
+    assert source.waiting() == ""
+    assert (host.host, host.devices, host.transport) == ("n1", ("0", "1"), "slurm-pilot")
+    source.demand(0)
+    source.reserve("n1", ["0"])
+    now[0] = 1000.0
+    assert source.hosts() == (host,)
+    source.release("n1", ["0"])
+    now[0] += slurm_pilots.IDLE_LIMIT / 2
+    source.hosts()
+    assert slurm.given == []
+    now[0] += slurm_pilots.IDLE_LIMIT / 2
+    source.hosts()
+    assert slurm.given == [("scancel", "7")]
+    source.close()
+    assert slurm.given[-1] == ("scancel", "--name=edt-pilot-x", *["--state=PENDING"] * is_kept)

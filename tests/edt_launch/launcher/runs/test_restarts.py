@@ -53,6 +53,11 @@ def test_what_is_not(run, ending, end):
     assert decide(run, ending, *end, 0, 1) is NoRestart.GIVE_UP
 
 
+def test_a_loss_before_training_counts_once_the_job_has_trained():
+    assert decide(NEW, Ending(), *LOST, 0, 3) is NoRestart.GIVE_UP
+    assert isinstance(decide(NEW, Ending(), *LOST, 1, 3), Restart)
+
+
 @pytest.mark.parametrize("restarts, most, is_restarted", [(0, 0, False), (2, 3, True), (3, 3, False)])
 def test_only_so_often(restarts, most, is_restarted):
     assert isinstance(decide(RUN, Ending(), *LOST, restarts, most), Restart) == is_restarted
