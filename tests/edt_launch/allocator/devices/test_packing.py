@@ -92,19 +92,6 @@ def test_jobs_exchange_devices_where_hosts_are_full():
     assert after.job("k").held == (HostDevices("a", ("1", "2", "3", "0")), HostDevices("c", ("0",)))
 
 
-@pytest.mark.parametrize("first", ["j", "k"])
-def test_an_exchange_is_finished_whichever_worker_leaves_first(first):
-    cluster = Cluster((*HOSTS, Host("c", ("0",)), Host("d", ("0",))))
-    idle = Job("i", "", 1, 1, 0.0, held=(HostDevices("d", ("0",)),), started=0.0)
-    pool = Pool(cluster, (SCATTERED, LARGE, idle))
-    pool = applied(pool, is_released=False, passed=1.0)
-    jobs = tuple(replace(job, leaving=()) if job.id == first else job for job in pool.jobs)
-    pool = applied(replace(pool, jobs=jobs), is_released=False, passed=1.0)
-    after = settled(replace(pool, jobs=tuple(replace(job, leaving=()) for job in pool.jobs)))
-    assert after.job("j").held == (HostDevices("b", tuple("0123")),)
-    assert after.job("k").size == 5
-
-
 def test_not_where_the_other_would_be_on_more_hosts():
     held = (HostDevices("a", ("0",)), HostDevices("b", ("0", "1")))
     other = Job("k", "", 1, 2, 0.0, held=(HostDevices("b", ("2", "3")),), started=0.0)

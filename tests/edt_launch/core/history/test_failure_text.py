@@ -2,7 +2,7 @@
 
 import pytest
 
-from edt_launch.core.history.failure_text import Failure, cause
+from edt_launch.core.history.failure_text import cause
 
 RANK = "edt-launch: the job failed: rank 0 on node1 failed\nfirst failure: rank 0 on node1, exit code 3\n"
 
@@ -26,16 +26,3 @@ RANK = "edt-launch: the job failed: rank 0 on node1 failed\nfirst failure: rank 
 )
 def test_one_line_names_the_cause(text: str | None, shown: str) -> None:
     assert cause(text) == shown
-
-
-def test_the_parts_of_a_failure() -> None:
-    text = (
-        f"{RANK}  | Traceback\n  |   File\nlog: /jobs/j1/log/rank.2.log\ncause: OSError: (a) (b.py, line 7)"
-    )
-    assert Failure.read(text) == Failure(
-        what="OSError: (a)",
-        origin="b.py, line 7",
-        where="rank 0 on node1, exit code 3",
-        lines=("Traceback", "  File", "OSError: (a)"),
-        rank=0,
-    )
