@@ -1,6 +1,6 @@
 from collections import Counter
 
-from history import Executions, group, mistakes, read, redone
+from history import Executions, group, mistakes, redone
 
 
 def row(time: float, world: int, epoch: int, step: int, *samples: int) -> dict:
@@ -42,10 +42,3 @@ def test_samples_that_are_missing_or_used_twice_are_told() -> None:
         "epoch 1: 3 samples missing, sample 0 for one",
         "epoch 2: there should be 2 epochs only",
     ]
-
-
-def test_half_a_line_does_not_count(tmp_path) -> None:
-    whole = '{"time": 1.0, "world": "x.1", "epoch": 0, "step": 0, "samples": [4]}\n'
-    (tmp_path / "samples.17.jsonl").write_text(whole + whole[:30])
-    (tmp_path / "samples.18.jsonl").write_text("")
-    assert read(tmp_path)[0, 0][0].samples == Counter([4])

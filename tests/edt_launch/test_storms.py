@@ -3,23 +3,7 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from edt_launch.membership.protocol import (
-    Assign,
-    Cut,
-    Desired,
-    Dismiss,
-    Event,
-    Exited,
-    Hung,
-    Leaving,
-    MemberPhase,
-    Ready,
-    Start,
-    StopWorkers,
-    Synced,
-    Terminate,
-    Tick,
-)
+from edt_launch.membership import protocol
 from examples import fewer
 from simulated import Job, slots
 
@@ -37,17 +21,17 @@ class Storm(RuleBasedStateMachine):
         self.told: set[int] = set()
         self.have_state: set[int] = set()
         self.generation = 0
-        self.send(Desired(slots(2)))
+        self.send(protocol.Desired(slots(2)))
 
-    def send(self, event: Event) -> None:
+    def send(self, event: protocol.Event) -> None:
         for action in self.job(event):
             match action:
-                case Start(worker):
+                case protocol.Start(worker):
                     self.alive[worker.id] = "booting"
-                case StopWorkers(workers):
+                case protocol.StopWorkers(workers):
                     assert all(self.alive[w] in ("training", "ready") for w in workers)
                     self.told.update(workers)
-                case Assign(generation, assignments):
+                case protocol.Assign(generation, assignments):
                     assert generation > self.generation
                     self.generation = generation
                     assert all(self.alive[p.worker] == "ready" for p in assignments), (
@@ -61,18 +45,18 @@ class Storm(RuleBasedStateMachine):
                     for worker in members:
                         self.alive[worker] = "training"
                         self.told.discard(worker)
-                case Cut(workers, generation):
+                case protocol.Cut(workers, generation):
                     assert generation == self.generation
                     assert all(self.alive[w] == "training" for w in workers)
                     self.told.update(workers)
-                case Dismiss(worker) | Terminate(worker):
+                case protocol.Dismiss(worker) | protocol.Terminate(worker):
                     self.told.discard(worker)
                     self.alive[worker] = "ending"
 
     @rule(a=st.integers(0, 4), b=st.integers(0, 3))
     def change(self, a: int, b: int) -> None:
         if a + b:
-            self.send(Desired(slots(a, b)))
+            self.send(protocol.Desired(slots(a, b)))
 
     def some(self, data: st.DataObject, *states: str) -> int | None:
         candidates = sorted(w for w, s in self.alive.items() if s in states)
@@ -82,7 +66,7 @@ class Storm(RuleBasedStateMachine):
     def boot(self, data: st.DataObject) -> None:
         if (worker := self.some(data, "booting")) is not None:
             self.alive[worker] = "ready"
-            self.send(Ready(worker, 0))
+            self.send(protocol.Ready(worker, 0))
 
     @precondition(lambda self: self.told)
     @rule()
@@ -91,19 +75,19 @@ class Storm(RuleBasedStateMachine):
             if self.alive.get(worker) == "training":
                 self.alive[worker] = "ready"
                 self.told.discard(worker)
-                self.send(Ready(worker, 10))
+                self.send(protocol.Ready(worker, 10))
 
     @rule()
     def receive_the_state(self) -> None:
         for worker in sorted(w for w, what in self.alive.items() if what == "training"):
             self.have_state.add(worker)
-            self.send(Synced(worker))
+            self.send(protocol.Synced(worker))
 
     @rule(data=st.data())
     def leave(self, data: st.DataObject) -> None:
         if (worker := self.some(data, "ending")) is not None:
             del self.alive[worker]
-            self.send(Exited(worker, 0))
+            self.send(protocol.Exited(worker, 0))
 
     @precondition(lambda self: sum(s == "training" for s in self.alive.values()) > 2)
     @rule(data=st.data(), exit_code=st.sampled_from([137, 1, 0]))
@@ -112,24 +96,24 @@ class Storm(RuleBasedStateMachine):
         assert worker is not None
         del self.alive[worker]
         self.told.discard(worker)
-        self.send(Exited(worker, exit_code))
+        self.send(protocol.Exited(worker, exit_code))
 
     @precondition(lambda self: sum(s == "training" for s in self.alive.values()) > 1)
     @rule(data=st.data())
     def get_a_notice(self, data: st.DataObject) -> None:
         if (worker := self.some(data, "booting", "ready", "training")) is not None:
-            self.send(Leaving(worker, "SIGTERM"))
+            self.send(protocol.Leaving(worker, "SIGTERM"))
 
     @precondition(lambda self: sum(s == "training" for s in self.alive.values()) > 2)
     @rule(data=st.data())
     def hang(self, data: st.DataObject) -> None:
         if (worker := self.some(data, "ready", "training")) is not None:
-            self.send(Hung(worker, "is silent"))
+            self.send(protocol.Hung(worker, "is silent"))
 
     @rule(seconds=st.sampled_from([0.3, 6.0, 60.0]))
     def wait(self, seconds: float) -> None:
         self.job.now += seconds
-        self.send(Tick())
+        self.send(protocol.Tick())
 
     @invariant()
     def a_slot_has_one_worker(self) -> None:
@@ -143,19 +127,19 @@ class Storm(RuleBasedStateMachine):
             return
         for seconds in [50.0] * 60 + [1.0] * 10:
             self.job.now += seconds
-            self.send(Tick())
+            self.send(protocol.Tick())
             for worker, what in sorted(self.alive.items()):
                 if what == "ending":
                     del self.alive[worker]
-                    self.send(Exited(worker, 0))
+                    self.send(protocol.Exited(worker, 0))
                 elif what == "booting":
                     self.alive[worker] = "ready"
-                    self.send(Ready(worker, 0))
+                    self.send(protocol.Ready(worker, 0))
             self.receive_the_state()
             self.obey_stop()
         state = self.job.state
         if not state.finished and len(state.desired) >= state.limits.min_size:
-            assert [w.phase for w in state.world] == [MemberPhase.ACTIVE] * len(state.world)
+            assert [w.phase for w in state.world] == [protocol.MemberPhase.ACTIVE] * len(state.world)
             reachable = {slot.key for slot in state.wanted(self.job.now)}
             if len(reachable) >= state.limits.min_size:
                 assert {w.slot.key for w in state.world} == reachable

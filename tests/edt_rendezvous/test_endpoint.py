@@ -19,15 +19,6 @@ def test_an_endpoint_is_a_file_or_the_id_of_a_job(tmp_path, monkeypatch):
     assert allocation_path("node:29400", HOME) == tmp_path / "node:29400"
 
 
-@pytest.mark.parametrize("endpoint", ["", "node1:29400"])
-def test_refuses_the_endpoint_of_another_back_end(endpoint, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(
-        ValueError, match=f"--rdzv-endpoint '{endpoint}': expected an allocation file or the id"
-    ):
-        allocation_path(endpoint, HOME)
-
-
 def test_jobs_have_ports_of_their_own_unless_one_is_given():
     ports = {port_of(Path("/a/allocation"), run_id, {}) for run_id in ("1", "2", "3")}
     assert len(ports) == 3

@@ -10,17 +10,13 @@ from pathlib import Path
 import pytest
 from torch.distributed.elastic.rendezvous import (
     RendezvousClosedError,
-    RendezvousConnectionError,
     RendezvousInfo,
     RendezvousParameters,
-    RendezvousTimeoutError,
     rendezvous_handler_registry,
 )
 
 from edt_rendezvous import seat
 from edt_rendezvous.handler import AllocationRendezvous
-
-Meet = Callable[..., list[RendezvousInfo]]
 
 
 @pytest.fixture
@@ -145,34 +141,3 @@ def test_a_file_that_makes_no_sense_changes_nothing_and_is_reported_once(allocat
     assert [handler.num_nodes_waiting() for _ in range(3)] == [0, 0, 0]
     assert [record.message for record in caplog.records if "is it half written?" in record.message]
     assert len(caplog.records) == 1
-
-
-@pytest.mark.parametrize(
-    "text, problem", [(None, "No such file or directory"), ("localhost:2\n", "expected '# edt")]
-)
-def test_says_at_the_beginning_what_is_wrong_with_the_file(tmp_path, agent, text, problem):
-    if text is not None:
-        (tmp_path / "allocation").write_text(text)
-    with pytest.raises(
-        RendezvousConnectionError, match=f"--rdzv-endpoint .*{problem}.*name the allocation file"
-    ):
-        agent()
-
-
-def test_names_the_agents_that_do_not_come(allocate, agent):
-    path = allocate(1, 2)
-    with pytest.raises(RendezvousTimeoutError) as raised:
-        agent(join_timeout=0).next_rendezvous()
-    assert f"no agent of torchrun has come on localhost (agent 2), of generation 1 of {path}" in str(
-        raised.value
-    )
-
-
-def test_waits_for_as_many_nodes_as_the_job_needs(allocate, agent, caplog):
-    allocate(1, 1)
-    first, second = agent(min_nodes=2), agent(min_nodes=2)
-    waiting = start(first)
-    waits_for(lambda: "has 1 nodes of the 2 that the job needs" in caplog.text)
-    allocate(2, 2)
-    assert meet(second) == [(1, 2)]
-    assert waiting.result().rank == 0

@@ -46,7 +46,3 @@ def test_nodes_whose_workers_have_failed_have_the_others_begin_again():
     assert is_restart_under_way(nodes(1, "ab"), nodes(1, "ab"), {1})
     assert is_restart_under_way(nodes(1, "ab"), nodes(2, "cabd"), {1})
     assert not is_restart_under_way(nodes(1, "ab"), nodes(2, "cabd"), {0, 3})
-
-
-def test_a_node_whose_devices_are_others_has_to_begin_again():
-    assert must_restart(World(1, (Node("a", 0, ("0",)),)), World(2, (Node("a", 0, ("1",)),)), set())

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from affected_tests import ROOT, TABLE, changes_since, covering, find_base, is_in_full_run, select
+from affected_tests import ROOT, TABLE, is_in_full_run
 
 
 @pytest.fixture
@@ -32,55 +32,8 @@ def commit(folder: Path, *names: str) -> str:
     return git(folder, "rev-parse", "HEAD")
 
 
-def test_the_first_line_that_fits_counts() -> None:
-    found = ("tests/system/test_processes.py", "tests/system/test_resizes.py")
-    assert covering("edt_hvd/warm/worker.py") == found
-    assert "tests/system/test_exact.py" in covering("edt_hvd/elastic.py")
-    assert covering("docs/tutorials/install.md") == covering("launch/edt_launch/cli/top.py") == ()
-
-
-def test_a_test_file_covers_itself() -> None:
-    assert covering("tests/system/test_ssh.py") == ("tests/system/test_ssh.py",)
-
-
 @pytest.mark.parametrize("start, patterns", TABLE)
 def test_what_the_table_names_is_there(start: str, patterns: tuple[str, ...]) -> None:
     assert list(ROOT.glob(f"{start}*")), f"{start}: renamed? then rename it in tools/affected_tests.py, too"
     for pattern in patterns:
         assert any(is_in_full_run(file) for file in ROOT.glob(pattern)), pattern
-
-
-def test_files_are_selected_once_and_only_if_they_have_tests_for_the_full_run(tmp_path: Path) -> None:
-    folder = tmp_path / "tests" / "system"
-    folder.mkdir(parents=True)
-    (folder / "test_exact.py").write_text("@pytest.mark.full\n")
-    (folder / "test_resizes.py").write_text("@pytest.mark.parametrize('n', [full(1), 2])\n")
-    (folder / "test_faults.py").write_text("def test_it(): ...\n")
-    changed = ["README.md", "edt_hvd/elastic.py", "native/sum.cpp", "tests/system/test_removed.py"]
-    assert select(changed, tmp_path) == {
-        "tests/system/test_exact.py": "edt_hvd/elastic.py",
-        "tests/system/test_resizes.py": "edt_hvd/elastic.py",
-    }
-
-
-def test_a_branch_is_compared_with_where_it_began(repository: Path) -> None:
-    first = commit(repository, "old", "removed", "edited")
-    git(repository, "checkout", "--quiet", "-b", "topic")
-    commit(repository, "one")
-    commit(repository, "two")
-    git(repository, "checkout", "--quiet", "main")
-    commit(repository, "of others")
-    git(repository, "checkout", "--quiet", "topic")
-    git(repository, "rm", "--quiet", "removed")
-    (repository / "edited").write_text("anew")
-    (repository / "not added\nyet").touch()
-    assert find_base(repository) == first
-    assert changes_since(first, repository) == ["edited", "not added\nyet", "one", "removed", "two"]
-
-
-def test_the_main_branch_is_compared_with_the_commit_before(repository: Path) -> None:
-    commit(repository, "old")
-    before = commit(repository, "older")
-    commit(repository, "new")
-    assert find_base(repository) == before
-    assert changes_since(before, repository) == ["new"]

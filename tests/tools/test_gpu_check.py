@@ -13,7 +13,7 @@ import pytest
 import gpu_check
 from gpu_check import LIMIT, check
 from gpu_check_parts import ROOT, SET_UP, Part, parts
-from gpu_check_report import Outcome, Report
+from gpu_check_report import Report
 
 LONG = 300
 """Seconds that no test waits for."""
@@ -104,40 +104,6 @@ def test_a_failing_part_fails_the_check_and_the_others_still_run(tmp_path: Path)
     assert "exit code 7" in (tmp_path / "report.txt").read_text()
 
 
-def test_a_hanging_part_is_ended_with_all_its_processes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gpu_check, "GRACE", 0.0)
-    child = tmp_path / "child"
-    report = report_of(tmp_path, part("hanging", HANGING, child, limit=LONG), part("next"))
-    real = gpu_check.run
-
-    def run(which: Part, log: Path, limit: float) -> Outcome:
-        if which.name != "hanging":
-            return real(which, log, limit)
-
-        class Waited(subprocess.Popen[bytes]):
-            """Uses its time up as soon as the child is there."""
-
-            def wait(self, timeout: float | None = None) -> int:
-                if timeout is not None:
-                    wait_for(lambda: "\nso far" in log.read_text())
-                    raise subprocess.TimeoutExpired(self.args, timeout)
-                return super().wait()
-
-        with monkeypatch.context() as patch:
-            patch.setattr(subprocess, "Popen", Waited)
-            return real(which, log, limit)
-
-    monkeypatch.setattr(gpu_check, "run", run)
-    assert check(report, has_gpu=True, limit=LONG) == 1
-    assert statuses(tmp_path) == {"hanging": "timed out", "next": "passed"}
-    row = written(tmp_path)["parts"][0]
-    assert row["reason"].startswith("not done within")
-    assert row["tail"] == ["so far"]
-    assert is_gone(int(child.read_text()))
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_cut_leaves_a_valid_report_and_no_process(tmp_path: Path, number: signal.Signals) -> None:
     program = tmp_path / "program.py"
@@ -172,14 +138,3 @@ def test_without_a_gpu_nothing_that_needs_one_counts_as_passed(tmp_path: Path) -
     assert written(tmp_path)["parts"][1]["reason"] == "no GPU"
     assert check(report_of(tmp_path, *chosen), has_gpu=True, limit=LONG, rehearsal=True) == 3
     assert statuses(tmp_path) == {"plain": "passed", "kernels": "rehearsed"}
-
-
-def test_a_part_sees_one_gpu_and_nothing_of_the_calling_make(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
-    monkeypatch.setenv("MAKEFLAGS", "-n")
-    names = ("CUDA_VISIBLE_DEVICES", "MAKEFLAGS", "NCCL_DEBUG")
-    code = f"import json, os; print(json.dumps({{name: os.environ.get(name) for name in {names}}}))"
-    assert check(report_of(tmp_path, part("one", code)), has_gpu=True, limit=LONG) == 0
-    assert written(tmp_path)["parts"][0]["figures"] == dict(zip(names, ("3", None, "WARN"), strict=True))

@@ -43,14 +43,6 @@ def test_a_wheel_that_is_not_there_or_does_not_install_is_built_and_kept(
     assert [path.name for path in entry.iterdir()] == [WHEEL]
 
 
-def test_a_cache_that_cannot_be_written_is_reported(built: list[str]) -> None:
-    entry = horovod_wheel.cache_entry(TORCH, None)
-    entry.parent.mkdir(parents=True)
-    entry.write_text("no directory")
-    assert "could not be kept for the next time" in horovod_wheel.install(TORCH, None)
-    assert built
-
-
 def test_each_torch_and_each_cuda_has_a_wheel_of_its_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -29,11 +29,6 @@ def test_a_failed_command_is_reported_with_its_last_lines(log: Path) -> None:
     assert lines[-1] == f"exit code 3; the whole log: {log}"
 
 
-def test_a_command_that_is_not_there_is_reported(log: Path) -> None:
-    with pytest.raises(SetUpError, match="cannot run /nonexistent/cmake: No such file or directory"):
-        run(log, "/nonexistent/cmake")
-
-
 def test_a_terminated_set_up_leaves_no_process_behind(log: Path) -> None:
     code = (
         "import pathlib, sys; from steps import run, run_steps\n"
@@ -70,16 +65,7 @@ def test_settings_of_pip_reach_uv_and_stray_variables_reach_nothing(monkeypatch:
     }
 
 
-def test_all_missing_tools_are_named_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("CXX", raising=False)
-    with pytest.raises(SetUpError, match=r"(?s)C\+\+ compiler.*apt install g\+\+.*make: .*apt install make"):
-        set_up.check_tools()
-
-
-@pytest.mark.parametrize(
-    "change", ["a file of native/", "a module that becomes a package", "EDT_TORCH", "EDT_CUDA"]
-)
+@pytest.mark.parametrize("change", ["a file of native/", "EDT_TORCH", "EDT_CUDA"])
 def test_a_change_of_what_the_environment_depends_on_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
@@ -93,10 +79,6 @@ def test_a_change_of_what_the_environment_depends_on_is_noticed(
     assert set_up.digest() == first
     if change.startswith("EDT"):
         monkeypatch.setenv(change, "0")
-    elif change.endswith("package"):
-        package = tmp_path / "edt_hvd" / "world" / "__init__.py"
-        package.parent.mkdir(parents=True)
-        package.touch()
     else:
         kernel.rename(kernel.with_name("renamed.cpp"))
     assert set_up.digest() != first

@@ -11,28 +11,10 @@ import threading
 import time
 import uuid
 
+from edt_launch.agent import protocol
 from edt_launch.agent.encoding import Reader, write
-from edt_launch.agent.protocol import (
-    Exited,
-    Heartbeat,
-    Hello,
-    Kill,
-    LeaseExpired,
-    Output,
-    Renew,
-    Report,
-    Setup,
-    Start,
-    Started,
-    Swept,
-    Warm,
-    WindowUpdate,
-)
 
 COMMAND = (sys.executable, "-P", "-m", "edt_launch.agent")
-
-IMPATIENT = "from edt_launch.agent import lifecycle, main; lifecycle.LEFTOVER_GRACE = 0.0; main.main()"
-"""An agent that gives what workers leave behind no time to end by itself."""
 
 
 class RunningAgent:
@@ -67,36 +49,36 @@ class RunningAgent:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         setup = {"directory": str(folder), "log": f"{folder}/warm.here.log", **setup}
-        self.send(Setup(tuple(map(str, command)), self.environment, **setup))
-        assert isinstance(self.next(), Hello)
+        self.send(protocol.Setup(tuple(map(str, command)), self.environment, **setup))
+        assert isinstance(self.next(), protocol.Hello)
 
     def send(self, order):
         self._socket.sendall(write(order))
 
     def start(self, worker=0, **own):
-        self.send(Start(worker, {"EDT_WORKER": str(worker), **own}))
+        self.send(protocol.Start(worker, {"EDT_WORKER": str(worker), **own}))
 
     def kill(self, worker=0):
-        self.send(Kill(worker))
+        self.send(protocol.Kill(worker))
 
     def next(self):
         """The next report, which is remembered, too."""
         report = self.reports.get(timeout=60)
         match report:
-            case Output(worker, stream, data):
+            case protocol.Output(worker, stream, data):
                 self.outputs.setdefault((worker, stream), bytearray()).extend(data)
                 if self._acknowledges:
                     with contextlib.suppress(OSError):
-                        self.send(WindowUpdate(len(data)))
-            case Started(worker, pid):
+                        self.send(protocol.WindowUpdate(len(data)))
+            case protocol.Started(worker, pid):
                 self.pids[worker] = pid
-            case LeaseExpired():
+            case protocol.LeaseExpired():
                 self.renews = False
-            case Exited(worker, code):
+            case protocol.Exited(worker, code):
                 self.exits[worker] = code
-            case Warm():
+            case protocol.Warm():
                 self.warm.append(report)
-            case Swept(count):
+            case protocol.Swept(count):
                 self.swept = count
         return report
 
@@ -137,12 +119,12 @@ class RunningAgent:
             self.process.kill()
 
     def _read(self):
-        reader = Reader(Report)
+        reader = Reader(protocol.Report)
         with contextlib.suppress(OSError):
             while data := self._socket.recv(2**16):
                 for report in reader.feed(data):
-                    if isinstance(report, Heartbeat) and self.renews:
-                        self.send(Renew(report.sent_at))
+                    if isinstance(report, protocol.Heartbeat) and self.renews:
+                        self.send(protocol.Renew(report.sent_at))
                     self.reports.put(report)
 
 

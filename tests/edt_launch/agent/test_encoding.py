@@ -4,23 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edt_launch.agent import encoding
+from edt_launch.agent import encoding, protocol
 from edt_launch.agent.encoding import Reader, write
-from edt_launch.agent.protocol import (
-    Exited,
-    Hello,
-    Kill,
-    Order,
-    Output,
-    ProtocolError,
-    Report,
-    Setup,
-    Start,
-    Started,
-    Swept,
-    Warm,
-    WindowUpdate,
-)
 
 # What os.environ may have: bytes that are no UTF-8 are lone surrogates.
 texts = st.text(st.characters(codec="utf-8")) | st.binary().map(
@@ -29,41 +14,21 @@ texts = st.text(st.characters(codec="utf-8")) | st.binary().map(
 environments = st.dictionaries(texts, texts, max_size=3)
 workers = st.integers(0, 2**31)
 orders = st.one_of(
-    st.builds(
-        Setup,
-        st.lists(texts, max_size=3).map(tuple),
-        environments,
-        texts,
-        st.booleans(),
-        st.none() | texts,
-        st.booleans(),
-        st.booleans(),
-    ),
-    st.builds(Start, workers, environments),
-    st.builds(Kill, workers),
-    st.builds(WindowUpdate, st.integers(0)),
+    st.builds(protocol.Setup, st.lists(texts, max_size=3).map(tuple), environments, texts),
+    st.builds(protocol.Start, workers, environments),
+    st.builds(protocol.Kill, workers),
 )
 reports = st.one_of(
-    st.builds(Hello, st.integers(0), st.integers(1)),
-    st.builds(
-        Warm,
-        st.integers(1),
-        st.floats(0, 1e9),
-        st.lists(texts, max_size=3).map(tuple),
-        st.none() | st.integers(0),
-        st.none() | texts,
-    ),
-    st.builds(Started, workers, st.integers(1)),
-    st.builds(Output, workers, st.sampled_from(["stdout", "stderr"]), st.binary()),
-    st.builds(Exited, workers, st.integers(-64, 255)),
-    st.builds(Swept, st.integers(0)),
+    st.builds(protocol.Started, workers, st.integers(1)),
+    st.builds(protocol.Output, workers, st.sampled_from(["stdout", "stderr"]), st.binary()),
+    st.builds(protocol.Exited, workers, st.integers(-64, 255)),
 )
 
 
 @given(
     st.one_of(
-        st.tuples(st.just(Order), st.lists(orders, max_size=4)),
-        st.tuples(st.just(Report), st.lists(reports, max_size=4)),
+        st.tuples(st.just(protocol.Order), st.lists(orders, max_size=4)),
+        st.tuples(st.just(protocol.Report), st.lists(reports, max_size=4)),
     ),
     st.integers(1, 100),
 )
@@ -90,21 +55,21 @@ def test_messages_are_lines_of_ascii_that_arrive_wherever_a_read_ends(sent, size
     ],
 )
 def test_what_is_no_order_is_an_error(content):
-    with pytest.raises(ProtocolError):
-        list(Reader(Order).feed(content.encode() + b"\n"))
+    with pytest.raises(protocol.ProtocolError):
+        list(Reader(protocol.Order).feed(content.encode() + b"\n"))
 
 
 @given(st.binary())
 def test_no_bytes_do_worse_than_that(data):
     try:
-        list(Reader(Report).feed(data + b"\n"))
-    except ProtocolError:
+        list(Reader(protocol.Report).feed(data + b"\n"))
+    except protocol.ProtocolError:
         return
 
 
 def test_a_line_without_end_is_given_up(monkeypatch):
     monkeypatch.setattr(encoding, "MAX_LINE", 1000)
-    reader = Reader(Order)
+    reader = Reader(protocol.Order)
     assert not list(reader.feed(b"x" * 1000))
-    with pytest.raises(ProtocolError, match="longer than 1000 bytes"):
+    with pytest.raises(protocol.ProtocolError, match="longer than 1000 bytes"):
         list(reader.feed(b"x"))

@@ -19,9 +19,8 @@ def test_a_higher_tier_takes_what_it_may(preemption, left):
     assert pool.plan.targets == {"low": left, "high": 8 - left}
 
 
-@pytest.mark.parametrize("preemption", [Preemption.NONE, Preemption.TO_MIN], ids=str)
-def test_the_place_of_a_job_whose_turn_ends_is_not_for_higher_tiers(preemption):
-    cluster = Cluster((Host("h", tuple("01234567")),), options=Options(preemption=preemption))
+def test_the_place_of_a_job_whose_turn_ends_is_not_for_higher_tiers():
+    cluster = Cluster((Host("h", tuple("01234567")),), options=Options(preemption=Preemption.TO_MIN))
     pool = settled(Pool(cluster, (Job("a", "", 4, 4, NOW, waiting_since=NOW),)))
     high = Job("high", "", 1, 8, NOW, tier=1, waiting_since=NOW)
     pool = settled(replace(pool, jobs=(*pool.jobs, high)))
@@ -33,16 +32,6 @@ def test_the_place_of_a_job_whose_turn_ends_is_not_for_higher_tiers(preemption):
         assert (sizes["high"], sizes["a"] + sizes["b"]) == (4, 4)
         ran.update(name for name in "ab" if sizes[name])
     assert min(ran["a"], ran["b"]) > 20
-
-
-@pytest.mark.parametrize("preemption", [Preemption.NONE, Preemption.TO_MIN], ids=str)
-def test_where_devices_are_lost_a_minimum_comes_before_what_a_higher_tier_has_beyond_its_own(preemption):
-    hosts = Host("h0", tuple("01234567")), Host("h1", tuple("01234567"))
-    jobs = Job("low", "", 3, 3, 0.0), Job("high", "", 3, 6, 1.0, tier=1)
-    pool = settled(Pool(Cluster(hosts, options=Options(preemption=preemption)), jobs))
-    draining = hosts[0], replace(hosts[1], is_draining=True)
-    left = replace(pool, cluster=replace(pool.cluster, hosts=draining))
-    assert left.plan.targets == {"low": 3, "high": 5}
 
 
 @pytest.mark.parametrize("limit,guarantee", [(3, 4.0), (3, 9.0), (8, 6.0)])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from edt_launch.allocator.decide import target
 from edt_launch.allocator.filling import SLACK
-from edt_launch.allocator.model import Cluster, Host, HostDevices, Job, Options, Owner, Preemption, Usage
+from edt_launch.allocator.model import Cluster, Host, HostDevices, Job, Options, Owner, Preemption
 from edt_launch.allocator.speedup import gain
 from edt_launch.allocator.turns import Turns
 from edt_launch.allocator.work import Work, bounds, gather
@@ -218,24 +218,6 @@ def test_a_lower_tier_keeps_no_more_than_its_floor_while_a_higher_one_is_short(p
     assert sum(targets[job.id] for job in pool.jobs if job.tier < highest) <= kept
 
 
-@given(pools("weights", never=["history"]), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
-def test_scaling_weights_and_renaming_change_nothing(pool, owners_by, jobs_by):
-    def renamed(name: str | None) -> str | None:
-        return f"x{name}" if name else name
-
-    owners = tuple(
-        replace(
-            owner, name=renamed(owner.name), parent=renamed(owner.parent), weight=owner.weight * owners_by
-        )
-        for owner in pool.cluster.owners
-    )
-    jobs = tuple(replace(job, owner=renamed(job.owner), weight=job.weight * jobs_by) for job in pool.jobs)
-    other = Pool(replace(pool.cluster, owners=owners), jobs)
-    mixed = {owner.name for owner in pool.cluster.owners if any(job.owner == owner.name for job in pool.jobs)}
-    assume(owners_by == jobs_by or not mixed.intersection(owner.parent for owner in pool.cluster.owners))
-    assert other.plan.targets == pool.plan.targets
-
-
 # Of an owner that lends nothing less is kept unused when its jobs ask for more.
 @given(
     pools(never=["allowed", "history", "speedup", "fixed order", "unlent"]),
@@ -252,27 +234,6 @@ def test_asking_for_more_than_the_share_changes_nothing(pool, pick, more):
     owners = {job.id: job.owner for job in pool.jobs}
     assert after[greedy.id] <= targets[greedy.id] + 1
     assert all(after[name] == targets[name] for name, owner in owners.items() if owner != greedy.owner)
-
-
-@given(
-    pools("small minimums", never=["allowed", "history", "speedup", "fixed order", "usage"], jobs=6),
-    st.integers(2, 4),
-    st.integers(0, 9),
-)
-def test_splitting_a_job_gains_one_gpu_at_most(pool, least, more):
-    split = Job("split", pool.cluster.owners[-1].name, least, least + more, NOW)
-    pool = replace(pool, jobs=(*pool.jobs, split))
-    assume(len(pool.cluster.owners) > 1)
-    targets = pool.plan.targets
-    assume(all(targets.values()))
-    least, most = split.min // 2, split.max // 2
-    half = replace(split, min=least, max=most, weight=split.weight / 2)
-    halves = half, replace(half, id="splitb", min=split.min - least, max=split.max - most)
-    jobs = (*(job for job in pool.jobs if job is not split), *halves)
-    after = replace(pool, jobs=jobs).plan.targets
-    assert after[halves[0].id] + after[halves[1].id] <= targets[split.id] + 1
-    before, now = Tree(pool).totals(targets), Tree(replace(pool, jobs=jobs)).totals(after)
-    assert all(now[name] == before[name] for name in now if name != split.owner)
 
 
 @given(pools(), st.randoms(use_true_random=False))
@@ -294,15 +255,6 @@ def test_what_a_lost_host_took_is_replaced():
     lost = (replace(hosts[0], is_up=False), *hosts[1:])
     after = settled(replace(pool, cluster=replace(pool.cluster, hosts=lost)))
     assert [part.host for part in after.jobs[0].held] == ["b", "c"]
-
-
-@pytest.mark.parametrize("scale", [1e-3, 1, 1e3])
-def test_remembered_use_weighs_the_same_whatever_the_scale_of_weights(scale):
-    ann = Owner("ann", weight=scale, usage=Usage(0.0, 1e6, NOW))
-    bob = Owner("bob", weight=scale, usage=Usage(1e6, 0.0, NOW))
-    cluster = Cluster((Host("h", tuple("0123456789")),), (Owner("", None), ann, bob))
-    pool = Pool(cluster, (Job("a", "ann", 1, 10, 0.0), Job("b", "bob", 1, 10, 0.0)))
-    assert pool.plan.targets == {"a": 8, "b": 2}
 
 
 def test_two_jobs_with_one_id_are_refused():

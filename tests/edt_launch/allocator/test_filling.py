@@ -45,8 +45,3 @@ def test_divisions_at_once_are_those_one_by_one(groups, random):
     of, weights, lows, highs = map(np.array, zip(*[everybody[place] for place in order], strict=True))
     shares = divide(np.array(totals), of, weights, lows, highs)
     assert shares == pytest.approx([alone[place] for place in order], abs=1e-5)
-
-
-@pytest.mark.parametrize("total,expected", [(0, [1, 0]), (3, [1.5, 1.5]), (6, [4, 2]), (99, [9, 2])])
-def test_divides_between_bounds(total, expected):
-    assert fill(total, [1, 1], [1, 0], [9, 2]) == expected

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 
 from edt_launch.allocator.decide import decide
-from edt_launch.allocator.model import Binding, Cluster, Host, Job, Options, Owner, Policy, Preemption, Usage
+from edt_launch.allocator.model import Binding, Cluster, Host, Job, Owner, Policy, Preemption, Usage
 from edt_launch.allocator.reasons import explain
 from pools import Pool, build, pools, settled
 
@@ -76,16 +76,6 @@ def test_what_owners_do_not_lend_is_named():
     assert reasons["j"].text == "has 1: 2 of lab's limit of 3 are not lent by their owners"
 
 
-def test_who_waits_for_a_lower_tier_is_not_told_to_wait_for_a_turn():
-    cluster = Cluster(HOSTS, OWNERS, Options(preemption=Preemption.NONE))
-    pool = settled(Pool(cluster, (Job("low", "", 1, 4, 0.0),)))
-    pool = settled(replace(pool, jobs=(*pool.jobs, Job("j", "", 2, 2, 1.0, tier=1))))
-    _, reasons = decide(pool.now, pool.cluster, pool.jobs)
-    text = "waits: it needs 2 at once, and jobs of other priorities leave 0 of 4 devices"
-    assert reasons["j"].text == text
-    assert reasons["j"].change == "It starts when enough of these end; a lower minimum starts earlier."
-
-
 @pytest.mark.parametrize(
     "other,limit,turn",
     [
@@ -120,17 +110,6 @@ def test_a_job_that_cannot_save_is_not_said_to_shrink_where_a_host_was_taken_awa
     left = tuple(replace(host, is_up=host.name != gone) for host in hosts)
     _, reasons = decide(pool.now, Cluster(left), pool.jobs)
     assert reasons["k"].text.startswith("keeps its 6 workers")
-
-
-def test_lines_for_people():
-    pool = settled(Pool(Cluster(HOSTS, OWNERS), (Job("j", "ann", 1, 3, 0.0), Job("k", "", 1, 4, 0.0))))
-    _, reasons = decide(pool.now, pool.cluster, pool.jobs)
-    assert explain(pool.job("j"), reasons["j"]) == (
-        "j has 2 workers and asks for 1 to 3.",
-        "It has 2: the fair share of ann is 2, and this is the only job of ann that runs.",
-        "Fair shares of the 4 devices that jobs can use: ann's is 2, this job's is 2.",
-        "It grows when other jobs end or need less, or with a larger weight.",
-    )
 
 
 NOTHING = {Binding.ADMISSION, Binding.TIER, Binding.LIMIT, Binding.MIN}

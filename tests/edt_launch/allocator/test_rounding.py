@@ -21,8 +21,3 @@ def test_who_has_what_does_not_divide_keeps_it(first):
     held = alone.job(first).held
     jobs = tuple(replace(job, held=held, started=0.0) if job.id == first else job for job in JOBS)
     assert settled(Pool(CLUSTER, jobs, NOW + 1e6)).job(first).size == 2
-
-
-def test_what_a_job_with_steps_cannot_use_goes_to_others():
-    jobs = (replace(JOBS[0], allowed=(1, 3)), JOBS[1])
-    assert Pool(CLUSTER, jobs).plan.targets == {"a": 1, "b": 3}

@@ -2,12 +2,11 @@
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 
 from edt_launch.allocator.decide import decide, target
 from edt_launch.allocator.model import Cluster, Host, Job, Owner
-from edt_launch.allocator.stability import band, is_behind, patience
+from edt_launch.allocator.stability import band, patience
 from edt_launch.allocator.turns import Turns
 from edt_launch.allocator.work import gather
 from pools import NOW, Pool, pools, settled
@@ -46,14 +45,6 @@ def test_a_job_takes_what_is_free_when_that_brings_what_the_resize_costs():
     assert alone.plan.targets == {"b": 3}
     assert alone.plan.again_at == NOW + 15
     assert replace(alone, now=NOW + 15).plan.targets == {"b": 4}
-
-
-def test_who_has_just_been_resized_leaves_what_is_free_to_others():
-    jobs = job("a", 2), job("b", 2), job("c", 2)
-    pool = settled(Pool(Cluster((Host("h", tuple("012345")),)), jobs))
-    jobs = tuple(replace(pool.job(name), max=4, resized=NOW + at) for name, at in (("b", 100), ("c", 0)))
-    after = replace(pool, jobs=jobs, now=NOW + 101)
-    assert after.plan.targets == {"b": 2, "c": 4}
 
 
 @given(pools("history", never=["drain"]))
@@ -110,13 +101,3 @@ def test_no_resize_leaves_a_job_below_its_band(pool):
             low, high = band(work, index)
             assert low <= work.target[index] <= high
             assert targets[job.id] >= min(low, work.held[index])
-
-
-@pytest.mark.parametrize("error", [-1e-15, 0.0, 1e-15])
-def test_an_error_of_rounding_in_a_share_changes_nothing(error):
-    pool = crowd(1)
-    work = gather(pool.now, pool.cluster, pool.jobs)
-    work.target, work.share = [1], [2 + error]
-    assert band(work, 0) == (1, 2)
-    work.target, work.share = [4], [4 + error]
-    assert not is_behind(work, 0, 3)

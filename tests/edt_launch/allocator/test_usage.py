@@ -6,12 +6,7 @@ from hypothesis import given
 
 from edt_launch.allocator.model import Cluster, Host, HostDevices, Job, Memory, Move, Owner, Usage, dump, load
 from edt_launch.allocator.usage import advance, remember
-from pools import NOW, Pool, applied, pools, settled, waited
-
-
-def test_use_halves_every_half_life():
-    usage = advance(Usage(100.0, 40.0, 5.0), 15.0, 0.0, 0.0, 10.0)
-    assert usage == Usage(pytest.approx(50.0), pytest.approx(20.0), 15.0)
+from pools import Pool, applied, pools
 
 
 def test_steady_use_does_not_depend_on_how_often_it_is_noted():
@@ -35,17 +30,6 @@ def test_an_idle_owner_banks_nothing_and_a_waiting_one_does():
     assert (used["ann"].attained, used[""].attained, used["bob"].attained) == (40.0, 40.0, 0.0)
     assert used["ann"].service == pytest.approx(40, rel=1e-3)
     assert used["bob"] == Usage(0.0, pytest.approx(20, rel=1e-3), 110.0)
-
-
-def test_what_a_job_has_attained_is_kept_when_weights_and_minimums_change():
-    pool = Pool(Cluster((Host("h", tuple("0123")),)), (Job("light", "", 1, 1, NOW),))
-    pool = waited(settled(pool), 1000.0)
-    assert pool.job("light").usage.attained == 1000.0
-    changed = replace(pool.job("light"), min=2, max=2)
-    pool = settled(replace(pool, jobs=(changed, Job("heavy", "", 2, 2, pool.now, weight=3.0))))
-    later = waited(pool, 300.0)
-    assert later.job("light").usage.attained == pytest.approx(1000.0 + 2 * 300.0)
-    assert later.job("heavy").usage.attained == pytest.approx(2 / 3 * 300.0)
 
 
 @given(pools("history", "usage"))

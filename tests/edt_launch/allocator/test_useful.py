@@ -47,17 +47,6 @@ def test_a_job_has_no_size_at_which_it_was_measured_to_be_slower():
     assert dipping(1, (Job("k", "bob", 1, 16, 0.0),), allowed=(2, 8, 16)).job("j").size == 2
 
 
-@pytest.mark.parametrize(
-    "least,others,size",
-    [(1, (Job("k", "bob", 1, 16, 0.0),), 4), (1, (), 4), (6, (), 6)],
-    ids=["the rest goes to others", "or is left free", "unless the owner insists"],
-)
-def test_a_job_has_no_more_than_helps_it(least, others, size):
-    job = Job("j", "ann", least, 16, 0.0, speedup=SLOWER)
-    pool = settled(Pool(Cluster(SIXTEEN), (job, *others)))
-    assert [job.size for job in pool.jobs] == [size, 16 - size][: len(pool.jobs)]
-
-
 def large(*speedup: tuple[int, float], cost: float = 5.0) -> Pool:
     """A job alone on 16 devices, of which that has become known."""
     pool = settled(Pool(Cluster(SIXTEEN), (Job("j", "", 1, 16, 0.0, resize_cost=cost),)))
@@ -81,11 +70,3 @@ def test_a_job_keeps_what_does_not_help_it_until_others_need_it():
     assert "to shrink now would cost more" in reasons["j"].text
     pool = settled(replace(pool, jobs=(*pool.jobs, Job("k", "", 2, 6, pool.now))))
     assert [job.size for job in pool.jobs] == [10, 6]
-
-
-def test_a_job_whose_speeds_are_about_the_same_does_not_go_to_and_fro():
-    pool = settled(large((8, 8.0), (16, 8.1)))
-    for speed in (8.0, 8.3, 7.9, 8.1) * 20:
-        learned = replace(pool.job("j"), speedup=((8, 8.0), (16, speed)))
-        pool = settled(replace(pool, now=pool.now + 20, jobs=(learned,)))
-        assert pool.job("j").size == 16

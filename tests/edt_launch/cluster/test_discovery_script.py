@@ -51,12 +51,6 @@ def test_nonsense(text: str) -> None:
         Script(PATH).parse(text)
 
 
-def test_a_script_is_run(write: Write) -> None:
-    path = write("printf '\\357\\273\\277node1:2\\r\\n'; echo told >&2")
-    assert run(path) == "node1:2\n"
-    assert Script(path).hosts() == (HostSlots("node1", 2),)
-
-
 @pytest.mark.parametrize(
     "body, limit, words",
     [

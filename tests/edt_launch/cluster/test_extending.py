@@ -9,10 +9,7 @@ from typer.testing import CliRunner
 
 from edt_launch.cluster import sources
 from edt_launch.cluster.allocation import Allocation, HostSlots
-from edt_launch.cluster.host_file import HostList, HostListOptions
-from edt_launch.cluster.hosts import HostOptions
-from edt_launch.core.errors import UsageError
-from edt_launch.launcher import command, plan
+from edt_launch.launcher import command
 from edt_launch.launcher.plan import Plan
 from edt_launch.launcher.program import Program
 
@@ -39,16 +36,3 @@ def test_edt_launch_uses_it_and_says_so(node_file: Path, planned: list[tuple[Pro
     assert result.exit_code == 0
     assert planned[0][1].allocation == Allocation(1, (HostSlots("n1", 2), HostSlots("n2", 1)))
     assert f"uses the hosts of the PBS job of {node_file} (3 slots): n1, n2" in result.stderr
-
-
-def test_options_of_a_source_whose_transport_leads_to_the_hosts_are_that_transports(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Engine(HostList):
-        transport = "engine"
-
-    monkeypatch.setattr(plan, "SOURCES", (Engine, *sources.SOURCES))
-    options = HostOptions(groups=(HostListOptions("h1"),))
-    assert plan.source_of(options, Path("allocation"), "engine") is None
-    with pytest.raises(UsageError, match="-H and --allocation exclude one another"):
-        plan.source_of(options, Path("allocation"), "another")

@@ -15,7 +15,6 @@ from edt_launch.cluster.follower import (
     SourceFollower,
     accept,
 )
-from edt_launch.cluster.usage import used
 from simulated_hosts import SimulatedHosts
 
 LIMITS = SizeLimits(2, 4)
@@ -77,13 +76,6 @@ def test_reports_each_rejection_once_until_a_good_one(follower, path):
     assert "missing" in follower.rejection
 
 
-def test_a_pipe_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    verdict = AllocationFollower(tmp_path / "pipe", LIMITS, any_host).poll(0.0)
-    assert isinstance(verdict, Rejected)
-    assert "it is no regular file" in verdict.reason
-
-
 class Following:
     """A follower of a simulated source."""
 
@@ -114,15 +106,6 @@ def of(accepted: Accepted | Rejected | None) -> Allocation:
 
 
 A, B = HostSlots("a", 1), HostSlots("b", 1)
-
-
-def test_each_change_is_followed_once() -> None:
-    following = Following()
-    assert of(following.next(A)) == Allocation(1, (A,))
-    assert following.next(A) is None
-    assert of(following.next(A, B)) == Allocation(2, (A, B))
-    assert following.next(B, A) is None  # the order means nothing
-    following.follower.close()
 
 
 def test_a_source_that_fails_in_any_way_is_asked_again() -> None:
@@ -190,21 +173,3 @@ def test_no_error_of_a_file_system_ends_the_following(follower, path, monkeypatc
     assert follower.rejection == ""
     path.write_text(text(2, 3))
     assert isinstance(follower.poll(10.0), Accepted)
-
-
-def test_a_source_is_told_what_is_used_and_what_could_be() -> None:
-    following = Following()
-    following.next(A)
-    following.follower.use(used([A, HostSlots("c", 2, ("3", "5"))]), 2)
-    following.next(A)
-    following.next(A)  # asked with what was known before, perhaps, the first time
-    following.follower.use(used([A, HostSlots("c", 1, ("3",))]), 2)
-    following.next(A)
-    following.next(A)
-    following.follower.close()
-    assert following.source.told == [
-        ("demand", 4),  # it has nothing yet
-        *(("reserve", "a", "0"), ("reserve", "c", "3", "5"), ("demand", 2)),
-        ("release", "c", "5"),
-        *(("release", "a", "0"), ("release", "c", "3"), ("demand", 0), ("close",)),
-    ]

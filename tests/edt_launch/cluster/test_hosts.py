@@ -7,7 +7,7 @@ import pytest
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.discovery_script import Script, ScriptOptions
 from edt_launch.cluster.host_file import HostFile, HostFileOptions
-from edt_launch.cluster.hosts import HostOptions, HostSource, cap, usable
+from edt_launch.cluster.hosts import HostOptions, HostSource, cap
 from edt_launch.cluster.slurm import Slurm
 
 ODD = ("n%de", "-oProxyCommand=x", "n;de")
@@ -41,10 +41,6 @@ def test_odd_names_are_left_out_with_a_message_each(source, tmp_path, caplog) ->
     left_out = [record.args[1] for record in caplog.records]
     assert all(any(name in text for text in left_out) for name in ODD)
     assert len(left_out) == len(ODD)
-
-
-def test_a_host_with_an_odd_device_is_left_out() -> None:
-    assert usable([HostSlots("h1", 1, ("a b",)), HostSlots("h2", 1)], "test") == (HostSlots("h2", 1),)
 
 
 def test_slots_beyond_the_limit_are_not_used() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.hosts import HostOptions
-from edt_launch.cluster.slurm import Slurm, counts_of, hosts_of
+from edt_launch.cluster.slurm import Slurm, hosts_of
 from edt_launch.core.errors import HostsError
 
 
@@ -18,13 +18,6 @@ def test_without_gpus_tasks_are_slots() -> None:
     found = hosts(JOB_ID="1", JOB_NODELIST="n[1-3]", TASKS_PER_NODE="2(x2),1")
     assert found is not None
     assert [host.slots for host in found] == [2, 2, 1]
-
-
-def test_in_a_step_on_fewer_nodes_the_cores_of_all_nodes_are_slots() -> None:
-    step = {"TASKS_PER_NODE": "1", "STEP_NUM_NODES": "1", "JOB_CPUS_PER_NODE": "2(x3)"}
-    found = hosts(JOB_ID="1", JOB_NODELIST="n[1-3]", **step)
-    assert found is not None
-    assert [host.slots for host in found] == [2, 2, 2]
 
 
 DETAILS = """JobId=7 JobName=x
@@ -84,9 +77,3 @@ def test_lists_of_nodes(text: str, names: list[str]) -> None:
 def test_what_is_no_list_of_nodes_is_named(text: str) -> None:
     with pytest.raises(HostsError, match="SLURM_JOB_NODELIST"):
         hosts_of(text)
-
-
-@pytest.mark.parametrize("text", ["", "x", "2(x3", "1,1"])
-def test_what_is_no_list_of_numbers_is_named(text: str) -> None:
-    with pytest.raises(HostsError, match="SLURM_TASKS_PER_NODE"):
-        counts_of(text, 3)

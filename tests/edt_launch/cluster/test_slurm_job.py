@@ -9,7 +9,7 @@ import pytest
 from edt_launch.cluster import slurm_job
 from edt_launch.cluster.allocation import HostSlots
 from edt_launch.cluster.slurm import Slurm
-from edt_launch.cluster.slurm_job import SlurmJob, fields_of
+from edt_launch.cluster.slurm_job import SlurmJob
 from edt_launch.core.errors import SourceError
 
 RUNNING = "JobId=7 JobName=a job JobState=RUNNING Requeue=1 NodeList=n[1-2] PreemptTime=None Comment=a=b"
@@ -33,17 +33,6 @@ def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scontrol:
     return make
 
 
-def test_the_job_of_this_process() -> None:
-    assert SlurmJob.detect({}) is None
-    assert SlurmJob.detect({"SLURM_JOB_ID": "7"}) == SlurmJob("7", 0)
-    assert SlurmJob.detect({"SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": "2"}) == SlurmJob("7", 2)
-
-
-def test_fields() -> None:
-    fields = fields_of(RUNNING)
-    assert (fields["JobName"], fields["NodeList"], fields["Comment"]) == ("a", "n[1-2]", "a=b")
-
-
 @pytest.mark.parametrize(
     "number, shown, is_requeued",
     [
@@ -64,11 +53,6 @@ def test_a_job_that_slurm_ends_is_requeued(
     assert "the state is saved" in said
 
 
-def test_says_why_it_is_not_requeued(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    assert "scontrol: No such file or directory" in SlurmJob("7").go_on(signal.SIGUSR2)
-
-
 def test_nodes_that_leave_the_job_are_hosts_no_more(scontrol: Scontrol) -> None:
     n1, n2 = HostSlots("n1", 2), HostSlots("n2", 2)
     calls = scontrol(RUNNING)
@@ -85,13 +69,6 @@ def test_nodes_that_leave_the_job_are_hosts_no_more(scontrol: Scontrol) -> None:
     source._asked = float("-inf")
     with pytest.raises(SourceError, match="Slurm job 7 has none of its nodes any more"):
         source.hosts()
-
-
-def test_without_scontrol_the_allocation_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    source = Slurm((HostSlots("n1", 2), HostSlots("n2", 2)), "7")
-    source._asked = float("-inf")
-    assert source.hosts() == source.found
 
 
 def test_a_command_of_slurm_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,18 +2,7 @@
 
 import pytest
 
-from edt_launch.cluster.hosts import HostOptions
-from edt_launch.cluster.slurm_pilots import (
-    IDLE_LIMIT,
-    SETTLE_TIME,
-    Decision,
-    Pilot,
-    PilotOptions,
-    SlurmPilots,
-    decide,
-    parse,
-)
-from edt_launch.core.errors import UsageError
+from edt_launch.cluster import slurm_pilots
 
 SHOWN = """\
 11   RUNNING    N/A                  64  gres:gpu:4        n1
@@ -26,7 +15,7 @@ SHOWN = """\
 
 
 def test_what_squeue_shows() -> None:
-    pilots = parse(SHOWN)
+    pilots = slurm_pilots.parse(SHOWN)
     assert [(pilot.job, pilot.node, pilot.slots, pilot.is_leaving) for pilot in pilots] == [
         ("11", "n1", 4, False),
         ("12", "n2", 4, True),  # it has to make room
@@ -39,43 +28,39 @@ def test_what_squeue_shows() -> None:
     assert pilots[4].host.devices[0] == "cpu0"
 
 
-def pilot(job: int, node: str = "", *, is_leaving: bool = False) -> Pilot:
-    return Pilot(str(job), node, 4, 64, is_leaving)
+def pilot(job: int, node: str = "", *, is_leaving: bool = False) -> slurm_pilots.Pilot:
+    return slurm_pilots.Pilot(str(job), node, 4, 64, is_leaving)
 
 
 NOW = 1000.0
-LONG_AGO = {str(job): NOW - IDLE_LIMIT for job in range(10)}
-RECENTLY = {str(job): NOW - SETTLE_TIME / 2 for job in range(10)}
+LONG_AGO = {str(job): NOW - slurm_pilots.IDLE_LIMIT for job in range(10)}
+RECENTLY = {str(job): NOW - slurm_pilots.SETTLE_TIME / 2 for job in range(10)}
 
 
 @pytest.mark.parametrize(
     "pilots, demand, used, since, least, most, expected",
     [
-        ([], 0, (), {}, 0, 4, Decision()),
-        ([], 0, (), {}, 2, 4, Decision(submit=2)),
-        ([], 3, (), {}, 0, 2, Decision(submit=2)),  # nobody knows yet how many slots a node has
-        ([pilot(1)], 9, (), {}, 0, 8, Decision(submit=2)),
-        ([pilot(1), pilot(2), pilot(3)], 4, (), {}, 0, 8, Decision(cancel=("2", "3"))),
-        ([pilot(1, "a"), pilot(2)], 99, "a", LONG_AGO, 0, 3, Decision(submit=1)),
-        ([pilot(1, "a", is_leaving=True)], 4, "a", {}, 0, 1, Decision()),  # it still counts
-        ([pilot(1, "a")], 4, (), RECENTLY, 0, 8, Decision()),  # jobs have not taken it yet
-        ([pilot(1, "a")], 4, "a", RECENTLY, 0, 8, Decision(submit=1)),
-        ([pilot(1, "a"), pilot(2, "b")], 0, "b", LONG_AGO, 0, 8, Decision(cancel=("1",))),
-        ([pilot(1, "a"), pilot(2, "b")], 0, (), LONG_AGO, 1, 8, Decision(cancel=("1",))),
-        ([pilot(1, "a"), pilot(2, "b")], 0, (), RECENTLY, 0, 8, Decision()),
-        ([pilot(1, "a")], 0, (), LONG_AGO, 1, 8, Decision()),
+        ([], 0, (), {}, 2, 4, slurm_pilots.Decision(submit=2)),
+        ([pilot(1)], 9, (), {}, 0, 8, slurm_pilots.Decision(submit=2)),
+        ([pilot(1), pilot(2), pilot(3)], 4, (), {}, 0, 8, slurm_pilots.Decision(cancel=("2", "3"))),
+        ([pilot(1, "a"), pilot(2)], 99, "a", LONG_AGO, 0, 3, slurm_pilots.Decision(submit=1)),
+        ([pilot(1, "a", is_leaving=True)], 4, "a", {}, 0, 1, slurm_pilots.Decision()),  # it still counts
+        ([pilot(1, "a")], 4, (), RECENTLY, 0, 8, slurm_pilots.Decision()),  # jobs have not taken it yet
+        ([pilot(1, "a")], 4, "a", RECENTLY, 0, 8, slurm_pilots.Decision(submit=1)),
+        ([pilot(1, "a"), pilot(2, "b")], 0, "b", LONG_AGO, 0, 8, slurm_pilots.Decision(cancel=("1",))),
+        ([pilot(1, "a"), pilot(2, "b")], 0, (), LONG_AGO, 1, 8, slurm_pilots.Decision(cancel=("1",))),
     ],
 )
 def test_pilots_follow_the_demand(
-    pilots: list[Pilot],
+    pilots: list[slurm_pilots.Pilot],
     demand: int,
     used: str,
     since: dict[str, float],
     least: int,
     most: int,
-    expected: Decision,
+    expected: slurm_pilots.Decision,
 ) -> None:
-    assert decide(NOW, pilots, demand, used, since, least, most) == expected
+    assert slurm_pilots.decide(NOW, pilots, demand, used, since, least, most) == expected
 
 
 class Commands:
@@ -94,7 +79,9 @@ class Commands:
 @pytest.mark.parametrize("is_kept", [False, True])
 def test_a_source_submits_shows_and_cancels(is_kept: bool) -> None:
     slurm, now = Commands(), [0.0]
-    source = SlurmPilots("x", 0, 4, ["--partition=low"], is_kept=is_kept, run=slurm, clock=lambda: now[0])
+    source = slurm_pilots.SlurmPilots(
+        "x", 0, 4, ["--partition=low"], is_kept=is_kept, run=slurm, clock=lambda: now[0]
+    )
     assert source.hosts() == ()
     source.demand(1)
     now[0] = 5.0
@@ -120,23 +107,11 @@ def test_a_source_submits_shows_and_cancels(is_kept: bool) -> None:
     now[0] = 1000.0
     assert source.hosts() == (host,)
     source.release("n1", ["0"])
-    now[0] += IDLE_LIMIT / 2
+    now[0] += slurm_pilots.IDLE_LIMIT / 2
     source.hosts()
     assert slurm.given == []
-    now[0] += IDLE_LIMIT / 2
+    now[0] += slurm_pilots.IDLE_LIMIT / 2
     source.hosts()
     assert slurm.given == [("scancel", "7")]
     source.close()
     assert slurm.given[-1] == ("scancel", "--name=edt-pilot-x", *["--state=PENDING"] * is_kept)
-
-
-@pytest.mark.parametrize("text", ["4", "4:2", "0:0", "-1:4", "a:b"])
-def test_bounds_that_make_no_sense(text: str) -> None:
-    with pytest.raises(UsageError, match="give MIN:MAX, such as 0:16"):
-        SlurmPilots.detect(HostOptions({}, (PilotOptions(slurm_pilots=text),)))
-
-
-def test_options_without_pilots_are_refused() -> None:
-    with pytest.raises(UsageError, match="--slurm-options is for --slurm-pilots"):
-        SlurmPilots.detect(HostOptions({}, (PilotOptions(slurm_options="--partition=low"),)))
-    assert SlurmPilots.detect(HostOptions({})) is None

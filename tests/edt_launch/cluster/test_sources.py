@@ -5,7 +5,7 @@ from pathlib import Path
 from edt_launch.cluster.discovery_script import Script, ScriptOptions
 from edt_launch.cluster.host_file import HostFile, HostFileOptions, HostList, HostListOptions
 from edt_launch.cluster.hosts import HostOptions
-from edt_launch.cluster.local import Cores, Slots, SlotsOptions
+from edt_launch.cluster.local import Slots, SlotsOptions
 from edt_launch.cluster.slurm import Slurm
 from edt_launch.cluster.sources import choose
 
@@ -20,7 +20,3 @@ def test_what_the_options_say_comes_first(tmp_path: Path) -> None:
     assert isinstance(choose(HostOptions(SLURM, (HostListOptions("n2"),))), HostList)
     assert choose(HostOptions(SLURM, (ScriptOptions(Path("/bin/sh")),))) == Script(Path("/bin/sh"))
     assert isinstance(choose(HostOptions(SLURM)), Slurm)
-
-
-def test_a_machine_with_nothing_else_has_cores() -> None:
-    assert isinstance(choose(HostOptions({"CUDA_VISIBLE_DEVICES": ""})), Cores)

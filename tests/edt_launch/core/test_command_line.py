@@ -4,13 +4,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from typer import Argument, Option, Typer
 from typer.testing import CliRunner
 
-from edt_launch.core.command_line import Variable, variables, with_options, words
+from edt_launch.core.command_line import Variable, with_options, words
 from edt_launch.core.run_options import RunOptions, ViewKind
 
 
@@ -47,35 +46,14 @@ def test_a_command_is_called_with_an_instance_of_each_group() -> None:
     assert parsed((Speed, Color)) == ["x", Speed(), Color()]
 
 
-@pytest.mark.parametrize(
-    "group, expected",
-    [
-        (Speed(), []),
-        (Speed(False, 1.5), ["--no-fast-mode", "--seconds", "1.5"]),
-        (RunOptions(view=ViewKind.PLAIN, output_dir=Path("a b")), ["--output-dir", "a b", "--view", "plain"]),
-    ],
-)
-def test_only_what_is_no_default_is_written(group: Any, expected: list[str]) -> None:
-    assert words(group) == expected
-
-
-def test_workers_find_options_that_have_a_variable() -> None:
-    assert variables(Speed(False, 1.5)) == {"SECONDS": "1.5"}
-    assert variables(Speed(False)) == {}
-
-
 RUN_OPTIONS = st.builds(
     RunOptions,
     min_np=st.integers(1, 2**20),
     max_np=st.none() | st.integers(1, 2**20),
-    network_interface=st.none() | st.text("abc:,19", min_size=1),
     allocation=st.none() | st.just(Path("/it's a/file")),
     start_timeout=st.floats(0, 1e9),
     warm_start=st.booleans(),
-    max_restarts=st.none() | st.integers(0, 9),
-    checkpoint_interval=st.none() | st.floats(0, 1e9),
     max_log_size=st.none() | st.integers(1, 2**40),
-    single_log=st.booleans(),
     view=st.sampled_from(ViewKind),
     verbose=st.booleans(),
 )

@@ -12,9 +12,6 @@ import sys
 import time
 
 WORKER = int(os.environ["EDT_WORKER"])
-SIZE = 2
-"""Workers of a run, where that matters."""
-
 STUBBORN = [
     *(sys.executable, "-c"),
     "import signal, time; signal.signal(15, signal.SIG_IGN); print('ready', flush=True); time.sleep(600)",
@@ -117,11 +114,6 @@ def failure():
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
-def strange():
-    say("[gloo] connectFullMesh failed", "stderr")
-    sys.exit(1)
-
-
 def telling():
     """Sends many messages of its program, and fails."""
     launcher, place = begin()
@@ -132,38 +124,12 @@ def telling():
     launcher.until("cut")
 
 
-def resize():
-    """Follows the allocation until it has four slots."""
-    launcher, place = begin()
-    if place["rank"] == 0:
-        say("ready")
-    before = place["size"]
-    place = until_size(launcher, place, 4)
-    if place["rank"] == 0:
-        resumed = {"from": before, "to": 4}
-        launcher.send("resumed", generation=place["generation"], **resumed, pause=0.25, phases={})
-    time.sleep(0.2)
-    end(launcher)
-
-
 def shrunk():
     """Waits until the world has two workers."""
     launcher, place = begin()
     if place["rank"] == 0:
         say("ready")
     until_size(launcher, place, 2)
-    end(launcher)
-
-
-def recovering():
-    """Loses all of its workers in the first run, and trains on in the second."""
-    launcher, place = begin()
-    is_first = WORKER < SIZE
-    if place["rank"] == 0:
-        launcher.send("progress", step=5 if is_first else 6, epoch=0, size=2, values={})
-    time.sleep(0.2)
-    if is_first:
-        os.kill(os.getpid(), signal.SIGKILL)
     end(launcher)
 
 

@@ -13,7 +13,6 @@ from edt_launch.cluster.discovery_script import Script
 from edt_launch.cluster.follower import SizeLimits
 from edt_launch.core.errors import ExitCode
 from edt_launch.launcher import command
-from edt_launch.launcher.runs import job
 
 
 @pytest.fixture(autouse=True)
@@ -40,10 +39,6 @@ def test_everything_after_the_script_is_the_scripts(planned, folder):
     assert plan.paths.root.parent == folder / "runs"
 
 
-def test_the_folder_has_the_name_of_a_module():
-    assert command._new_folder(["-m", "trainer", "x"]).name.startswith("trainer-")
-
-
 @pytest.mark.parametrize(
     "options, limits, slots",
     [
@@ -68,44 +63,18 @@ def test_limits_and_slots_by_default(planned, options, limits, slots):
     "words, part",
     [
         ([], "Missing argument"),
-        (["missing.py"], "missing.py is not a file"),
         (["--min-np", "4", "--max-np", "2", "a script.py"], "--min-np 4 is more than --max-np 2"),
         (["--min-np", "9", "-H", "h1:2,h2:2", "a script.py"], "more than the 4 slots"),
         (["-H", "h1:1", "--allocation", "f", "a script.py"], "-H and --allocation exclude"),
-        (["--network-interface", "nonesuch0", "--output-dir", "o", "a script.py"], "nonesuch0: not here"),
         (["--output-dir", "a script.py", "a script.py"], "name a folder you may write"),
         (["--under-mpi", "a script.py"], "this process is no rank"),
-        (["--horovodrun", "--under-mpi", "a script.py"], "--horovodrun needs ssh"),
-        (["--horovodrun", "--port-range", "2000:2009", "a script.py"], "leave out --port-range"),
         (["--port-range", "2000", "a script.py"], "--port-range '2000': expected LOW:HIGH, ports from 1024"),
-        (["--horovodrun", "--wmla", "a script.py"], "--wmla and --horovodrun exclude one another"),
-        (["--start-timeout", "inf", "true"], "--start-timeout"),
     ],
 )
 def test_usage_errors_say_what_is_wrong(words, part):
     result = invoke(*words)
     assert result.exit_code == ExitCode.USAGE
     assert part in result.output
-
-
-@pytest.mark.parametrize(
-    "hosts, program, is_refused",
-    [
-        ("-H localhost:2", "python /no/such/train.py", True),
-        ("-H localhost:1,192.0.2.1:1", "python /no/such/train.py", False),
-        ("-H 192.0.2.1:2", "./run.sh", False),
-        ("-H 192.0.2.1:2", "/no/such/train.py", False),
-        ("-H 192.0.2.1:2 --horovodrun", "nosuch", False),
-        ("-H 192.0.2.1:2", "python missing.py", True),
-        ("--allocation none", "./run.sh", False),
-        ("", "./run.sh", True),
-    ],
-)
-def test_what_other_hosts_have_is_not_judged(planned, folder, hosts, program, is_refused):
-    (folder / "run.sh").write_text("#!/no/such/shell\n")
-    (folder / "run.sh").chmod(0o755)
-    assert invoke(*hosts.split(), *program.split()).exit_code == (ExitCode.USAGE if is_refused else 0)
-    assert len(planned) == (not is_refused)
 
 
 def test_help_imports_neither_torch_nor_horovod():
@@ -130,25 +99,6 @@ def test_a_host_discovery_script(planned, folder):
     assert (plan.allocation, plan.follow, plan.limits) == (None, None, SizeLimits(1, 4))
 
 
-@pytest.mark.parametrize(
-    "words, reason",
-    [
-        (("--host-discovery-script", "discover hosts.sh"), "give --max-np, too"),
-        (("--host-discovery-script", "x", "--max-np", "2", "--horovodrun"), "to horovodrun itself"),
-        (("--host-discovery-script", "a script.py", "--max-np", "2"), "chmod +x"),
-        (("--host-discovery-script", "windows.sh", "--max-np", "2"), "line ends of Windows"),
-    ],
-)
-def test_a_host_discovery_script_that_makes_no_sense(planned, folder, words, reason):
-    discovery_script(folder)
-    (folder / "windows.sh").write_bytes(b"#!/bin/sh\r\necho h:1\r\n")
-    (folder / "windows.sh").chmod(0o755)
-    result = invoke(*words, "a script.py")
-    assert result.exit_code == ExitCode.USAGE
-    assert reason in result.output
-    assert planned == []
-
-
 SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_GPUS_PER_NODE": "2"}
 
 
@@ -168,38 +118,3 @@ def test_inside_a_job_of_slurm_its_hosts_and_gpus_are_used(
     assert plan.allocation == Allocation(1, (n1, n2))
     assert str(plan.source) == "Slurm job 7"  # nodes may leave
     assert result.stderr == "edt-launch: uses the hosts of Slurm job 7 (4 slots): n1, n2\n"
-
-
-def test_a_mistake_of_ours_has_its_own_exit_code(monkeypatch, capsys):
-    def run(*_):
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(job, "run", run)
-    monkeypatch.setattr(sys, "argv", ["edt-launch", "a script.py"])
-    with pytest.raises(SystemExit) as ended:
-        command.main()
-    assert ended.value.code == ExitCode.INTERNAL
-    assert "a mistake in edt-launch itself" in capsys.readouterr().err
-
-
-def test_a_kind_of_program_has_a_command_line_of_its_own(planned, folder, monkeypatch):
-    words = ["--program", "torchrun", "--nnodes", "1:3", "--max-np", "2", "a script.py", "--nnodes", "9"]
-    monkeypatch.setattr(sys, "argv", ["edt-launch", *words])
-    with pytest.raises(SystemExit) as ended:
-        command.main()
-    assert ended.value.code == 0
-    ((program, plan),) = planned
-    assert plan.limits == SizeLimits(1, 2)
-    assert plan.allocation == Allocation(1, (HostSlots("localhost", 1),))
-    assert program.arguments.command[2:] == ("a script.py", "--nnodes", "9")
-
-
-@pytest.mark.parametrize(
-    "name, message", [("fortran", "give one of"), ("script", "has no command line of its own")]
-)
-def test_other_kinds_have_none(name, message, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["edt-launch", "--program", name, "a.py"])
-    with pytest.raises(SystemExit) as ended:
-        command.main()
-    assert ended.value.code == ExitCode.USAGE
-    assert message in capsys.readouterr().err

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.cluster.allocation import Allocation, HostSlots
 from edt_launch.cluster.follower import SizeLimits
 from edt_launch.core.control_protocol import Pause, Request, Stop
 from edt_launch.core.errors import ExitCode
@@ -22,7 +21,6 @@ from recorder import Recorder
 
 TESTS = Path(__file__).parents[2]
 FAKE = (sys.executable, "-S", str(TESTS / "edt_launch" / "launcher" / "fake_worker.py"))
-TWO = Allocation(1, (HostSlots("localhost", 2),))
 PAUSED: tuple[Request, ExitCode] = (Pause("p"), ExitCode.LEFT)
 STOPPED: tuple[Request, ExitCode] = (Stop("s"), ExitCode.TERMINATED)
 
@@ -47,15 +45,6 @@ def ask(paths: RunDir) -> Iterator[Ask]:
     yield ask
     assert [exchange.look() for exchange in exchanges] == [ControlAnswer.ACCEPTED]
     assert not paths.control.exists()
-
-
-@pytest.mark.parametrize("request_, exit_code", [PAUSED, STOPPED])
-def test_elastic_jobs(paths: RunDir, ask: Ask, request_: Request, exit_code: ExitCode) -> None:
-    plan = Plan(SizeLimits(1, 4), paths, allocation=TWO)
-    assert (
-        job.run(Script([*FAKE, "waiting"]), plan, Recorder(lambda _: ask(request_)), []).exit_code
-        == exit_code
-    )
 
 
 @pytest.mark.parametrize(

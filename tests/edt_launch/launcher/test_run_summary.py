@@ -1,15 +1,12 @@
 """One run of the workers, folded from its events."""
 
-import json
 from functools import reduce
 from pathlib import Path
 
 import pytest
 
-from edt_launch.core.files.lines import MAX_LINE_BYTES
 from edt_launch.core.history.events import Failed, Progress, Started, World
-from edt_launch.launcher.run_summary import Failures, RunSummary, describe, describe_exits
-from edt_launch.launcher.view.output import LAST_LINES
+from edt_launch.launcher.run_summary import Failures, RunSummary, describe_exits
 
 
 def failed(worker, exit_code=1, signal=None, reason=""):
@@ -47,13 +44,6 @@ def test_who_lost_a_peer_was_not_the_first_to_fail():
     lost = "horovod.common.exceptions.HorovodInternalError: Connection closed by peer"
     assert first(failed(0), failed(1), w0=lost, w1="ValueError: boom") == 1
     assert first(failed(0), failed(1), w0=lost, w1=lost) == 0
-
-
-def test_a_message_fits_a_line_of_the_events_however_long_the_worker_s_lines_are():
-    failure = Failures().observe(failed(1, 3)).open[0]
-    text = describe(failure, ["\u00e4" * 10_000_000] * LAST_LINES, Path("log"))
-    assert len(json.dumps({"message": text})) < MAX_LINE_BYTES
-    assert "exit code 3" in text
 
 
 def test_members_of_a_world_that_exit_well_by_themselves_are_named():

@@ -14,11 +14,6 @@ def steps(ending, *times):
     return taken
 
 
-def test_a_running_job_is_left_alone():
-    assert steps(Ending(), 0, 1e9) == [Step.WAIT, Step.WAIT]
-    assert Ending().exit_code is None
-
-
 def test_a_signal_asks_once_and_kills_once_after_the_grace():
     ending = Ending().signalled(100, SIGTERM)
     times = (100, 101, 100 + GRACE - 0.1, 100 + GRACE, 1e9)
@@ -48,9 +43,3 @@ def test_a_job_that_is_pausing_can_still_be_ended():
     ending = ending.signalled(200, SIGTERM)
     assert steps(ending, 200, 200 + GRACE) == [Step.TERMINATE, Step.KILL]
     assert ending.exit_code == ExitCode.TERMINATED
-
-
-def test_without_workers_there_is_nothing_to_save():
-    ending, step = Ending().signalled(100, SIGUSR1).decide(100, has_workers=False)
-    assert step is Step.TERMINATE
-    assert steps(ending, 101, 100 + GRACE) == [Step.WAIT, Step.KILL]

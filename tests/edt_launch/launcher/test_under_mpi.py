@@ -7,22 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.agent.dial_back import End
 from edt_launch.agent.network.invitation import Invitation
 from edt_launch.cluster.allocation import HostSlots
-from edt_launch.cluster.discovery_script import ScriptOptions
-from edt_launch.cluster.host_file import HostListOptions
 from edt_launch.cluster.ranks import LateRanks, Rank
-from edt_launch.core.errors import ExitCode, StartError, UsageError
+from edt_launch.core.errors import ExitCode, StartError
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.under_mpi import (
     Ranks,
     elected,
-    gathered,
     invitation_file,
     invited,
     outcome_of,
-    own_slots,
     read_invitation,
     serve,
 )
@@ -59,20 +54,6 @@ def test_a_signal_before_rank_0_is_reached(
     assert outcome_of(RANK, end, options).exit_code == code
 
 
-@pytest.mark.parametrize(
-    "given, under_mpi, code",
-    [
-        (0, False, ExitCode.SUCCESS),
-        (143, False, ExitCode.TERMINATED),
-        (None, False, ExitCode.JOB_FAILED),
-        (143, True, ExitCode.SUCCESS),
-    ],
-)
-def test_how_a_rank_ends_that_has_reached_rank_0(given: int | None, under_mpi: bool, code: ExitCode) -> None:
-    end, options = End(given, has_reached=True), RunOptions(under_mpi=under_mpi)
-    assert outcome_of(RANK, end, options).exit_code == code
-
-
 @pytest.mark.parametrize("kind", ["open to others", "a link", "somebody else's"])
 def test_nobody_else_can_invite(tmp_path: Path, kind: str) -> None:
     file = tmp_path / "invitation"
@@ -91,25 +72,6 @@ def test_nobody_else_can_invite(tmp_path: Path, kind: str) -> None:
             pytest.skip("only root can give a file away")
     with pytest.raises((StartError, OSError)):
         read_invitation(file, 60, [])
-
-
-def test_ranks_that_do_not_come_are_counted(tmp_path: Path) -> None:
-    options = RunOptions(output_dir=tmp_path, start_timeout=0.0)
-    expected = "1 of 2 ranks have not come; there are h0"
-    with pytest.raises(StartError, match=expected), gathered(RANK, options, HostSlots("h0", 1), []):
-        pass
-    with pytest.raises(StartError, match=expected), gathered(RANK, RunOptions(), HostSlots("h0", 1), [15]):
-        pass
-
-
-def test_a_job_uses_hosts_of_ranks_alone() -> None:
-    ranks = Ranks(HostSlots("h0", 1))
-    try:
-        assert ranks.problem("h0") is None
-        assert ranks.problem("h9") == "no rank runs on it; there are h0"
-        assert (ranks.address("h0"), ranks.address("h9")) == ("127.0.0.1", None)
-    finally:
-        ranks.dismiss(0)
 
 
 class FakeRanks(Ranks):
@@ -155,10 +117,3 @@ def test_the_first_of_a_machine_is_rank_0(tmp_path: Path) -> None:
     with elected(rank, options) as third:
         assert third == rank
     assert not any((tmp_path / "out").iterdir())
-
-
-def test_the_ranks_are_the_hosts() -> None:
-    slots = RunOptions(groups=(ScriptOptions(slots_per_host=3),))
-    assert own_slots(RANK, {"CUDA_VISIBLE_DEVICES": ""}, slots) == HostSlots("h1", 3)
-    with pytest.raises(UsageError, match="--under-mpi and -H exclude one another"):
-        own_slots(RANK, {}, RunOptions(groups=(HostListOptions("h1:2"),)))

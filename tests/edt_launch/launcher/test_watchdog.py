@@ -89,14 +89,6 @@ def test_who_falls_silent_hangs(phase: MemberPhase) -> None:
     }
 
 
-@pytest.mark.parametrize("phase", [MemberPhase.STARTING, MemberPhase.DEPARTING, MemberPhase.ENDING])
-def test_who_starts_or_goes_is_not_watched(phase: MemberPhase) -> None:
-    crew = Crew(phase=phase)
-    crew.heartbeat(0, "loading", 1e6)
-    crew.pass_time(100.0)
-    assert crew.overdue() == {}
-
-
 def test_after_training_only_who_is_silent_for_very_long_hangs() -> None:
     crew = Crew(phase=MemberPhase.DONE)
     crew.heartbeat(0, "outside", 1e6, idle=1e6)
@@ -182,18 +174,6 @@ def test_the_limit_is_learned_from_all_members() -> None:
     assert "longest so far 40.0 s, limit 400.0 s" in crew.overdue()[0]
 
 
-def test_who_was_killed_for_being_slow_leaves_more_time_to_the_next() -> None:
-    crew = Crew(size=3)
-    crew.heartbeat(1, "reducing", 100.0)
-    crew.heartbeat(0, "computing", 40.0)
-    assert set(crew.overdue()) == {0}
-    crew.kill(0)
-    crew.heartbeat(2, "computing", STAGE_FACTOR * 40.0)
-    assert crew.overdue() == {}
-    crew.heartbeat(2, "computing", STAGE_FACTOR * 40.0 + 1)
-    assert "longest so far 40.0 s, limit 400.0 s" in crew.overdue()[2]
-
-
 @pytest.mark.parametrize("stage", FLOORS)
 @pytest.mark.parametrize("timeout", [None, 3.0])
 def test_a_stage_that_is_new_has_more_time(timeout: float | None, stage: str) -> None:
@@ -246,15 +226,6 @@ def test_a_collective_that_all_are_in_ends_with_the_loss_of_one() -> None:
     assert list(crew.overdue()) == [0]
 
 
-def test_a_collective_may_last_as_long_as_others_have() -> None:
-    crew = Crew()
-    known = KNOWN | {"reducing": Times(5, COLLECTIVE)}
-    crew.pass_time(2 * COLLECTIVE)
-    for worker in (0, 1):
-        crew.heartbeat(worker, "reducing", 2 * COLLECTIVE, known)
-    assert not crew.overdue()
-
-
 @pytest.mark.parametrize(
     "calls, seconds, is_wrong",
     [
@@ -274,14 +245,3 @@ def test_workers_that_wait_in_different_collectives_wait_for_ever(
     assert (reason is not None) == is_wrong
     if reason is not None:
         assert "average (rank 0), step (rank 1)" in reason
-
-
-def test_a_worker_that_has_not_said_where_it_waits_may_be_in_the_same_collective() -> None:
-    crew = Crew()
-    crew.heartbeat(0, "reducing", 60.0, call="average")
-    assert mismatch(crew.now, crew.watch, crew.workers.values()) is None
-    crew.heartbeat(1, "reducing", 60.0, call="step")
-    crew.kill(1)
-    crew.pass_time(MISMATCH)
-    crew.heartbeat(0, "reducing", 60.0, call="average")
-    assert mismatch(crew.now, crew.watch, crew.workers.values()) is None

@@ -3,31 +3,16 @@
 import pytest
 
 from edt_launch.core.history import events
-from edt_launch.membership.protocol import (
-    Desired,
-    Dismiss,
-    Done,
-    Event,
-    Exited,
-    Leaving,
-    PauseWanted,
-    Ready,
-    Slot,
-    Start,
-    StopWorkers,
-    Synced,
-    Terminate,
-    Tick,
-)
+from edt_launch.membership import protocol
 from edt_launch.membership.step import GROWTH_INTERVAL, LEAVE_TIMEOUT, SAVE_TIMEOUT
 from simulated import Job, members, of, slots
 
 
 def test_first_world_waits_for_every_worker() -> None:
     job = Job()
-    assert [a.worker.slot for a in job(Desired(slots(2)))] == list(slots(2))
-    assert job(Ready(0, 0)) == []
-    (assign,) = job(Ready(1, 0))
+    assert [a.worker.slot for a in job(protocol.Desired(slots(2)))] == list(slots(2))
+    assert job(protocol.Ready(0, 0)) == []
+    (assign,) = job(protocol.Ready(1, 0))
     assert (assign.generation, [p.worker for p in assign.assignments], assign.previous_size) == (
         1,
         [0, 1],
@@ -37,156 +22,128 @@ def test_first_world_waits_for_every_worker() -> None:
 
 def test_survivors_train_on_until_all_newcomers_are_ready() -> None:
     job = Job().grown_to(2)
-    assert len(of(Start, job(Desired(slots(4))))) == 2
-    assert job(Ready(2, 0)) == []
-    assert job(Ready(3, 0)) == [StopWorkers((0, 1), 2)]
-    assert job(Ready(0, 7)) == []
-    assert members(job(Ready(1, 7))) == [0, 1, 2, 3]
+    assert len(of(protocol.Start, job(protocol.Desired(slots(4))))) == 2
+    assert job(protocol.Ready(2, 0)) == []
+    assert job(protocol.Ready(3, 0)) == [protocol.StopWorkers((0, 1), 2)]
+    assert job(protocol.Ready(0, 7)) == []
+    assert members(job(protocol.Ready(1, 7))) == [0, 1, 2, 3]
 
 
 def test_a_removal_does_not_wait_for_newcomers() -> None:
     job = Job().grown_to(2)
-    actions = job(Desired((Slot("a", 0), Slot("b", 0), Slot("b", 1))))
-    assert of(StopWorkers, actions) == [StopWorkers((0, 1), 2)]
-    job(Ready(0, 3))
-    assign, dismiss = job(Ready(1, 3))
+    actions = job(protocol.Desired((protocol.Slot("a", 0), protocol.Slot("b", 0), protocol.Slot("b", 1))))
+    assert of(protocol.StopWorkers, actions) == [protocol.StopWorkers((0, 1), 2)]
+    job(protocol.Ready(0, 3))
+    assign, dismiss = job(protocol.Ready(1, 3))
     assert [p.worker for p in assign.assignments] == [0]
-    assert dismiss == Dismiss(1)
+    assert dismiss == protocol.Dismiss(1)
 
 
 def test_a_slot_is_filled_again_only_when_its_last_worker_is_gone() -> None:
     job = Job().grown_to(2)
-    job(Desired(slots(1)))
-    job(Ready(0, 1))
-    job(Ready(1, 1))
-    assert of(Start, job(Desired(slots(2)))) == []
-    assert len(of(Start, job(Exited(1, 0)))) == 1
+    job(protocol.Desired(slots(1)))
+    job(protocol.Ready(0, 1))
+    job(protocol.Ready(1, 1))
+    assert of(protocol.Start, job(protocol.Desired(slots(2)))) == []
+    assert len(of(protocol.Start, job(protocol.Exited(1, 0)))) == 1
 
 
 def test_nobody_begins_anew_while_the_state_is_saved() -> None:
     job = Job().grown_to(1)
-    job(Leaving(0, "SIGTERM"))
-    assert job(Ready(0, 5000)) == [Dismiss(0, saves=True)]
-    assert job(Desired((Slot("b", 0),))) == []
+    job(protocol.Leaving(0, "SIGTERM"))
+    assert job(protocol.Ready(0, 5000)) == [protocol.Dismiss(0, saves=True)]
+    assert job(protocol.Desired((protocol.Slot("b", 0),))) == []
     job.now += SAVE_TIMEOUT
-    assert job(Tick()) == [Terminate(0)]
-    *_, finish = job(Exited(0, 137))
+    assert job(protocol.Tick()) == [protocol.Terminate(0)]
+    *_, finish = job(protocol.Exited(0, 137))
     assert finish.left
 
 
 def test_the_state_moves_through_a_donor_when_every_slot_changes() -> None:
     job = Job().grown_to(2)
-    job(Desired(slots(0, 2)))
-    assert of(StopWorkers, job(Ready(2, 0))) == []
-    assert job(Ready(3, 0)) == [StopWorkers((0, 1), 2)]
-    job(Ready(0, 4))
-    assign, dismiss = job(Ready(1, 4))
-    assert dismiss == Dismiss(1)
+    job(protocol.Desired(slots(0, 2)))
+    assert of(protocol.StopWorkers, job(protocol.Ready(2, 0))) == []
+    assert job(protocol.Ready(3, 0)) == [protocol.StopWorkers((0, 1), 2)]
+    job(protocol.Ready(0, 4))
+    assign, dismiss = job(protocol.Ready(1, 4))
+    assert dismiss == protocol.Dismiss(1)
     assert [p.worker for p in assign.assignments] == [0, 2, 3]
-    assert of(StopWorkers, job(Tick())) == [], "nobody else has the state"
+    assert of(protocol.StopWorkers, job(protocol.Tick())) == [], "nobody else has the state"
     job.now += GROWTH_INTERVAL
-    assert of(StopWorkers, job(Synced(2))) == [StopWorkers((0, 2, 3), 3)]
+    assert of(protocol.StopWorkers, job(protocol.Synced(2))) == [protocol.StopWorkers((0, 2, 3), 3)]
 
 
 def test_nobody_joins_once_training_is_done() -> None:
     job = Job().grown_to(1)
-    job(Desired(slots(2)))
-    assert job(Done(0)) == [Terminate(1)]
-    assert isinstance(job(Exited(1, 143))[0], events.Left)
-    assert job(Exited(0, 0)) == [events.Finished(0, "finished")]
+    job(protocol.Desired(slots(2)))
+    assert job(protocol.Done(0)) == [protocol.Terminate(1)]
+    assert isinstance(job(protocol.Exited(1, 143))[0], events.Left)
+    assert job(protocol.Exited(0, 0)) == [events.Finished(0, "finished")]
 
 
 def test_a_worker_that_does_not_leave_is_ended() -> None:
     job = Job().grown_to(2)
-    job(Desired(slots(1)))
-    job(Ready(0, 1))
-    assert Dismiss(1) in job(Ready(1, 1))
+    job(protocol.Desired(slots(1)))
+    job(protocol.Ready(0, 1))
+    assert protocol.Dismiss(1) in job(protocol.Ready(1, 1))
     job.now += LEAVE_TIMEOUT - 1
-    assert job(Tick()) == []
+    assert job(protocol.Tick()) == []
     job.now += 1
-    assert job(Tick()) == [Terminate(1)]
-    assert job(Tick()) == []
-
-
-def test_nobody_leaves_until_newcomers_make_up_the_minimum() -> None:
-    job = Job(min_size=2).grown_to(2)
-    actions = job(Desired((Slot("a", 0), Slot("b", 0))))
-    assert of(StopWorkers, actions) == []
-    assert of(StopWorkers, job(Ready(2, 0))) == [StopWorkers((0, 1), 2)]
+    assert job(protocol.Tick()) == [protocol.Terminate(1)]
+    assert job(protocol.Tick()) == []
 
 
 def test_a_world_that_would_only_grow_has_a_while_for_itself() -> None:
     job = Job().grown_to(1)
-    job(Desired(slots(2)))
-    job(Ready(1, 0))
-    job(Ready(0, 1))
-    job(Desired(slots(3)))
-    assert job(Ready(2, 0)) == []
-    assert job(Desired(slots(1))) == [Dismiss(2), StopWorkers((0, 1), 3)], "a removal does not wait"
+    job(protocol.Desired(slots(2)))
+    job(protocol.Ready(1, 0))
+    job(protocol.Ready(0, 1))
+    job(protocol.Desired(slots(3)))
+    assert job(protocol.Ready(2, 0)) == []
+    assert job(protocol.Desired(slots(1))) == [protocol.Dismiss(2), protocol.StopWorkers((0, 1), 3)], (
+        "a removal does not wait"
+    )
     job = Job().grown_to(1)
-    job(Desired(slots(2)))
-    assert job(Ready(1, 0)) == [StopWorkers((0,), 2)]
+    job(protocol.Desired(slots(2)))
+    assert job(protocol.Ready(1, 0)) == [protocol.StopWorkers((0,), 2)]
 
 
 def test_the_last_with_the_state_waits_for_an_heir_before_it_leaves() -> None:
     job = Job().grown_to(1)
-    job(Desired(slots(2)))
-    assert of(StopWorkers, job(Leaving(0, "SIGTERM"))) == []
-    assert of(StopWorkers, job(Ready(1, 0))) == [StopWorkers((0,), 2)]
-    assert members(job(Ready(0, 5))) == [0, 1]
-    assert of(StopWorkers, job(Tick())) == []
-    assert of(StopWorkers, job(Synced(1))) == [StopWorkers((0, 1), 3)]
-    assert job(Ready(0, 6)) == [Dismiss(0)]
+    job(protocol.Desired(slots(2)))
+    assert of(protocol.StopWorkers, job(protocol.Leaving(0, "SIGTERM"))) == []
+    assert of(protocol.StopWorkers, job(protocol.Ready(1, 0))) == [protocol.StopWorkers((0,), 2)]
+    assert members(job(protocol.Ready(0, 5))) == [0, 1]
+    assert of(protocol.StopWorkers, job(protocol.Tick())) == []
+    assert of(protocol.StopWorkers, job(protocol.Synced(1))) == [protocol.StopWorkers((0, 1), 3)]
+    assert job(protocol.Ready(0, 6)) == [protocol.Dismiss(0)]
 
 
 def test_when_the_last_with_the_state_leaves_the_job_ends() -> None:
     job = Job().grown_to(1)
-    assert of(StopWorkers, job(Leaving(0, "SIGTERM"))) == [StopWorkers((0,), 2)]
-    assert of(Dismiss, job(Ready(0, 5))) == [Dismiss(0, saves=True)]
-    *_, finish = job(Exited(0, 0))
+    assert of(protocol.StopWorkers, job(protocol.Leaving(0, "SIGTERM"))) == [protocol.StopWorkers((0,), 2)]
+    assert of(protocol.Dismiss, job(protocol.Ready(0, 5))) == [protocol.Dismiss(0, saves=True)]
+    *_, finish = job(protocol.Exited(0, 0))
     assert finish == events.Finished(1, "rank 0 on a left (SIGTERM), the last with the state", left=True)
-
-
-def test_when_all_leave_the_one_that_is_farthest_saves_the_state_and_is_waited_for() -> None:
-    job = Job().grown_to(3)
-    for worker in range(3):
-        job(Leaving(worker, "SIGTERM"))
-    actions = [action for worker in range(3) for action in job(Ready(worker, 5 + (worker == 1)))]
-    assert of(Dismiss, actions) == [Dismiss(0), Dismiss(1, saves=True), Dismiss(2)]
-    assert [type(action) for worker in (0, 2) for action in job(Exited(worker, 0))] == [
-        events.Left,
-        events.Left,
-    ]
-    *_, finish = job(Exited(1, 0))
-    assert finish == events.Finished(1, "rank 1 on a left (SIGTERM), the last with the state", left=True)
 
 
 def test_when_the_job_is_to_pause_all_leave_and_nobody_is_started() -> None:
     job = Job().grown_to(2)
-    job(Desired(slots(3)))
-    actions = job(PauseWanted("a pause"))
-    assert of(Terminate, actions) == [Terminate(2)]
-    assert of(StopWorkers, actions) == [StopWorkers((0, 1), 2)]
-    assert job(Desired(slots(4))) == []
-    assert of(Start, job(Exited(2, 143))) == []
-    actions = [action for worker in (0, 1) for action in job(Ready(worker, 5 + worker))]
-    assert of(Dismiss, actions) == [Dismiss(0), Dismiss(1, saves=True)]
-    job(Exited(0, 0))
-    *_, finish = job(Exited(1, 0))
+    job(protocol.Desired(slots(3)))
+    actions = job(protocol.PauseWanted("a pause"))
+    assert of(protocol.Terminate, actions) == [protocol.Terminate(2)]
+    assert of(protocol.StopWorkers, actions) == [protocol.StopWorkers((0, 1), 2)]
+    assert job(protocol.Desired(slots(4))) == []
+    assert of(protocol.Start, job(protocol.Exited(2, 143))) == []
+    actions = [action for worker in (0, 1) for action in job(protocol.Ready(worker, 5 + worker))]
+    assert of(protocol.Dismiss, actions) == [protocol.Dismiss(0), protocol.Dismiss(1, saves=True)]
+    job(protocol.Exited(0, 0))
+    *_, finish = job(protocol.Exited(1, 0))
     assert finish == events.Finished(1, "rank 1 on a left (a pause), the last with the state", left=True)
 
 
-def test_before_the_first_world_a_pause_ends_the_job_at_once() -> None:
-    job = Job()
-    job(Desired(slots(2)))
-    job(Ready(0, 0))
-    assert job(PauseWanted("a pause")) == [Dismiss(0), Terminate(1)]
-    job(Exited(0, 0))
-    assert job(Exited(1, 143))[-1] == events.Finished(1, "a pause", left=True)
-
-
-@pytest.mark.parametrize("event", [Tick(), Desired(slots(3))])
-def test_deciding_again_changes_nothing(event: Event) -> None:
+@pytest.mark.parametrize("event", [protocol.Tick(), protocol.Desired(slots(3))])
+def test_deciding_again_changes_nothing(event: protocol.Event) -> None:
     job = Job().grown_to(3)
     assert job(event) == []
     before = job.state

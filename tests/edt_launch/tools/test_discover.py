@@ -42,12 +42,6 @@ def test_what_makes_no_sense_is_an_error_and_prints_nothing(
     assert said in err
 
 
-def test_notes_which_generation_was_printed(file: Path, tmp_path: Path) -> None:
-    note = tmp_path / "note"
-    assert discover.main([str(file), "--note", str(note)]) == 0
-    assert note.read_text() == "7\n"
-
-
 @pytest.mark.parametrize(
     "host, devices", [("node1", "0,3 its 3"), ("node3", "its none"), ("node9", "its none")]
 )

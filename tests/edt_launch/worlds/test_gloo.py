@@ -46,13 +46,6 @@ def test_members_find_their_ranks_at_the_port_that_they_are_told(world: GlooWorl
     assert ask(world, port, "rank_and_size/here:1") == b"1,2,1,2,0,1"
 
 
-def test_nobody_waits_for_a_generation_that_is_aborted(world: GlooWorld) -> None:
-    (_, first), (_, second) = world.open(1, TWO), world.open(2, TWO)
-    world.abort()
-    assert ask(world, second, "global/1") == b"-1"
-    assert ask(world, first, "rank_and_size/here:0") == b"0,2,0,2,0,1"
-
-
 def test_only_the_newest_generations_are_served(world: GlooWorld) -> None:
     ports = [world.open(generation, TWO)[1] for generation in range(KEPT_GENERATIONS + 1)]
     with pytest.raises(URLError):

@@ -1,7 +1,5 @@
 """Stores of torch for the generations of a job, in a process beside this one."""
 
-import socket
-
 import pytest
 
 from edt_launch.core.errors import StartError
@@ -31,11 +29,3 @@ def test_every_generation_has_a_store_of_its_own_until_a_newer_one_is_open() -> 
         world.close()
     with pytest.raises(StartError, match="does not answer"):
         world.variables(of_generation(3), ["here"])
-
-
-def test_a_port_of_another_process_is_refused() -> None:
-    with (
-        socket.create_server(("", 0)) as other,
-        pytest.raises(StartError, match=r"port \d+, .* cannot be used: .*; choose another"),
-    ):
-        TorchStoreWorld(lambda hosts: "127.0.0.1", other.getsockname()[1])

@@ -9,7 +9,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from edt_launch.agent.system import processes
 from edt_launch.agent.system.processes import JOB_VARIABLE, kill_job, marked, tree
 from started import gone, started
 
@@ -99,14 +98,3 @@ def test_a_process_whose_number_was_another_one_s_is_found_and_ended(start):
             seen._ident = (seen.pid, 0.0)  # as psutil remembers one that had this number and has ended
     assert kill_job(None, "reused number", ()) == 2
     assert all(map(gone, pids))
-
-
-def test_what_begins_quicker_than_it_is_killed_is_left_after_a_while(monkeypatch):
-    monkeypatch.setattr(processes, "KILL_TIMEOUT", 0.0)
-    with contextlib.ExitStack() as stack:
-
-        def find():
-            one = stack.enter_context(started(["sleep", "600"]))
-            return {psutil.Process(one.pid)}
-
-        assert processes._kill_those(find) == 1

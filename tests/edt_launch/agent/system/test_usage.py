@@ -1,33 +1,10 @@
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import psutil
 import pytest
 
 from edt_launch.agent.protocol import Usage
 from edt_launch.agent.system.usage import UsageMeter
-
-
-@pytest.fixture
-def busy() -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
-        yield process
-        process.kill()
-
-
-def test_processes_below_this_one_are_added_up(busy: subprocess.Popen[bytes]) -> None:
-    meter = UsageMeter()
-    assert meter.measure(0.0, ()) is None
-    used, now = 0.0, 1.0
-    while not used:  # until the kernel has counted some of its time
-        found = meter.measure(now, ())
-        assert found is not None
-        used, now = found.processors, now + 1.0
-    assert found.memory > 2**20
-    assert (found.gpus, found.gpu_memory, found.gpu_power) == (None, None, None)
-
 
 SMI = """#!/bin/sh
 echo "$1" >>"$0.asked"
@@ -70,13 +47,3 @@ def test_a_driver_that_stands_still_is_not_waited_for(smi: Path) -> None:
     meter.measure(0.0, ("0",))
     assert [measured(meter, now, ("0",)).gpus for now in (1.0, 2.0, 3.0)] == [None] * 3
     meter.close()
-
-
-def test_processes_that_cannot_be_seen_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def hidden(*_: object, **__: object) -> None:
-        raise psutil.AccessDenied(1)
-
-    monkeypatch.setattr(psutil.Process, "children", hidden)
-    meter = UsageMeter()
-    meter.measure(0.0, ())
-    assert (measured(meter, 1.0, ()).memory, measured(meter, 2.0, ()).processors) == (0, 0.0)

@@ -59,17 +59,6 @@ def test_not_right_after_something_else_has_changed():
     assert len(replace(started, now=started.plan.again_at).plan.assignments["j"]) == 1
 
 
-def test_a_job_moves_onto_fewer_hosts_where_one_is_too_small():
-    hosts = tuple(Host(name, tuple("0123")) for name in "abcd")
-    held = tuple(HostDevices(host.name, ("0", "1")) for host in hosts)
-    pool = Pool(Cluster(hosts), (replace(SCATTERED, max=8, held=held),))
-    plan, reasons = decide(pool.now, pool.cluster, pool.jobs)
-    assert plan.assignments["j"] == (HostDevices("a", tuple("0123")), HostDevices("b", tuple("0123")))
-    assert "onto a and b: on fewer hosts" in reasons["j"].text
-    after = settled(pool)
-    assert replace(after, now=after.now + 1e6).plan.assignments["j"] == plan.assignments["j"]
-
-
 def test_a_job_moves_onto_a_host_that_it_is_not_on_and_one_worker_stays():
     hosts = (*(Host(name, ("0",)) for name in "abc"), Host("large", tuple("01")))
     held = tuple(HostDevices(name, ("0",)) for name in "abc")
@@ -90,19 +79,6 @@ def test_jobs_exchange_devices_where_hosts_are_full():
     after = settled(pool)
     assert after.job("j").held == (HostDevices("b", tuple("0123")),)
     assert after.job("k").held == (HostDevices("a", ("1", "2", "3", "0")), HostDevices("c", ("0",)))
-
-
-@pytest.mark.parametrize("first", ["j", "k"])
-def test_an_exchange_is_finished_whichever_worker_leaves_first(first):
-    cluster = Cluster((*HOSTS, Host("c", ("0",)), Host("d", ("0",))))
-    idle = Job("i", "", 1, 1, 0.0, held=(HostDevices("d", ("0",)),), started=0.0)
-    pool = Pool(cluster, (SCATTERED, LARGE, idle))
-    pool = applied(pool, is_released=False, passed=1.0)
-    jobs = tuple(replace(job, leaving=()) if job.id == first else job for job in pool.jobs)
-    pool = applied(replace(pool, jobs=jobs), is_released=False, passed=1.0)
-    after = settled(replace(pool, jobs=tuple(replace(job, leaving=()) for job in pool.jobs)))
-    assert after.job("j").held == (HostDevices("b", tuple("0123")),)
-    assert after.job("k").size == 5
 
 
 def test_not_where_the_other_would_be_on_more_hosts():

@@ -31,17 +31,6 @@ def test_a_job_starts_when_any_of_those_that_have_enough_ends() -> None:
     assert starts(NOW, cluster(5), jobs, rests) == [Start("w", NOW + 50, 2, ("c", "b"), True)]
 
 
-def test_a_job_that_needs_much_waits_for_all_of_them() -> None:
-    jobs = [running("b", 0), running("c", 1), running("d", 2), waiting("w", 2)]
-    rests = {"b": 50.0, "c": 70.0}
-    assert starts(NOW, cluster(3), jobs, rests) == [Start("w", NOW + 70, 2, ("b", "c"), False)]
-
-
-def test_nothing_is_foreseen_of_jobs_that_do_not_say_when_they_end() -> None:
-    jobs = [running("b", 0), running("c", 1), waiting("w", 2)]
-    assert starts(NOW, cluster(2), jobs, {"b": 50.0}) == []
-
-
 def test_a_job_that_grows_ends_earlier() -> None:
     jobs = [running("b", 0), running("c", 1, most=2), waiting("w", 2)]
     # When b has ended, c has two devices, and the 20 s that it had left are over in 10 s.

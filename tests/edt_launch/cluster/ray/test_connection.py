@@ -1,16 +1,13 @@
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from importlib.metadata import metadata
 from pathlib import Path
 
 import pytest
 
 from edt_launch.cluster.ray.connection import LOST, Connection, Options
-from edt_launch.cluster.ray.messages import Ended, HostView, Open, Picture, Want, read, write
+from edt_launch.cluster.ray.messages import Ended
 from edt_launch.core.errors import SourceError
-
-PICTURE = Picture("GPU", (HostView("n1", "10.0.0.1", ("0", "1"), 2, 0, False),), "waiting for 1 more node")
 
 FAKE = """
 import os, sys
@@ -42,27 +39,6 @@ def reason(connection: Connection, expected: str) -> str:
     return connection.picture().reason
 
 
-def test_messages_are_what_they_were_after_a_line() -> None:
-    for message in (PICTURE, Want(3, (("n1", "0"),)), Open(1, "n1", ("--x",), "t"), Ended(1, None, "gone")):
-        assert read(write(message)) == message
-
-
-@pytest.mark.parametrize("line", [b"", b"{}", b"[]", b'{"kind_of_message": "Want"}', b"\xff"])
-def test_what_is_no_message_is_refused(line: bytes) -> None:
-    with pytest.raises(ValueError, match=r"no message|decode|Expecting|invalid"):
-        read(line)
-
-
-def test_a_bridge_is_told_what_is_wanted_and_tells_what_there_is(connection: Connection) -> None:
-    assert reason(connection, "0") == "0"
-    connection.want(4)
-    assert reason(connection, "4") == "4"
-
-
-def test_an_agent_is_run_to_its_end(connection: Connection) -> None:
-    assert connection.run_agent("n1", ("--x",), "secret") == Ended(1, 3, "n1 ('--x',) secret")
-
-
 def test_a_bridge_that_ends_is_started_again_and_hears_what_is_wanted(connection: Connection) -> None:
     connection.want(2)
     assert reason(connection, "2") == "2"
@@ -79,15 +55,3 @@ def test_a_cluster_that_cannot_be_reached_is_reported(tmp_path: Path) -> None:
         with pytest.raises(SourceError, match="no cluster"):
             connection.picture()
         assert connection.run_agent("n1", (), "").text == "no cluster"
-
-
-def test_where_ray_is_not_installed_a_sentence_says_how_to_install_it() -> None:
-    program = (
-        "import sys; sys.modules['ray'] = None; from edt_launch.cluster.ray import bridge; bridge.main()"
-    )
-    with (
-        closing(Connection(Options("auto", "p"), (sys.executable, "-c", program))) as connection,
-        pytest.raises(SourceError, match=r"^--ray needs Ray: pip install 'edt-hvd\[ray\]'$"),
-    ):
-        connection.picture()
-    assert "ray" in (metadata("edt-hvd").get_all("Provides-Extra") or [])

@@ -1,6 +1,6 @@
 import pytest
 
-from edt_launch.cluster.ray.holding import IDLE_LIMIT, Decision, Device, Memory, decide, reason
+from edt_launch.cluster.ray.holding import IDLE_LIMIT, Decision, Device, Memory, decide
 from edt_launch.cluster.ray.nodes import RayNode
 
 
@@ -66,14 +66,6 @@ def test_what_is_not_used_for_five_minutes_is_given_back() -> None:
     assert memory == Memory()
 
 
-def test_what_is_used_in_between_begins_anew() -> None:
-    nodes, held = [node("a", 1, free=0)], devices("a", "0")
-    _, memory = decide(0.0, nodes, held, 1)
-    _, memory = decide(IDLE_LIMIT - 1, nodes, held, 1, held, memory=memory)
-    decision, _ = decide(IDLE_LIMIT, nodes, held, 0, memory=memory)
-    assert not decision.release
-
-
 def test_what_jobs_could_use_is_kept_and_the_emptier_node_goes_first() -> None:
     nodes = [node("a", 2, free=0), node("b", 2, free=1)]
     held = devices("a", "0", "1") | devices("b", "0")
@@ -88,26 +80,3 @@ def test_a_node_that_is_about_to_go_or_gone_is_given_back_as_soon_as_it_is_not_u
     nodes, held = [node("a", 2, free=0, draining=True)], devices("a", "0", "1") | devices("gone", "0")
     decision, _ = decide(0.0, nodes, held, 0, devices("a", "0"))
     assert decision.release == devices("a", "1") | devices("gone", "0")
-
-
-@pytest.mark.parametrize(
-    "lacking, per_node, is_scaled, text",
-    [
-        (0, 4, True, ""),
-        (1, 0, True, "waiting for 1 more node, which Ray's autoscaler was asked for"),
-        (5, 4, True, "waiting for 2 more nodes, which Ray's autoscaler was asked for"),
-        (
-            4,
-            2,
-            False,
-            (
-                "waiting for 2 more nodes: Ray was asked for them, "
-                "and without an autoscaler needs 'ray start --address' there"
-            ),
-        ),
-    ],
-)
-def test_a_reason_says_how_many_nodes_are_missing(
-    lacking: int, per_node: int, is_scaled: bool, text: str
-) -> None:
-    assert reason(lacking, per_node, is_scaled) == text

@@ -1,8 +1,6 @@
 from typing import Any
 
-import pytest
-
-from edt_launch.cluster.ray.nodes import CPU, GPU, RayNode, kind_of, names_of, read
+from edt_launch.cluster.ray.nodes import GPU, RayNode, names_of, read
 
 
 def node(id_: str, name: str = "", host: str = "m", alive: bool = True, **resources: float) -> dict[str, Any]:
@@ -17,36 +15,12 @@ def node(id_: str, name: str = "", host: str = "m", alive: bool = True, **resour
     }
 
 
-def test_a_node_has_the_name_that_it_was_given_or_its_machines() -> None:
-    listed = [node("a1", name="left"), node("b1", host="m1"), node("c1", host="m2", alive=False)]
-    assert names_of({}, listed) == {"a1": "left", "b1": "m1"}
-
-
 def test_nodes_of_one_machine_are_told_apart_and_keep_their_names() -> None:
     first = names_of({}, [node("bbbbbbbb")])
     assert first == {"bbbbbbbb": "m"}
     both = names_of(first, [node("aaaaaaaa"), node("bbbbbbbb")])
     assert both == {"bbbbbbbb": "m", "aaaaaaaa": "m-aaaaaa"}
     assert names_of(both, [node("aaaaaaaa")]) == {"aaaaaaaa": "m-aaaaaa"}
-
-
-def test_a_machine_that_comes_back_has_its_name_again() -> None:
-    known = names_of({}, [node("a1")])
-    assert names_of(known, [node("a1", alive=False), node("a2")]) == {"a2": "m"}
-
-
-@pytest.mark.parametrize(
-    "listed, possible, kind",
-    [
-        ([node("a", CPU=4), node("b", GPU=2, CPU=8)], (), GPU),
-        ([node("a", CPU=4), node("b", GPU=2, alive=False)], (), CPU),
-        ([node("a", CPU=4)], ("CPU", "GPU"), GPU),
-    ],
-)
-def test_devices_are_gpus_where_there_are_or_may_be_any(
-    listed: list[dict[str, Any]], possible: tuple[str, ...], kind: str
-) -> None:
-    assert kind_of(listed, possible) == kind
 
 
 def test_nodes_have_what_is_free_of_them_and_whether_they_are_about_to_go() -> None:

@@ -1,16 +1,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
-
 from edt_launch.cluster.allocation import HostSlots
-from edt_launch.cluster.hosts import HostOptions
 from edt_launch.cluster.ray.connection import Options
 from edt_launch.cluster.ray.messages import HostView, Picture
-from edt_launch.cluster.ray.source import Ray, RayOptions
-from edt_launch.cluster.sources import choose, groups, transport_of
+from edt_launch.cluster.ray.source import Ray
 from edt_launch.cluster.usage import Usage
-from edt_launch.core.errors import UsageError
 
 
 class Cluster:
@@ -51,21 +46,3 @@ def test_a_job_wants_what_it_has_and_could_have() -> None:
     usage.tell(frozenset({("a", "0")}), 0)
     a0, a1 = ("a", "0"), ("a", "1")
     assert cluster.wanted == [(4, []), (4, [a0, a1]), (4, [a0]), (1, [a0])]
-
-
-def test_a_pool_wants_what_is_idle_too_if_that_is_not_enough() -> None:
-    cluster = Cluster()
-    cluster.hosts = [view("a", "0", "1")]
-    pool = source(cluster, is_kept=True)
-    usage = Usage(pool)
-    usage.tell(frozenset(), 0)
-    pool.hosts()
-    usage.tell(frozenset(), 2)  # a job needs four at least
-    assert cluster.wanted == [(4, [])]
-
-
-def test_options_that_need_a_cluster_are_refused_without() -> None:
-    with pytest.raises(UsageError, match="--slots-at-most is for --ray"):
-        choose(HostOptions({}, (RayOptions(slots_at_most=3),)))
-    assert RayOptions in groups()
-    assert transport_of("ray") == "ray"

@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
-from edt_launch.core.files.appender import Appender, LastBytes
+from edt_launch.core.files.appender import Appender
 
 
 def test_a_full_disk_is_told_once_and_costs_what_was_written(tmp_path: Path) -> None:
@@ -33,13 +31,3 @@ def test_a_file_with_a_limit_has_the_beginning_and_the_end(tmp_path: Path) -> No
     appender.close()
     assert path.read_text() == f"{full}edt-launch: 30 bytes are left out here\nfour\nfive\nhalf"
     assert told == [f"{path}: {reason}; only the end of the rest will be kept"]
-
-
-@pytest.mark.parametrize("size", [0, 1, 4, 7, 100])
-def test_the_last_bytes_are_whole_lines(size: int) -> None:
-    last = LastBytes(size)
-    for piece in (b"ab", b"c\nd\n", b"", b"e\n"):
-        last.add(piece)
-    left_out, lines = last.lines()
-    assert b"abc\nd\ne\n"[left_out:] == lines
-    assert lines == {0: b"", 1: b"", 4: b"e\n", 7: b"d\ne\n", 100: b"abc\nd\ne\n"}[size]

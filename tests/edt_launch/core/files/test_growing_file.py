@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edt_launch.core.files import growing_file
-from edt_launch.core.files.growing_file import LOOK_BYTES, GrowingFile, recent_lines, start_of_last_lines
+from edt_launch.core.files.growing_file import LOOK_BYTES, GrowingFile, start_of_last_lines
 from edt_launch.core.files.lines import MAX_LINE_BYTES
-from no_files import KINDS, put
 
 
 @pytest.fixture
@@ -88,15 +87,6 @@ def test_a_file_that_was_read_before_is_read_on_unless_it_is_another(path: Path)
         assert (texts(file), file.is_another) == ([b"one", b"two"], True)
 
 
-def test_of_lines_those_are_read_that_begin_at_the_start_or_later(path: Path) -> None:
-    append(path, b"one\ntwo\nthree\n")
-    assert [texts(GrowingFile(path, start)) for start in (4, 5, 8)] == [
-        [b"two", b"three"],
-        [b"three"],
-        [b"three"],
-    ]
-
-
 def test_what_was_written_to_the_old_file_before_it_was_replaced_is_read_first(path: Path) -> None:
     append(path, b"old ")
     with GrowingFile(path) as file:
@@ -126,33 +116,6 @@ def test_long_lines_are_skipped_and_counted_however_they_come(path: Path) -> Non
     assert [text[:1] for text in found] == [b"a", b"x", b"b"]
     append(path, b"\nc\n")
     assert (texts(file), file.skipped_lines) == ([b"c"], 2)
-
-
-def test_a_look_reads_so_much_at_most_and_no_more_than_was_there(path: Path) -> None:
-    append(path, b"1234567\n" * (3 * LOOK_BYTES // 8))
-    file, looks = GrowingFile(path), 0
-    for lines in file.looks():
-        looks += 1
-        assert sum(len(line.text) + 1 for line in lines) <= LOOK_BYTES
-        append(path, b"more and more\n" * LOOK_BYTES)
-    assert looks == 3
-    assert texts(GrowingFile(path), end=16) == [b"1234567"] * 2
-
-
-def test_what_is_out_of_reach_is_skipped(path: Path) -> None:
-    append(path, b"far away\nnear\n")
-    file = GrowingFile(path, reach=8)
-    assert (texts(file), file.skipped) == ([b"near"], 6)
-    append(path, b"next\n")
-    assert texts(file) == [b"next"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_no_file_is_absent(path: Path, kind: str) -> None:
-    put(kind, path)
-    with GrowingFile(path) as file:
-        assert file.read() == b""
-    assert (file.lines(), list(recent_lines(path))) == ([], [])
 
 
 @given(st.lists(st.sampled_from([b"", b"a", b"bb"])), st.booleans(), st.integers(0, 12), st.integers(1, 7))

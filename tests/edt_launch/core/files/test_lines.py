@@ -26,12 +26,3 @@ def test_lines_are_whole_whatever_the_pieces(
     assert (splitter.offset - 100, splitter.pending) == (len(text) - len(rest), len(rest))
     begun = [*lines, rest]
     assert splitter.skipped == sum(len(line) > 4 for line in (begun[1:] if is_within else begun))
-
-
-def test_a_line_that_never_ends_takes_no_memory() -> None:
-    splitter = LineSplitter()
-    for _ in range(1000):
-        assert list(splitter.feed(b"x" * 2**16)) == []
-    assert sum(map(len, splitter._pieces)) <= 2**16
-    assert list(splitter.feed(b"\nwhole\n")) == [b"whole"]
-    assert splitter.skipped == 1

@@ -20,15 +20,6 @@ def test_whatever_is_no_file_is_refused_at_once(tmp_path: Path, kind: str, mode:
         open_file(path, mode)
 
 
-def test_files_are_read_to_a_limit_and_made(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    with pytest.raises(FileNotFoundError):
-        read(path)
-    with open_file(path, "ab") as file:
-        file.write(b"text")
-    assert (read(path), read(path, 2)) == (b"text", b"te")
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_links_lead_out_of_a_job_only_to_files_of_its_own_account(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

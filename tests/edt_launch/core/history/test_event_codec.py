@@ -52,14 +52,6 @@ def test_every_event_is_read_as_it_was_written(event: events.Event) -> None:
     assert read_line(json.dumps(write(event)).encode()) == event
 
 
-def test_what_may_be_left_out() -> None:
-    assert read({"event": "progress", "step": 1, "size": 2}) == events.Progress(1, None, 2)
-    assert read({"event": "world", "generation": 1, "size": 2}) == events.World(1, 2)
-    assert read({"event": "released", "worker": 1, "host": "h", "slot": 0, "new": 1}) == events.Released(
-        1, "h", 0, None
-    )
-
-
 PROGRESS = {"event": "progress", "time": 1.0, "step": 1, "size": 1, "values": {}}
 
 
@@ -80,14 +72,6 @@ PROGRESS = {"event": "progress", "time": 1.0, "step": 1, "size": 1, "values": {}
 )
 def test_what_is_not_as_its_class_says_is_no_event(written: dict[str, Any]) -> None:
     assert read(written) is None
-
-
-@pytest.mark.parametrize(
-    "line",
-    [b"", b"{}", b"[]", b'{"event": 1}', b"[" * 60_000, b"\xff", b"9" * 5000, b'{"event": "driver"} 1'],
-)
-def test_a_line_that_is_no_event(line: bytes) -> None:
-    assert read_line(line) is None
 
 
 def table() -> str:

@@ -1,10 +1,9 @@
 """The history of a job, folded from its events."""
 
 from collections.abc import Mapping
-from math import nan
 
 from edt_launch.core.history import events, job_history
-from edt_launch.core.history.job_history import JobHistory, Mark, Resize, Summary
+from edt_launch.core.history.job_history import JobHistory, Mark, Resize
 from edt_messages.records import Value
 
 
@@ -83,12 +82,6 @@ def test_a_start_anew_is_no_resize_and_its_generations_are_its_own() -> None:
     (start,) = history.starts
     assert (start.before, start.after, start.step, start.pause) == (None, 3, 5, 15.0)
     assert (start.reason, history.training) == ("a worker has died", 2.0)
-
-
-def test_numbers_are_summed_up_and_what_is_none_is_kept_as_it_is() -> None:
-    history = fold(*(progress(1, loss=loss, word="x" * 300, flag=True) for loss in (0.5, nan, 0.25, 0.75)))
-    assert history.numbers == {"loss": Summary(0.25, 0.75, 0.75, 1)}
-    assert history.values["word"] == "x" * job_history.MAX_TEXT
 
 
 def test_a_workers_life_has_a_part_for_each_rank_and_an_end() -> None:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from edt_launch.core.run_options import PortOptions
 from edt_launch.core.system.ports import PortRange, PortsUsedError, bound, listening, preloaded
 
 SIZE = 6
@@ -33,16 +32,6 @@ def ports() -> Iterator[PortRange]:
 def port_of(listener: socket.socket) -> int:
     port: int = listener.getsockname()[1]
     return port
-
-
-@pytest.mark.parametrize(
-    "text", ["", "20000", "20000:", "b:c", "20000:19999", "80:90", "65000:65536", "2:3:4"]
-)
-def test_what_is_no_range_is_named(text: str) -> None:
-    with pytest.raises(ValueError, match=r"expected LOW:HIGH, ports from 1024 to 65535"):
-        PortRange.parse(text)
-    assert str(PortRange.parse("20000:20000")) == "20000:20000"
-    assert PortOptions("20000:20999").ports == PortRange(20000, 20999)
 
 
 def test_every_port_of_a_range_is_used_and_none_besides(ports: PortRange) -> None:

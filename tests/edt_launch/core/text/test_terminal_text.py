@@ -17,7 +17,3 @@ from edt_launch.core.text.terminal_text import visible, without_sequences
 )
 def test_nothing_in_a_line_steers_a_terminal(line: str, shown: str) -> None:
     assert visible(without_sequences(line)) == shown
-
-
-def test_a_sequence_that_is_kept_is_marked() -> None:
-    assert visible("a\x1b[2Jb\nc\x07") == "a\ufffd[2Jb c\ufffd"

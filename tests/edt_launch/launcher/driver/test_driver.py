@@ -3,8 +3,7 @@
 import os
 import queue
 import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +17,11 @@ from edt_launch.core.history.event_codec import write
 from edt_launch.launcher.driver import driver as driver_module
 from edt_launch.launcher.driver import launched_workers
 from edt_launch.launcher.driver.driver import Driver, DriverSettings
-from edt_launch.launcher.hosts.host_events import CheckpointFetched, CheckpointPut, HostEvent, Lost
+from edt_launch.launcher.hosts.host_events import CheckpointFetched, HostEvent, Lost
 from edt_launch.launcher.program import Workers
 from edt_launch.launcher.watchdog import Heartbeat, Times
+from edt_launch.membership import protocol
 from edt_launch.membership.members import WorldLimits
-from edt_launch.membership.protocol import (
-    Desired,
-    Hung,
-    Leaving,
-    Ready,
-    Slot,
-)
 from edt_messages import messages
 from edt_messages.messages import Message
 from simulated_world import SimulatedWorld
@@ -55,14 +48,7 @@ class FakeAgents:
             raise StartError("no agent")
         self.opened.append(host)
 
-    def start(
-        self,
-        host: str,
-        worker: int,
-        environment: dict[str, str],
-        meets_at: str | None,
-        command: Sequence[str],
-    ) -> None:
+    def start(self, host: str, worker: int, environment: dict[str, str], *_: object) -> None:
         if self.refuses:
             raise StartError("no agent")
         self.started[worker] = host, environment
@@ -98,8 +84,8 @@ class Running:
         self.desire(hosts)
 
     def desire(self, hosts: tuple[str, ...]) -> None:
-        slots = tuple(Slot(host, index) for index, host in enumerate(hosts))
-        self.driver.put(Desired(slots, 1))
+        slots = tuple(protocol.Slot(host, index) for index, host in enumerate(hosts))
+        self.driver.put(protocol.Desired(slots, 1))
         self.turn()
 
     def turn(self) -> None:
@@ -163,8 +149,8 @@ def test_what_workers_say_becomes_events(running: Running, worker: Launcher) -> 
     worker.send(messages.AtRendezvous(9))
     assert [running.driver._events.get(timeout=30) for _ in range(3)] == [
         Heartbeat(1, 3, "loading", 0.5, {"loading": Times(4, 1.5)}, 0.25),
-        Leaving(1, "spot"),
-        Ready(1, 9),
+        protocol.Leaving(1, "spot"),
+        protocol.Ready(1, 9),
     ]
     said = running.events[4:]
     assert [event["event"] for event in said] == ["checkpoint_failed", "standby", "ready"]
@@ -227,19 +213,6 @@ def test_devices_of_a_lost_host_are_free_when_twice_its_lease_has_passed(
     next_run.driver._server.close()
 
 
-def test_a_host_is_reported_once_as_unreachable_and_once_as_back(far: Running) -> None:
-    said = ("ssh: gone", "edt-launch: no route to far", "edt-launch: ssh ended")
-    lost, again = Lost(255, said, has_connected=False), Slot("far", 0)
-    for _ in range(2):
-        far.notify("far", lost)
-        far.driver._start(replace(far.driver._state.workers[0], id=2, slot=again))
-    assert far.told == [(1, text) for text in lost.explanation]
-    for happening in (Hello(1, 6), Hello(1, 7)):
-        far.notify("far", happening)
-    found = [(e["event"], e.get("reason")) for e in far.events if e["event"].startswith("host_")]
-    assert found == [("host_unreachable", "no route to far"), ("host_reachable", None)]
-
-
 def test_a_lost_host_has_an_agent_again_before_its_slots_are_used_again(
     far: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -284,19 +257,13 @@ def test_a_checkpoint_counts_when_it_has_been_fetched_and_the_end_of_its_worker_
         far.turn()
 
 
-def test_a_host_that_cannot_have_the_checkpoint_loses_its_worker_alone(far: Running) -> None:
-    far.notify("far", CheckpointPut(1, "far: No space left on device"))
-    assert far.told == [(1, "edt-launch: far: No space left on device")]
-    assert far.agents.killed == [("far", 1)]
-
-
 @pytest.mark.parametrize("host, said", [("far", "lost"), ("here", "released")])
 def test_an_agent_that_does_not_answer_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, host: str, said: str
 ) -> None:
     monkeypatch.setattr(launched_workers, "KILL_GRACE", 0.0)
     one = Running(("here", host))
-    one.driver.put(Hung(1, "is silent"))
+    one.driver.put(protocol.Hung(1, "is silent"))
     one.turn()
     assert one.agents.killed == [(host, 1)]
     assert one.of("lost", "released") == []
@@ -305,16 +272,3 @@ def test_an_agent_that_does_not_answer_is_not_waited_for(
     one.notify(host, ProcessEnded(1, -9))  # it was only slow
     assert one.of("released") == [("released", 1)]
     one.driver._server.close()
-
-
-def test_a_worker_that_was_told_to_end_is_killed_after_a_while(
-    running: Running, worker: Launcher, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(launched_workers, "END_GRACE", 0.0)
-    monkeypatch.setattr("edt_hvd.world.control.os._exit", lambda _: None)
-    worker.send(messages.AtRendezvous(9))
-    running.driver._events.get(timeout=30)  # it is known
-    running.driver._terminate(1, at_once=False)
-    assert running.agents.killed == []
-    running.turn()
-    assert running.agents.killed == [("here", 1)]

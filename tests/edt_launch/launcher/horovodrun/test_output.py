@@ -27,28 +27,6 @@ def test_everything_is_passed_on_as_it_is(paths):
     assert err.getvalue() == b"[0]<stderr>:c\n"
 
 
-def test_lines_are_kept_by_rank(paths):
-    output = HorovodrunOutput(paths, {}, print)
-    output.take("stdout", b"[0]<stdout>:a\n[1")
-    output.take("stderr", b"[0]<stderr>:c\nProcess 1 exit with status code 1.\n")
-    output.take("stdout", b"]<stdout>:b\n[0]<stdout>:last words")
-    output.close()
-    assert paths.rank_log("0").read_text() == "a\nc\nlast words\n"
-    assert paths.rank_log("1").read_text() == "b\n"
-    assert paths.horovodrun_log.read_text() == "Process 1 exit with status code 1.\n"
-
-
-def test_one_log_has_all_lines_as_they_are(paths):
-    out = io.BytesIO()
-    output = HorovodrunOutput(paths, {"stdout": out}, print, is_single=True)
-    output.take("stdout", b"[0]<stdout>:a\n[1")
-    output.take("stderr", b"Process 1 exit with status code 1.\n")
-    output.close()
-    assert paths.job_log.read_text() == "[0]<stdout>:a\nProcess 1 exit with status code 1.\n[1\n"
-    assert (out.getvalue(), [path.name for path in paths.log.iterdir()]) == (b"", ["launcher.log"])
-    assert output.first_failure == f"rank 1 at its start, exit code 1, {paths.job_log}"
-
-
 def test_the_first_failure_is_remembered(paths):
     output = HorovodrunOutput(paths, {}, print)
     output.take("stdout", b"[0]<stdout>:Process 9 exit with status code 9.\n")

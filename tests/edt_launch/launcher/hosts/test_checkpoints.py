@@ -8,10 +8,3 @@ def test_the_newest(tmp_path):
         (tmp_path / name).mkdir()
     (tmp_path / "step-00000101").touch()
     assert newest(tmp_path) == tmp_path / "step-00000100"
-
-
-def test_none(tmp_path):
-    (tmp_path / "file").touch()
-    assert newest(tmp_path) is None
-    assert newest(tmp_path / "missing") is None
-    assert newest(tmp_path / "file") is None

@@ -10,7 +10,9 @@ import pytest
 
 from edt_launch.core.control_protocol import MAX_LINE, Accepted, Pause, Refused, Stop, read_reply, write
 from edt_launch.core.system.unix_address import unix_address
-from edt_launch.launcher.runs.control_socket import CONNECTION_TIMEOUT, CONNECTIONS, ControlSocket
+from edt_launch.launcher.runs.control_socket import CONNECTIONS, ControlSocket
+
+Connect = Callable[[], socket.socket]
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def control(path: Path) -> Iterator[ControlSocket]:
 
 
 @pytest.fixture
-def connect(path: Path) -> Iterator[Callable[[], socket.socket]]:
+def connect(path: Path) -> Iterator[Connect]:
     made: list[socket.socket] = []
 
     def connect() -> socket.socket:
@@ -52,9 +54,7 @@ def reply(client: socket.socket) -> object:
         return read_reply(lines.readline())
 
 
-def test_a_request_is_acknowledged_and_taken_in_once(
-    control: ControlSocket, connect: Callable[[], socket.socket]
-) -> None:
+def test_a_request_is_acknowledged_and_taken_in_once(control: ControlSocket, connect: Connect) -> None:
     first, second = connect(), connect()
     first.sendall(write(Pause("a")))
     second.sendall(write(Pause("a"))[:-1])
@@ -76,7 +76,7 @@ def test_it_is_there_for_its_user_alone_and_gone_afterwards(path: Path) -> None:
     assert not path.exists()
 
 
-def test_another_user_is_refused(path: Path, connect: Callable[[], socket.socket]) -> None:
+def test_another_user_is_refused(path: Path, connect: Connect) -> None:
     with ControlSocket(path, no_complaint, peer_user=lambda _: os.geteuid() + 1) as control:
         client = connect()
         client.sendall(write(Stop("a")))
@@ -84,19 +84,9 @@ def test_another_user_is_refused(path: Path, connect: Callable[[], socket.socket
         assert reply(client) == Refused(None, "this launcher belongs to another user")
 
 
-def test_without_room_for_it_the_job_goes_on(path: Path) -> None:
-    path.mkdir()
-    told: list[str] = []
-    with ControlSocket(path, told.append) as control:
-        assert control.requests() == []
-    assert len(told) == 1
-    assert "only signals pause or stop this job" in told[0]
-    assert path.is_dir()
-
-
 @pytest.mark.parametrize("garbage", [b"\n", b"\0\xff\n", b"GET / HTTP/1.1\r\n", b"[" * 1000 + b"\n"])
 def test_garbage_is_refused_and_what_follows_is_read(
-    control: ControlSocket, connect: Callable[[], socket.socket], garbage: bytes
+    control: ControlSocket, connect: Connect, garbage: bytes
 ) -> None:
     client = connect()
     client.sendall(garbage + write(Pause("a")))
@@ -107,9 +97,7 @@ def test_garbage_is_refused_and_what_follows_is_read(
 
 
 @pytest.mark.parametrize("end", [b"", b"\n"])
-def test_an_endless_line_is_cut_off(
-    control: ControlSocket, connect: Callable[[], socket.socket], end: bytes
-) -> None:
+def test_an_endless_line_is_cut_off(control: ControlSocket, connect: Connect, end: bytes) -> None:
     client = connect()
     client.sendall(b"x" * (2 * MAX_LINE) + end)
     for _ in range(3):
@@ -117,9 +105,7 @@ def test_an_endless_line_is_cut_off(
     assert reply(client) == Refused(None, f"a message of more than {MAX_LINE} bytes")
 
 
-def test_who_comes_last_is_served_however_many_there_are(
-    control: ControlSocket, connect: Callable[[], socket.socket]
-) -> None:
+def test_who_comes_last_is_served_however_many_there_are(control: ControlSocket, connect: Connect) -> None:
     idle = []
     for _ in range(2 * CONNECTIONS):
         idle.append(connect())
@@ -131,9 +117,7 @@ def test_who_comes_last_is_served_however_many_there_are(
     assert idle[0].recv(1) == b""
 
 
-def test_who_never_reads_is_not_waited_for(
-    control: ControlSocket, connect: Callable[[], socket.socket]
-) -> None:
+def test_who_never_reads_is_not_waited_for(control: ControlSocket, connect: Connect) -> None:
     deaf, other = connect(), connect()
     deaf.setblocking(False)
     deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)
@@ -145,14 +129,3 @@ def test_who_never_reads_is_not_waited_for(
         control.requests()
     other.sendall(write(Pause("a")))
     assert control.requests() == [Pause("a")]
-
-
-def test_the_rest_of_a_request_is_not_waited_for(path: Path, connect: Callable[[], socket.socket]) -> None:
-    now = [100.0]
-    with ControlSocket(path, no_complaint, clock=lambda: now[0]) as control:
-        client = connect()
-        client.sendall(write(Stop("a"))[:-1])
-        control.requests()
-        now[0] += CONNECTION_TIMEOUT
-        control.requests()
-        assert client.recv(1) == b""

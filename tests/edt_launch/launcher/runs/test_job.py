@@ -12,11 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from edt_launch.agent.system import processes
 from edt_launch.agent.system.processes import command_line
 from edt_launch.cluster.allocation import Allocation, HostSlots, parse, render
 from edt_launch.cluster.follower import SizeLimits
-from edt_launch.core.errors import ExitCode, ResourceError, StartError, StartTimeoutError, UsageError
+from edt_launch.core.errors import ExitCode, ResourceError, UsageError
 from edt_launch.core.files.atomic import write_atomically
 from edt_launch.core.run_dir import RunDir
 from edt_launch.core.run_options import RunOptions
@@ -24,9 +23,8 @@ from edt_launch.launcher import allocations, termination
 from edt_launch.launcher.driver import launched_workers
 from edt_launch.launcher.hosts import agents, host_agent
 from edt_launch.launcher.plan import JobOutcome, Plan
-from edt_launch.launcher.programs.script import NOT_ELASTIC, Script
+from edt_launch.launcher.programs.script import Script
 from edt_launch.launcher.runs import job
-from edt_launch.launcher.transports import choice
 from no_files import KINDS, put
 from recorder import Recorder
 from started import gone, started
@@ -109,53 +107,6 @@ def test_success(run, paths, tmp_path, monkeypatch):
     assert names[-2:] == ["finished", "ended"]
 
 
-def test_the_first_failure_is_the_last_thing_said(run, paths):
-    outcome, _ = run("failure", max_restarts=1)
-    assert outcome.exit_code == ExitCode.JOB_FAILED
-    lines = outcome.message.splitlines()
-    assert lines[:2] == [
-        "edt-launch: the job failed after 1 restart: rank 0 on localhost failed, the last that had the state",
-        "first failure: rank 0 on localhost, killed by SIGSEGV",
-    ]
-    assert lines[2:-1] == [f"  | line {number}" for number in range(10, 30)]
-    assert lines[-1] == f"log: {paths.rank_log('0')}"
-
-
-def test_the_user_of_a_script_for_plain_horovod_is_advised(run):
-    outcome, _ = run("strange")
-    assert NOT_ELASTIC in outcome.message
-    assert "connectFullMesh failed" in outcome.message
-
-
-def test_follows_the_file_and_reports_what_it_does_not_follow_once(run, paths, tmp_path):
-    allocation = tmp_path / "their 'allocation'"
-    allocation.write_text(render(TWO))
-    four = render(Allocation(3, (HostSlots("localhost", 4),)))
-
-    class Vandal(Recorder):
-        """Spoils the file when the job runs, and mends it when that is reported."""
-
-        def message(self, text):
-            super().message(text)
-            if "not followed" in text:
-                write_atomically(allocation, four)
-
-    view = Vandal(lambda text: allocation.write_text(four[:-5]))
-    plan = plan_of(paths, follow=allocation)
-    assert job.run(Script([*FAKE, "resize"]), plan, view, []).exit_code == ExitCode.SUCCESS
-    rejections = [event["reason"] for event in events_in(paths) if event["event"] == "allocation_rejected"]
-    assert len(rejections) == 1
-    assert "half written" in rejections[0]
-    assert paths.allocation.read_text() == four
-    assert view.messages[-2:] == ["allocation 3: 4 slots", "2 -> 4 workers, training paused for 0.25 s"]
-    assert [(r.before, r.after, r.pause) for r in view.status.resizes] == [(2, 4, 0.25)]
-
-
-def test_waits_for_a_first_allocation(run, tmp_path):
-    with pytest.raises(StartTimeoutError, match="missing"):
-        run("success", allocation=None, follow=tmp_path / "missing", start_timeout=0.1)
-
-
 def test_a_job_whose_agent_is_killed_is_started_again_as_often_as_it_may(run, paths):
     def react(text, signals):
         for process in psutil.Process().children():
@@ -171,16 +122,6 @@ def test_a_job_whose_agent_is_killed_is_started_again_as_often_as_it_may(run, pa
     released = [event["worker"] for event in events_in(paths) if event["event"] == "released"]
     assert workers == sorted(released) == [0, 1, 2, 3]
     assert not view.status.resizes
-
-
-def test_a_job_succeeds_after_a_restart(run, paths):
-    outcome, view = run("recovering")
-    assert outcome == JobOutcome(ExitCode.SUCCESS)
-    assert [event["step"] for event in events_in(paths) if event["event"] == "progress"] == [5, 6]
-    assert view.status.step == 6
-    (restarting,) = (event for event in events_in(paths) if event["event"] == "restarting")
-    assert restarting["has_checkpoint"] is False
-    assert any(message.endswith("; without a checkpoint, so from the beginning") for message in view.messages)
 
 
 @pytest.mark.parametrize("where", [(agents.Agents, "start"), (host_agent.HostAgent, "_take")])
@@ -217,20 +158,6 @@ def test_workers_that_start_leave_on_sigusr1_and_the_job_can_go_on(run, paths):
     assert not [event for event in events_in(paths) if event["event"] == "restarting"]
 
 
-def test_who_runs_the_job_and_how_it_ended_is_written_down(run, paths, monkeypatch):
-    monkeypatch.setattr(choice, "AGENT", (sys.executable, "-c", "import no_such_module"))
-    with pytest.raises(StartError):
-        run("success")
-    launcher = json.loads(paths.launcher.read_text())
-    assert launcher["pid"] == os.getpid()
-    assert launcher["started"] == processes.started(os.getpid())
-    begun, *_, ended = events_in(paths)
-    assert begun["event"] == "begun"
-    assert {name: begun[name] for name in launcher} == launcher == {**launcher, "min_np": 1, "max_np": 4}
-    assert (ended["event"], ended["exit_code"]) == ("ended", ExitCode.NOT_STARTED)
-    assert "No module named 'no_such_module'" in ended["message"]
-
-
 PROGRAM = """
 import sys
 from pathlib import Path
@@ -255,13 +182,6 @@ def ready(name, paths):
     words = [sys.executable, "-c", PROGRAM, str(paths.root), *FAKE, name]
     with started(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as launcher:
         yield launcher, [int(word) for word in launcher.stdout.readline().split("ready ")[1].split()]
-
-
-def test_a_real_signal(paths):
-    with ready("waiting", paths) as (launcher, pids):
-        launcher.send_signal(signal.SIGTERM)
-        assert launcher.wait() == ExitCode.TERMINATED
-    assert all(map(gone, pids))
 
 
 def test_signals_of_a_preemption_pause_the_job():

@@ -104,25 +104,6 @@ def test_reports_are_posted_with_the_present_token(server: Server, tmp_path: Pat
     assert server.asked == [(PATH, "Bearer first", body), (PATH, "Bearer second", body)]
 
 
-def test_outside_a_trainjob_there_is_no_server() -> None:
-    assert StatusServer.detect({"KUBEFLOW_TRAINER_SERVER_URL": "https://x"}) is None
-
-
-def test_failures_are_said_once_and_the_last_report_is_sent(server: Server, tmp_path: Path) -> None:
-    url = f"https://localhost:{server.server_port}{PATH}"
-    reporter = Reporter(StatusServer(url, tmp_path / "token", tmp_path / "certificate.pem"))
-    said = [problem for now in range(0, 60, 6) if (problem := reporter.show(float(now), HALF))]
-    while not said:  # there is no token yet
-        said += filter(None, [reporter.show(0.0, HALF)])
-    (tmp_path / "token").write_text("token")
-    server.status = 403
-    done = JobHistory(size=2, exit_code=0)
-    assert reporter.close(60.0, done) is None
-    assert len(said) == 1
-    assert "could not be sent" in said[0]
-    assert server.asked[-1][2] == {"trainerStatus": report(60.0, done)}
-
-
 def test_a_server_that_is_not_there_does_not_hold_up_the_job(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("token")
     reporter = Reporter(StatusServer("https://127.0.0.1:1/status", tmp_path / "token"))

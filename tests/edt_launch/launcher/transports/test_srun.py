@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from edt_launch.cluster.allocation import HostSlots
-from edt_launch.core.errors import UsageError
 from edt_launch.core.run_options import RunOptions
 from edt_launch.launcher.transports.choice import Transports
 from edt_launch.launcher.transports.srun import Srun
@@ -20,12 +19,6 @@ def test_hosts_that_name_it_are_reached_by_it_and_others_over_ssh() -> None:
     transports.follow([HostSlots("n2", 1, transport="srun")])
     assert transports.of("n2") == Srun("7")
     assert isinstance(transports.of("far"), Ssh)
-
-
-def test_outside_a_job_it_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    with pytest.raises(UsageError, match="transport 'srun' cannot be used here"):
-        Transports(RunOptions(), {}, lambda host: True).follow([HostSlots("n2", 1, transport="srun")])
 
 
 def test_the_agent_shares_the_node_with_all_that_the_job_runs_there() -> None:
@@ -46,10 +39,3 @@ def test_a_pilot_is_found_by_its_node(tmp_path: Path, monkeypatch: pytest.Monkey
     said = subprocess.check_output(words, text=True)
     assert said.startswith("--jobid 6 --nodelist n2 --nodes 1")
     assert said.endswith("agent a b\n")
-
-
-def test_says_when_a_node_has_left() -> None:
-    said = ["srun: error: Unable to create step for job 7: Requested node configuration is not available"]
-    assert Srun("7").explain("n2", said) is None
-    said = ["srun: error: Invalid node name specified in step request"]
-    assert Srun("7").explain("n2", said) == "n2 is not a node of Slurm job 7 any more"

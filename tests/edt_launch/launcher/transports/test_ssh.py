@@ -1,6 +1,5 @@
 """How an agent on another host is started, and what ssh's last words mean."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -21,19 +20,6 @@ def test_the_command_line() -> None:
     ]
     assert "-p" not in Ssh().command("node1")
     assert "-i" not in Ssh().command("node1")
-
-
-def test_a_host_with_another_environment_runs_the_agent_in_its_path(tmp_path: Path) -> None:
-    edt = tmp_path / "edt"
-    edt.write_text("#!/bin/sh\necho its own $1\n")
-    edt.chmod(0o755)
-    *_, line = Ssh().command("node1", ("/no/such/python", "-m", "edt_launch.agent"))
-    own = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
-    said = subprocess.run(["/bin/sh", "-c", line], env=own, capture_output=True, text=True, check=True)
-    assert said.stdout == "its own agent\n"
-    *_, line = Ssh().command("node1", (str(edt), "agent"))
-    said = subprocess.run(["/bin/sh", "-c", line], env={}, capture_output=True, text=True, check=True)
-    assert said.stdout == "its own agent\n"
 
 
 CHANGED = ["@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @", "Host key verification failed."]

@@ -7,7 +7,6 @@ from edt_launch.core.history.events import (
     AllocationAccepted,
     Desired,
     Event,
-    Failed,
     Resumed,
     Stopping,
     World,
@@ -18,10 +17,6 @@ from edt_launch.launcher.view.phases import PHASES, Phases
 def allocation(slots: int, changed: float | None = None, host: str = "a") -> AllocationAccepted:
     hosts = (AllocatedHost(host, slots),)
     return AllocationAccepted(1, slots, hosts, changed is None, changed, time=100.02)
-
-
-def failed(worker: int, time: float) -> Failed:
-    return Failed(worker, "a", 0, None, 0, 1, time=time)
 
 
 FIRST = allocation(2)
@@ -48,10 +43,3 @@ def test_all_phases_of_a_change_in_their_order() -> None:
     phases = phases_after([CHANGED, DESIRED, STOPPING, WORLD, RESUMED])
     assert tuple(phases) == PHASES
     assert tuple(phases.values()) == (0.5, 3.0, 0.25, 0.5, 0.25, 0.0625)
-
-
-def test_a_lost_worker_was_not_asked_for() -> None:
-    earlier = [CHANGED, DESIRED]  # a change that needed no other world
-    phases = phases_after([*earlier, failed(1, 103.0), WORLD, RESUMED])
-    assert tuple(phases) == PHASES[2:]
-    assert phases["drain"] == 0.75

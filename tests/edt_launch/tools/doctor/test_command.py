@@ -1,16 +1,13 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 
-from edt_launch.cli.errors import MistakenError
 from edt_launch.tools.doctor import command, software, surroundings
 from edt_launch.tools.doctor.determinism import check_determinism
 from edt_launch.tools.doctor.finding import Finding
 from edt_launch.tools.doctor.machine import CommandOutput, Machine
-from tiers import full
 
 
 def horovod(controllers: Sequence[str] = ("gloo", "mpi"), can_abort: bool = True) -> CommandOutput:
@@ -76,38 +73,6 @@ def test_a_healthy_machine_has_nothing_to_fix(capsys: pytest.CaptureFixture[str]
     assert not any("->" in line for line in lines)
 
 
-def test_a_script_is_told_what_resizes_would_do_to_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    script = tmp_path / "train.py"
-    script.write_text("sampler = DistributedSampler(data)")
-    command.advise(script, as_json=False)
-    assert "DistributedSampler uses samples twice" in capsys.readouterr().out
-    script.write_text("")
-    command.advise(script, as_json=True)
-    assert json.loads(capsys.readouterr().out) == {"advice": []}
-    with pytest.raises(MistakenError, match="give the path of a script"):
-        command.advise(tmp_path / "none.py", as_json=False)
-
-
-def test_json_has_the_same_findings(capsys: pytest.CaptureFixture[str]) -> None:
-    broken = FakeMachine(
-        probes={software.TORCH_PROBE: CommandOutput(1, "", "ModuleNotFoundError: No module named 'torch'")}
-    )
-    assert command.report(broken, as_json=True) == 1
-    found = json.loads(capsys.readouterr().out)
-    assert found["ok"] is False
-    assert len(found["checks"]) == len(command.CHECKS)
-    assert [one for one in found["checks"] if one["status"] == "fail"] == [
-        {
-            "name": "torch",
-            "status": "fail",
-            "finding": "cannot be imported: ModuleNotFoundError: No module named 'torch'",
-            "fix": "run 'make setup'",
-        }
-    ]
-
-
 def with_probe(probe: str, output: CommandOutput) -> FakeMachine:
     return FakeMachine(probes={probe: output})
 
@@ -123,7 +88,7 @@ def ray_of(version: str | None, address: str | None, *, wants_token: bool = Fals
 
 
 NO_MPI = CommandOutput(1, "", "Traceback\nRuntimeError: cannot load MPI library")
-GPU, NO_DRIVER = ({"nvidia-smi": output} for output in (ONE_GPU, CommandOutput(9, "no driver")))
+GPU = {"nvidia-smi": ONE_GPU}
 
 
 @pytest.mark.parametrize(
@@ -142,18 +107,13 @@ GPU, NO_DRIVER = ({"nvidia-smi": output} for output in (ONE_GPU, CommandOutput(9
             "fail",
             "not built",
         ),
-        (software.check_horovod, FakeMachine(commands=GPU), "warn", "without NCCL"),
         (software.check_torch, FakeMachine(commands=GPU), "warn", "does not use"),
         (software.check_torch, torch_of("2.13.1"), "ok", "2.13.1 (CPU), a tested version"),
-        (software.check_torch, torch_of("2.10.0"), "ok", "tested are torch 2.8 with Python"),
         (software.check_torch, torch_of("2.5.1"), "warn", "older than 2.6"),
         (software.check_torch, with_probe(software.TORCH_PROBE, CommandOutput(-11, "")), "fail", "signal 11"),
         (surroundings.check_devices, FakeMachine(commands=GPU), "ok", "1 GPUs (NVIDIA H200)"),
-        (surroundings.check_devices, FakeMachine(commands=NO_DRIVER), "ok", "no GPU"),
         (surroundings.check_network, FakeMachine(addresses={}), "fail", "no loopback"),
-        (software.check_ray, ray_of("2.60.0", None), "ok", "no cluster runs here"),
         (software.check_ray, ray_of("2.60.0", "h:6379"), "warn", "a cluster at h:6379 without a token"),
-        (software.check_ray, ray_of("2.60.0", "h:6379", wants_token=True), "ok", "with a token"),
     ],
 )
 def test_findings(check: Callable[[Machine], Finding], machine: FakeMachine, status: str, words: str) -> None:
@@ -162,9 +122,9 @@ def test_findings(check: Callable[[Machine], Finding], machine: FakeMachine, sta
     assert (found.fix is None) == (status == "ok")
 
 
-@pytest.mark.parametrize("checks", [(software.check_torch, surroundings.check_network), full(command.CHECKS)])
-def test_this_machine_passes(checks: tuple[Callable[[Machine], Finding], ...]) -> None:
-    findings = [check(Machine()) for check in checks]
+@pytest.mark.full
+def test_this_machine_passes() -> None:
+    findings = [check(Machine()) for check in command.CHECKS]
     assert [finding for finding in findings if finding.status == "fail"] == []
 
 
@@ -172,10 +132,7 @@ def test_this_machine_passes(checks: tuple[Callable[[Machine], Finding], ...]) -
     "environment, gpus, found, fix",
     [
         ({"OMP_DYNAMIC": "TRUE"}, "", "OMP_DYNAMIC=TRUE lets the number of", "unset OMP_DYNAMIC"),
-        *(
-            ({"OMP_NUM_THREADS": threads}, "", f"OMP_NUM_THREADS={threads} is no number", "such as 1")
-            for threads in ("abc", "0")
-        ),
+        ({"OMP_NUM_THREADS": "0"}, "", "OMP_NUM_THREADS=0 is no number", "such as 1"),
         ({"ATEN_CPU_CAPABILITY": "avx2"}, "", "ATEN_CPU_CAPABILITY changes the bits", "the same on every"),
         (
             {},
@@ -194,12 +151,3 @@ def test_what_breaks_determinism_is_named(
     assert found in finding.finding
     assert finding.fix is not None
     assert fix in finding.fix
-
-
-@pytest.mark.parametrize(
-    "environment",
-    [{}, {"OMP_DYNAMIC": "false", "CUBLAS_WORKSPACE_CONFIG": ":16:8"}, {"OMP_NUM_THREADS": "2, 1"}],
-)
-def test_a_quiet_environment_is_deterministic(environment: dict[str, str]) -> None:
-    machine = FakeMachine(environment=environment, commands={"nvidia-smi": ONE_GPU})
-    assert check_determinism(machine).status == "ok"

@@ -1,48 +1,12 @@
 """Which hosts reach each other, and what is said of those that do not."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from edt_launch.cluster.allocation import HostSlots
-from edt_launch.core.errors import HostsError
 from edt_launch.core.run_options import PortOptions, RunOptions
 from edt_launch.tools.doctor import reach
-from edt_launch.tools.doctor.reach import Reach
-
-TABLE = """\
-from \\ to  h1  node2  h3
-h1         -   yes    yes
-node2      NO  -      yes
-h3         NO  yes    -
-fail  h4: the key of h4 is not the one that ssh knows
-fail  node2 does not reach h1 -> check route and firewall between them: TCP ports 20000:20999
-fail  h3 does not reach h1 -> check route and firewall between them: TCP ports 20000:20999"""
-
-
-def test_the_matrix_and_what_is_to_be_done() -> None:
-    reached = {"h1": ("h3", "node2"), "node2": ("h3",), "h3": ("node2",)}
-    problems = {"h4": "the key of h4 is not the one that ssh knows"}
-    found = Reach(problems, reached, "TCP ports 20000:20999")
-    assert found.table == TABLE
-    assert found.as_dict() == {
-        "ok": False,
-        "problems": problems,
-        "reached": {"h1": ["h3", "node2"], "node2": ["h3"], "h3": ["node2"]},
-    }
-    assert not Reach({}, {"a": (), "b": ("a",)}).is_ok
-    assert Reach({}, {"a": ("b",), "b": ("a",)}).is_ok
-    assert not Reach(problems, {}).is_ok
-
-
-def test_hosts_are_those_of_a_list_or_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "hosts").write_text("node1 slots=2\nnode2 devices=0 transport=child\n")
-    assert reach.named("hosts") == (HostSlots("node1", 2), HostSlots("node2", 1, ("0",), "child"))
-    assert reach.named("node1,node2:4") == (HostSlots("node1", 1), HostSlots("node2", 4))
-    with pytest.raises(HostsError):
-        reach.named("no/such/file")
 
 
 def test_agents_of_a_host_that_answers_and_of_one_that_does_not(
@@ -59,18 +23,3 @@ def test_agents_of_a_host_that_answers_and_of_one_that_does_not(
     assert found.problems["127.0.0.3"].startswith("ssh: no route; edt-launch: ssh to 127.0.0.3 ended with")
     two = (HostSlots("127.0.0.2", 1), HostSlots("127.0.0.3", 1))
     assert reach.examine(two, RunOptions()).is_ok
-
-
-def test_the_agent_of_a_host_is_the_one_that_its_line_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ssh, edt = tmp_path / "ssh", tmp_path / "edt"
-    ssh.write_text('#!/bin/sh\nfor last; do :; done; exec sh -c "$last"\n')
-    edt.write_text(f'#!/bin/sh\ntouch {tmp_path}/used.$1\nexec {sys.executable} -m edt_launch.cli "$@"\n')
-    for program in (ssh, edt):
-        program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    assert reach.examine([HostSlots("127.0.0.3", 1, None, "ssh", str(edt))], RunOptions()).is_ok
-    assert (tmp_path / "used.agent").exists()
-    wrong = [HostSlots("127.0.0.3", 1, None, "ssh", "/no/such/edt")]
-    assert "name its edt with agent=PATH" in reach.examine(wrong, RunOptions()).problems["127.0.0.3"]

@@ -1,6 +1,6 @@
 import pytest
 
-from edt_launch.tools.simulate.figures import judge, rho
+from edt_launch.tools.simulate.figures import judge
 from edt_launch.tools.simulate.replay import SimulatedJob, SimulatedRun, Timing, machines
 from small import job
 
@@ -14,16 +14,6 @@ def outcome(*runs):
 def run(name, submitted, *sizes, resizes=0, **fields):
     (ended, _) = sizes[-1]
     return SimulatedRun(job(name, submitted, **fields), ended, resizes, 0, sizes)
-
-
-def test_a_job_alone_on_the_whole_cluster_is_treated_fairly():
-    (value,) = rho(outcome(run("a", 0, (0, 8), (12.5, 0))))
-    assert value == pytest.approx(1.0)
-
-
-def test_two_jobs_are_each_due_half_of_the_cluster():
-    values = rho(outcome(run("a", 0, (0, 8), (50, 0)), run("b", 0, (0, 1), (50, 0))))
-    assert values == pytest.approx([50 / (100 / 4)] * 2)
 
 
 def test_the_figures_of_a_small_replay():

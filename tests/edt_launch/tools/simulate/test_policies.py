@@ -3,38 +3,10 @@ import json
 import pytest
 
 from edt_launch.tools.simulate.figures import jct, rho
-from edt_launch.tools.simulate.policies import FairShare, Fifo, StrictPriority, Tiresias
-from edt_launch.tools.simulate.replay import ROUNDS, Timing, machines, replay
+from edt_launch.tools.simulate.policies import Tiresias
+from edt_launch.tools.simulate.replay import ROUNDS, machines, replay
 from edt_launch.tools.simulate.trace import read
-from small import TRACES, job, trace
-
-HOSTS = machines(8, 4)
-FREE = Timing(interval=1000.0, coalesce=0.0, resize_cost=0.0)
-
-
-def starts(jobs, policy):
-    return {run.job.id: run.sizes[0][0] for run in replay(trace(*jobs), HOSTS, policy, FREE).runs}
-
-
-def test_fifo_lets_nobody_past_the_head_of_the_queue():
-    jobs = [job("a", 0, 6, 600), job("b", 1, 4, 400), job("c", 2, 1, 10)]
-    assert starts(jobs, Fifo(HOSTS)) == {"a": 0, "b": 100, "c": 100}
-
-
-def test_strict_priority_suspends_the_less_urgent_and_goes_on_with_them():
-    jobs = trace(job("low", 0, 8, 800), job("high", 10, 8, 400, priority=1))
-    low, high = replay(jobs, HOSTS, StrictPriority(HOSTS), FREE).runs
-    assert (high.sizes[0], high.ended) == ((10, 8), 60)
-    assert (low.ended, low.suspensions) == (150, 1)
-
-
-def test_tiresias_puts_whoever_has_attained_much_behind_newcomers():
-    jobs = trace(job("old", 0, 8, 8000), job("new", 500, 8, 80))
-    policy = Tiresias(HOSTS, thresholds=(1000.0,))
-    timing = Timing(interval=10.0, coalesce=0.0, resize_cost=0.0)
-    old, new = replay(jobs, HOSTS, policy, timing).runs
-    assert new.ended == 510
-    assert (old.suspensions, old.ended) == (1, 1010)
+from small import TRACES
 
 
 @pytest.mark.parametrize("name", ["tuned-1", "tuned-3"])
@@ -46,22 +18,3 @@ def test_tiresias_comes_within_three_percent_of_the_published_simulator(name):
     assert sum(times) / len(times) == pytest.approx(published["avg_jct"], rel=0.03)
     assert max(run.ended for run in outcome.runs) == pytest.approx(published["makespan"], rel=0.03)
     assert max(rho(outcome)) == pytest.approx(published["rho_max"], rel=0.3)
-
-
-TIMING = Timing(interval=5.0, coalesce=0.5, resize_cost=2.0)
-
-
-def fair(jobs, hosts=HOSTS, **options):
-    return FairShare(jobs, hosts, TIMING, **options)
-
-
-def sizes_at(runs, time):
-    return {run.job.id: next((n for at, n in reversed(run.sizes) if at <= time), 0) for run in runs}
-
-
-def test_users_share_however_many_jobs_they_have_unless_jobs_share_directly():
-    jobs = trace(*(job(f"a{i}", gpu_seconds=1500) for i in range(3)), job("b", gpu_seconds=1500, user="bob"))
-    by_user = sizes_at(replay(jobs, HOSTS, fair(jobs), TIMING).runs, 100)
-    flat = sizes_at(replay(jobs, HOSTS, fair(jobs, by_user=False), TIMING).runs, 100)
-    assert by_user["b"] == 4
-    assert flat["b"] == 2

@@ -22,13 +22,6 @@ def test_runs_that_agree_need_no_explanation():
     assert result.runs == ("1 worker", "1 worker again", "2 workers")
 
 
-@pytest.mark.parametrize("schedule", [ONE, TWO, GROWN])
-def test_a_difference_before_the_first_step_is_the_initial_state(schedule):
-    explanation = explain({"schedule": schedule, "changes": [(0, 0, *WEIGHT)]})
-    assert explanation.cause is Cause.INITIAL_STATE
-    assert "torch.manual_seed" in explanation.advice
-
-
 @pytest.mark.parametrize(
     "parting, cause, words",
     [

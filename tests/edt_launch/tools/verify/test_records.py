@@ -1,7 +1,5 @@
 import json
 
-import pytest
-
 from edt_launch.tools.verify.records import Record, first_difference, read
 from edt_launch.tools.verify.schedules import Schedule
 from handwritten import BIAS, BUFFER, GROWN, TWO, WEIGHT, run
@@ -54,10 +52,3 @@ def test_the_first_step_and_name_are_found():
     assert (difference.step, difference.rank, difference.size) == (2, 0, 2)
     assert (difference.kind, difference.name) == BIAS
     assert difference.others == {"buffers": 1, "loss": 1}
-
-
-@pytest.mark.parametrize("steps", [2, 4])
-def test_another_number_of_steps_is_a_difference(steps):
-    difference = first_difference([run(), run(TWO, steps=steps)])
-    assert (difference.kind, difference.step) == ("length", min(steps, 3))
-    assert difference.name == f"{steps} instead of 3"

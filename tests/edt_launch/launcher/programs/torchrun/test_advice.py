@@ -1,10 +1,8 @@
 """What is told of trainers and samplers before a program starts that may be resized."""
 
-from pathlib import Path
-
 import pytest
 
-from edt_launch.launcher.programs.torchrun.advice import advice, source_of
+from edt_launch.launcher.programs.torchrun.advice import advice
 
 
 @pytest.mark.parametrize(
@@ -37,17 +35,3 @@ def test_trainers_and_samplers_are_told_of(source: str, told: str) -> None:
 )
 def test_nothing_is_told_of_others(source: str) -> None:
     assert advice(source) == []
-
-
-def test_a_checkpoint_that_lightning_does_not_choose_is_told_of() -> None:
-    source = "import lightning\nt = lightning.Trainer(**devices_and_nodes())\nt.fit(m, ckpt_path={})"
-    (said,) = advice(source.format("newest if newest.exists() else None"))
-    assert 'give fit() ckpt_path="last"' in said
-    assert advice(source.format('"last"')) == advice(source.format("None")) == []
-
-
-def test_the_source_of_a_script_alone(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("import lightning")
-    assert source_of(("python", "-u", str(tmp_path / "a.py"), "b.py")) == "import lightning"
-    for command in (("python", "-u", "-m", "pkg"), ("./run.sh", "a.py"), ("python", "-u", "none.py"), ("x",)):
-        assert source_of(command) == ""

@@ -7,7 +7,7 @@ import pytest
 
 from edt_launch.cluster.host_file import HostListOptions
 from edt_launch.core.errors import UsageError
-from edt_launch.launcher.programs.torchrun.arguments import Resizing, Streams
+from edt_launch.launcher.programs.torchrun.arguments import Streams
 from edt_launch.launcher.programs.torchrun.command_line import parse
 
 EVERY = (
@@ -51,25 +51,6 @@ def test_variables_stand_for_options_and_options_overrule_them() -> None:
         parse(["run.sh"], {**environment, "PET_MODULE": "1"})
 
 
-def test_a_job_of_one_node_has_an_id_of_its_own() -> None:
-    ids = [
-        parse([*words.split(), "a.py"], {"PET_STANDALONE": standalone})[1].run_id
-        for words, standalone in (("", "0"), ("", "0"), ("--nnodes 1:2", "2"), ("--nnodes 1:2", "0"))
-    ]
-    assert len({*ids}) == 4
-    assert ids[3] == "none"
-
-
-def test_values_of_variables_are_judged_as_well(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="PET_STANDALONE is 'yes': give 1 or 0"):
-        parse(["a.py"], {"PET_STANDALONE": "yes"})
-    with pytest.raises(UsageError, match="--numa-binding moon: give one of node, "):
-        parse(["a.py"], {"PET_NUMA_BINDING": "moon"})
-    (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match="file is a file: name a folder, or /dev/null for no logs"):
-        parse(["a.py"], {"PET_LOG_DIR": str(tmp_path / "file")})
-
-
 def test_options_of_edt_launch_may_stand_among_them() -> None:
     options, asked = parse(
         ["-H", "a:1,b:1", "--nnodes=2", "--no-warm-start", "-m", "pkg", "--max-np", "3"], {}
@@ -78,21 +59,12 @@ def test_options_of_edt_launch_may_stand_among_them() -> None:
     assert asked.command == (sys.executable, "-u", "-m", "pkg", "--max-np", "3")
 
 
-@pytest.mark.parametrize("text, gpus, count", [("gpu", 3, 3), ("auto", 3, 3), ("5", 0, 5)])
-def test_workers_of_a_node(text: str, gpus: int, count: int) -> None:
-    assert parse(["--nproc-per-node", text, "a.py"], {}, count_gpus=lambda: gpus)[1].nproc == count
-
-
 @pytest.mark.parametrize(
     "words, message",
     [
         ("--nnodes 2:1", "--nnodes 2:1: MIN has to be at least 1, and MAX at least MIN"),
-        ("--nnodes 1:2:3", "--nnodes 1:2:3: give a number, or MIN:MAX"),
         ("--nproc-per-node unknown", "--nproc-per-node unknown: give a number, auto, gpu or cpu"),
-        ("--nproc-per-node gpu", "this machine has no GPU"),
         ("--tee 4", "--tee 4: give 0, 1, 2 or 3"),
-        ("--max-restarts -1", "--max-restarts -1: give 0 or more"),
-        ("--local-ranks-filter a", "give numbers with commas"),
         ("--logs-specs nobodys", "no entry point torchrun.logs_specs has that name"),
         ("--resize-at noon", "--resize-at noon: give checkpoint, now, or epoch:N"),
         ("--wings 2", "train.py"),
@@ -101,16 +73,3 @@ def test_workers_of_a_node(text: str, gpus: int, count: int) -> None:
 def test_what_makes_no_sense_is_refused(words: str, message: str) -> None:
     with pytest.raises(UsageError, match="." if message == "train.py" else message):
         parse([*words.split(), *(["a.py"] if message != "train.py" else [])], {}, count_gpus=lambda: 0)
-
-
-def test_when_to_resize() -> None:
-    assert [str(parse(["--resize-at", at, "a.py"], {})[1].resizing) for at in ("now", "epoch:5")] == [
-        "now",
-        "epoch:5",
-    ]
-    assert parse(["a.py"], {})[1].resizing == Resizing()
-
-
-def test_torch_distributed_launch_passes_the_local_rank() -> None:
-    assert parse(["a.py"], {}, is_legacy=True)[1].passes_local_rank
-    assert not parse(["--use_env", "a.py"], {}, is_legacy=True)[1].passes_local_rank

@@ -8,7 +8,7 @@ import pytest
 
 from edt_launch.core.history.events import Failed
 from edt_launch.launcher.programs.torchrun.arguments import Arguments, Streams
-from edt_launch.launcher.programs.torchrun.workers import PREPARE, Place, TorchrunWorkers, variables
+from edt_launch.launcher.programs.torchrun.workers import Place, TorchrunWorkers, variables
 from edt_launch.launcher.view.output import Line
 from edt_launch.membership.protocol import MemberPhase, Slot, Worker
 
@@ -44,23 +44,6 @@ def test_variables_of_the_second_node() -> None:
     }
 
 
-def test_a_virtual_local_rank_sees_its_device_alone() -> None:
-    found = variables(Place.of(3, SLOTS, 4), Arguments(nproc=4, virtual_local_rank=True), attempt=0)
-    assert (found["LOCAL_RANK"], found["CUDA_VISIBLE_DEVICES"]) == ("0", "3")
-
-
-def test_threads_as_torchrun_sets_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    common = {"OMP_NUM_THREADS": "1", "PYTHONPATH": "mine"}
-    assert "OMP_NUM_THREADS" not in workers(tmp_path).environment(common)
-    found = workers(tmp_path, nproc=2).environment(common)
-    assert (found["OMP_NUM_THREADS"], found[PREPARE]) == ("1", "edt_hvd.torchrun.worker")
-    site, mine, stand_in = found["PYTHONPATH"].split(":")
-    assert mine == "mine"
-    assert (Path(site) / "sitecustomize.py").is_file()
-    assert (Path(stand_in) / "torchelastic" / "distributed" / "launch.py").is_file()
-
-
 def test_logs_go_where_torchrun_has_them(tmp_path: Path) -> None:
     ours = workers(
         tmp_path, nproc=4, redirects=Streams(0, ((1, 1),)), tee=Streams(2), local_ranks=frozenset({0, 1})
@@ -78,32 +61,6 @@ def test_logs_go_where_torchrun_has_them(tmp_path: Path) -> None:
     assert ours.shown(Line(11, "stderr", "x")) == Line(11, "stderr", "x", "[default1]:")
     assert ours.shown(Line(13, "stderr", "x")).is_shown is False
     assert ours.shown(Line(None, "stderr", "x")) == Line(None, "stderr", "x")
-
-
-def test_lines_with_certain_words_are_copied(tmp_path: Path) -> None:
-    ours = workers(tmp_path, tee=Streams(3), stdout_filters=("apple",), prefix="${hostname}:${rank}: ")
-    ours.variables_of(worker(0), SLOTS[:1], "127.0.0.1")
-    assert ours.shown(Line(10, "stdout", "an apple")).prefix == "a:0: "
-    ours.shown(Line(10, "stdout", "a pear"))
-    (filtered,) = tmp_path.glob("id_*/attempt_0/filtered_stdout.log")
-    assert filtered.read_text() == "an apple\n"
-
-
-def test_another_run_has_a_folder_of_its_own_and_none_without_logs(tmp_path: Path) -> None:
-    for _ in range(2):
-        workers(tmp_path).variables_of(worker(0), SLOTS[:1], "127.0.0.1")
-    assert len(list(tmp_path.glob("id_*"))) == 2
-    ours = workers(Path("/dev/null"), tee=Streams(3), stdout_filters=("x",))
-    assert ours.variables_of(worker(0), SLOTS[:1], "127.0.0.1")["TORCHELASTIC_ERROR_FILE"] == ""
-    assert ours.copy_of(10, "stdout") is None
-    assert ours.shown(Line(10, "stdout", "x")).is_shown
-
-
-def test_a_local_rank_comes_before_the_programs_arguments(tmp_path: Path) -> None:
-    ours = workers(tmp_path, nproc=2, passes_local_rank=True)
-    ours.variables_of(worker(1), SLOTS[:2], "127.0.0.1")
-    assert ours.command_of(worker(1)) == ("python", "-u", "train.py", "--local-rank=1", "-x")
-    assert workers(tmp_path).command_of(worker(1)) == ()
 
 
 def test_failures_of_the_last_attempt_are_told_the_first_one_last(tmp_path: Path) -> None:
