@@ -5,10 +5,7 @@ import subprocess
 import time
 from pathlib import Path
 
-import pytest
-
 from harness import BIN, PROGRAMS
-from tiers import full
 
 
 def printed(logs: list[Path]) -> set[str]:
@@ -26,7 +23,6 @@ def test_plain_torchrun_takes_its_nodes_from_the_allocation_at_once(tmp_path, mo
             time.sleep(0.05)
 
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    monkeypatch.delenv("PYTHONPATH", raising=False)
     allocate(1, "localhost:1 devices=7")
     torchrun = (BIN / "torchrun", "--nnodes=1:4", "--nproc-per-node=1", "--rdzv-backend=edt")
     program = (PROGRAMS / "torchrun_steps.py", tmp_path / "steps", tmp_path / "until")
@@ -51,13 +47,3 @@ def test_plain_torchrun_takes_its_nodes_from_the_allocation_at_once(tmp_path, mo
         for agent in agents:
             agent.kill()
             agent.wait()
-
-
-@pytest.mark.parametrize(
-    "endpoint, problem", [("missing", "No such file"), full("node1:29400", "expected an allocation")]
-)
-def test_says_what_an_endpoint_has_to_be(tmp_path, endpoint, problem):
-    command = [BIN / "torchrun", "--rdzv-backend=edt", f"--rdzv-endpoint={endpoint}", "program.py"]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert ended.returncode == 1
-    assert problem in ended.stderr.splitlines()[-1]

@@ -119,10 +119,3 @@ def test_ending_it_leaves_no_process_behind(folder, marked, tmp_path, number, ex
     assert command.returncode == exit_code
     assert processes.wait_until_gone(processes.having(marked), PATIENCE) == set()
     assert exit_code != 130 or list(folder.glob("edt-verify-*")) == []
-
-
-def test_usage(folder):
-    result = verify("--np", "1,zwei", VERIFIED)
-    assert result.returncode == 2
-    assert "--np 1,zwei: expected numbers of workers" in result.stderr
-    assert list(folder.glob("edt-verify-*")) == []
