@@ -111,15 +111,12 @@ def check_runs(found: Journals, runs: list[Run], start: int, alone: Journals) ->
     assert not differences, "\n".join(differences)
 
 
-def train_alone(folder: Path, *options: str) -> Journals:
-    harness.run(sys.executable, SCHEDULED, folder, *options)
-    return Journals(folder).read()
-
-
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Journals:
     """The trainings in one process, without a launcher."""
-    return train_alone(tmp_path_factory.mktemp("alone"))
+    folder = tmp_path_factory.mktemp("alone")
+    harness.run(sys.executable, SCHEDULED, folder)
+    return Journals(folder).read()
 
 
 def test_two_workers_train_the_same_bits_over_mpi(alone: Journals, tmp_path: Path) -> None:
@@ -140,11 +137,3 @@ def test_resizes_at_random_steps_train_the_same_bits_over_gloo(
     assert job.end() == 0, job.stdout + job.stderr
     check_runs(Journals(job.results).read(), runs, 2, alone)
     assert not job.events("failed")
-
-
-@pytest.mark.full
-def test_other_random_numbers_for_one_sample_change_every_fingerprint(
-    alone: Journals, tmp_path: Path
-) -> None:
-    perturbed = train_alone(tmp_path, "--perturbed")
-    assert [m for m in NAMES if perturbed.fingerprints(0, m) == alone.fingerprints(0, m)] == []

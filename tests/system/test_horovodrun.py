@@ -30,23 +30,6 @@ def plain(tmp_path: Path) -> Iterator[HorovodrunJob]:
 
 
 @pytest.mark.full
-def test_a_job_grows_shrinks_and_keeps_what_it_has_when_its_file_is_unusable(
-    plain: HorovodrunJob, undisturbed: Undisturbed
-) -> None:
-    plain.allocate(1)
-    plain.start(1, *SLOW)
-    plain.until_size(1)
-    plain.allocation.write_text("# edt allocation v1 generation=9\nlocalhost:3")  # half written
-    plain.until(lambda: plain.printed.count("Failed to execute discovery script") > 1)
-    for size in (2, 1):
-        plain.allocate(size)
-        plain.until_size(size)
-    assert plain.end() == 0, plain.printed
-    undisturbed.check(plain)
-    assert "Traceback" not in plain.printed
-
-
-@pytest.mark.full
 def test_a_change_before_rank_0_listens_counts(plain: HorovodrunJob, undisturbed: Undisturbed) -> None:
     """Horovod drops it: it comes when the workers have been started, and none of them has said so."""
     plain.allocate(1)
@@ -139,14 +122,6 @@ def test_a_worker_killed_on_another_host_costs_a_step_and_the_host_until_its_coo
     plain.until_size(2)
     assert plain.end() == 0, plain.printed
     undisturbed.check(plain, repeated=1)
-
-
-@pytest.mark.full
-def test_a_job_without_an_allocation_file_does_not_start(plain: HorovodrunJob) -> None:
-    plain.start(1)
-    assert plain.wait() == 1, plain.printed
-    assert f"edt-discover: {plain.allocation}: No such file or directory" in plain.printed
-    assert plain.trace() == []
 
 
 @pytest.mark.full
