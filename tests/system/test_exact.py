@@ -119,6 +119,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Journals:
     return Journals(folder).read()
 
 
+@pytest.mark.full
 def test_two_workers_train_the_same_bits_over_mpi(alone: Journals, tmp_path: Path) -> None:
     harness.run(*MPIRUN, 2, sys.executable, SCHEDULED, tmp_path, **MPI_ENVIRONMENT)
     check_runs(Journals(tmp_path).read(), [[]], 2, alone)

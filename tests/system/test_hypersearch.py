@@ -33,7 +33,7 @@ with open(os.path.join(os.environ["RESULT_DIR"], "val_dict_list.json"), "w") as 
 
 DEFINITION: dict[str, Any] = {
     "hpoName": "my-search",
-    "modelSpec": {"args": "--exec-start edtPyTorch --model-main main.py --model-dir model --numWorker 2"},
+    "modelSpec": {"args": "--exec-start PyTorch --model-main main.py --model-dir model"},
     "algoDef": {
         "algorithm": "Random",
         "maxJobNum": 2,
