@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from digits_as_mnist import write_digits
-from tiers import full
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "mnist.py"
 
@@ -28,7 +27,8 @@ def data_dir(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("loader_workers", [full("0"), "2"])
+@pytest.mark.full
+@pytest.mark.parametrize("loader_workers", ["0", "2"])
 def test_learns_the_data_of_an_experiment_and_leaves_its_model(
     run_example, data_dir, tmp_path, loader_workers
 ):

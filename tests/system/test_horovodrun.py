@@ -19,7 +19,6 @@ from edt_launch.service.jobs.states import State, Wanted
 from harness import PATIENCE, PROGRAMS, SLOW, STEPS, TRACED, ElasticJob, Undisturbed
 from horovodrun_job import HorovodrunJob
 from pool_harness import Pool
-from tiers import full
 
 
 @pytest.fixture
@@ -177,7 +176,8 @@ def test_edt_launch_starts_it_and_tells_what_happens(job: ElasticJob, undisturbe
     assert job.survivors() == []
 
 
-@pytest.mark.parametrize("number, code", [full(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+@pytest.mark.full
+@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_nothing_of_it_outlives_edt_launch(number: signal.Signals, code: int, job: ElasticJob) -> None:
     up, script = job.folder / "up", job.folder / "waits.py"
     script.write_text(f"import pathlib, time\npathlib.Path({str(up)!r}).touch()\ntime.sleep(600)\n")

@@ -26,7 +26,9 @@ def test_fixed_size_launchers_train_the_same_model(
     launcher: str, reduction: str, undisturbed: Undisturbed, tmp_path: Path
 ) -> None:
     environment = ENVIRONMENT if launcher == "mpirun" else {"PATH": ENVIRONMENT["PATH"]}
-    printed = run(*LAUNCHERS[launcher], TRACED, tmp_path, "--reduction", reduction, **environment)
+    printed = run(
+        *LAUNCHERS[launcher], TRACED, tmp_path, "--epochs", 2, "--reduction", reduction, **environment
+    )
     assert printed.count("trained") == 1
     found = torch.load(tmp_path / "final.pt")
     assert found["size"] == 2.0

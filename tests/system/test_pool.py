@@ -14,7 +14,7 @@ from edt_launch.service.cluster.records import ShareRecord
 from edt_launch.service.jobs.states import State, Wanted
 from pool_harness import Pool
 
-ENDLESS = ("--steps", 100_000, "--delay", 0.3)
+ENDLESS = ("--steps", 100_000, "--delay", 0.5)
 
 
 @pytest.fixture

@@ -5,6 +5,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from harness import BIN, PROGRAMS
 
 
@@ -12,6 +14,7 @@ def printed(logs: list[Path]) -> set[str]:
     return {line for log in logs for line in log.read_text().splitlines() if line.startswith("rank ")}
 
 
+@pytest.mark.full
 def test_plain_torchrun_takes_its_nodes_from_the_allocation_at_once(tmp_path, monkeypatch):
     def allocate(generation: int, host: str) -> None:
         (tmp_path / "new").write_text(f"# edt allocation v1 generation={generation}\n{host}\n")
@@ -46,3 +49,10 @@ def test_plain_torchrun_takes_its_nodes_from_the_allocation_at_once(tmp_path, mo
         for agent in agents:
             agent.kill()
             agent.wait()
+
+
+def test_torchrun_finds_the_back_end_and_says_what_is_wrong_with_the_file(tmp_path):
+    command = [BIN / "torchrun", "--rdzv-backend=edt", "--rdzv-endpoint=missing", "program.py"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert "No such file" in ended.stderr.splitlines()[-1]

@@ -87,7 +87,7 @@ def test_a_logger_is_told_the_same_of_every_mini_batch_once(runs: Runs) -> None:
     assert len(runs.resized.rows("Test")) == program.tests
 
 
-@of(DIGITS, STEPS)
+@of(STEPS)
 def test_onnx_models_are_written_once(runs: Runs) -> None:
     import onnx
 
