@@ -34,7 +34,7 @@ def test_learns_the_data_of_an_experiment_and_leaves_its_model(
 ):
     folders = {"DATA_DIR": str(data_dir), "EDT_MODEL_DIR": str(tmp_path / "model")}
     (tmp_path / "model").mkdir()
-    arguments = ("--epochs", "4", "--batch", "64", "--loader-workers", loader_workers)
+    arguments = ("--epochs", "3", "--batch", "64", "--loader-workers", loader_workers)
     result = run_example("mnist.py", *arguments, **folders, **NO_NETWORK)
     assert result.returncode == 0, result.stderr
     assert float(re.findall(r"accuracy (\d\.\d+)", result.stdout)[-1]) > 0.8

@@ -284,7 +284,7 @@ def in_turn(trainings: list[Training]) -> Iterator[Training]:
         yield behind
 
 
-# Fingerprints.
+# Digests.
 
 
 def digests(training: Training) -> dict[str, str]:
@@ -294,11 +294,6 @@ def digests(training: Training) -> dict[str, str]:
     parts = dict([metrics, ("gradient", gradients), *others])
     states = {name: part if isinstance(part, dict) else part.state_dict() for name, part in parts.items()}
     return {name: hashlib.sha256(data).hexdigest() for name, data in leaves("", states)}
-
-
-def fingerprint(digests: dict[str, str]) -> str:
-    """One SHA-256 over everything."""
-    return hashlib.sha256(repr(list(digests.items())).encode()).hexdigest()
 
 
 def leaves(name: str, value: Any) -> Iterator[tuple[str, bytes]]:
