@@ -155,10 +155,8 @@ def test_any_schedule(seed: int, plain: HorovodrunJob, undisturbed: Undisturbed)
 
 
 def test_edt_launch_starts_it_and_tells_what_happens(job: ElasticJob, undisturbed: Undisturbed) -> None:
-    job.allocate(1, devices=" devices=0")
-    job.start(TRACED, job.results, *SLOW, options=("--horovodrun", "--verbose"))
-    job.until_size(1)
     job.allocate(2, devices=" devices=0,1")
+    job.start(TRACED, job.results, *SLOW, options=("--horovodrun", "--verbose"))
     job.until_size(2)
     job.allocate(1, devices=" devices=0")
     job.until(lambda: [event["slot"] for event in job.events("released")] == [1])
