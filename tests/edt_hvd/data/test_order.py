@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from torch.utils.data import (
     BatchSampler,
     DataLoader,
+    Dataset,
     RandomSampler,
     Sampler,
     SubsetRandomSampler,
@@ -62,6 +63,7 @@ class Epochs(Drawn):
 
 
 SAMPLERS = {
+    "none": lambda: None,
     "random": lambda: RandomSampler(Numbers(20)),
     "own generator": lambda: RandomSampler(Numbers(20), generator=torch.Generator()),
     "weighted": lambda: WeightedRandomSampler([1.0] * 10 + [5.0] * 10, 20),
@@ -206,6 +208,7 @@ NO_SIZE = {"effective_batch_size": None}
 @pytest.mark.parametrize(
     "options, message",
     [
+        ({"dataset": type("Endless", (Dataset,), {})()}, "Endless has no length; give a map-style dataset"),
         ({"sampler": iter([1, 2])}, "the sampler is a list_iterator, an iterator, which is used up"),
         ({"sampler": [1], "shuffle": True}, "shuffle=True and sampler exclude each other"),
         ({"sampler": [1], "batch_sampler": [[1]]}, "sampler and batch_sampler exclude each other"),

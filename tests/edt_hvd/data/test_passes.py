@@ -113,45 +113,6 @@ def test_a_pass_after_the_commit_is_refused(place: Place) -> None:
 # What optimizers get.
 
 
-@pytest.fixture
-def two(alone: None) -> tuple[nn.Linear, nn.Linear, torch.optim.SGD, torch.optim.SGD]:
-    torch.manual_seed(0)
-    first, second = nn.Linear(2, 2), nn.Linear(2, 1)
-    return (
-        first,
-        second,
-        edt_hvd.DistributedOptimizer(torch.optim.SGD(first.parameters(), lr=0.1), first),
-        edt_hvd.DistributedOptimizer(torch.optim.SGD(second.parameters(), lr=0.1), second),
-    )
-
-
-def pairs_loader() -> ElasticDataLoader:
-    generator = torch.Generator().manual_seed(1)
-    return ElasticDataLoader(list(torch.randn(12, 2, generator=generator)), 6, 2)
-
-
-Two = tuple[nn.Linear, nn.Linear, torch.optim.SGD, torch.optim.SGD]
-
-
-def gradients(module: nn.Module) -> list[torch.Tensor | None]:
-    return [None if p.grad is None else p.grad.clone() for p in module.parameters()]
-
-
-def test_an_optimizer_without_gradients_in_a_pass_keeps_those_it_has(two: Two) -> None:
-    first, second, first_optimizer, second_optimizer = two
-    for step in pairs_loader():
-        for data in step:
-            step.backward(first(data).square().mean())
-        before = gradients(first)
-        assert all(each is not None for each in before)
-        for data in step:
-            assert all(p.grad is None for p in first.parameters())
-            step.backward(second(data).square().mean())
-        assert all(torch.equal(a, b) for a, b in zip(before, gradients(first), strict=True))  # type: ignore[arg-type]
-        first_optimizer.step()
-        second_optimizer.step()
-
-
 def test_lbfgs_passes_over_the_step_in_its_closure(alone: None) -> None:
     torch.manual_seed(0)
     model = nn.Linear(2, 1)

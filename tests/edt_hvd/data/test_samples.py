@@ -119,13 +119,6 @@ def test_a_sample_draws_the_same_in_any_process_and_micro_batch(
     assert by_sample(loader_of(Augmented(14), micro, processes)) == drawn
 
 
-def test_a_sample_draws_other_numbers_in_another_epoch_or_with_another_seed(drawn: dict[int, Drawn]) -> None:
-    loader = loader_of(Augmented(14))
-    by_sample(loader)
-    second, other = by_sample(loader), by_sample(loader_of(Augmented(14), seed=1))
-    assert all(len({drawn[i], second[i], other[i]}) == 3 for i in drawn)
-
-
 def test_repeats_of_a_sample_draw_numbers_of_their_own() -> None:
     """Repeated augmentation and oversampling: several views of a sample, collated apart, too."""
     loader = loader_of(Augmented(4), 2, sampler=[0, 1, 1, 1, 2, 1, 1, 3])

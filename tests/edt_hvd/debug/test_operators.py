@@ -23,12 +23,6 @@ def trace(compute):
     return lines
 
 
-def test_an_operator_that_does_not_repeat_itself_has_equal_inputs_and_other_outputs():
-    a, b = (trace(lambda: restless(torch.zeros(2))) for _ in range(2))
-    (x, y) = next((x, y) for x, y in zip(a, b, strict=True) if x != y)
-    assert (x[0], x[1], x[3]) == ("traced::restless", y[1], False)
-
-
 @pytest.mark.parametrize(
     "operator, compute",
     [

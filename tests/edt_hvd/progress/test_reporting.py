@@ -88,14 +88,6 @@ def test_values_are_bounded_in_number_and_length(launcher: Recorder) -> None:
     assert len(encode(Progress(7, None, 2, reporting._values))) < VALUES_BYTES + 200 < MAX_LINE
 
 
-def test_a_loss_that_is_not_finite_is_reported(launcher: Recorder) -> None:
-    edt_hvd.report(loss=torch.tensor(math.nan), norm=math.inf, least=-math.inf)
-    send_progress(7, 1, now=10.0)
-    np.testing.assert_equal(
-        launcher.messages[0][1]["values"], {"loss": math.nan, "norm": math.inf, "least": -math.inf}
-    )
-
-
 def test_a_resize_is_reported_once_with_its_phases(launcher: Recorder) -> None:
     report = ResizeReport(3, previous_size=2, size=4, stopped_at=100.0)
     report.mark("rendezvous", 100.25)

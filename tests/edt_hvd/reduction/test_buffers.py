@@ -176,18 +176,6 @@ def test_buffers_of_every_type_keep_it(dtype: torch.dtype) -> None:
     assert module.counter == 2**40 + 2
 
 
-def test_complex_buffers_end_with_the_mean_of_their_micro_batches() -> None:
-    module = Counting(value=torch.zeros(1, dtype=torch.complex64), turned=torch.ones(1) * (1 + 2j))
-    module.turned = module.turned.conj()
-
-    def body(module: Any, data: complex) -> None:
-        module.value += data
-        module.turned.mul_(1j)
-
-    run(following(module), module, [4 + 1j, 2 - 3j], body)
-    assert (module.value.tolist(), module.turned.tolist()) == ([3 - 1j], [2 + 1j])
-
-
 @pytest.mark.parametrize("start", [2**53, 2**60 + 1, -(2**62) - 1, 2**62 + 1])
 @pytest.mark.filterwarnings("ignore:micro-batches have changed the integer")
 def test_integers_beyond_those_of_float64_stay_exact(start: int) -> None:

@@ -258,26 +258,6 @@ def test_what_is_received_fits_entirely_or_is_refused(there: Any, here: Any, sai
         take_over(state, tree_of(edt_hvd.TorchState(part=there)))
 
 
-class Observer(nn.Module):
-    """Learns the size of a buffer, and takes it over when it loads."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self.register_buffer("seen", torch.zeros(size))
-
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
-        self.seen = torch.empty_like(state_dict[f"{prefix}seen"])
-        super()._load_from_state_dict(state_dict, prefix, *rest)
-
-
-def test_a_module_that_takes_over_the_form_when_it_loads_fits() -> None:
-    state = edt_hvd.TorchState(model=Observer(0), prepare=lambda _: None)
-    state.sync()
-    take_over(state, tree_of(edt_hvd.TorchState(model=Observer(3))))
-    assert state.model.seen.shape == (3,)
-    state.commit()
-
-
 def test_a_prepare_that_fails_is_named() -> None:
     def prepare(values: Any) -> None:
         raise ValueError("too deep")

@@ -15,6 +15,8 @@ from states import assert_same, change_values, make_state, picture, train_step
 
 pytestmark = pytest.mark.usefixtures("alone")
 
+ENVIRON = {"EDT_COORDINATOR": "127.0.0.1:1", "EDT_WORKER_TOKEN": "t", "EDT_WORKER": "0", "EDT_MAX_NP": "64"}
+
 
 def test_restore_after_a_forward_pass_brings_buffers_and_values_back() -> None:
     state = make_state()
@@ -70,25 +72,6 @@ def test_large_modules_that_no_optimizer_steps_are_not_copied_at_every_commit() 
     assert ballast.table.sum() == 0
 
 
-def test_large_tensors_that_belong_to_no_module_are_in_full_copies_alone() -> None:
-    state = edt_hvd.TorchState(history={"all": torch.zeros(ROLLBACK_POINT_BYTES)})
-    state.restore()  # to nothing yet
-    state.sync()
-    state.commit()
-    assert state._rollback.point is None
-    state.history["all"] += 1
-    state.restore()
-    assert state.history["all"].sum() == 0
-
-
-def test_reset_callbacks_are_horovods() -> None:
-    state = make_state()
-    called: list[int] = []
-    state.register_reset_callbacks([lambda: called.append(1), lambda: called.append(2)])
-    state.on_reset()
-    assert called == [1, 2]
-
-
 def counting(averaged: torch.Tensor, weight: torch.Tensor) -> None:
     averaged.lerp_(weight, 0.5)
 
@@ -133,14 +116,8 @@ def test_a_large_average_of_the_weights_costs_no_steps_where_its_changes_are_cou
 
 def test_another_loop_than_ours_is_refused_where_the_world_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Horovod's own loop would leave what belongs to the old world as it is."""
-    environ = {
-        "EDT_COORDINATOR": "127.0.0.1:1",
-        "EDT_WORKER_TOKEN": "t",
-        "EDT_WORKER": "0",
-        "EDT_MAX_NP": "64",
-    }
     state = make_state()
-    monkeypatch.setattr("edt_hvd.state.torch_state.world.current", lambda: AssignedWorld(environ))
+    monkeypatch.setattr("edt_hvd.state.torch_state.world.current", lambda: AssignedWorld(ENVIRON))
     with pytest.raises(RuntimeError, match=r"decorate the function with @edt_hvd\.elastic"):
         state.sync()
 
@@ -149,13 +126,7 @@ def test_a_commit_in_a_world_that_has_lost_a_worker_counts_and_is_the_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A script may have kept the failure of a collective from the elastic function."""
-    environ = {
-        "EDT_COORDINATOR": "127.0.0.1:1",
-        "EDT_WORKER_TOKEN": "t",
-        "EDT_WORKER": "0",
-        "EDT_MAX_NP": "64",
-    }
-    state, here = make_state(), AssignedWorld(environ)
+    state, here = make_state(), AssignedWorld(ENVIRON)
     state.sync()
     here.generation, here.launcher = 3, None
     monkeypatch.setattr("edt_hvd.state.torch_state.world.current", lambda: here)

@@ -58,13 +58,6 @@ def worker(link: Any, rank: int = 0, epochs: int | None = None) -> Worker:
     return Worker(link, rank, 2, epochs)
 
 
-def test_the_gate_is_passed_once(link: Link) -> None:
-    one = worker(link)
-    one.pass_gate()
-    one.pass_gate()
-    assert link.said == [messages.AtRendezvous(0)]
-
-
 def save(one: Worker) -> None:
     one.save(True)
     one.save(False)
@@ -118,13 +111,6 @@ def test_epochs_take_the_place_of_checkpoints(link: Link) -> None:
     assert link.holds() == 0
     one.begin_epoch(4)
     assert link.holds() == 1
-
-
-def test_steps_go_on_from_those_of_the_worlds_before(link: Link) -> None:
-    one = worker(link)
-    one.begin_epoch(7)
-    one.finish_step()
-    assert link.said == [messages.Progress(41, 7, 2)]
 
 
 def test_processes_of_the_program_are_not_the_worker(link: Link, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import socket
 import pytest
 
 from edt_hvd.wmla import launching
-from edt_hvd.wmla.errors import TrainingFailedError, WmlaError
+from edt_hvd.wmla.errors import WmlaError
 from edt_hvd.wmla.launching import Launcher
 from edt_messages.wmla import Ended, ExecutorMessage, encode
 
@@ -20,16 +20,6 @@ def test_the_end_of_a_training_that_was_cancelled_is_not_that_of_the_next() -> N
         last = [ExecutorMessage(2, "a result"), Ended(2, 0, "")]
         ours.sendall(b"".join(map(encode, [Ended(1, 137, "again"), *last])))
         assert launcher.receive(2) == last
-
-
-def test_a_launcher_that_is_gone() -> None:
-    ours, theirs = socket.socketpair()
-    ours.close()
-    launcher = Launcher(theirs)
-    with theirs:
-        for use in (lambda: launcher.receive(1), lambda: launcher.limit(2)):
-            with pytest.raises(TrainingFailedError, match="edt-launch is gone"):
-                use()
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,6 @@ def test_effective_batch_is_the_mini_batch_times_the_engines() -> None:
     assert (found.effective_batch_size, found.batches_per_step, found.max_workers) == (1024, 16, 16)
 
 
-def test_effective_batch_may_be_given_instead() -> None:
-    found = config(10, 64, None, effective_batch_size=200)
-    assert (found.effective_batch_size, found.batches_per_step, found.max_workers) == (200, 4, 4)
-
-
 def test_a_job_that_names_no_engines_may_grow_to_all_of_its_workers() -> None:
     found = config(1, 8, None, usual_engines=4)
     assert (found.effective_batch_size, found.max_workers) == (32, 4)

@@ -12,7 +12,7 @@ import torch
 
 from edt_hvd.errors import StateError
 from edt_hvd.state.checkpoint import checkpoints
-from edt_hvd.state.checkpoint.checkpoints import Checkpoints, Settings, for_next_state
+from edt_hvd.state.checkpoint.checkpoints import Checkpoints, Settings
 from edt_hvd.state.checkpoint.storage import Content
 from edt_hvd.state.snapshot import Snapshots
 from edt_messages.messages import Message, type_of
@@ -106,15 +106,6 @@ def test_a_folder_that_cannot_be_read_ends_the_job(make: Callable[..., Checkpoin
         make().restore(lambda content: None)
 
 
-def test_no_whole_one_is_told(make: Callable[..., Checkpoints], tmp_path: Path) -> None:
-    (tmp_path / "checkpoint" / "step-00000002").mkdir(parents=True)
-    with (
-        pytest.warns(UserWarning, match="none of the 1 checkpoints"),
-        pytest.warns(UserWarning, match="is skipped"),
-    ):
-        make().restore(lambda content: None)
-
-
 def test_one_that_does_not_fit_ends_the_job(make: Callable[..., Checkpoints]) -> None:
     offer(make(0.0), 1e6, 1)
 
@@ -196,11 +187,3 @@ def test_settings() -> None:
     assert Settings.from_environment({"EDT_CHECKPOINT_DIR": "a b"}) == Settings(Path("a b"), 10.0, 3)
     given = {"EDT_CHECKPOINT_DIR": "x", "EDT_CHECKPOINT_INTERVAL": "0.5", "EDT_CHECKPOINT_KEEP": "1"}
     assert Settings.from_environment(given) == Settings(Path("x"), 0.5, 1)
-
-
-@pytest.mark.usefixtures("alone")
-def test_every_state_has_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints, "_serial", iter((1, 2, 3)))
-    made = [for_next_state({"EDT_CHECKPOINT_DIR": "x"}) for _ in range(2)]
-    assert [each._folder for each in made if each is not None] == [Path("x"), Path("x/state-2")]
-    assert for_next_state({}) is None
