@@ -251,31 +251,6 @@ def test_a_loop_that_begins_in_mid_epoch_is_enumerated_from_there(place: Place) 
 # Saving and loading.
 
 
-def test_a_saved_position_is_continued_in_a_new_loader(place: Place) -> None:
-    loader = numbers_loader(30, 4, seed=3)
-    batches_of(loader)
-    loop = iter(loader)
-    list(next(loop))
-    state = loader.state_dict()
-    rest = [list(chain(*step)) for step in loop]
-    other = numbers_loader(30, 4, seed=8)
-    other.load_state_dict(state)
-    assert (other.epoch, other.position, other.total_steps_done) == (1, 1, 9)
-    assert batches_of(other) == rest
-    assert batches_of(other) == batches_of(loader)
-
-
-def test_loading_inside_the_loop_goes_on_from_there(place: Place) -> None:
-    loader = numbers_loader(12, 4, shuffle=False)
-    start = loader.state_dict()
-    loop = iter(loader)
-    list(next(loop))
-    abandoned = next(loop)
-    next(iter(abandoned))
-    loader.load_state_dict(start)
-    assert [list(chain(*step)) for step in loop] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
-
-
 @pytest.mark.parametrize(
     "change, message",
     [
@@ -318,14 +293,6 @@ def test_the_world_is_not_asked_before_the_first_step(monkeypatch: pytest.Monkey
         next(iter(loader))
 
 
-def test_the_coordinator_warns_of_a_smaller_micro_batch(place: Place) -> None:
-    place.max_size, place.size = 4, 4
-    with pytest.warns(UserWarning, match="micro_batch_size=21 is used"):
-        assert numbers_loader(100, 64, 32).micro_batch_size == 21
-    place.rank = 1
-    assert numbers_loader(100, 64, 32).micro_batch_size == 21
-
-
 def test_a_newcomer_takes_over_the_chosen_micro_batch(place: Place) -> None:
     place.max_size = 12
     loader = numbers_loader(100, 32, None)
@@ -354,22 +321,6 @@ def test_the_default_micro_batch_does_not_depend_on_the_number_of_workers(
     place.max_size = 9
     with pytest.warns(UserWarning, match="default micro_batch_size=2 cuts|cut for the 9 workers"):
         assert cut() == [1] * 16
-
-
-def test_the_coordinator_says_once_in_a_world_that_workers_have_nothing_to_do(place: Place) -> None:
-    place.size = 5
-    loader = numbers_loader(18, 8, 2)
-    with pytest.warns(UserWarning, match="has 4 micro-batches, .* the 5 workers, so 1 .*size=1, or"):
-        next(iter(loader))
-    batches_of(loader)  # the last step is short
-    next(iter(loader))
-    place.membership, place.rank = 1, 2
-    next(iter(loader))
-    place.rank = 0
-    with pytest.warns(UserWarning, match="pass micro_batch_size=1, or limit the job to 4 workers"):
-        next(iter(loader))
-    place.size, place.membership = 3, 2
-    next(iter(loader))
 
 
 # What can be loaded.

@@ -73,14 +73,6 @@ def test_the_first_difference_is_named_with_both_values(
     assert together(3, lambda rank: first_difference(lambda: workers[rank], "test")) == [found] * 3
 
 
-def test_long_values_are_shown_where_they_differ() -> None:
-    found = difference([{"file": f"/{'a' * 400}/{rank}/{'b' * 400}.png"} for rank in range(2)])
-    assert found is not None
-    assert "aaa/0/bbb" in found
-    assert "aaa/1/bbb" in found
-    assert len(found) < 700
-
-
 def test_workers_that_do_not_train_the_same_all_end_first_in_a_world() -> None:
     agreement.reset()
     found = []

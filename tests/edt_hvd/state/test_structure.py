@@ -132,31 +132,6 @@ def test_newcomers_make_the_change_in_prepare_and_fail_alone_without(
         take_over(stranger.state(), tree)
 
 
-def test_prepare_may_replace_objects_and_make_new_ones() -> None:
-    program, newcomer = Program(), Program()
-
-    def scheduled(p: Program) -> Any:
-        return torch.optim.lr_scheduler.ExponentialLR(p.optimizer, 0.5)
-
-    def prepare(values: Any) -> None:
-        if values.epoch:
-            values.scheduler = scheduled(newcomer)
-
-    state = program.state(scheduler=None, prepare=lambda _: None)
-    joining = newcomer.state(scheduler=None, prepare=prepare)
-    state.scheduler, state.epoch = scheduled(program), 1
-    program.train(state)
-    state.scheduler.step()
-    joining._has_synced = False
-    take_over(joining, tree_of(state))
-    assert joining.scheduler.last_epoch == 1
-    assert newcomer.optimizer.param_groups[0]["lr"] == 0.05
-    joining._rollback.protect(joining._contents.values(), True, 1, {}, lambda: True)
-    joining.scheduler.step()
-    joining.restore()
-    assert joining.scheduler.last_epoch == 1
-
-
 def test_prepare_gets_the_plain_values_that_the_objects_belong_to() -> None:
     """After the last commit the epoch counts on, and no objects are made for it."""
 

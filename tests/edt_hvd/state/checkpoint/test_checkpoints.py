@@ -54,13 +54,6 @@ def kinds(reported: Messages) -> list[str]:
     return [kind for kind, _ in reported]
 
 
-def test_the_interval_is_kept(make: Callable[..., Checkpoints], reported: Messages) -> None:
-    checkpoints = make()
-    for now in (101.0, 109.9, 110.0, 119.0, 1000.0):
-        offer(checkpoints, now, int(now))
-    assert [content["step"] for kind, content in reported if kind == "checkpointed"] == [110, 1000]
-
-
 def test_a_damaged_one_is_skipped_and_set_aside(
     make: Callable[..., Checkpoints], reported: Messages, tmp_path: Path
 ) -> None:

@@ -6,27 +6,9 @@ import torch
 
 from edt_hvd.state.checkpoint import checkpoints
 from edt_hvd.wmla import Callback
-from small_programs import Halving, make, weights
+from small_programs import make, weights
 
 pytestmark = pytest.mark.usefixtures("alone")
-
-
-def test_options_are_compared_after_hooks(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compared: list[tuple[float, str]] = []
-
-    def compare(optimizer: torch.optim.Optimizer, when: str) -> None:
-        compared.append((optimizer.param_groups[0]["lr"], when))
-
-    monkeypatch.setattr("edt_hvd.wmla.training.engine.check_options", compare)
-    make()[0].train(1, 32, 1)
-    assert compared == []
-    make(user_callback=[Halving()])[0].train(2, 32, 1)
-    assert compared == [
-        (0.1, "on_epoch_begin of epoch 0"),
-        (0.1, "on_epoch_end of epoch 0"),
-        (0.05, "on_epoch_begin of epoch 1"),
-        (0.05, "on_epoch_end of epoch 1"),
-    ]
 
 
 class Shrinking(Callback):
