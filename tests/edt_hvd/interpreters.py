@@ -11,8 +11,8 @@ from typing import Self
 
 from light import LIGHT
 
-# Forks itself for each request. The fork goes on behind the loop, so that it ends as any program does. Looking
-# through all that was imported, as Python does at its end, takes most of the time of a small program.
+# Forks itself for each request. The fork goes on behind the loop, so that it ends as any program does.
+# Python looks for cycles then: in all of torch, without `gc.freeze()`, which takes longer than most programs.
 _SERVER = """
 import gc, json, os, sys
 {imports}

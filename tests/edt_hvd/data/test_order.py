@@ -242,10 +242,6 @@ def first_epochs(loader: ElasticDataLoader) -> list[list[list[int]]]:
         ({"batch_size": 4}, {"effective_batch_size": 4, "shuffle": False}),
         ({"batch_size": 4, "shuffle": True}, {"effective_batch_size": 4}),
         (
-            {"batch_size": 4, "drop_last": True},
-            {"effective_batch_size": 4, "shuffle": False, "drop_last": True},
-        ),
-        (
             {"batch_size": 3, "sampler": RandomSampler(Numbers(10), num_samples=5)},
             {"effective_batch_size": 3, "sampler": RandomSampler(Numbers(10), num_samples=5)},
         ),

@@ -52,10 +52,6 @@ FIRST = "parameter 0 in group 0 of distributed optimizer 1"
             {"order": [0, 1, 2]},
             "parameter 3 in group 0 of distributed optimizer 1 is model.1.bias float32[3] o",
         ),
-        (
-            {"width": 4},
-            f"{FIRST} is model.0.weight float32[3, 2] on rank 0 and model.0.weight float32[4, 2] on r",
-        ),
         ({"dtype": torch.float64}, "and model.0.weight float64[3, 2] on rank 2"),
         ({"frozen": [0]}, "and model.0.weight float32[3, 2], frozen on rank 2"),
         ({"lr": 0.2}, "lr in group 0 of distributed optimizer 1 is 0.1 on rank 0 and 0.2 on rank 2"),

@@ -92,18 +92,6 @@ def test_steps_without_an_optimizers_step_are_named_once(model: nn.Linear) -> No
     optimizer.step()
 
 
-def test_one_of_two_optimizers_may_step_now_and_then(model: nn.Linear) -> None:
-    critic = nn.Linear(3, 1)
-    first = edt_hvd.DistributedOptimizer(sgd(model), model)
-    second = edt_hvd.DistributedOptimizer(sgd(critic), critic)
-    for step in loader(4):
-        for data in step:
-            step.backward(loss_of(model, data) + loss_of(critic, data))
-        second.step()
-        if step.index % 2:
-            first.step()
-
-
 # Clipping.
 
 

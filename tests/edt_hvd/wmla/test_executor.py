@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -152,12 +151,6 @@ class Job:
 
     def results(self) -> list[str]:
         return [json.loads(line)["is"] for line in self.sent.read_text().splitlines()]
-
-
-@pytest.fixture(scope="module")
-def importing() -> Iterator[Interpreters]:
-    with Interpreters("import horovod.torch, edt_hvd.wmla.executor, edt_hvd.wmla.fabric_model") as found:
-        yield found
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,12 +14,6 @@ def script(tmp_path: Path) -> Path:
     folder = tmp_path / "a model's folder"
     folder.mkdir()
     return folder / "main.py"
-
-
-@pytest.fixture(scope="module")
-def importing() -> Iterator[Interpreters]:
-    with Interpreters("import horovod.torch, edt_hvd.wmla.script") as found:
-        yield found
 
 
 def run(
