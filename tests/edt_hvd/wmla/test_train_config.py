@@ -38,17 +38,9 @@ def test_a_job_that_names_no_engines_may_grow_to_all_of_its_workers() -> None:
         ((0, 8, 1), {}, ("epoch_number=0", "at least 1")),
         ((1, 8.0, 1), {}, ("batch_size=8.0", "float")),
         ((1, 8, 1), {"checkpoint_freq": -1}, ("checkpoint_freq=-1", "at least 0")),
-        (
-            (1, 8, 2),
-            {"effective_batch_size": 16},
-            ("engines_number=2", "effective_batch_size=16"),
-        ),
+        ((1, 8, 2), {"effective_batch_size": 16}, ("engines_number=2", "effective_batch_size=16")),
         ((1, 8, None), {"effective_batch_size": 4}, ("batch_size=8", "effective_batch_size=4", "smaller")),
-        (
-            (1, 8, 1),
-            {"environ": {"EDT_WMLA_DETERMINISTIC": "yes"}},
-            ("DETERMINISTIC='yes'", "0 nor 1"),
-        ),
+        ((1, 8, 1), {"environ": {"EDT_WMLA_DETERMINISTIC": "yes"}}, ("DETERMINISTIC='yes'", "0 nor 1")),
     ],
 )
 def test_nonsense_is_refused(
