@@ -48,20 +48,6 @@ class Drawn(Sampler[int]):
         return iter(random.sample(range(self.length), self.length))
 
 
-class Epochs(Drawn):
-    """Draws from the number of the epoch that it is told, as samplers for several ranks do."""
-
-    def __init__(self, length: int) -> None:
-        super().__init__(length, "torch")
-        self.epoch = 0
-
-    def set_epoch(self, epoch: int) -> None:
-        self.epoch = epoch
-
-    def __iter__(self) -> Iterator[int]:
-        return iter([(index + self.epoch) % self.length for index in range(self.length)])
-
-
 SAMPLERS = {
     "none": lambda: None,
     "random": lambda: RandomSampler(Numbers(20)),
@@ -71,7 +57,6 @@ SAMPLERS = {
     "torch": lambda: Drawn(20, "torch"),
     "numpy": lambda: Drawn(20, "numpy"),
     "random module": lambda: Drawn(20, "random"),
-    "epochs": lambda: Epochs(20),
 }
 
 
@@ -85,8 +70,7 @@ def test_a_samplers_order_follows_from_seed_and_epoch(place: Place, name: str) -
     first = epochs(0)
     assert epochs(0) == first
     assert len(set(map(tuple, first))) == 3
-    if name != "epochs":
-        assert epochs(1) != first
+    assert epochs(1) != first
 
 
 class Growing(Sampler[int]):
