@@ -255,6 +255,31 @@ def test_a_loop_that_begins_in_mid_epoch_is_enumerated_from_there(place: Place) 
 # Saving and loading.
 
 
+def test_a_saved_position_is_continued_in_a_new_loader(place: Place) -> None:
+    loader = numbers_loader(30, 4, seed=3)
+    batches_of(loader)
+    loop = iter(loader)
+    list(next(loop))
+    state = loader.state_dict()
+    rest = [list(chain(*step)) for step in loop]
+    other = numbers_loader(30, 4, seed=8)
+    other.load_state_dict(state)
+    assert (other.epoch, other.position, other.total_steps_done) == (1, 1, 9)
+    assert batches_of(other) == rest
+    assert batches_of(other) == batches_of(loader)
+
+
+def test_loading_inside_the_loop_goes_on_from_there(place: Place) -> None:
+    loader = numbers_loader(12, 4, shuffle=False)
+    start = loader.state_dict()
+    loop = iter(loader)
+    list(next(loop))
+    abandoned = next(loop)
+    next(iter(abandoned))
+    loader.load_state_dict(start)
+    assert [list(chain(*step)) for step in loop] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+
+
 @pytest.mark.parametrize(
     "change, message",
     [

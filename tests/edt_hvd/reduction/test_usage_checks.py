@@ -1,15 +1,18 @@
 """Mistakes of a script that would train another model than it says."""
 
+import functools
 import warnings
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
-from torch.nn.utils import clip_grad_norm_, clip_grad_value_
+from torch.nn.utils import clip_grad, clip_grad_norm_, clip_grad_value_
 
 import edt_hvd
 from edt_hvd.errors import GradientError
+from edt_hvd.reduction import usage_checks
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -95,6 +98,18 @@ def test_steps_without_an_optimizers_step_are_named_once(model: nn.Linear) -> No
 # Clipping.
 
 
+def test_one_of_two_optimizers_may_step_now_and_then(model: nn.Linear) -> None:
+    critic = nn.Linear(3, 1)
+    first = edt_hvd.DistributedOptimizer(sgd(model), model)
+    second = edt_hvd.DistributedOptimizer(sgd(critic), critic)
+    for step in loader(4):
+        for data in step:
+            step.backward(loss_of(model, data) + loss_of(critic, data))
+        second.step()
+        if step.index % 2:
+            first.step()
+
+
 @pytest.mark.parametrize("clip", [clip_grad_norm_, clip_grad_value_])
 def test_clipping_in_the_loop_over_a_step_is_refused(model: nn.Linear, clip: Callable[..., object]) -> None:
     optimizer, foreign = edt_hvd.DistributedOptimizer(sgd(model), model), nn.Parameter(torch.zeros(1))
@@ -111,6 +126,39 @@ def test_clipping_in_the_loop_over_a_step_is_refused(model: nn.Linear, clip: Cal
 
 
 # Losses that are divided.
+
+
+def bare(parameters: object, max_norm: float) -> float:
+    """Stand for a clipping function of another torch."""
+    return max_norm
+
+
+@functools.wraps(bare)
+def decorated(*args: Any) -> float:
+    """Keep the function under a name of its own."""
+    return bare(*args) if args else 0.0
+
+
+def kept_as(inner: Callable[..., float]) -> Callable[..., float]:
+    """Keep a function in a cell, as torch does, under another name."""
+
+    @functools.wraps(inner)
+    def wrapper(*args: Any) -> float:
+        return inner(*args)
+
+    return wrapper
+
+
+@pytest.mark.parametrize("clip", [bare, decorated, kept_as(bare)])
+def test_clipping_is_checked_however_torch_decorates_it(
+    clip: Callable[..., float], model: nn.Linear, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clip_grad, clip.__name__, clip, raising=False)
+    usage_checks._wrap(clip)
+    optimizer, found = edt_hvd.DistributedOptimizer(sgd(model), model), getattr(clip_grad, clip.__name__)
+    with usage_checks.in_loop(), pytest.raises(GradientError, match="inside the loop over a step"):
+        found(model.parameters(), 0.5)
+    assert found(optimizer.param_groups[0]["params"], 0.5) == 0.5
 
 
 @pytest.mark.parametrize("divide", [lambda loss: loss / 4, lambda loss: loss * 0.25])
@@ -151,3 +199,15 @@ def test_a_plain_backward_in_the_loop_is_refused(model: nn.Linear) -> None:
             break
         break
     del optimizer
+
+
+def test_a_plain_backward_and_an_optimizer_that_is_not_distributed_are_refused(model: nn.Linear) -> None:
+    optimizer = sgd(model)
+    loop = iter(loader())
+    for data in next(loop):
+        loss_of(model, data).backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+    for data in next(loop):
+        loss_of(model, data).backward()  # type: ignore[no-untyped-call]
+    with pytest.raises(GradientError, match=r"SGD.step\(\) on gradients from the loop over a step"):
+        optimizer.step()

@@ -9,6 +9,7 @@ from horovod.common.exceptions import HorovodInternalError
 from torch import nn
 
 import edt_hvd
+from edt_hvd.state.recovery.rollback_point import ROLLBACK_POINT_BYTES
 from edt_hvd.world.assigned_world import AssignedWorld
 from states import assert_same, change_values, make_state, picture, train_step
 
@@ -56,6 +57,30 @@ def test_a_further_pass_may_begin_with_other_parameters_than_the_commits() -> No
         break
     state.restore()
     assert_same(picture(state), before)
+
+
+def test_large_modules_that_no_optimizer_steps_are_not_copied_at_every_commit() -> None:
+    ballast = nn.Module()
+    ballast.register_buffer("table", torch.zeros(ROLLBACK_POINT_BYTES))
+    state = edt_hvd.TorchState(ballast=ballast, epoch=0)
+    state.sync()
+    assert state._rollback.point.tree["ballast"] == {}
+    state.epoch = 5
+    ballast.table += 1
+    state.restore()
+    assert state.epoch == 0
+    assert ballast.table.sum() == 0
+
+
+def test_large_tensors_that_belong_to_no_module_are_in_full_copies_alone() -> None:
+    state = edt_hvd.TorchState(history={"all": torch.zeros(ROLLBACK_POINT_BYTES)})
+    state.restore()  # to nothing yet
+    state.sync()
+    state.commit()
+    assert state._rollback.point is None
+    state.history["all"] += 1
+    state.restore()
+    assert state.history["all"].sum() == 0
 
 
 def counting(averaged: torch.Tensor, weight: torch.Tensor) -> None:

@@ -12,7 +12,7 @@ import torch
 
 from edt_hvd.errors import StateError
 from edt_hvd.state.checkpoint import checkpoints
-from edt_hvd.state.checkpoint.checkpoints import Checkpoints, Settings
+from edt_hvd.state.checkpoint.checkpoints import Checkpoints, Settings, for_next_state
 from edt_hvd.state.checkpoint.storage import Content
 from edt_hvd.state.snapshot import Snapshots
 from edt_messages.messages import Message, type_of
@@ -52,6 +52,13 @@ def offer(checkpoints: Checkpoints, now: float, commits: int) -> None:
 
 def kinds(reported: Messages) -> list[str]:
     return [kind for kind, _ in reported]
+
+
+def test_the_interval_is_kept(make: Callable[..., Checkpoints], reported: Messages) -> None:
+    checkpoints = make()
+    for now in (101.0, 109.9, 110.0, 119.0, 1000.0):
+        offer(checkpoints, now, int(now))
+    assert [content["step"] for kind, content in reported if kind == "checkpointed"] == [110, 1000]
 
 
 def test_a_damaged_one_is_skipped_and_set_aside(
@@ -96,6 +103,15 @@ def test_one_that_is_whole_but_cannot_be_read_ends_the_job(
 def test_a_folder_that_cannot_be_read_ends_the_job(make: Callable[..., Checkpoints], tmp_path: Path) -> None:
     (tmp_path / "checkpoint").touch()
     with pytest.raises(StateError, match="checkpoint: Not a directory; mend that, or name another folder"):
+        make().restore(lambda content: None)
+
+
+def test_no_whole_one_is_told(make: Callable[..., Checkpoints], tmp_path: Path) -> None:
+    (tmp_path / "checkpoint" / "step-00000002").mkdir(parents=True)
+    with (
+        pytest.warns(UserWarning, match="none of the 1 checkpoints"),
+        pytest.warns(UserWarning, match="is skipped"),
+    ):
         make().restore(lambda content: None)
 
 
@@ -179,3 +195,11 @@ def test_settings() -> None:
     assert Settings.from_environment({"EDT_CHECKPOINT_DIR": "a b"}) == Settings(Path("a b"), 10.0, 3)
     given = {"EDT_CHECKPOINT_DIR": "x", "EDT_CHECKPOINT_INTERVAL": "0.5", "EDT_CHECKPOINT_KEEP": "1"}
     assert Settings.from_environment(given) == Settings(Path("x"), 0.5, 1)
+
+
+@pytest.mark.usefixtures("alone")
+def test_every_state_has_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "_serial", iter((1, 2, 3)))
+    made = [for_next_state({"EDT_CHECKPOINT_DIR": "x"}) for _ in range(2)]
+    assert [each._folder for each in made if each is not None] == [Path("x"), Path("x/state-2")]
+    assert for_next_state({}) is None

@@ -1,11 +1,13 @@
 """The writer in the background, and how often it may write."""
 
+import threading
 from pathlib import Path
 
 import pytest
 import torch
 
-from edt_hvd.state.checkpoint.storage import Content
+from edt_hvd.state.checkpoint import storage
+from edt_hvd.state.checkpoint.storage import Cancelled, Content
 from edt_hvd.state.checkpoint.writer import Cost, Failed, Outcome, Writer, Written, next_at
 
 
@@ -53,3 +55,22 @@ def test_errors_of_any_kind_are_told(tmp_path: Path) -> None:
     assert outcome.reason.startswith("RuntimeError: Cannot save multiple tensors or storages")
     assert writer.take_outcome() == outcome
     assert list(tmp_path.iterdir()) == []
+
+
+def test_one_that_is_cancelled_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = threading.Event()
+
+    def write(folder: Path, content: Content, cancelled: threading.Event) -> None:
+        begun.set()
+        cancelled.wait()
+        raise Cancelled
+
+    monkeypatch.setattr(storage, "write", write)
+    writer, reported = made(tmp_path)
+    writer.begin(content())
+    begun.wait()
+    assert writer.busy
+    assert writer.take_outcome() is None
+    writer.cancel()
+    writer.wait()
+    assert reported == []
