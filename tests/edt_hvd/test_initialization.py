@@ -48,6 +48,13 @@ def test_a_process_that_is_alone_leaves_its_surroundings_as_they_are(interpreter
     assert found.stdout == "1 [] set()\n"
 
 
+def test_init_leaves_the_scripts_number_of_threads(interpreters: Interpreters) -> None:
+    program = (
+        "import torch, edt_hvd; torch.set_num_threads(3); edt_hvd.init(); print(torch.get_num_threads())"
+    )
+    assert interpreters.run(program, without("OMP_NUM_THREADS")).stdout == "3\n"
+
+
 def test_processes_of_mpirun_that_would_train_apart_end(interpreters: Interpreters) -> None:
     gloo = {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo"}
     environment = os.environ | gloo | {"OMPI_COMM_WORLD_SIZE": "3"}

@@ -260,6 +260,56 @@ def test_a_default_device_and_type_of_the_script_are_left_to_it() -> None:
     assert (weight.item(), weight.grad is not None and weight.grad.dtype) == (-2, torch.float32)
 
 
+class Spectral(nn.Module):
+    """Complex parameters among real ones, and tables made when they are first needed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.turns = nn.Parameter(torch.ones(6, dtype=torch.complex64) * (1 + 1j))
+        self.norm = nn.BatchNorm1d(6)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        if not hasattr(self, "table"):
+            self.register_buffer("table", torch.ones(6), persistent=False)
+        turned = torch.fft.fft(inputs + self.table) * self.turns
+        return self.norm(turned.real) + turned.imag  # type: ignore[no-any-return]
+
+
+@every_reduction
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad])
+def test_complex_parameters_train_as_in_torch_also_after_a_validation(
+    options: dict[str, Any], mode: Any
+) -> None:
+    torch.manual_seed(0)
+    model, plain = Spectral(), Spectral()
+    optimizer = edt_hvd.DistributedOptimizer(torch.optim.AdamW(model.parameters()), model, **options)
+    other = torch.optim.AdamW(plain.parameters())
+    loader = edt_hvd.ElasticDataLoader([x for x, _ in data(12)], 4, 2, shuffle=False)
+    state = edt_hvd.TorchState(model=model, optimizer=optimizer)
+    state.sync()
+    model.eval()
+    with mode():
+        for step in edt_hvd.ElasticDataLoader([x for x, _ in data(4)], 4, 2):
+            for inputs in step:
+                model(inputs)
+    model.train()
+    for step in loader:
+        for inputs in step:
+            step.backward(model(inputs).square().mean())
+        nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        optimizer.step()
+        state.commit()
+    state.restore()
+    for inputs in torch.stack([x for x, _ in data(12)]).split(4):
+        for part in inputs.split(2):
+            (plain(part).square().mean() / 2).backward()
+        nn.utils.clip_grad_norm_(plain.parameters(), 0.1)
+        other.step()
+        other.zero_grad()
+    torch.testing.assert_close(model.turns, plain.turns)
+    assert model.turns.grad is not None
+
+
 @every_reduction
 def test_gradients_of_a_type_that_cannot_be_summed_are_refused(options: dict[str, Any]) -> None:
     weight = nn.Parameter(torch.zeros(2, dtype=torch.float8_e4m3fn))

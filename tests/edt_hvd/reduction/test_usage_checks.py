@@ -71,6 +71,21 @@ def test_an_optimizer_that_is_not_distributed_is_refused(model: nn.Linear) -> No
     assert torch.equal(model.weight, before)
 
 
+def test_one_optimizer_of_two_that_is_not_distributed_is_refused(model: nn.Linear) -> None:
+    other = nn.Linear(1, 1)
+    distributed = edt_hvd.DistributedOptimizer(sgd(model), model)
+    forgotten = torch.optim.Adam(other.parameters())
+    for step in loader():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for data in step:
+                step.backward(other(model(data)).mean())
+        distributed.step()
+        with pytest.raises(GradientError, match=r"edt_hvd.DistributedOptimizer\(Adam\(...\), model\)"):
+            forgotten.step()
+        break
+
+
 def test_an_optimizer_with_a_loop_of_its_own_may_step(model: nn.Linear) -> None:
     probe = nn.Linear(3, 1)
     optimizer, own = edt_hvd.DistributedOptimizer(sgd(model), model), sgd(probe)

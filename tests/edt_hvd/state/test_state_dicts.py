@@ -109,6 +109,25 @@ def test_optimizers_with_a_layout_of_their_own_are_loaded_through_it(make: Any) 
     assert optimizer.scale == 4
 
 
+def test_optimizer_states_keep_their_types() -> None:
+    def made() -> tuple[nn.Module, torch.optim.Optimizer]:
+        model = nn.Linear(2, 1).double()
+        return model, torch.optim.NAdam(model.parameters())
+
+    (model, optimizer), (other, loaded) = made(), made()
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    take_over(
+        edt_hvd.TorchState(model=other, optimizer=loaded),
+        tree_of(edt_hvd.TorchState(model=model, optimizer=optimizer)),
+    )
+    states = zip(optimizer.state.values(), loaded.state.values(), strict=True)
+    for name, mine, theirs in ((name, a[name], b[name]) for a, b in states for name in a):
+        assert mine.dtype == theirs.dtype, name
+        assert torch.equal(mine, theirs), name
+
+
 def test_a_newcomer_takes_over_the_caches_that_it_has_in_the_same_form() -> None:
     def made(**sizes: int) -> nn.Module:
         module = nn.Linear(1, 1)

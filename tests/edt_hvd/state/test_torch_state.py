@@ -83,6 +83,14 @@ def test_large_tensors_that_belong_to_no_module_are_in_full_copies_alone() -> No
     assert state.history["all"].sum() == 0
 
 
+def test_reset_callbacks_are_horovods() -> None:
+    state = make_state()
+    called: list[int] = []
+    state.register_reset_callbacks([lambda: called.append(1), lambda: called.append(2)])
+    state.on_reset()
+    assert called == [1, 2]
+
+
 def counting(averaged: torch.Tensor, weight: torch.Tensor) -> None:
     averaged.lerp_(weight, 0.5)
 

@@ -100,6 +100,17 @@ def test_a_loader_that_reads_ahead_does_not_move_the_position():
     assert next(iter(resumed))[:2] == first[2]
 
 
+def test_set_epoch_goes_on_with_the_present_epoch_and_begins_another():
+    sampler = ElasticBatchSampler(range(6), 2)
+    sampler.advance()
+    sampler.set_epoch(0)
+    assert len(sampler) == 2
+    sampler.set_epoch(1)
+    assert len(sampler) == 3
+    sampler.advance(3)
+    assert (sampler.epoch, sampler.position) == (2, 0)
+
+
 def test_refuses_what_would_mean_other_samples():
     state = ElasticBatchSampler(range(6), 2).state_dict()
     with pytest.raises(StateError, match=r"length=6, this sampler length=7"):

@@ -68,6 +68,12 @@ def test_what_goes_to_memory_counts_when_it_is_written(
     assert noticed == [True, False] * 2
 
 
+def test_a_failed_save_is_over(noticed: list[bool], tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError):
+        torch.save(STATE, tmp_path / "none" / "a.pt")
+    assert noticed == [True, False]
+
+
 @pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
 def test_distributed_checkpoints_count_once(noticed: list[bool], tmp_path: Path) -> None:
     dcp.save(dict(STATE), checkpoint_id=tmp_path / "c", no_dist=True)

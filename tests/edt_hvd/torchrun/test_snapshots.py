@@ -35,6 +35,16 @@ def test_one_is_taken_every_so_many_seconds(folder: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["2-2"]
 
 
+def test_local_rank_0_alone_takes_them_and_nobody_without_a_launcher(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert not snapshot(lambda: pytest.fail("twice"), every=0.0)
+    monkeypatch.delenv(FOLDER)
+    monkeypatch.setattr(snapshots, "_snapshots", None)
+    assert not snapshot(lambda: pytest.fail("nobody would read it"), every=0.0)
+
+
 def test_the_next_generation_finds_it(folder: Path, tmp_path: Path) -> None:
     dist.init_process_group("gloo", init_method=f"file://{tmp_path / 'store'}", rank=0, world_size=1)
     try:

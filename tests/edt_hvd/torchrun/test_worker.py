@@ -99,6 +99,13 @@ def test_a_resize_that_is_due_holds_where_no_step_is_lost(
     assert link.said.count(messages.Held()) == holds
 
 
+def test_steps_go_on_from_those_of_the_worlds_before(link: Link) -> None:
+    one = worker(link)
+    one.begin_epoch(7)
+    one.finish_step()
+    assert link.said == [messages.Progress(41, 7, 2)]
+
+
 def test_processes_of_the_program_are_not_the_worker(link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
     one = worker(link)
     link.is_due = True

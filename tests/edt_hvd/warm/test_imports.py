@@ -94,6 +94,11 @@ def test_own_files_are_followed_and_never_run(tmp_path: Path) -> None:
     assert found.sets_environment is None
 
 
+def test_mpi_is_never_imported_ahead(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("from mpi4py import MPI")
+    assert find(tmp_path / "train.py", "", [str(tmp_path)]).installed == ()
+
+
 @pytest.mark.parametrize("where", ["train.py", "helper.py"])
 def test_any_of_the_programs_files_may_mention_this_library(tmp_path: Path, where: str) -> None:
     for name, text in {"train.py": "import helper\n", "helper.py": "import torch\n"}.items():

@@ -36,3 +36,14 @@ def test_a_seed_is_seen(name: str, seed: Callable[[int], object]) -> None:
     assert watch.seeded == [name]
     draw()
     assert watch.seeded == [name]
+
+
+def test_new_seeds_give_other_numbers_each_time() -> None:
+    found = set()
+    for _ in range(2):
+        torch.manual_seed(1)
+        np.random.seed(1)
+        random.seed(1)
+        random_numbers.reseed()
+        found |= {random.random(), np.random.random(), torch.rand(1, dtype=torch.float64).item()}
+    assert len(found) == 6

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt
 
 import edt_hvd
 from edt_hvd.errors import HorovodBuildError
@@ -61,3 +62,8 @@ def test_nccl_is_to_give_up_in_every_world_that_changes(monkeypatch: pytest.Monk
     monkeypatch.setattr(os, "environ", dict(os.environ))
     assert elastic_world._initialize(Assign(0, 1, 0, 1, 0, 1, "here", 1, 0))
     assert seen == ["1"]
+
+
+@pytest.mark.parametrize("kind", [HorovodInternalError, HostsUpdatedInterrupt])
+def test_handlers_of_errors_let_losses_and_resizes_through(kind: type[BaseException]) -> None:
+    assert not issubclass(kind, Exception)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.optim.lr_scheduler import StepLR
 
 from edt_hvd.wmla import Callback
 from edt_hvd.wmla.training.hooks import Hooks
@@ -49,6 +50,29 @@ def test_arrays_tensors_and_containers_of_them_are_given_to_those_that_join() ->
     assert after.recent == deque([0.0, 4.0], maxlen=3)
     assert after.found["best"][0].item() == 1.0
     assert after.found["best"][1] == {3}
+
+
+class Own(Callback):
+    def __init__(self) -> None:
+        self.kind = StepLR
+        self.handle = [object(), 0]
+
+    def on_epoch_begin(self, epoch: int) -> None:
+        self.handle[1] = epoch
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"epoch": self.handle[1]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.handle[1] = state["epoch"]
+
+
+def test_a_callback_may_have_a_state_of_its_own() -> None:
+    before, after = Own(), Own()
+    hooks, _ = made(before)
+    hooks.epoch_begin(2)
+    made(after)[0].load_state_dict(hooks.state_dict())
+    assert after.handle[1] == 2
 
 
 class Averaging(Callback):

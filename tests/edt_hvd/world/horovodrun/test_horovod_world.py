@@ -132,6 +132,15 @@ def test_a_world_is_not_left_at_once(driver: Driver, monkeypatch: pytest.MonkeyP
     assert here.stop_wanted
 
 
+def test_a_member_that_does_not_come_is_given_up(driver: Driver, initialized: list[Assign]) -> None:
+    here = HorovodWorld(environ(driver.server_port))
+    here._patience = 0.0
+    here.synced()
+    assert not here._form(TWO)
+    assert initialized == []
+    assert driver.kept["/edt.members/0"] == "gone state"
+
+
 @pytest.mark.parametrize("others, lost", [("here", True), ("here state", False)])
 def test_a_state_that_nobody_has_any_more_is_lost(
     others: str, lost: bool, driver: Driver, initialized: list[Assign]
