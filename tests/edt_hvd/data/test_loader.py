@@ -250,6 +250,8 @@ def test_a_loop_that_begins_in_mid_epoch_is_enumerated_from_there(place: Place) 
     with pytest.warns(UserWarning, match="use step.index") as caught:
         assert counted_by_way_of_a_generator(loader) == 0
     assert caught[0].filename == __file__
+    for step in (each for each in loader):
+        list(step)
 
 
 # Saving and loading.

@@ -66,16 +66,26 @@ class Outer:
         self.scale = state_dict["scale"]
 
 
+class Bare(Outer, torch.optim.Optimizer):
+    """One that torch has not initialized."""
+
+    step = None  # type: ignore[assignment]
+
+
 def scaled(model: nn.Module) -> Any:
     return edt_hvd.DistributedOptimizer(Scaled(model.parameters(), lr=0.1, momentum=0.9), model)
 
 
-def outer(model: nn.Module) -> Any:
+def outer(model: nn.Module, kind: type[Outer] = Outer) -> Any:
     inner = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    return Outer(edt_hvd.DistributedOptimizer(inner, model))
+    return kind(edt_hvd.DistributedOptimizer(inner, model))
 
 
-@pytest.mark.parametrize("make", [scaled, outer])
+def bare(model: nn.Module) -> Any:
+    return outer(model, Bare)
+
+
+@pytest.mark.parametrize("make", [scaled, outer, bare])
 def test_optimizers_with_a_layout_of_their_own_are_loaded_through_it(make: Any) -> None:
     models = nn.Linear(2, 1), nn.Linear(2, 1)
     optimizer, other = map(make, models)

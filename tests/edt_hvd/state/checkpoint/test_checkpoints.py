@@ -181,7 +181,8 @@ def test_the_end_of_training_is_on_disk_once(make: Callable[..., Checkpoints], r
 @pytest.mark.parametrize(
     "name, value, said",
     [
-        ("INTERVAL", "inf", "EDT_CHECKPOINT_INTERVAL=inf: expected seconds"),
+        ("INTERVAL", "soon", "EDT_CHECKPOINT_INTERVAL=soon: expected seconds"),
+        ("INTERVAL", "inf", "EDT_CHECKPOINT_INTERVAL=inf"),
         ("KEEP", "0", "EDT_CHECKPOINT_KEEP=0: expected a whole number, 1 or more"),
     ],
 )
