@@ -1,3 +1,4 @@
+import copy
 import threading
 from collections import deque
 from typing import Any
@@ -5,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.optim.lr_scheduler import StepLR
+from torch.optim.lr_scheduler import LambdaLR, StepLR
 
 from edt_hvd.wmla import Callback
 from edt_hvd.wmla.training.hooks import Hooks
@@ -134,3 +135,40 @@ def test_what_cannot_be_pickled_stays_an_executors_own_and_is_named_once() -> No
     made(after)[0].load_state_dict(hooks.state_dict())
     assert after.seen == [3, 4]
     assert after.lock is lock
+
+
+class Keeping(Callback):
+    """Has a copy of the model once there is one to keep."""
+
+    def __init__(self) -> None:
+        self.best: Any = None
+        self.scheduler: Any = None
+
+    def on_train_begin(self) -> None:
+        self.scheduler = LambdaLR(self.params["optimizer"], lambda epoch: 0.5**epoch)
+
+    def on_epoch_end(self, epoch):  # type: ignore[no-untyped-def,override]
+        self.best = copy.deepcopy(self.model)
+        self.scheduler.step()
+
+
+def test_objects_that_come_later_are_given_whole() -> None:
+    before, after = Keeping(), Keeping()
+    hooks, optimizer = made(before)
+    joined, _ = made(after)
+    for each in (hooks, joined):
+        each.train_begin()
+    scheduler = after.scheduler
+    optimizer.step()
+    hooks.epoch_end(0, save_model=False)
+    joined.load_state_dict(hooks.state_dict())
+    assert torch.equal(after.best.weight, before.best.weight)
+    assert after.best is not after.model
+    assert after.scheduler is scheduler
+    assert scheduler.last_epoch == 1
+    kept = after.best
+    torch.nn.init.zeros_(before.best.weight)
+    hooks.epoch_begin(1)
+    joined.load_state_dict(hooks.state_dict())
+    assert after.best is kept
+    assert not kept.weight.any()
