@@ -1,8 +1,6 @@
-import time
-
 import pytest
 
-from edt_launch.cli.screen import Column, columns, has_colours, moment, table
+from edt_launch.cli.screen import Column, columns, has_colours, table
 
 
 class Stream:
@@ -16,14 +14,6 @@ class Stream:
 
 
 HEADS = (Column("ID"), Column("NAME", least=4), Column("SIZE", right=True), Column("NOTE", least=5))
-
-
-def test_columns_align_and_nothing_trails() -> None:
-    assert table(HEADS, [("j1", "train", "2", ""), ("j22", "x", "10", "why")], 80, False) == [
-        "ID   NAME   SIZE  NOTE",
-        "j1   train     2",
-        "j22  x        10  why",
-    ]
 
 
 @pytest.mark.parametrize("limit", [24, 30, 40, 80])
@@ -41,14 +31,3 @@ def test_colours_are_for_terminals_unless_somebody_says_otherwise() -> None:
     assert not has_colours(terminal, {"NO_COLOR": "1"})  # type: ignore[arg-type]
     assert not has_colours(terminal, {"TERM": "dumb"})  # type: ignore[arg-type]
     assert has_colours(pipe, {"FORCE_COLOR": "1"})  # type: ignore[arg-type]
-
-
-def test_times_have_the_name_of_their_zone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TZ", "XYZ-2")
-    time.tzset()
-    try:
-        assert moment(0.0, 1.0) == "02:00:00 XYZ"
-        assert moment(0.0, 1e9) == "1970-01-01 02:00:00 XYZ"
-    finally:
-        monkeypatch.undo()
-        time.tzset()

@@ -32,7 +32,7 @@ def test_the_right_password_is_known(world: World, checked: PasswordLogon) -> No
     assert check(checked, "ann", "correct horse") == world.store.accounts.password("ann")
 
 
-@pytest.mark.parametrize("name", ["ann", "nobody", "x" * 5000])
+@pytest.mark.parametrize("name", ["ann", "nobody"])
 def test_what_is_wrong_is_refused_and_then_locked(checked: PasswordLogon, name: str) -> None:
     for _ in range(FREE):
         with pytest.raises(UnauthorizedError, match="unknown"):

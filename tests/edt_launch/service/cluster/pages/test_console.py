@@ -15,13 +15,6 @@ def running(world: World, name: str, *devices: str, most: int = 4) -> str:
     return job
 
 
-def test_an_application_is_a_job_and_a_consumer_a_share(world: World) -> None:
-    client = browser(world, "ann")
-    assert client.get("/console/applications").headers["location"] == "/jobs?state=all"
-    assert client.get("/console/consumers").headers["location"] == "/shares"
-    assert client.get("/console").headers["location"] == "/console/hosts"
-
-
 def test_hosts_with_load_and_what_their_gpus_do(world: World) -> None:
     running(world, "digits", "0", "1")
     machines = world.context.machines

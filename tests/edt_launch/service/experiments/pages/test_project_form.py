@@ -3,17 +3,6 @@ from lab import Lab
 from world import World
 
 
-def test_managers_change_a_project(world: World) -> None:
-    lab, ann = Lab(world), browser(world, "ann")
-    page = f"/experiments/projects/{lab.project}"
-    assert f"{page}/edit" in ann.get(page).text
-    assert 'value="digits"' in ann.get(f"{page}/edit").text
-    given = {"name": "<b>", "description": "d", "version": "1"}
-    assert ann.post(f"{page}/edit", data=given).headers["location"] == page
-    assert "&lt;b&gt;" in ann.get(page).text
-    shown_again(ann.post(f"{page}/edit", data=given | {"name": "", "version": "2"}), 422, "name")
-
-
 def test_no_user_is_a_member_before_one_is_chosen(world: World) -> None:
     lab, ann = Lab(world), browser(world, "ann")
     page = f"/experiments/projects/{lab.project}/members"

@@ -1,0 +1,3 @@
+from quick_passwords import quick_passwords
+
+__all__ = ["quick_passwords"]
