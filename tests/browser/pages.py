@@ -112,6 +112,12 @@ def with_axe(app: ASGIApp) -> ASGIApp:
     return serve
 
 
+def by_keyboard(page: Page, role: str, name: str) -> None:
+    """Press Enter on something that the keyboard can reach."""
+    page.get_by_role(role, name=name, exact=True).focus()  # type: ignore[arg-type]
+    page.keyboard.press("Enter")
+
+
 def until_other_picture(picture: Locator, before: bytes) -> None:
     """Wait until something looks otherwise than before."""
     while picture.screenshot() == before:

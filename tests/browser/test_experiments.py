@@ -1,17 +1,9 @@
 """Projects and experiments in a real browser."""
 
-from playwright.sync_api import Page
-
 from edt_launch.service.jobs.states import State
 from lab import CODE, Lab
 from live_jobs import reported
-from pages import Site
-
-
-def by_keyboard(page: Page, role: str, name: str) -> None:
-    """Press Enter on something that the keyboard can reach."""
-    page.get_by_role(role, name=name, exact=True).focus()  # type: ignore[arg-type]
-    page.keyboard.press("Enter")
+from pages import Site, by_keyboard
 
 
 def test_an_experiment_is_made_and_run_by_the_keyboard_alone(site: Site) -> None:

@@ -1,17 +1,8 @@
+import io
+
 import pytest
 
 from edt_launch.cli.screen import Column, columns, has_colours, table
-
-
-class Stream:
-    """A stream that is a terminal, or is not."""
-
-    def __init__(self, is_terminal: bool) -> None:
-        self.is_terminal = is_terminal
-
-    def isatty(self) -> bool:
-        return self.is_terminal
-
 
 HEADS = (Column("ID"), Column("NAME", least=4), Column("SIZE", right=True), Column("NOTE", least=5))
 
@@ -25,9 +16,10 @@ def test_a_table_fits_by_cutting_the_last_columns_first(limit: int) -> None:
 
 
 def test_colours_are_for_terminals_unless_somebody_says_otherwise() -> None:
-    terminal, pipe = Stream(True), Stream(False)
-    assert has_colours(terminal, {})  # type: ignore[arg-type]
-    assert not has_colours(pipe, {})  # type: ignore[arg-type]
-    assert not has_colours(terminal, {"NO_COLOR": "1"})  # type: ignore[arg-type]
-    assert not has_colours(terminal, {"TERM": "dumb"})  # type: ignore[arg-type]
-    assert has_colours(pipe, {"FORCE_COLOR": "1"})  # type: ignore[arg-type]
+    terminal, pipe = io.StringIO(), io.StringIO()
+    terminal.isatty = lambda: True  # type: ignore[method-assign]
+    assert has_colours(terminal, {})
+    assert not has_colours(pipe, {})
+    assert not has_colours(terminal, {"NO_COLOR": "1"})
+    assert not has_colours(terminal, {"TERM": "dumb"})
+    assert has_colours(pipe, {"FORCE_COLOR": "1"})

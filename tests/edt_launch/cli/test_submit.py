@@ -1,5 +1,4 @@
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -151,26 +150,6 @@ def test_nobody_sends_the_home_folder_by_mistake(
     assert ended.code == 2
     assert "is not a folder of code" in " ".join(ended.err.split())
     assert edt("submit", "--code", ".", "x").code == 0
-
-
-def test_advice_on_what_is_not_sent_says_why(edt: Edt, service: CliService, code: Path) -> None:
-    (code / "runs").mkdir()
-    (code / "runs" / "a.py").touch()
-    (code.parent / "outside.py").touch()
-    (code / "b.py").symlink_to("../outside.py")
-    (code / "x.ckpt").rename(code / "c.py")
-    os.mkfifo(code / "f.py")
-    (code / ".edtignore").write_text("c.py\n")
-    advice = {
-        "runs/a.py": "a line !runs/ in",
-        "b.py": "b.py is a link to elsewhere",
-        "c.py": "take it out of .edtignore",
-        "f.py": "f.py is no file",
-    }
-    for script, expected in advice.items():
-        ended = edt("submit", "--", "python", script)
-        assert ended.code == 2
-        assert expected in " ".join(ended.err.split())
 
 
 @pytest.mark.parametrize(

