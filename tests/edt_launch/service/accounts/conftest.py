@@ -1,3 +1,0 @@
-from quick_passwords import quick_passwords
-
-__all__ = ["quick_passwords"]
