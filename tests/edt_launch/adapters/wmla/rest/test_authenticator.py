@@ -118,6 +118,8 @@ def test_who_guesses_keeps_nobody_else_out(world: World, monkeypatch: pytest.Mon
     monkeypatch.setattr(authenticator, "WAITING", 3)
     Blocking.go_on.clear()
     Blocking.asked.clear()
+    for name in ("ann", "bob"):
+        world.store.accounts.set_password(name, passwords.hash_of(PASSWORD), 0.0)
     guesses = ["ann"] * 6 + [f"nobody{number}" for number in range(3)]
 
     async def attack() -> list[object]:
