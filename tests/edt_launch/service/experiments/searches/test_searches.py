@@ -218,7 +218,8 @@ def test_one_that_was_stopped_goes_on_and_is_deleted_with_its_jobs(running: Runn
     running.finish(first, accuracy=0.5)
     running.look()
     assert running.world.ann.post("/searches/find-rate/restart").status_code == 409
-    assert running.world.ann.delete("/searches/find-rate").status_code == 409
+    refused = running.world.ann.delete("/searches/find-rate")
+    assert (refused.status_code, refused.json()["detail"]) == (409, "find-rate is running")
     assert running.world.ann.post("/searches/find-rate/stop").json()["wanted"] == "stop"
     running.look()
     for job in running.world.store.jobs.live():
