@@ -169,7 +169,7 @@ def test_an_experiment_is_made_with_its_first_definition(lab: Lab) -> None:
     given = DEFINITION | {"name": "other", "begun": begun}
     shown_again(ann.post(place, data=given, files=files), 409, said)
     assert len(lab.ann.get("/definitions").json()["definitions"]) == 1
-    long = form | {"command": "python " + "x" * 9000, "global": "1"}
+    long = form | {"name": "long", "command": "python " + "x" * 9000, "global": "1"}
     shown_again(ann.post("/experiments/new", data=long), 422, "at most 8000", "save the experiment")
 
 
