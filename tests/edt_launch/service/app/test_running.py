@@ -3,7 +3,6 @@ import signal
 import socket
 import sys
 import threading
-import time
 import urllib.request
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 from sqlalchemy.exc import InterfaceError, OperationalError
 from structlog.testing import capture_logs
 
-from edt_launch.core.system.certificates import ensure_certificate
 from edt_launch.service.app import running
 from edt_launch.service.app.home import Home
 from edt_launch.service.app.running import repeat, urls
@@ -103,16 +101,6 @@ def test_what_keeps_it_from_starting_is_said(
     assert said in refused(serve, "--home", str(tmp_path), *arguments)
 
 
-def test_a_file_in_place_of_its_database_or_its_folder_is_named(tmp_path: Path, serve: Edt) -> None:
-    home, text = ("--home", str(tmp_path)), tmp_path / "text"
-    text.write_text("no database" * 100)
-    told = refused(serve, *home, "--database", f"sqlite:///{text}")
-    assert f"sqlite:///{text} cannot be used: file is not a database" in told
-    (tmp_path / "jobs").rmdir()
-    (tmp_path / "jobs").touch()
-    assert f"{tmp_path}/jobs: File exists" in refused(serve, *home)
-
-
 def test_it_speaks_https(tmp_path: Path, edt: Edt, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a certificate of its own, which commands on this machine trust."""
     home = tmp_path / "home"
@@ -126,21 +114,6 @@ def test_it_speaks_https(tmp_path: Path, edt: Edt, monkeypatch: pytest.MonkeyPat
         stranger = edt("hosts")
         assert stranger.code == 3
         assert "is not trusted" in stranger.err
-
-
-@pytest.mark.full
-def test_it_speaks_https_with_a_certificate_that_it_is_given(
-    tmp_path: Path, edt: Edt, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    certificate, key = map(
-        str, ensure_certificate(tmp_path / "given", ["localhost", "127.0.0.1"], time.time())
-    )
-    tls = ("--tls-certificate", certificate, "--tls-key", key)
-    with serving(tmp_path / "home", "--slots", "3", *tls) as service:
-        monkeypatch.setenv("EDT_URL", service.url)
-        monkeypatch.setenv("EDT_TOKEN", service.token)
-        monkeypatch.setenv("SSL_CERT_FILE", certificate)
-        assert edt("hosts").code == 0
 
 
 def test_while_the_database_is_away_it_is_tried_again_and_a_mistake_ends_it() -> None:
@@ -177,14 +150,6 @@ def test_commands_on_this_machine_need_no_host_name(
     file = tmp_path / "certificate.pem" if certificate else None
     settings = Settings(home=tmp_path, host=host, tls_certificate=file, tls_key=file)
     assert urls(settings, 80, lambda: "node") == expected
-
-
-def test_it_says_whether_jobs_of_its_users_are_apart(tmp_path: Path) -> None:
-    for job_users, count in ((None, 1), ("*=*", 0)):
-        with capture_logs() as logged:
-            running._warn(Settings(home=tmp_path, job_users=job_users))
-        texts = [line["event"] for line in logged]
-        assert texts.count("all jobs run as one user and can read each other's files") == count
 
 
 @pytest.mark.parametrize(

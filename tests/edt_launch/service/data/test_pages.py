@@ -68,17 +68,6 @@ def test_of_files_that_are_sent_together_all_are_stored_or_none(world: World) ->
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == {"b": b"old"}
 
 
-def test_what_a_job_uses_has_no_button_to_delete_it(world: World) -> None:
-    ann = browser(world, "ann")
-    ann.post("/data/upload", data={"name": "digits", "unpack": "1"}, files=[ARCHIVE])
-    place = world.settings.data_folder / "users/ann/digits"
-    job = world.submit(world.bob, environment={"DATA_DIR": str(place)})["id"]
-    asked = ann.get("/data/sets/ann/digits/delete").text
-    assert f"cannot be deleted yet, since it is used by {job}" in asked
-    assert "<button" not in asked.partition('<form class="act"')[2].partition("</form>")[0]
-    shown_again(ann.post("/data/sets/ann/digits/delete"), 409, "is used by")
-
-
 def test_the_form_of_an_experiment_offers_data_sets_and_folders(world: World) -> None:
     lab = Lab(world)
     (world.settings.data_folder / "mnist").mkdir()

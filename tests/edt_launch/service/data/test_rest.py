@@ -192,15 +192,6 @@ def test_a_refused_file_leaves_no_folders(
     assert len(list((world.settings.data_folder / "users").rglob("[!.]*"))) == 12
 
 
-def test_the_deepest_file_of_an_archive_can_be_read_and_deleted(world: World) -> None:
-    path = "d/" * 99 + "x"
-    made(put(world.ann, content=tar({path: b"1"})))
-    assert world.ann.get(f"/data/file?path=users/ann/digits/{path}").content == b"1"
-    made(put(world.ann, f"{DIGITS}/files/{path}", b"12", replace=1))
-    assert world.ann.delete(f"{DIGITS}/files/{path}").status_code == 204
-    assert world.ann.get(DIGITS).json()["files"] == 0
-
-
 @pytest.mark.parametrize(
     "path, content, status, said",
     [

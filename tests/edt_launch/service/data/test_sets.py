@@ -2,7 +2,6 @@ import errno
 import io
 import os
 import stat
-import tarfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from edt_launch.service.data import notes, sets
+from edt_launch.service.data import sets
 from edt_launch.service.data.sets import DataSets
 from edt_launch.service.errors import ConflictError, NotFoundError, UnavailableError
 from edt_launch.service.files.archives.entry import ArchiveLimits
@@ -135,21 +134,6 @@ def test_a_check_just_before_a_change_prevents_it(change: str, tmp_path: Path) -
     assert not list((tmp_path / ".edt-uploads/pool").iterdir())
 
 
-@pytest.mark.parametrize("change", ["put", "put_files"])
-def test_a_change_is_made_though_its_numbers_cannot_be_noted(
-    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(path: Path, text: str) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    data = sets_in(tmp_path)
-    data.put("ann", "digits", archive(), is_replacing=False)
-    monkeypatch.setattr(notes, "write_atomically", full)
-    assert CHANGES[change](data).files is None
-    assert (tmp_path / "users/ann/digits/folder/file").read_bytes() == b"new"
-    assert data.get("ann", "digits").files is None  # type: ignore[union-attr]
-
-
 def test_a_disk_that_fails_amid_several_files_is_told_with_what_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,24 +151,6 @@ def test_a_disk_that_fails_amid_several_files_is_told_with_what_is_stored(
         data.put_files("ann", "digits", files, is_replacing=False)
     assert [path.name for path in (tmp_path / "users/ann/digits").iterdir()] == ["a"]
     assert data.get("ann", "digits").files is None  # type: ignore[union-attr]
-
-
-def test_numbers_of_files_with_several_names_and_of_uncounted_ones(tmp_path: Path) -> None:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as tar_file:
-        for name, kind in (("a", tarfile.REGTYPE), ("b", tarfile.LNKTYPE), ("c", tarfile.SYMTYPE)):
-            member = tarfile.TarInfo(name)
-            member.type, member.linkname, member.size = kind, "a", 3 if name == "a" else 0
-            tar_file.addfile(member, io.BytesIO(b"123"))
-    data = sets_in(tmp_path)
-    shown = [data.put("ann", "digits", packed, is_replacing=False)]
-    for name in "cab":
-        data.delete_file("ann", "digits", name)
-        shown += [data.get("ann", "digits")]  # type: ignore[list-item]
-    (tmp_path / "users/ann/digits/checkpoint").write_bytes(b"of a job")
-    data.delete_file("ann", "digits", "checkpoint")
-    shown += [data.get("ann", "digits")]  # type: ignore[list-item]
-    assert [(one.files, one.size) for one in shown] == [(2, 3), (2, 3), (1, 3), (0, 0), (0, 0)]
 
 
 @pytest.mark.parametrize("link", ["users", "users/ann"])

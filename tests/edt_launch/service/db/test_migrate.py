@@ -116,13 +116,6 @@ def tables_that_number_on(connection: Connection) -> set[str]:
     return set(found.scalars())
 
 
-def test_a_new_database_numbers_on_like_an_older_one(tmp_path: Path) -> None:
-    store = Store.opened(f"sqlite:///{tmp_path}/edt.db")
-    with store._database.reading() as connection:
-        assert tables_that_number_on(connection) == {"execs", "jobs", "experiments"}
-    store.close()
-
-
 @pytest.mark.parametrize("revision, error", [("0016", OlderDatabaseError), ("9999", NewerDatabaseError)])
 def test_other_databases_are_left_alone(database_url: str, revision: str, error: type[Exception]) -> None:
     database = Database(database_url)

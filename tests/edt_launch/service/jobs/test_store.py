@@ -80,17 +80,6 @@ def test_an_illegal_move_changes_nothing(store: Store) -> None:
     assert len(store.jobs.transitions(one.id)) == 1
 
 
-def test_desired_and_observed_state_stay_apart(store: Store) -> None:
-    one, _ = store.jobs.add(job())
-    with pytest.raises(TypeError, match="state"):
-        store.jobs.record({one.id: {"state": "running"}})
-    with pytest.raises(TypeError, match="wanted"):
-        store.jobs.move(one.id, State.STARTING, "", 1.0, wanted="stop")
-    with pytest.raises(TypeError, match="size"):
-        store.jobs.change(one.id, size=3)
-    assert store.jobs.change(one.id, max=8, priority=2).max == 8
-
-
 def test_who_has_asked_for_the_end_cannot_take_it_back(store: Store) -> None:
     one, _ = store.jobs.add(job())
     assert store.jobs.set_wanted(one.id, Wanted.PAUSE).wanted is Wanted.PAUSE

@@ -110,12 +110,6 @@ def test_which_generation_is_followed_only_grows() -> None:
     assert run(*(Following(number) for number in (3, 5, 4))).following == 5
 
 
-def test_what_its_program_can_use_is_what_it_has_said_last() -> None:
-    said = [Usable(number) for number in (3, 2, 0)]
-    assert run(*said).usable == 2
-    assert run(*said, replace(BEGUN, pid=8)).usable is None
-
-
 def test_a_driver_is_there_whatever_trains() -> None:
     assert run(Driver(9, "driver-1"), Launched()) == LauncherRun(7, 0.5, 1, 4, is_driven=True)
 
@@ -144,12 +138,6 @@ def test_paces_are_measured_between_reports_of_one_world() -> None:
 def test_a_diverged_loss_takes_the_place_of_the_last_one() -> None:
     reports = [progress(10, 5, 2, loss=0.5), progress(11, 6, 2, loss=float("nan")), progress(12, 7, 2)]
     assert [after(BEGUN, *reports[:count]).loss for count in (1, 2, 3)] == [0.5, None, None]
-
-
-def test_older_paces_fade() -> None:
-    job = after(BEGUN, world(1), progress(0, 1, 1), progress(1000, 1001, 1), progress(1100, 2001, 1))
-    (pace,) = job.paces
-    assert pace.steps / pace.seconds == pytest.approx(1500 / 600)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import pytest
 from browser import browser
 from edt_launch.service.cluster.records import AllocationRecord
 from edt_launch.service.jobs.states import State, Wanted
-from lab import Lab
 from world import NOW, World, tar
 
 PROGRESS = '{{"event": "progress", "time": {0}.0, "step": {0}, "size": 2, "epoch": null, "values": {1}}}\n'
@@ -80,15 +79,6 @@ def test_what_is_reported_is_a_table_and_a_file(world: World) -> None:
         "1.0,0.0,1,2,,0.5,3",
         "3.0,2.0,3,2,1.0,,",
     ]
-
-
-def test_the_status_line_has_the_loss_of_the_table(world: World) -> None:
-    job = world.submit(world.ann)["id"]
-    world.store.jobs.record({job: {"loss": 0.75}})
-    world.files(job).output.events.write_text(PROGRESS.format(1, '{"loss": 0.5}'))
-    client = browser(world, "ann")
-    assert '<b data-field="loss">0.5</b>' in client.get(f"/jobs/{job}").text
-    assert '<b data-field="loss">0.75</b>' in client.get(f"/jobs/{job}?tab=size").text
 
 
 def test_a_log_is_searched_and_a_line_found_is_shown_among_its_neighbours(world: World) -> None:
@@ -200,24 +190,6 @@ def test_a_job_is_changed_and_mistakes_keep_the_form(world: World) -> None:
     assert world.store.jobs.get(job) == changed
 
 
-def test_an_ended_job_can_still_be_named_tagged_and_commented_on(world: World) -> None:
-    job = world.submit(world.ann, name="train", tags=["first"])["id"]
-    said = {"name": "train", "tags": "first", "comment": ""}
-    world.go(job, State.STOPPED)
-    client = browser(world, "ann")
-    form = client.get(f"/jobs/{job}/set").text
-    assert [name for name in ("name", "tags", "comment", "max") if f'name="{name}"' in form] == [*said]
-    seen = json.dumps(said)
-    data = {"name": "", "tags": "best, of-two", "comment": "<b>lr too high</b>", "seen": seen}
-    assert client.post(f"/jobs/{job}/set", data=data).status_code == 303
-    page = client.get(f"/jobs/{job}").text
-    assert "<bdi>&lt;b&gt;lr too high&lt;/b&gt;</bdi>" in page
-    assert '<a class="badge" href="/jobs?state=all&amp;tag=of-two">of-two</a>' in page
-    assert client.get("/jobs?state=all&find=tag:best").headers["location"] == "/jobs?state=all&tag=best"
-    assert "of-two" in client.get("/jobs?state=all&tag=best").text
-    assert client.post(f"/jobs/{job}/set", data={**data, "tags": "no tag"}).status_code == 409
-
-
 def test_a_form_that_was_open_when_the_job_ended_can_still_comment(world: World) -> None:
     job = world.submit(world.ann, name="digits", max=4)["id"]
     client = browser(world, "ann")
@@ -283,14 +255,3 @@ def test_a_failed_job_says_first_why_it_failed(world: World) -> None:
     assert "KeyError" in browser(world, "ann").get("/jobs").text
     assert "KeyError" not in browser(world, "bob").get(f"/jobs/{job}").text
     assert "KeyError" not in world.bob.get(f"/jobs/{job}/why").text
-
-
-def test_a_run_leads_back_to_its_experiment(world: World) -> None:
-    lab = Lab(world)
-    experiment = lab.experiment(lab.definition()["id"])["id"]
-    (run,) = lab.run(experiment)
-    link = f'<a href="/experiments/{experiment}"><bdi>first</bdi></a>'
-    page = f"/jobs/{run['job']}"
-    assert link in browser(world, "ann").get(page).text
-    assert link not in browser(world, "bob").get(page).text
-    assert "<title>Monitor · " in browser(world, "ann").get(page).text
