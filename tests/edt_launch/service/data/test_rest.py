@@ -4,7 +4,6 @@ import json
 import os
 import tarfile
 import zipfile
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, BinaryIO
@@ -13,7 +12,6 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 
-from browser import browser
 from edt_launch.service.data import sets, uploads
 from edt_launch.service.db.store import Store
 from edt_launch.service.experiments.records import SearchState
@@ -147,35 +145,6 @@ def test_a_job_that_starts_during_an_upload_keeps_its_data(
 
 
 @pytest.mark.parametrize(
-    "note",
-    [
-        b'{"files": 1e999, "size": 1, "time": 1}', b'{"files": 1, "size": 1, "time": NaN}',
-        b'{"files": 1, "size": 1, "time": 1e300}', b'{"files": -1, "size": 1, "time": 1}',
-        b'{"files": 1, "size": 1%s, "time": 1}' % (b"0" * 5000), b"[" * 100_000, b"\xff", None,
-    ],
-    ids=["infinite", "no time", "far away", "negative", "large", "deep", "no text", "a folder"],
-)  # fmt: skip
-def test_a_note_that_makes_no_sense_harms_nobody(note: bytes | None, world: World) -> None:
-    made(put(world.ann))
-    made(put(world.bob, "/datasets/bob/other"))
-    file = world.settings.data_folder / "users/ann/.edt-digits"
-    for change in ("replace", "delete"):
-        file.unlink()
-        if note is None:
-            (file / "inner").mkdir(parents=True)
-        else:
-            file.write_bytes(note)
-        shown = world.bob.get("/datasets").json()["datasets"]
-        assert [one["files"] for one in shown] == [None, 3]
-        assert browser(world, "bob").get("/data").status_code == 200
-        if change == "replace":
-            assert made(put(world.ann, replace=1))["files"] == 3
-        else:
-            assert world.ann.delete(DIGITS).status_code == 204
-    assert not file.parent.exists()
-
-
-@pytest.mark.parametrize(
     "path, status, said",
     [
         ("deep/" + "\u6f22" * 100, 422, "the name is too long"),
@@ -196,9 +165,7 @@ def test_a_refused_file_leaves_no_folders(
     "path, content, status, said",
     [
         ("/datasets/ann/.x", tar(FILES), 422, "name"),
-        (DIGITS, b"none", 422, "not a valid"),
         (DIGITS, tar(FILES)[:-50], 422, "archive"),
-        (DIGITS, tar({"../x": b""}), 422, "leads outside"),
         (DIGITS, tar({"x": bytes(2001)}), 413, "the data set has more than 2,000 bytes"),
         (DIGITS, tar({str(n): b"" for n in range(11)}), 413, "the data set has more than 10 files"),
         (DIGITS, os.urandom(3000), 413, "2,000 bytes"),
@@ -207,16 +174,8 @@ def test_a_refused_file_leaves_no_folders(
         (f"{DIGITS}/files/.edt-x", b"", 422, "no name of a file"),
     ],
     ids=[  # the bytes differ from process to process
-        "a hidden name",
-        "no archive",
-        "cut off",
-        "outside",
-        "too large",
-        "too many",
-        "sent too much",
-        "too large a file",
-        "a file outside",
-        "a name of ours",
+        *("a hidden name", "cut off", "too large", "too many", "sent too much"),
+        *("too large a file", "a file outside", "a name of ours"),
     ],
 )
 def test_what_cannot_be_stored_leaves_nothing(
@@ -226,10 +185,6 @@ def test_what_cannot_be_stored_leaves_nothing(
     refused(put(world.ann, path, content), status, said)
     assert world.ann.get("/datasets").json()["datasets"] == []
     assert left_over(world) == []
-
-
-def failing(number: int, *_: object) -> None:
-    raise OSError(number, os.strerror(number))
 
 
 def test_a_full_or_broken_disk_is_told_and_leaves_nothing(
@@ -242,9 +197,6 @@ def test_a_full_or_broken_disk_is_told_and_leaves_nothing(
 
     monkeypatch.setattr(sets, "unpack", full)
     refused(put(world.ann), 503, "the disk of the data folder is full", "delete data sets")
-    for number in (errno.EXDEV, errno.EIO, errno.ESTALE, errno.ENOTCONN):
-        monkeypatch.setattr(sets, "unpack", partial(failing, number))
-        refused(put(world.ann), 503, "the disk of the data folder", "nothing was changed")
     (world.settings.data_folder / "users").write_text("")
     monkeypatch.undo()
     refused(put(world.ann), 503, "has a file in the place of a folder")

@@ -14,14 +14,6 @@ from edt_launch.service.jobs.loop.launching.control_client import TIMEOUT, Contr
 from no_files import KINDS, put
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     folder = tmp_path / ("a long folder's name " * 10)
@@ -71,11 +63,11 @@ def test_what_is_no_socket_is_no_launcher(path: Path, kind: str) -> None:
 
 
 def test_one_that_never_answers_is_waited_for_by_nobody(stuck: socket.socket, path: Path) -> None:
-    clock = Clock()
-    exchanges = [Exchange(path, Pause(str(number)), clock) for number in range(3)]
+    now = 0.0
+    exchanges = [Exchange(path, Pause(str(number)), lambda: now) for number in range(3)]
     assert exchanges[0].look() is None
     assert exchanges[-1].look() is ControlAnswer.NO_ANSWER  # there is no more room in its queue
-    clock.now = TIMEOUT
+    now = TIMEOUT
     assert {exchange.look() for exchange in exchanges} == {ControlAnswer.NO_ANSWER}
 
 
