@@ -89,7 +89,6 @@ def test_it_is_alone_and_finds_everything_again(tmp_path: Path, database_url: st
         (["--hostfile", "/no/such/file"], "No such file"),
         (["--database", "postgresql://ann:s3cret@127.0.0.1:1/edt"], "cannot be reached"),
         (["--host", "192.0.2.1"], "cannot be listened on"),
-        (["--tls-certificate", "/no/such/cert", "--tls-key", "/no/such/key"], "/no/such/cert: No such file"),
         (["--tls-certificate", __file__, "--tls-key", __file__], "are no PEM files"),
         (["--database", "postgresql://ann:s3cret@127.0.0.1/edt?foo=bar"], "foo"),
         (["--database", "sqlite:////no/such/folder/edt.db"], "/no/such/folder/edt.db.lock: No such file"),
@@ -118,13 +117,8 @@ def test_it_speaks_https(tmp_path: Path, edt: Edt, monkeypatch: pytest.MonkeyPat
 
 def test_while_the_database_is_away_it_is_tried_again_and_a_mistake_ends_it() -> None:
     stop = threading.Event()
-    failures = [
-        OperationalError("", {}, Exception("gone")),
-        InterfaceError("", {}, Exception("closed")),
-        None,
-        KeyError(),
-    ]
-    left = iter(failures)
+    gone = Exception("gone")
+    left = iter([OperationalError("", {}, gone), InterfaceError("", {}, gone), None, KeyError()])
 
     def work() -> None:
         if (failure := next(left)) is not None:
@@ -152,18 +146,13 @@ def test_commands_on_this_machine_need_no_host_name(
     assert urls(settings, 80, lambda: "node") == expected
 
 
-@pytest.mark.parametrize(
-    "notify, reason",
-    [
-        ("nosuch --mail", "nosuch: command not found"),
-        ("python nosuch.py", "nosuch.py is not a file"),
-        ("true", None),
-    ],
-)
-def test_it_warns_of_a_command_for_notices_that_cannot_run(
-    tmp_path: Path, notify: str, reason: str | None
-) -> None:
+def test_it_warns_of_jobs_that_are_not_apart_and_of_a_command_that_cannot_run(tmp_path: Path) -> None:
     with capture_logs() as logged:
-        running._warn(Settings(home=tmp_path, notify=notify))
-    said = [line["reason"] for line in logged if line["event"] == "the command for notices cannot run"]
-    assert said == ([] if reason is None else [reason])
+        running._warn(Settings(home=tmp_path, notify="nosuch --mail"))
+    said = {line["event"]: line.get("reason") for line in logged}
+    assert said["the command for notices cannot run"] == "nosuch: command not found"
+    apart = "all jobs run as one user and can read each other's files"
+    assert apart in said
+    with capture_logs() as logged:
+        running._warn(Settings(home=tmp_path, notify="true", job_users="*=*"))
+    assert not {line["event"] for line in logged} & said.keys()

@@ -84,21 +84,6 @@ def test_a_log_is_searched_and_a_line_found_is_shown_among_its_neighbours(world:
     assert "data-follow" not in around
 
 
-def test_results_are_listed_and_brought(world: World) -> None:
-    job = world.submit(world.ann)["id"]
-    folder = world.files(job).output
-    (folder.model / "train").mkdir(parents=True, exist_ok=True)
-    (folder.model / "train" / "a <b> ü.pt").write_bytes(b"weights")
-    client = browser(world, "ann")
-    page = client.get(f"/jobs/{job}?tab=results").text
-    assert "<bdi>a &lt;b&gt; ü.pt</bdi>" in page
-    assert "7 B" in page
-    answer = client.get(f"/api/v1/jobs/{job}/files/model/train/a%20%3Cb%3E%20%C3%BC.pt")
-    assert answer.content == b"weights"
-    assert answer.headers["content-disposition"] == "attachment; filename*=utf-8''a%20%3Cb%3E%20%C3%BC.pt"
-    assert answer.headers["content-type"] == "application/octet-stream"
-
-
 def test_a_log_that_is_no_file_is_empty(world: World) -> None:
     job = world.submit(world.ann)["id"]
     world.files(job).launcher_log.symlink_to(world.settings.paths.token)
