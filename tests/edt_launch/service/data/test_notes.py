@@ -5,13 +5,6 @@ import pytest
 from edt_launch.service.data import notes
 
 
-@pytest.mark.parametrize("changed, shown", [(5.5, 5.5), (-1.0, 0.0), (2.0**60, 2.0**37)])
-def test_a_folder_without_a_note_has_a_time_that_can_be_shown(
-    changed: float, shown: float, tmp_path: Path
-) -> None:
-    assert notes.read(tmp_path / "none", changed) == notes.Note(time=shown)
-
-
 @pytest.mark.parametrize(
     "text",
     [

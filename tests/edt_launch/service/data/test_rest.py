@@ -123,11 +123,6 @@ def test_what_jobs_use_is_neither_replaced_nor_deleted(world: World) -> None:
     assert world.ann.delete(DIGITS).status_code == 204
 
 
-def test_a_file_may_be_called_as_macos_calls_its_screenshots(world: World) -> None:
-    made(put(world.ann, f"{DIGITS}/files/Screenshot 5.00\u202fPM.png", b"x"))
-    assert found(world) == {"Screenshot 5.00\u202fPM.png": b"x"}
-
-
 def test_a_job_that_starts_during_an_upload_keeps_its_data(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

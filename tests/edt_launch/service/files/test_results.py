@@ -4,7 +4,6 @@ import pytest
 
 from edt_launch.service.app.home import JobDir
 from edt_launch.service.files.results import listed, members, note_submitted
-from no_files import put
 
 
 @pytest.fixture
@@ -37,9 +36,3 @@ def test_what_is_new_or_has_changed_is_a_result(job: JobDir) -> None:
 def test_without_the_list_of_what_was_submitted_all_counts(job: JobDir, text: str) -> None:
     job.submitted.write_text(text)
     assert names(job) == ["work/train.py", "work/data/weights.pt"]
-
-
-def test_a_pipe_in_place_of_the_list_is_not_waited_for(job: JobDir) -> None:
-    job.submitted.unlink()
-    put("pipe", job.submitted)
-    assert "work/train.py" in names(job)

@@ -54,14 +54,6 @@ def held_world() -> World:
     return world
 
 
-def test_held_jobs_get_nothing_until_the_others_have_succeeded() -> None:
-    world = held_world()
-    world.end("j1", 0)
-    world.settle()
-    assert world.sizes() == {"j2": 4, "j3": 0}
-    assert world.rows["j2"].after == ()
-
-
 def test_a_failure_stops_all_that_wait_for_it() -> None:
     world = held_world()
     world.rows["j1"] = replace(world.rows["j1"], wanted=Wanted.STOP)

@@ -140,20 +140,6 @@ def seen_on(form: str) -> str:
     return html.unescape(re.findall('name="seen" value="([^"]*)"', form)[0])
 
 
-def test_a_form_that_was_open_when_the_job_ended_can_still_comment(world: World) -> None:
-    job = world.submit(world.ann, name="digits", max=4)["id"]
-    client = browser(world, "ann")
-    seen = seen_on(client.get(f"/jobs/{job}/set").text)
-    world.go(job, State.STOPPED)
-    given = {**json.loads(seen), "comment": "diverged", "seen": seen}
-    answer = client.post(f"/jobs/{job}/set", data={**given, "max": "5"})
-    assert answer.status_code == 409
-    assert "max cannot be changed any more" in answer.text
-    assert ('value="diverged"' in answer.text, 'name="max"' in answer.text) == (True, False)
-    assert client.post(f"/jobs/{job}/set", data=given).status_code == 303
-    assert world.store.jobs.get(job).comment == "diverged"
-
-
 def test_a_form_that_somebody_else_was_faster_than_changes_nothing(world: World) -> None:
     job = world.submit(world.ann, name="digits", max=4)["id"]
     client = browser(world, "ann")

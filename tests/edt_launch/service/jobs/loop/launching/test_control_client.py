@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.core.control_protocol import MAX_LINE, Accepted, Pause, Refused, Stop, write
+from edt_launch.core.control_protocol import MAX_LINE, Accepted, Pause, Stop, write
 from edt_launch.core.system.unix_address import unix_address
 from edt_launch.launcher.runs.control_socket import ControlSocket
 from edt_launch.service.jobs.loop.launching.control_client import TIMEOUT, ControlAnswer, Exchange
@@ -37,13 +37,6 @@ def test_an_answer_comes_at_a_later_look(path: Path) -> None:
         assert first.look() is None
         assert control.requests() == [Stop("a")]
         assert (first.look(), again.look(), first.look()) == (ControlAnswer.ACCEPTED,) * 3
-
-
-def test_a_refusal_has_its_reason(stuck: socket.socket, path: Path) -> None:
-    exchange = Exchange(path, Pause("a"))
-    with stuck.accept()[0] as accepted:
-        accepted.sendall(write(Refused("a", "because")))
-        assert (exchange.look(), exchange.reason) == (ControlAnswer.REFUSED, "because")
 
 
 def test_without_a_launcher_that_is_known_at_once(path: Path) -> None:
