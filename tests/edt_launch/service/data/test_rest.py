@@ -7,7 +7,6 @@ import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, BinaryIO
-from urllib.parse import quote
 
 import pytest
 from starlette.testclient import TestClient
@@ -16,7 +15,7 @@ from edt_launch.service.data import sets, uploads
 from edt_launch.service.db.store import Store
 from edt_launch.service.experiments.records import SearchState
 from edt_launch.service.jobs.states import State
-from lab import Lab, made, refused
+from lab import made, refused
 from world import World, tar
 
 FILES = {"train/a.csv": b"1,2\n", "train/b.csv": b"3\n", "labels.txt": b"x"}
@@ -140,23 +139,6 @@ def test_a_job_that_starts_during_an_upload_keeps_its_data(
 
 
 @pytest.mark.parametrize(
-    "path, status, said",
-    [
-        ("deep/" + "\u6f22" * 100, 422, "the name is too long"),
-        ("d/" * 100 + "x", 422, "101 names within each other, more than 100"),
-        ("deep/er/x", 413, "11 files"),
-    ],
-)
-def test_a_refused_file_leaves_no_folders(
-    path: str, status: int, said: str, tmp_path: Path, store: Store
-) -> None:
-    world = World(tmp_path / "home", store, max_data_files=10)
-    made(put(world.ann, content=tar({str(n): b"" for n in range(10)})))
-    refused(put(world.ann, f"{DIGITS}/files/{quote(path)}", b""), status, said)
-    assert len(list((world.settings.data_folder / "users").rglob("[!.]*"))) == 12
-
-
-@pytest.mark.parametrize(
     "path, content, status, said",
     [
         ("/datasets/ann/.x", tar(FILES), 422, "name"),
@@ -235,23 +217,8 @@ def test_nothing_leads_out_of_the_data_folder(world: World) -> None:
     assert not (world.settings.home / "x").exists()
 
 
-def test_an_experiment_finds_the_data_where_the_form_says(lab: Lab) -> None:
-    path = made(put(lab.ann))["path"]
-    lab.join("bob", "editor")
-    experiment = lab.experiment(lab.definition()["id"], source=path)["id"]
-    (run,) = lab.run(experiment, lab.bob)
-    job = lab.world.store.jobs.get(run["job"])
-    assert job.environment["DATA_DIR"] == str(lab.world.settings.data_folder / path)
-    assert lab.ann.get(DIGITS).json()["used_by"] == [job.id]
-
-
 def test_a_user_with_data_sets_is_not_removed(world: World) -> None:
     made(put(world.ann))
     refused(world.admin.delete("/users/ann"), 409, "ann has data sets: digits")
     world.admin.delete(DIGITS)
     assert world.admin.delete("/users/ann").status_code == 204
-
-
-@pytest.fixture
-def lab(world: World) -> Lab:
-    return Lab(world)

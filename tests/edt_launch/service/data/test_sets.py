@@ -1,4 +1,3 @@
-import errno
 import io
 import os
 import stat
@@ -132,25 +131,6 @@ def test_a_check_just_before_a_change_prevents_it(change: str, tmp_path: Path) -
         CHANGES[change](data, check=refuse)
     assert (tmp_path / "users/ann/digits/folder/file").read_bytes() == b"x"
     assert not list((tmp_path / ".edt-uploads/pool").iterdir())
-
-
-def test_a_disk_that_fails_amid_several_files_is_told_with_what_is_stored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rename = os.rename
-
-    def failing(source: Any, target: Any, **how: Any) -> None:
-        if target == "b":
-            raise OSError(errno.EIO, "Input/output error")
-        rename(source, target, **how)
-
-    data = sets_in(tmp_path)
-    monkeypatch.setattr(os, "rename", failing)
-    files = [(name, io.BytesIO(b"x")) for name in ("a", "b")]
-    with pytest.raises(UnavailableError, match="1 of 2 files were stored, not 'b': Input/output error"):
-        data.put_files("ann", "digits", files, is_replacing=False)
-    assert [path.name for path in (tmp_path / "users/ann/digits").iterdir()] == ["a"]
-    assert data.get("ann", "digits").files is None  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("link", ["users", "users/ann"])

@@ -6,8 +6,7 @@ import pytest
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.service.db.store import Store
 from edt_launch.service.jobs.records import JobRecord
-from edt_launch.service.jobs.states import IllegalTransitionError, State, Wanted
-from edt_launch.service.jobs.store import NoSuchJobError
+from edt_launch.service.jobs.states import IllegalTransitionError, State
 
 
 def job(number: int = 0, **fields: object) -> JobRecord:
@@ -72,13 +71,3 @@ def test_an_illegal_move_changes_nothing(store: Store) -> None:
         store.jobs.move(one.id, State.RUNNING, "no", 101.0, size=3)
     assert store.jobs.get(one.id) == one
     assert len(store.jobs.transitions(one.id)) == 1
-
-
-def test_who_has_asked_for_the_end_cannot_take_it_back(store: Store) -> None:
-    one, _ = store.jobs.add(job())
-    assert store.jobs.set_wanted(one.id, Wanted.PAUSE).wanted is Wanted.PAUSE
-    assert store.jobs.set_wanted(one.id, Wanted.RUN).wanted is Wanted.RUN
-    store.jobs.set_wanted(one.id, Wanted.STOP)
-    assert store.jobs.set_wanted(one.id, Wanted.RUN).wanted is Wanted.STOP
-    with pytest.raises(NoSuchJobError):
-        store.jobs.set_wanted("jzzzzzzzz", Wanted.STOP)

@@ -95,16 +95,6 @@ def read_to_the_end(one: Journal) -> int:
     return looks
 
 
-def test_one_look_reads_so_much_at_most(events: Path, tmp_path: Path) -> None:
-    text = progress(1) * (4 * journal.LOOK // len(progress(1))) + progress(2)
-    append(events, text)
-    one = Journal(events, tmp_path / "kept")
-    one.read_on()
-    assert (one.progress.step, one.is_behind) == (1, True)
-    assert read_to_the_end(one) in (4, 5)  # a look ends with a whole line
-    assert one.progress.step == 2
-
-
 def test_a_line_without_an_end_is_skipped_and_reported_once(
     events: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

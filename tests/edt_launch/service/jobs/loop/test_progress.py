@@ -15,7 +15,6 @@ from edt_launch.core.history.events import (
     Ended,
     Event,
     Failed,
-    Following,
     HostReachable,
     HostUnreachable,
     Launched,
@@ -106,10 +105,6 @@ def test_a_worker_keeps_its_devices_until_it_is_known_to_be_gone(
         assert (gone.devices, gone.lost) == (frozenset(), ())
 
 
-def test_which_generation_is_followed_only_grows() -> None:
-    assert run(*(Following(number) for number in (3, 5, 4))).following == 5
-
-
 def test_a_driver_is_there_whatever_trains() -> None:
     assert run(Driver(9, "driver-1"), Launched()) == LauncherRun(7, 0.5, 1, 4, is_driven=True)
 
@@ -133,11 +128,6 @@ def test_paces_are_measured_between_reports_of_one_world() -> None:
     )
     assert job.paces == (Pace(2, 20, 10), Pace(4, 4, 1))
     assert (job.step, job.total_steps, job.loss, job.resizes) == (33, 100, 0.5, 1)
-
-
-def test_a_diverged_loss_takes_the_place_of_the_last_one() -> None:
-    reports = [progress(10, 5, 2, loss=0.5), progress(11, 6, 2, loss=float("nan")), progress(12, 7, 2)]
-    assert [after(BEGUN, *reports[:count]).loss for count in (1, 2, 3)] == [0.5, None, None]
 
 
 @pytest.mark.parametrize(
@@ -211,13 +201,6 @@ def test_speed_is_relative_to_one_worker() -> None:
     assert (known.speedup, known.step_time) == (((2, 2.0), (4, 3.0)), 1.0)  # of others too little is known
     assert JobProgress(paces=paces[:2]).speedup == ()
     assert JobProgress(paces=paces[1:2]).step_time is None
-
-
-def test_throughput_is_that_at_the_present_size() -> None:
-    paces = (Pace(2, 20, 10), Pace(4, 30, 10))
-    assert JobProgress(LauncherRun(size=4), paces=paces).throughput == 3.0
-    assert JobProgress(LauncherRun(size=3), paces=paces).throughput is None
-    assert JobProgress(paces=paces).throughput is None
 
 
 def test_workers_that_fail_are_counted() -> None:

@@ -106,19 +106,6 @@ def test_an_action_is_asked_about_and_done_for_its_owner_alone(world: World) -> 
         assert world.store.jobs.get(job).wanted is wanted
 
 
-def test_what_has_ended_is_deleted(world: World) -> None:
-    job = world.submit(world.ann)["id"]
-    client = browser(world, "ann")
-    assert client.get(f"/jobs/{job}/delete").status_code == 409
-    assert client.post(f"/jobs/{job}/delete").status_code == 409
-    world.go(job, State.STOPPED)
-    assert browser(world, "bob").post(f"/jobs/{job}/delete").status_code == 403
-    assert "are deleted" in client.get(f"/jobs/{job}/delete").text
-    answer = client.post(f"/jobs/{job}/delete")
-    assert (answer.status_code, answer.headers["location"]) == (303, "/jobs")
-    assert not world.files(job).root.exists()
-
-
 def test_a_job_is_changed_and_mistakes_keep_the_form(world: World) -> None:
     job = world.submit(world.ann, name="digits", max=2)["id"]
     client = browser(world, "ann")

@@ -1,6 +1,4 @@
-import pytest
-
-from browser import browser, shown_again
+from browser import browser
 from edt_launch.service.jobs.states import State, Wanted
 from world import World
 
@@ -29,25 +27,6 @@ def test_several_jobs_are_asked_about_and_stopped(world: World) -> None:
     answer = client.post("/selected", data={"action": "stop", "job": [first, second]})
     assert (answer.status_code, answer.headers["location"]) == (303, "/jobs")
     assert {world.store.jobs.get(job).wanted for job in (first, second)} == {Wanted.STOP}
-
-
-@pytest.mark.parametrize(
-    "name, priority, status, told",
-    [
-        ("ann", "<b>", 422, "&#39;&lt;b&gt;&#39; is not possible: give a whole number from -1000 to 1000"),
-        ("ann", "6", 403, "priority: 6 is above 5, the highest that you may give: ask an administrator"),
-    ],
-)
-def test_a_priority_that_is_none_is_told_above_what_was_written(
-    world: World, name: str, priority: str, status: int, told: str
-) -> None:
-    limited = World(world.settings.home, world.store, highest_priority=5)
-    job = running(limited, "first", "0")
-    given = {"action": "priority", "job": [job], "priority": priority}
-    answer = browser(limited, name).post("/selected", data=given)
-    shown_again(answer, status, told, 'href="/jobs"')
-    assert ("<b>" in answer.text, priority == "<b>" or f'value="{priority}"' in answer.text) == (False, True)
-    assert world.store.jobs.get(job).priority == 0
 
 
 def test_nobody_touches_anothers_jobs(world: World) -> None:
