@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, BinaryIO
+from urllib.parse import quote
 
 import pytest
 from starlette.testclient import TestClient
@@ -222,3 +223,11 @@ def test_a_user_with_data_sets_is_not_removed(world: World) -> None:
     refused(world.admin.delete("/users/ann"), 409, "ann has data sets: digits")
     world.admin.delete(DIGITS)
     assert world.admin.delete("/users/ann").status_code == 204
+
+
+def test_a_refused_file_leaves_no_folders(world: World) -> None:
+    made(put(world.ann))
+    path = quote("deep/" + "\u6f22" * 100)
+    refused(put(world.ann, f"{DIGITS}/files/{path}", b""), 422, "the name is too long")
+    assert found(world) == FILES
+    assert not (world.settings.data_folder / "users/ann/digits/deep").exists()

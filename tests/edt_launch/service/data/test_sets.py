@@ -1,3 +1,4 @@
+import errno
 import io
 import os
 import stat
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from edt_launch.service.data import sets
+from edt_launch.service.data import notes, sets
 from edt_launch.service.data.sets import DataSets
 from edt_launch.service.errors import ConflictError, NotFoundError, UnavailableError
 from edt_launch.service.files.archives.entry import ArchiveLimits
@@ -169,3 +170,36 @@ def test_a_folder_without_a_note_is_a_data_set_of_unknown_size(tmp_path: Path) -
     data.put_files("ann", "digits", [("a", io.BytesIO(b"y"))], is_replacing=False)
     (found,), is_complete = data.all()
     assert (found.path, found.files, found.size, is_complete) == ("users/ann/digits", None, None, True)
+
+
+def test_a_disk_that_fails_amid_several_files_is_told_with_what_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = os.rename
+
+    def failing(source: Any, target: Any, **how: Any) -> None:
+        if target == "b":
+            raise OSError(errno.EIO, "Input/output error")
+        rename(source, target, **how)
+
+    data = sets_in(tmp_path)
+    monkeypatch.setattr(os, "rename", failing)
+    files = [(name, io.BytesIO(b"x")) for name in ("a", "b")]
+    with pytest.raises(UnavailableError, match="1 of 2 files were stored, not 'b': Input/output error"):
+        data.put_files("ann", "digits", files, is_replacing=False)
+    assert [path.name for path in (tmp_path / "users/ann/digits").iterdir()] == ["a"]
+    assert data.get("ann", "digits").files is None  # type: ignore[union-attr]
+
+
+def test_a_change_is_made_though_its_numbers_cannot_be_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, text: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    data = sets_in(tmp_path)
+    data.put("ann", "digits", archive(), is_replacing=False)
+    monkeypatch.setattr(notes, "write_atomically", full)
+    assert CHANGES["put"](data).files is None
+    assert (tmp_path / "users/ann/digits/folder/file").read_bytes() == b"new"
+    assert data.get("ann", "digits").files is None  # type: ignore[union-attr]

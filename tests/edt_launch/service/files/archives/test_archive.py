@@ -130,6 +130,7 @@ BOMBS = {
     "tar.gz": tar({"zeros": bytes(2**21)}),
     "zip": zip_({"zeros": bytes(2**21)}),
     "many files": tar({f"{n}": b"" for n in range(200)}),
+    "large files together": tar({f"{n}": bytes(2**18) for n in range(9)}),
     "zeros after the end": gzip.compress(tar({"a": b""}, "w") + bytes(2**22)),
 }
 

@@ -239,3 +239,9 @@ def test_hosts_are_unreachable_until_they_are_back_or_the_job_has_them_no_more(t
     lost = HostUnreachable("h2", "x" * 1000, time=5.0), HostUnreachable("evil host", "x")
     assert after(BEGUN, *lost).unreachable == (("h2", 5.0, "x" * 300),)
     assert after(BEGUN, *lost, then).unreachable == ()
+
+
+def test_what_its_program_can_use_is_what_it_has_said_last() -> None:
+    said = [Usable(number) for number in (3, 2, 0)]
+    assert run(*said).usable == 2
+    assert run(*said, replace(BEGUN, pid=8)).usable is None

@@ -14,8 +14,10 @@ def test_the_owner_sees_everything(world: World) -> None:
     job = world.submit(world.ann, environment={"API_TOKEN": "s3cret", "A": "b"})["id"]
     world.files(job).launcher_log.write_text("[0] hello <b>\n[0] \x1b[31mred\x1b[0m\n[0] 10%\r[0] 20%\r\n")
     world.files(job).output.events.write_text('{"event": "world", "time": 1.0, "generation": 1, "size": 2}\n')
+    (world.files(job).output.model / "a <b>.pt").write_bytes(b"weights")
     client = browser(world, "ann")
     assert "Waits for the next decision" in client.get(f"/jobs/{job}").text
+    assert "<bdi>a &lt;b&gt;.pt</bdi>" in client.get(f"/jobs/{job}?tab=results").text
     definition = client.get(f"/jobs/{job}?tab=definition").text
     assert "python train.py" in definition
     assert "train.py</bdi>" in definition
@@ -148,9 +150,12 @@ def test_a_form_that_somebody_else_was_faster_than_changes_nothing(world: World)
 def test_a_job_that_was_deleted_is_gone(world: World) -> None:
     job = world.submit(world.ann)["id"]
     world.store.history.add([AllocationRecord(job, "ann", NOW, 0, 1, (("node1", ("0",)),), "starts")])
+    client, page = browser(world, "ann"), f"/jobs/{job}/delete"
+    assert (client.get(page).status_code, client.post(page).status_code) == (409, 409)
     world.go(job, State.STOPPED)
-    client = browser(world, "ann")
-    assert client.post(f"/jobs/{job}/delete").status_code == 303
+    assert browser(world, "bob").post(page).status_code == 403
+    assert "are deleted" in client.get(page).text
+    assert client.post(page).headers["location"] == "/jobs"
     answer = client.get(f"/jobs/{job}")
     assert answer.status_code == 410
     assert f"the job {job} has been deleted" in answer.text

@@ -1,4 +1,4 @@
-from browser import browser
+from browser import browser, shown_again
 from edt_launch.service.jobs.states import State, Wanted
 from world import World
 
@@ -29,7 +29,7 @@ def test_several_jobs_are_asked_about_and_stopped(world: World) -> None:
     assert {world.store.jobs.get(job).wanted for job in (first, second)} == {Wanted.STOP}
 
 
-def test_nobody_touches_anothers_jobs(world: World) -> None:
+def test_nobody_but_its_owner_touches_a_job(world: World) -> None:
     job = running(world, "first", "0")
     before = world.store.jobs.get(job)
     bob, client = browser(world, "bob"), browser(world, "ann")
@@ -39,6 +39,10 @@ def test_nobody_touches_anothers_jobs(world: World) -> None:
         assert bob.post("/selected", data=data).status_code == 403
         assert client.get(f"/selected?action={action}").status_code == 422
     assert world.store.jobs.get(job) == before
+    given = {"action": "priority", "job": [job], "priority": "<b>"}
+    shown_again(client.post("/selected", data=given), 422, "&#39;&lt;b&gt;&#39; is not possible")
+    assert client.post("/selected", data=given | {"priority": "3"}).status_code == 303
+    assert world.store.jobs.get(job).priority == 3
     assert client.get(f"/selected?action=fly&job={job}").status_code == 422
     logs = client.get(f"/selected/logs?job={job}").text
     assert f'href="/api/v1/jobs/{job}/logs" download="{job}.log"' in logs
