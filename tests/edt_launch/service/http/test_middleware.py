@@ -3,11 +3,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from edt_launch.service.accounts.authenticator import FORM, BearerAuthenticator
 from edt_launch.service.app.system import registry_of
 from edt_launch.service.http.dependencies import USER
+from edt_launch.service.http.listening import Connections
 from edt_launch.service.http.middleware import RequestMiddleware, histogram
 from world import World
 
@@ -24,7 +25,8 @@ class Inside:
         size, has_more = 0, True
         while has_more:
             message = await receive()
-            size, has_more = size + len(message["body"]), message["more_body"]
+            size += len(message["body"])
+            has_more = message["more_body"]
         self.bodies.append(size)
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b""})
@@ -33,12 +35,13 @@ class Inside:
 class Passing:
     """A gate, and what came out of it."""
 
-    def __init__(self, world: World, application: ASGIApp | None = None, **waits: float) -> None:
-        self.inside, self.sent = Inside(), []
+    def __init__(self, world: World, **waits: float) -> None:
+        self.inside = Inside()
         authenticator, seconds = BearerAuthenticator(world.context), histogram(registry_of(world.context))
-        inside = application or self.inside
-        self.gate = RequestMiddleware(inside, authenticator, seconds, **{"stall": 0.01, **waits})
+        self.gate = RequestMiddleware(self.inside, authenticator, seconds, **{"stall": 0.01, **waits})
         self.token = world.tokens["ann"]
+        self.received: Callable[[], object] = lambda: None
+        """Called before a block of a body is received."""
 
     def ask(
         self,
@@ -46,6 +49,7 @@ class Passing:
         *blocks: bytes,
         method: str = "GET",
         stalls: bool = False,
+        connections: Connections | None = None,
         **headers: str,
     ) -> Message:
         """The start of the answer."""
@@ -60,19 +64,25 @@ class Passing:
             [{"type": "http.request", "body": block, "more_body": True} for block in blocks]
             + [{"type": "http.request", "body": b"", "more_body": False}]
         )
-        self.sent: list[Message] = []
+        sent: list[Message] = []
 
         async def receive() -> Message:
             if stalls:
                 await asyncio.Event().wait()
             await asyncio.sleep(0)
+            self.received()
             return next(rest)
 
         async def send(message: Message) -> None:
-            self.sent.append(message)
+            sent.append(message)
 
-        asyncio.run(self.gate(scope, receive, send))
-        return self.sent[0]
+        if connections is None:
+            asyncio.run(self.gate(scope, receive, send))
+        else:
+            peer = ("127.0.0.1", 1)
+            connections.admit(peer, lambda: None)
+            asyncio.run(connections.noted(self.gate)({**scope, "client": peer}, receive, send))
+        return sent[0]
 
 
 @pytest.fixture
@@ -125,18 +135,38 @@ def test_a_body_that_does_not_arrive_is_refused(world: World) -> None:
     assert passing.inside.bodies == []
 
 
-def answer_of(world: World, withdraw: Callable[[World], object]) -> list[Message]:
-    """What a stream sends whose token is withdrawn once it is open, and which would not end by itself."""
+class Streaming:
+    """An application whose answer ends when nobody takes it any more."""
 
-    async def streaming(scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self) -> None:
+        self.is_open = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"first", "more_body": True})
-        withdraw(world)
+        self.is_open.set()
         await asyncio.Event().wait()
 
-    passing = Passing(world, streaming, recheck=0.0)
-    passing.ask("/x")
-    return passing.sent
+
+async def answer_of(world: World, withdraw: Callable[[World], object]) -> list[Message]:
+    """What a stream sends whose token is withdrawn once it is open."""
+    inside, sent = Streaming(), []
+    authenticator, seconds = BearerAuthenticator(world.context), histogram(registry_of(world.context))
+    gate = RequestMiddleware(inside, authenticator, seconds, recheck=0.0)
+    token = f"Bearer {world.tokens['ann']}".encode()
+    scope = {"type": "http", "method": "GET", "path": "/x", "headers": [(b"authorization", token)]}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    serving = asyncio.create_task(gate(scope, receive, send))
+    await inside.is_open.wait()
+    withdraw(world)
+    await serving
+    return sent
 
 
 def revoke(world: World) -> None:
@@ -149,7 +179,7 @@ def remove(world: World) -> None:
 
 @pytest.mark.parametrize("withdraw", [revoke, remove])
 def test_a_stream_ends_with_what_has_opened_it(world: World, withdraw: Callable[[World], None]) -> None:
-    start, first, last = answer_of(world, withdraw)
+    start, first, last = asyncio.run(answer_of(world, withdraw))
     assert start["status"] == 200
     assert (first["body"], first["more_body"]) == (b"first", True)
     assert (last["body"], last.get("more_body", False)) == (b"", False)
