@@ -34,7 +34,7 @@ class Program:
 
     def loss(self) -> torch.Tensor:
         edt_hvd.average(1.0)
-        return self.model(torch.ones(2)).square().sum()
+        return self.model(torch.ones(2)).square().sum().detach()
 
     def copies(self, epochs: int = 1) -> list[bool]:
         """Whether there is a full copy: at first, and after each commit."""
