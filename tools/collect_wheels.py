@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from packages import ROOT, TORCHVISION, adjust_environment, export_pins, locked
-from steps import run, run_steps
+from steps import run, run_steps, step
 
 
 def platforms(machine: str) -> list[str]:
@@ -44,22 +44,25 @@ def collect(directory: Path, python: str, machine: str) -> None:
             Path(scratch) / "all.txt",
         )
         adjust_environment(venv)
-        run(log, sys.executable, "-m", "venv", venv)
-        pins = export_pins(log, venv)
-        present = torch == "present"
-        wanted.write_text("torch" if present else f"torch=={torch}\n{TORCHVISION}\n")
-        run(
-            log, "uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--overrides", pins,
-            "--python-version", python, "--python-platform", f"{machine}-manylinux_2_28",
-            "--output-file", everything, pins, *(("--excludes", wanted) if present else (wanted,)),
-        )  # fmt: skip
+        with step(f"What the lock pins, for Python {python} on {machine}"):
+            run(log, sys.executable, "-m", "venv", venv)
+            pins = export_pins(log, venv)
+            present = torch == "present"
+            wanted.write_text("torch" if present else f"torch=={torch}\n{TORCHVISION}\n")
+            run(
+                log, "uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--overrides", pins,
+                "--python-version", python, "--python-platform", f"{machine}-manylinux_2_28",
+                "--output-file", everything, pins, *(("--excludes", wanted) if present else (wanted,)),
+            )  # fmt: skip
         download = (venv / "bin/pip", "download", "--no-deps", "--dest", directory.resolve())
         targets = (word for name in platforms(machine) for word in ("--platform", name))
-        run(
-            log, *download, "--python-version", python, "--implementation", "cp", *targets, "--requirement",
-            everything,
-        )  # fmt: skip
-        run(log, *download, "--no-binary", ":all:", f"horovod=={locked('horovod')}")
+        with step("Wheels"):
+            run(
+                log, *download, "--python-version", python, "--implementation", "cp", *targets,
+                "--requirement", everything,
+            )  # fmt: skip
+        with step("Horovod's sources"):
+            run(log, *download, "--no-binary", ":all:", f"horovod=={locked('horovod')}")
     files = list(directory.iterdir())
     size = sum(file.stat().st_size for file in files) / 2**20
     print(f"{len(files)} files, {size:.0f} MiB: on the other machine, make setup WHEELS={directory}")

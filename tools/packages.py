@@ -43,6 +43,7 @@ def adjust_environment(venv: Path) -> None:
         "PIP_USER": "0",
         "PYTHONUNBUFFERED": "1",
         "UV_INDEX_STRATEGY": "unsafe-best-match",  # all indexes are equal, as for pip
+        "UV_LOCK_TIMEOUT": "3600",  # seconds; another environment of this checkout may be compiling
     }
     if wheels := os.environ.get("EDT_WHEELS"):
         found = Path(wheels).resolve().as_uri()

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 import npm
 from databases import sqlite_at
@@ -29,6 +31,8 @@ ARGUMENTS = [
 PATIENCE = 60.0
 """Seconds until a test gives up."""
 AXE = ("axe-core", "4.14.1", "axe.min.js")
+AXE_PATH = "/axe.js"
+AXE_HEADERS = {"cache-control": "max-age=3600"}
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 
 
@@ -77,8 +81,9 @@ class Site:
 
     def check_access(self, page: Page, *rules: str) -> None:
         """Have axe look for what keeps people from using a page; by all rules, or those."""
+        _axe()  # here, where it may skip the test
         if not page.evaluate("'axe' in window"):
-            page.evaluate(_axe())
+            page.add_script_tag(url=AXE_PATH)
         options = {"values": rules, "type": "rule"} if rules else {"values": RULES, "type": "tag"}
         found = page.evaluate(
             "runOnly => axe.run({runOnly, resultTypes: ['violations'], elementRef: false})", options
@@ -89,11 +94,28 @@ class Site:
 
 
 @cache
-def _axe() -> str:
+def _axe() -> bytes:
     try:
-        return f"(() => {{ {npm.file_of(*AXE).decode()}; window.axe = axe }})()"
+        return npm.file_of(*AXE)
     except npm.NotFetchedError as error:
         pytest.skip(f"axe-core cannot be had: {error}")
+
+
+def with_axe(app: ASGIApp) -> ASGIApp:
+    """The service, and axe below its address: the browser keeps what it has compiled for all pages."""
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        is_axe = scope.get("path") == AXE_PATH
+        answer = Response(_axe(), 200, AXE_HEADERS, "text/javascript") if is_axe else app
+        await answer(scope, receive, send)
+
+    return serve
+
+
+def by_keyboard(page: Page, role: str, name: str) -> None:
+    """Press Enter on something that the keyboard can reach."""
+    page.get_by_role(role, name=name, exact=True).focus()  # type: ignore[arg-type]
+    page.keyboard.press("Enter")
 
 
 def until_other_picture(picture: Locator, before: bytes) -> None:
@@ -135,7 +157,7 @@ def site_at(folder: Path, browser: Browser) -> Iterator[Site]:
     """A site whose service keeps all in a folder."""
     store = sqlite_at(folder / "edt.db")
     world = World(folder / "home", store)
-    server = WebServer(world.app)
+    server = WebServer(with_axe(world.app))
     server.start()
     site = Site(world, server, browser)
     try:

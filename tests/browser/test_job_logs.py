@@ -35,23 +35,6 @@ def test_a_log_is_followed_and_its_lines_have_addresses(site: Site) -> None:
     assert site.errors == []
 
 
-def test_the_log_of_a_rank_is_followed(site: Site) -> None:
-    job = a_running_job(site)
-    log = site.world.files(job).launcher_log
-    log.write_text("[0] none\n[1] one\n[0] none\n")
-    with site.page("ann", f"/jobs/{job}?tab=logs&rank=1") as page:
-        shown = page.locator("#log")
-        with log.open("a") as file:
-            file.write("[0] none\n[1] two\n[0] none\n[1] [0] three\n")
-        shown.get_by_text("three").wait_for()
-        assert shown.inner_text().split("\n")[:3] == ["one", "two", "[0] three"]
-        page.goto(
-            shown.locator("span:has(a.place)").filter(has_text="two").locator("a").get_attribute("href") or ""
-        )
-        assert page.locator("#line").inner_text() == "two\n"
-    assert site.errors == []
-
-
 def test_a_log_goes_on_after_the_service_was_started_again_and_when_it_is_seen_again(site: Site) -> None:
     job = a_running_job(site)
     log = site.world.files(job).launcher_log

@@ -1,7 +1,7 @@
 """Jobs and a job, live, in a real browser."""
 
 from edt_launch.service.bus import Topic
-from edt_launch.service.jobs.states import State, Wanted
+from edt_launch.service.jobs.states import State
 from live_jobs import a_running_job, record
 from pages import Site
 
@@ -25,28 +25,6 @@ def test_changes_are_seen_without_a_reload(site: Site) -> None:
         row.get_by_text("succeeded").wait_for()
         assert page.evaluate("window.isSame")
         assert page.get_by_label("Name, comment or id;").input_value() == "half a wo"
-    assert site.errors == []
-
-
-def test_a_job_is_stopped_in_a_dialog_and_by_the_keyboard_alone(site: Site) -> None:
-    job = a_running_job(site)
-    with site.page("ann", f"/jobs/{job}") as page:
-        page.get_by_role("link", name="Stop").focus()
-        page.keyboard.press("Enter")
-        dialog = page.get_by_role("dialog")
-        dialog.get_by_text("Its 2 devices are free then.").wait_for()
-        site.check_access(page)
-        page.keyboard.press("Escape")
-        dialog.wait_for(state="hidden")
-        assert page.get_by_role("link", name="Stop").evaluate("one => one === document.activeElement")
-        page.keyboard.press("Enter")
-        dialog.get_by_role("link", name="Cancel").click()
-        dialog.wait_for(state="hidden")
-        page.get_by_role("link", name="Stop").click()
-        dialog.get_by_role("button", name="Stop").focus()
-        page.keyboard.press("Enter")
-        page.get_by_role("link", name="Stop").wait_for(state="detached")
-    assert site.world.store.jobs.get(job).wanted is Wanted.STOP
     assert site.errors == []
 
 

@@ -1,4 +1,4 @@
-"""Logging on, tokens and users in a real browser."""
+"""Logging on and tokens in a real browser."""
 
 from pages import Site
 
@@ -26,7 +26,7 @@ def test_one_logs_on_with_the_keyboard_alone_and_off_again(site: Site) -> None:
     assert site.errors == []
 
 
-def test_tokens_are_copied_and_revoked_and_users_removed(site: Site) -> None:
+def test_tokens_are_copied_and_revoked(site: Site) -> None:
     with site.page("admin", "/account", viewport={"width": 320, "height": 640}) as page:
         page.context.grant_permissions(["clipboard-read", "clipboard-write"])
         page.get_by_label("New token for").focus()
@@ -41,17 +41,7 @@ def test_tokens_are_copied_and_revoked_and_users_removed(site: Site) -> None:
         page.get_by_role("link", name="Revoke laptop").focus()
         assert page.locator("#fresh").count() == 0  # no second one was made
         page.keyboard.press("Enter")
-        dialog = page.get_by_role("dialog")
-        dialog.get_by_role("button", name="Revoke").focus()
+        page.get_by_role("dialog").get_by_role("button", name="Revoke").focus()
         page.keyboard.press("Enter")
         page.get_by_role("link", name="Revoke laptop").wait_for(state="detached")
-        page.goto("/users")
-        page.get_by_label("Name").fill("zed")
-        page.get_by_role("button", name="Add").click()
-        token = page.locator("#fresh").inner_text()
-        page.get_by_role("link", name="Remove bob").click()
-        dialog.get_by_role("button", name="Remove").click()
-        page.get_by_text("Done: Remove bob").wait_for()
-        page.get_by_role("rowheader", name="bob").wait_for(state="detached")
-        assert page.locator("#fresh").inner_text() == token
     assert site.errors == []

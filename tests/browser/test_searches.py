@@ -56,12 +56,10 @@ def test_trials_are_looked_at_by_pointer_and_by_keyboard(site: Site) -> None:
         fitting = sum(value <= 0.5 or number % 5 == 4 for number, value in enumerate(VALUES))
         page.locator(f"#parallel[data-looked='{fitting}']").wait_for()
         low = page.get_by_label("loss from")
-        for nonsense, told in (("abc", "this is no number"), ("1", "")):
-            low.fill(nonsense)
-            page.keyboard.press("Tab")
-            assert low.evaluate("field => field.validationMessage") == told
-            assert page.locator("#parallel").get_attribute("data-looked") == str(fitting)
+        low.fill("1")
+        page.keyboard.press("Tab")
         assert high.evaluate("field => field.validationMessage") == "this is less than the field before it"
+        assert page.locator("#parallel").get_attribute("data-looked") == str(fitting)
         low.fill("0")
         page.keyboard.press("Tab")
         fitting = sum(value <= 0.5 and number % 5 < 4 for number, value in enumerate(VALUES))

@@ -12,9 +12,11 @@ from typing import Self
 from light import LIGHT
 
 # Forks itself for each request. The fork goes on behind the loop, so that it ends as any program does.
+# Python looks for cycles then: in all of torch, without `gc.freeze()`, which takes longer than most programs.
 _SERVER = """
-import json, os, sys
+import gc, json, os, sys
 {imports}
+gc.freeze()
 for line in sys.stdin:
     program, environ, output = json.loads(line)
     if (child := os.fork()) == 0:

@@ -13,6 +13,8 @@ from edt_hvd.world.assigned_world import AssignedWorld
 
 pytestmark = pytest.mark.usefixtures("alone")
 
+ENVIRON = {"EDT_COORDINATOR": "127.0.0.1:1", "EDT_WORKER_TOKEN": "t", "EDT_WORKER": "0", "EDT_MAX_NP": "64"}
+
 
 def test_one_worker_has_its_own_value() -> None:
     value = {"anything": [1, None]}
@@ -63,13 +65,7 @@ def test_needs_init(call: Callable[[], object], monkeypatch: pytest.MonkeyPatch)
 def test_refused_before_the_elastic_function_where_workers_may_join(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    environ = {
-        "EDT_COORDINATOR": "127.0.0.1:1",
-        "EDT_WORKER_TOKEN": "t",
-        "EDT_WORKER": "0",
-        "EDT_MAX_NP": "64",
-    }
-    here = AssignedWorld(environ)
+    here = AssignedWorld(ENVIRON)
     here.generation = 1  # is a member of a world, which it got by asking for its rank, say
     monkeypatch.setattr(world, "_world", here)
     with pytest.raises(RuntimeError, match=rf"edt_hvd\.{name}\(\) before the elastic function"):

@@ -54,7 +54,7 @@ def test_the_structure_is_kept() -> None:
     assert edt_hvd.average(0.25) == 0.25
 
 
-@pytest.mark.parametrize("metric", [1j, torch.tensor(1j), np.complex64(1), np.array([1j]), np.array(["1"])])
+@pytest.mark.parametrize("metric", [1j, torch.tensor(1j), np.array(["1"])])
 def test_metrics_that_are_not_real_are_refused(metric: Any) -> None:
     with pytest.raises(TypeError, match=r"'name' is .*; give a real number"):
         edt_hvd.average({"name": metric})
@@ -75,7 +75,7 @@ def test_numpy_numbers_and_arrays_are_metrics() -> None:
     assert mean.compute() == 2.5 / 4
 
 
-@pytest.mark.parametrize("weight", ["3", None, 3j, torch.tensor([1.0, 2.0]), torch.zeros(0), [3]])
+@pytest.mark.parametrize("weight", ["3", 3j, torch.tensor([1.0, 2.0])])
 def test_weights_that_are_no_number_are_refused(weight: Any) -> None:
     with pytest.raises(TypeError, match="average: weight "):
         edt_hvd.average(1.0, weight=weight)

@@ -22,6 +22,6 @@ def final_accuracy(output: str) -> float:
 
 @pytest.mark.parametrize("launcher", [full("python"), full("mpirun"), full("horovodrun"), "edt-launch"])
 def test_runs_unchanged_and_learns_the_digits(run_example, launcher):
-    result = run_example("digits.py", "--epochs", "6", prefix=LAUNCHERS[launcher])
+    result = run_example("digits.py", "--epochs", "3", prefix=LAUNCHERS[launcher])
     assert result.returncode == 0, result.stdout + result.stderr
-    assert final_accuracy(result.stdout) == pytest.approx(0.95, abs=0.03)
+    assert final_accuracy(result.stdout) == pytest.approx(0.86, abs=0.03)

@@ -29,7 +29,7 @@ EDT_LAUNCH = (sys.executable, "-m", "edt_launch.launcher.command", "--min-np", "
     [
         full("horovod_port_before.py", HOROVODRUN, id="before, horovodrun"),
         full("horovod_port.py", HOROVODRUN, id="after, horovodrun"),
-        pytest.param("horovod_port.py", EDT_LAUNCH, id="after, edt-launch"),
+        full("horovod_port.py", EDT_LAUNCH, id="after, edt-launch"),
     ],
 )
 def test_trains(run_example, script, prefix):

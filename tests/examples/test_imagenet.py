@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from light import LIGHT
-from tiers import full
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "imagenet" / "main.py"
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
@@ -24,7 +23,8 @@ def train(folder: Path, workers: int, *options: str) -> str:
     return ended.stdout
 
 
-@pytest.mark.parametrize("data", [full("--dummy"), pytest.param("--print-freq=50")])
+@pytest.mark.full
+@pytest.mark.parametrize("data", ["--dummy", "--print-freq=50"])
 def test_goes_on_where_another_number_of_workers_stopped(tmp_path, data):
     first = train(tmp_path, 2, data, "--epochs", "1", "-b", "16")
     assert "=> trained 1 epochs" in first

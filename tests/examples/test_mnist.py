@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from digits_as_mnist import write_digits
-from tiers import full
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "mnist.py"
 
@@ -28,13 +27,14 @@ def data_dir(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("loader_workers", [full("0"), "2"])
+@pytest.mark.full
+@pytest.mark.parametrize("loader_workers", ["0", "2"])
 def test_learns_the_data_of_an_experiment_and_leaves_its_model(
     run_example, data_dir, tmp_path, loader_workers
 ):
     folders = {"DATA_DIR": str(data_dir), "EDT_MODEL_DIR": str(tmp_path / "model")}
     (tmp_path / "model").mkdir()
-    arguments = ("--epochs", "4", "--batch", "64", "--loader-workers", loader_workers)
+    arguments = ("--epochs", "3", "--batch", "64", "--loader-workers", loader_workers)
     result = run_example("mnist.py", *arguments, **folders, **NO_NETWORK)
     assert result.returncode == 0, result.stderr
     assert float(re.findall(r"accuracy (\d\.\d+)", result.stdout)[-1]) > 0.8

@@ -15,7 +15,6 @@ from typing import Any
 
 import psutil
 import torch
-from attacked import journals
 
 from programs.traced import BATCH, SAMPLES
 
@@ -32,7 +31,7 @@ TRACED = PROGRAMS / "traced.py"
 FAKE_WORKER = Path(__file__).parents[1] / "edt_launch" / "launcher" / "fake_worker.py"
 """Takes part in worlds without torch, and therefore starts quickly."""
 
-POLL = 0.05
+POLL = 0.1
 """Seconds between two looks at what a job has written; limits are pytest's own timeout."""
 
 SLOW = ("--delay", 0.2)
@@ -67,6 +66,7 @@ class ElasticJob:
         self.process: subprocess.Popen[bytes] | None = None
         self.family: set[psutil.Process] = set()
         self._surveyed = 0.0
+        self._rows: dict[Path, tuple[int, list[dict[str, Any]]]] = {}
 
     def allocate(self, slots: int, host: str = "localhost", devices: str = "") -> None:
         """Replace the allocation file as an allocator does."""
@@ -99,14 +99,22 @@ class ElasticJob:
 
     def events(self, *kinds: str) -> list[dict[str, Any]]:
         path = self.out / "events.jsonl"
-        text = path.read_text() if path.exists() else ""
-        lines = text[: text.rfind("\n") + 1].splitlines()
-        parsed = [json.loads(line) for line in lines]
-        return [event for event in parsed if not kinds or event["event"] in kinds]
+        events = self._read(path) if path.exists() else []
+        return [event for event in events if not kinds or event["event"] in kinds]
 
     def trace(self) -> list[dict[str, Any]]:
         """What the workers of traced.py have written down, in no order."""
-        return journals.rows(self.results.glob("trace.*.jsonl"))
+        return [row for path in self.results.glob("trace.*.jsonl") for row in self._read(path)]
+
+    def _read(self, path: Path) -> list[dict[str, Any]]:
+        """The lines of a file that grows; waiting for one asks again and again, and each is parsed once."""
+        offset, rows = self._rows.get(path, (0, []))
+        with path.open("rb") as file:
+            file.seek(offset)
+            new = file.read()
+        lines = new[: new.rfind(b"\n") + 1]
+        self._rows[path] = offset + len(lines), [*rows, *map(json.loads, lines.splitlines())]
+        return self._rows[path][1]
 
     def until(self, condition: Callable[[], object], running: bool = True) -> None:
         """Wait for a condition; a job that has ended early fails the test with what it printed."""
@@ -215,10 +223,11 @@ class Undisturbed:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._train(30)
+        self._train(1)
 
     def _train(self, epochs: int) -> None:
-        """Train once for all processes that run tests."""
+        """Train so many epochs, and some that longer jobs need; once for all processes that run tests."""
+        epochs = -(-epochs // 15) * 15
         folder = self._folder / str(epochs)
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / "lock").open("w") as lock:

@@ -127,19 +127,6 @@ def test_control_files_that_are_something_else(spoil: Callable[[Path], None], fo
         ann.finish()
 
 
-def test_pages_of_other_sites_and_other_names_are_refused(folder: Path) -> None:
-    with served(Service(folder)) as service:
-        there = service.user("bob")
-        foreign = {"Origin": "http://mallory.example"}
-        assert (
-            service.ask("GET", "/jobs", token=there, headers=foreign).status_code == requests.codes.forbidden
-        )
-        rebound = {"Host": "mallory.example"}
-        assert service.ask("GET", "/jobs", token=there, headers=rebound).status_code in (400, 403, 421)
-        own = {"Origin": service.server["url"]}
-        assert service.ask("GET", "/jobs", token=there, headers=own).status_code == requests.codes.ok
-
-
 def test_a_stopped_launcher_of_one_job_is_no_matter_of_others(folder: Path) -> None:
     with served(Service(folder)) as service:
         ann = Bystander(service)

@@ -82,19 +82,6 @@ def test_the_others_go_on_without_a_worker_that_failed(job: ElasticJob, how: str
 
 
 @pytest.mark.full
-def test_others_that_have_returned_go_on_without_a_coordinator_that_is_lost(job: ElasticJob) -> None:
-    start(job, "evaluates", "--max-restarts", "0")
-    job.until((job.results / "evaluates").exists)
-    job.worker(0).kill()
-    job.until_size(1)
-    assert "rank 0 on localhost has failed" in job.stderr
-    assert job.process is not None
-    job.process.send_signal(signal.SIGTERM)
-    assert job.wait() == 143
-    assert job.survivors() == []
-
-
-@pytest.mark.full
 @pytest.mark.parametrize("how", ["endless", "stuck", "thread"])
 def test_a_signal_ends_the_whole_tree(job: ElasticJob, how: str) -> None:
     """Also workers that ignore it, and those whose interpreter waits for a thread."""

@@ -1,50 +1,15 @@
 """Jobs to which the worst happens train on to the end, and train what they would have trained otherwise."""
 
-import json
-import os
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import history
 import pytest
 
 from edt_hvd.debug.faults import FILLING
 from fault_rows import fault_script
-from harness import ElasticJob
+from harness import STEPS, TRACED, ElasticJob, Undisturbed
 from tiers import full
-
-TRAIN = Path(history.__file__).with_name("train.py")
-SAMPLES, STEPS = 100, 5
-"""In an epoch of train.py."""
-
-Digests = Callable[[int], str]
-"""The digest of the undisturbed training of so many epochs."""
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Digests:
-    """The digest of what one process trains in so many epochs."""
-
-    @cache
-    def undisturbed(epochs: int) -> str:
-        folder = tmp_path_factory.mktemp("undisturbed")
-        calm = {name: value for name, value in os.environ.items() if not name.startswith("EDT_FAULTS")}
-        subprocess.run([sys.executable, TRAIN, folder, "--epochs", str(epochs)], check=True, env=calm)
-        assert history.mistakes(history.read(folder), SAMPLES, epochs) == []
-        found: str = final(folder)["digest"]
-        return found
-
-    return undisturbed
-
-
-def final(folder: Path) -> dict[str, Any]:
-    """What train.py has written at its end."""
-    found: dict[str, Any] = json.loads((folder / "final.json").read_text())
-    return found
 
 
 @pytest.fixture
@@ -60,22 +25,14 @@ def disturb(job: ElasticJob, script: Path, slots: int, rows: list[str], *options
     """Run a job, which goes on until it is to end, until every row of the script has happened."""
     script.write_text(fault_script(*rows))
     job.allocate(slots)
-    job.start(TRAIN, job.results, "--delay", 0.1, options=options)
+    job.start(TRACED, job.results, "--delay", 0.1, options=options)
     job.until(lambda: len(list(job.folder.glob("faults.*.done"))) == len(rows))
 
 
-def check(job: ElasticJob, undisturbed: Digests) -> None:
+def check(job: ElasticJob, undisturbed: Undisturbed) -> None:
     """Let it end: with the weights of the undisturbed training, and nothing of it is left."""
-    (job.results / "end").touch()
-    compare(job, undisturbed)
-
-
-def compare(job: ElasticJob, undisturbed: Digests) -> None:
-    """Wait for the end, with the same promises."""
     assert job.end() == 0, job.stdout + job.stderr
-    found = final(job.results)
-    assert history.mistakes(history.read(job.results), SAMPLES, found["epochs"]) == []
-    assert found["digest"] == undisturbed(found["epochs"])
+    undisturbed.check_final(job.results)
     assert job.survivors() == []
     pids = {str(process.pid) for process in job.family}
     assert [path for path in Path("/dev/shm").iterdir() if pids & set(path.name.split("_"))] == []
@@ -122,20 +79,20 @@ QUICK = "newcomers in a resize"
 
 
 @pytest.mark.parametrize("name", [name if name == QUICK else full(name) for name in DEATHS])
-def test_deaths(job: ElasticJob, script: Path, undisturbed: Digests, name: str) -> None:
+def test_deaths(job: ElasticJob, script: Path, undisturbed: Undisturbed, name: str) -> None:
     disturb(job, script, 4, DEATHS[name])
     check(job, undisturbed)
 
 
 @pytest.mark.full
 def test_the_death_of_the_coordinator_in_the_last_step(
-    job: ElasticJob, script: Path, undisturbed: Digests
+    job: ElasticJob, script: Path, undisturbed: Undisturbed
 ) -> None:
     death = f'{{ step = {2 * STEPS}, action = "kill", rank = 0, point = "after-commit" }}'
     script.write_text(fault_script(death))
     job.allocate(2)
-    job.start(TRAIN, job.results, "--epochs", 2, "--delay", 0.1)
-    compare(job, undisturbed)
+    job.start(TRACED, job.results, "--epochs", 2, "--delay", 0.1)
+    check(job, undisturbed)
     assert job.events("failed")
 
 
@@ -155,7 +112,7 @@ def small_disk(job: ElasticJob) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("small_disk")
-def test_a_full_disk(job: ElasticJob, script: Path, undisturbed: Digests) -> None:
+def test_a_full_disk(job: ElasticJob, script: Path, undisturbed: Undisturbed) -> None:
     disturb(job, script, 2, ['{ checkpoint = 1, action = "fill-disk" }'], *CHECKPOINTS)
     job.until(lambda: job.events("checkpoint_failed"))
     (job.out / "checkpoint" / FILLING).unlink()

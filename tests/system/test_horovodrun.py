@@ -19,7 +19,6 @@ from edt_launch.service.jobs.states import State, Wanted
 from harness import PATIENCE, PROGRAMS, SLOW, STEPS, TRACED, ElasticJob, Undisturbed
 from horovodrun_job import HorovodrunJob
 from pool_harness import Pool
-from tiers import full
 
 
 @pytest.fixture
@@ -27,23 +26,6 @@ def plain(tmp_path: Path) -> Iterator[HorovodrunJob]:
     job = HorovodrunJob(tmp_path / "a job's folder")
     yield job
     job.kill()
-
-
-@pytest.mark.full
-def test_a_job_grows_shrinks_and_keeps_what_it_has_when_its_file_is_unusable(
-    plain: HorovodrunJob, undisturbed: Undisturbed
-) -> None:
-    plain.allocate(1)
-    plain.start(1, *SLOW)
-    plain.until_size(1)
-    plain.allocation.write_text("# edt allocation v1 generation=9\nlocalhost:3")  # half written
-    plain.until(lambda: plain.printed.count("Failed to execute discovery script") > 1)
-    for size in (2, 1):
-        plain.allocate(size)
-        plain.until_size(size)
-    assert plain.end() == 0, plain.printed
-    undisturbed.check(plain)
-    assert "Traceback" not in plain.printed
 
 
 @pytest.mark.full
@@ -142,14 +124,6 @@ def test_a_worker_killed_on_another_host_costs_a_step_and_the_host_until_its_coo
 
 
 @pytest.mark.full
-def test_a_job_without_an_allocation_file_does_not_start(plain: HorovodrunJob) -> None:
-    plain.start(1)
-    assert plain.wait() == 1, plain.printed
-    assert f"edt-discover: {plain.allocation}: No such file or directory" in plain.printed
-    assert plain.trace() == []
-
-
-@pytest.mark.full
 @pytest.mark.parametrize("seed", range(4))
 def test_any_schedule(seed: int, plain: HorovodrunJob, undisturbed: Undisturbed) -> None:
     """On one host and on two, with short and long intervals, one with a kill."""
@@ -181,10 +155,8 @@ def test_any_schedule(seed: int, plain: HorovodrunJob, undisturbed: Undisturbed)
 
 
 def test_edt_launch_starts_it_and_tells_what_happens(job: ElasticJob, undisturbed: Undisturbed) -> None:
-    job.allocate(1, devices=" devices=0")
-    job.start(TRACED, job.results, *SLOW, options=("--horovodrun", "--verbose"))
-    job.until_size(1)
     job.allocate(2, devices=" devices=0,1")
+    job.start(TRACED, job.results, *SLOW, options=("--horovodrun", "--verbose"))
     job.until_size(2)
     job.allocate(1, devices=" devices=0")
     job.until(lambda: [event["slot"] for event in job.events("released")] == [1])
@@ -202,7 +174,8 @@ def test_edt_launch_starts_it_and_tells_what_happens(job: ElasticJob, undisturbe
     assert job.survivors() == []
 
 
-@pytest.mark.parametrize("number, code", [full(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+@pytest.mark.full
+@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_nothing_of_it_outlives_edt_launch(number: signal.Signals, code: int, job: ElasticJob) -> None:
     up, script = job.folder / "up", job.folder / "waits.py"
     script.write_text(f"import pathlib, time\npathlib.Path({str(up)!r}).touch()\ntime.sleep(600)\n")

@@ -17,13 +17,19 @@ from harness import BIN, PATIENCE, POLL, SLOW, TRACED, ElasticJob, Undisturbed, 
 from tiers import full
 
 
-@pytest.fixture
-def bed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HostBed]:
+@contextlib.contextmanager
+def four_hosts(folder: Path, disk: Path | None = None) -> Iterator[HostBed]:
     missing = host_bed.missing()
     if missing is not None:
         pytest.skip(missing)
-    with host_bed.hosts(tmp_path, 4) as hosts:
-        monkeypatch.setenv("PATH", hosts.variables()["PATH"])
+    with host_bed.hosts(folder, 4, disk=disk) as hosts, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", hosts.variables()["PATH"])
+        yield hosts
+
+
+@pytest.fixture
+def bed(tmp_path: Path) -> Iterator[HostBed]:
+    with four_hosts(tmp_path) as hosts:
         yield hosts
 
 
@@ -39,7 +45,7 @@ def bed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HostBed]:
     ],
     ids=["unplugged", "powered off", "frozen", "parted from a peer"],
 )
-def test_a_host_that_fails_costs_its_workers_and_nothing_else(
+def test_a_host_that_fails_costs_its_workers_and_nothing_else_also_behind_a_firewall(
     bed: HostBed,
     job: ElasticJob,
     undisturbed: Undisturbed,
@@ -48,8 +54,10 @@ def test_a_host_that_fails_costs_its_workers_and_nothing_else(
     mend: Callable[[HostBed], None] | None,
     reason: str,
 ) -> None:
+    bed.open_ports("20000-20099")
     hosts = ",".join(f"h{number}:1" for number in range(1, count + 1))
-    job.start(TRACED, job.results, *SLOW, options=("-H", hosts), prefix=bed.on("h0", []))
+    options = ("-H", hosts, "--port-range", "20000:20099")
+    job.start(TRACED, job.results, *SLOW, options=options, prefix=bed.on("h0", []))
     job.until_size(count)
     job.until_more_steps(2)
     fault(bed)
@@ -81,21 +89,6 @@ def test_a_job_that_starts_on_one_host_goes_on_on_others_whose_cards_have_other_
     undisturbed.check(job)
 
 
-def test_a_firewall_that_leaves_a_range_of_ports_open(
-    bed: HostBed, job: ElasticJob, undisturbed: Undisturbed
-) -> None:
-    bed.open_ports("20000-20099")
-    job.allocate(1, "h1")
-    job.start(TRACED, job.results, *SLOW, options=("--port-range", "20000:20099"), prefix=bed.on("h0", []))
-    for generation, (size, hosts) in enumerate(((3, "h1:2\nh2:1"), (1, "h2:1")), 2):
-        job.until_more_steps(3)
-        job.write_allocation(f"# edt allocation v1 generation={generation}\n{hosts}\n")
-        job.until_size(size)
-    job.until_more_steps(3)
-    assert job.end() == 0, job.stderr
-    undisturbed.check(job)
-
-
 @pytest.mark.full
 def test_doctor_shows_which_hosts_reach_each_other(bed: HostBed) -> None:
     def examined(*options: str) -> list[list[str]]:
@@ -116,13 +109,9 @@ def test_doctor_shows_which_hosts_reach_each_other(bed: HostBed) -> None:
 
 
 @pytest.fixture
-def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HostBed]:
+def apart(tmp_path: Path) -> Iterator[HostBed]:
     """Hosts each of which has a disk of its own."""
-    missing = host_bed.missing()
-    if missing is not None:
-        pytest.skip(missing)
-    with host_bed.hosts(tmp_path, 4, disk=tmp_path / "disk") as hosts:
-        monkeypatch.setenv("PATH", hosts.variables()["PATH"])
+    with four_hosts(tmp_path, tmp_path / "disk") as hosts:
         yield hosts
 
 

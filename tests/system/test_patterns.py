@@ -18,10 +18,10 @@ STEPS = 9
 CHANGES = [(1, 3), (3, 1), (4, 2)]
 """In each pattern's training; after 3 and 6 steps an epoch has ended."""
 
-SOME = ("gan", "sam", "weighted", "sharded")
+SOME = ("gan", "sharded")
 ALL = (
-    *(*SOME, "lbfgs", "shared", "bucketed", "streamed", "hugging_face"),
-    *("images", "compiled"),
+    *(*SOME, "sam", "weighted", "lbfgs", "shared", "bucketed", "streamed"),
+    *("hugging_face", "images", "compiled"),
 )
 
 Alone = dict[str, str]

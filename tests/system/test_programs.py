@@ -35,7 +35,7 @@ def test_a_program_that_is_not_elastic_runs_to_its_end_everywhere_and_may_print_
 
 
 def test_a_horovod_script_that_was_not_ported_is_told_how(job: ElasticJob) -> None:
-    job.start(UNPORTED, options=("-H", "localhost:2"))
+    job.start(UNPORTED, options=("-H", "localhost:1"))
     assert job.end() == 1
     assert "`@edt_hvd.elastic` in place of `@hvd.elastic.run`" in job.stderr
     assert "`edt-launch --horovodrun`" in job.stderr

@@ -53,7 +53,8 @@ def test_a_terminal_shows_a_bar_below_what_is_printed(started: str) -> None:
     assert printed.rfind("\x1b[?25h") > printed.rfind("\x1b[?25l"), "the cursor is back"
 
 
-@pytest.mark.parametrize("started", [full("python"), "mpirun"])
+@pytest.mark.full
+@pytest.mark.parametrize("started", ["python", "mpirun"])
 def test_a_pipe_gets_the_first_progress_and_the_last(started: str) -> None:
     result = subprocess.run(
         COMMANDS[started],

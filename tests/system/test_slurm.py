@@ -108,6 +108,7 @@ def test_a_job_goes_on_when_a_node_is_lost(slurmed: SlurmedJob, undisturbed: Und
     assert slurmed.survivors() == []
 
 
+@pytest.mark.full
 def test_ranks_of_srun_are_the_hosts_of_a_job(
     job: ElasticJob, cluster: SlurmCluster, undisturbed: Undisturbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,10 +9,20 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness import PATIENCE, SLOW, TRACED, ElasticJob, Undisturbed
+from harness import FAKE_WORKER, PATIENCE, ElasticJob
 
 AS_HOST = 'SLURMD_NODENAME=h${0}$OMPI_COMM_WORLD_RANK exec "$@"'
 """Gives each rank a host name of its own, as srun does."""
+
+WORKER = f"""
+import sys
+sys.path.insert(0, {str(FAKE_WORKER.parent)!r})
+from fake_worker import begin, end, until_size
+launcher, place = begin()
+for size in (2, 1):
+    place = until_size(launcher, place, size)
+end(launcher)
+"""
 
 SCRIPT = """
 import os, sys, time
@@ -34,20 +44,21 @@ def as_root(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, "1")
 
 
-def test_a_job_grows_to_the_host_of_another_rank_and_back(job: ElasticJob, undisturbed: Undisturbed) -> None:
+def test_a_job_grows_to_the_host_of_another_rank_and_moves_there(job: ElasticJob) -> None:
+    script = job.folder / "worker.py"
+    script.write_text(WORKER)
     job.allocate(1, "h0")
-    options = ("--under-mpi", "--view", "plain")
-    job.start(TRACED, job.results, *SLOW, options=options, prefix=mpirun("sh", "-c", AS_HOST, ""))
-    for generation, (hosts, size) in enumerate([("h0:1\nh1:1", 2), ("h1:1", 1)], 2):
-        job.until_size(1 if size == 2 else 2)
-        job.until_more_steps(2)
-        job.write_allocation(f"# edt allocation v1 generation={generation}\n{hosts}\n")
-        job.until_size(size)
-    job.until_more_steps(2)
-    job.write_allocation("# edt allocation v1 generation=9\nh7:1\n")
+    options = ("--under-mpi", "--view", "plain", "--no-warm-start")
+    job.start(script, options=options, prefix=mpirun("sh", "-c", AS_HOST, ""))
+    job.until_size(1)
+    job.write_allocation("# edt allocation v1 generation=2\nh7:1\n")
     job.until(lambda: job.events("allocation_rejected"))
-    assert job.end() == 0, job.stderr
-    undisturbed.check(job)
+    job.write_allocation("# edt allocation v1 generation=3\nh0:1\nh1:1\n")
+    job.until_size(2)
+    job.write_allocation("# edt allocation v1 generation=4\nh1:1\n")
+    assert job.wait() == 0, job.stderr
+    assert [event["size"] for event in job.events("world")] == [1, 2, 1]
+    assert [event["host"] for event in job.events("started")] == ["h0", "h1"]
     assert job.survivors() == []
 
 

@@ -13,6 +13,7 @@ import pytest
 from edt_launch.agent.system import processes
 from harness import PATIENCE, POLL, PROGRAMS
 from started import started
+from tiers import full
 
 VERIFIED = PROGRAMS / "verified.py"
 VERIFY = (sys.executable, "-m", "edt_launch.cli", "verify")
@@ -52,14 +53,17 @@ def script(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_a_script_keeps_its_bits_with_every_number_of_workers_and_when_resized(folder):
-    result = verify("--np", 2, "--schedules", 1, "--steps", 3, VERIFIED, "none")
+@pytest.mark.parametrize(
+    "size, runs",
+    [(1, ["1 worker", "1 worker again"]), full(2, ["2 workers", "2 workers again", "1 → 2 workers"])],
+)
+def test_a_script_keeps_its_bits_with_every_number_of_workers_and_when_resized(folder, size, runs):
+    result = verify("--np", size, "--schedules", 1, "--steps", 3, VERIFIED, "none")
     assert result.returncode == 0, result.stdout + result.stderr
     lines = result.stdout.splitlines()
-    runs = ["2 workers", "2 workers again", "1 → 2 workers"]
-    assert [line.split("  ")[1] for line in lines[:3]] == runs
+    assert [line.split("  ")[1] for line in lines[: len(runs)]] == runs
     assert lines[-1].startswith("The bits agree: ")
-    assert lines[-1].endswith("in 3 runs.")
+    assert lines[-1].endswith(f"in {len(runs)} runs.")
     assert list(folder.glob("edt-verify-*")) == []
 
 
@@ -119,10 +123,3 @@ def test_ending_it_leaves_no_process_behind(folder, marked, tmp_path, number, ex
     assert command.returncode == exit_code
     assert processes.wait_until_gone(processes.having(marked), PATIENCE) == set()
     assert exit_code != 130 or list(folder.glob("edt-verify-*")) == []
-
-
-def test_usage(folder):
-    result = verify("--np", "1,zwei", VERIFIED)
-    assert result.returncode == 2
-    assert "--np 1,zwei: expected numbers of workers" in result.stderr
-    assert list(folder.glob("edt-verify-*")) == []

@@ -1,4 +1,4 @@
-"""WMLA programs under edt-launch: drivers and their executors, gangs, single processes."""
+"""WMLA programs under edt-launch: drivers and their executors, gangs."""
 
 import json
 import sys
@@ -83,13 +83,3 @@ def test_a_gang_meets_and_an_early_end_leaves_the_others_alone(job: ElasticJob) 
     own = [[line for line in of_one[1:] if not line.startswith("[Gloo]")] for of_one in lines]
     assert own == [["sum 3"], ["sum 3", "later"]]
     assert job.size() == 2
-
-
-def test_a_single_process_has_all_devices(job: ElasticJob) -> None:
-    job.allocate(3, devices=" devices=5,6,7")
-    start_gang(job, "PyTorch")
-    assert until_over(job) == 0
-    ((line,),) = printed(job)
-    assert json.loads(line)["CUDA_VISIBLE_DEVICES"] == "5,6,7"
-    assert json.loads(line)["FRAME_WORK"] == "PyTorch"
-    assert [event["device"] for event in job.events("started")] == ["5", "6", "7"]

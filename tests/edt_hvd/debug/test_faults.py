@@ -99,12 +99,6 @@ def test_a_fault_happens_once_in_a_job(inject, tmp_path, naps):
     assert (found["rank"], found["pid"], found["generation"]) == (0, os.getpid(), 0)
 
 
-def test_a_script_may_come_from_windows(tmp_path):
-    text = fault_script('{ step = 2, action = "kill", rank = 0 }').replace("\n", "\r\n")
-    (tmp_path / "faults").write_bytes(text.encode("utf-16"))
-    assert [fault.number for fault in Injector(tmp_path / "faults")._faults] == [2]
-
-
 # Resizes.
 
 

@@ -2,11 +2,9 @@
 
 import copy
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import horovod.torch as hvd
 import numpy as np
 import pytest
 import torch
@@ -176,18 +174,6 @@ def test_buffers_of_every_type_keep_it(dtype: torch.dtype) -> None:
     assert module.counter == 2**40 + 2
 
 
-def test_complex_buffers_end_with_the_mean_of_their_micro_batches() -> None:
-    module = Counting(value=torch.zeros(1, dtype=torch.complex64), turned=torch.ones(1) * (1 + 2j))
-    module.turned = module.turned.conj()
-
-    def body(module: Any, data: complex) -> None:
-        module.value += data
-        module.turned.mul_(1j)
-
-    run(following(module), module, [4 + 1j, 2 - 3j], body)
-    assert (module.value.tolist(), module.turned.tolist()) == ([3 - 1j], [2 + 1j])
-
-
 @pytest.mark.parametrize("start", [2**53, 2**60 + 1, -(2**62) - 1, 2**62 + 1])
 @pytest.mark.filterwarnings("ignore:micro-batches have changed the integer")
 def test_integers_beyond_those_of_float64_stay_exact(start: int) -> None:
@@ -203,11 +189,7 @@ def test_integers_beyond_those_of_float64_stay_exact(start: int) -> None:
     assert module.value.tolist() == [start + 1 + (2**50 - 6) // 3, 6 + (2**50 - 6) // 3]
 
 
-@pytest.mark.parametrize("rank", [0, 1])
-def test_an_integer_that_micro_batches_change_is_named_once(
-    rank: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hvd, "rank", lambda: rank)
+def test_an_integer_that_micro_batches_change_is_named_once() -> None:
     module = Counting(position=torch.zeros(1, dtype=torch.long), seen=torch.tensor(False))
     model = nn.ModuleList([module, nn.BatchNorm1d(4)])
     mean = following(model)
@@ -217,13 +199,9 @@ def test_an_integer_that_micro_batches_change_is_named_once(
         model[0].seen.fill_(True)
         model[1](data)
 
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        for step in range(3):
-            run(mean, model, inputs(2, step), body)
-    expected = ["integer buffer position of a Counting"] if rank == 0 else []
-    assert len(found) == len(expected)
-    assert all(text in str(each.message) for text, each in zip(expected, found, strict=True))
+    with pytest.warns(UserWarning, match="integer buffer position of a Counting"):
+        run(mean, model, inputs(2), body)
+    run(mean, model, inputs(2, 1), body)  # here a warning would be an error
 
 
 # What a buffer may go through.

@@ -102,17 +102,6 @@ def test_a_loss_between_two_epochs_goes_back_into_the_epoch() -> None:
     assert list(train(state, state.loader0)) == [2]
 
 
-def test_the_next_epoch_begins_with_a_rollback_point() -> None:
-    state = make_state()
-    list(train(state, state.loader0))
-    state.epoch += 1
-    loop = iter(state.loader0)
-    next(loop)
-    state.epoch = 7
-    state.restore()
-    assert (state.epoch, state.loader0.epoch, state.loader0.position) == (1, 1, 0)
-
-
 def test_the_summary_of_an_epoch_survives_a_rollback() -> None:
     state = make_state()
     loop = train(state, state.loader0)

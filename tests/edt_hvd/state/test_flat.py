@@ -30,12 +30,6 @@ def bits(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.contiguous().reshape(-1).view(torch.uint8)
 
 
-def whole(tree: FlatTree) -> torch.Tensor:
-    found = torch.zeros(tree.size, dtype=torch.uint8)
-    tree.write(found, 0)
-    return found
-
-
 def sent(tree: FlatTree, size: int = 64) -> Any:
     """What another worker makes of it, received in pieces."""
     found = flat.empty(tree.skeleton())
@@ -65,16 +59,6 @@ def test_a_tree_comes_back_bit_by_bit(monkeypatch: pytest.MonkeyPatch, own_piece
         assert torch.equal(bits(back[name]), bits(tree[name]))
     for dtype, tensor in tree["weights"].items():
         assert torch.equal(back["weights"][dtype], tensor)
-
-
-@pytest.mark.parametrize("length", [1, 5, 64, 100])
-def test_pieces_are_the_whole(length: int) -> None:
-    tree = FlatTree(everything())
-    pieces = []
-    for start in range(0, tree.size, length):
-        pieces.append(torch.zeros(min(length, tree.size - start), dtype=torch.uint8))
-        tree.write(pieces[-1], start)
-    assert torch.equal(torch.cat(pieces), whole(tree))
 
 
 def test_the_layout_says_which_tensor_lies_where() -> None:

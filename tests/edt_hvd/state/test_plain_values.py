@@ -1,7 +1,7 @@
 """Plain values that a script uses by names of its own stay the same objects."""
 
 import random
-from collections import Counter, OrderedDict, deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,13 +24,6 @@ class Stopper:
     seen: list[float] = field(default_factory=list)
 
 
-class Slotted:
-    __slots__ = ("best",)
-
-    def __init__(self) -> None:
-        self.best = 9.0
-
-
 class History(list[int]):
     best = 0
 
@@ -38,16 +31,13 @@ class History(list[int]):
 VALUES: list[tuple[Callable[[], Any], Callable[[Any], Any], Callable[[Any], Any]]] = [
     (lambda: [1], lambda v: v.append(2), list),
     (lambda: {"a": 1}, lambda v: v.update(b=2), dict),
-    (lambda: OrderedDict(a=1, b=2), lambda v: v.move_to_end("a"), list),
     (lambda: Counter("a"), lambda v: v.update("b"), dict),
     (lambda: {1}, lambda v: v.add(2), set),
     (lambda: deque([1], maxlen=2), lambda v: v.append(2), list),
-    (lambda: bytearray(b"a"), lambda v: v.extend(b"b"), bytes),
     (lambda: np.zeros(2), lambda v: np.add(v, 1, out=v), np.ndarray.tolist),
     (lambda: torch.zeros(2), lambda v: v.add_(1), torch.Tensor.tolist),
     (lambda: nn.Parameter(torch.zeros(2)), lambda v: v.data.add_(1), torch.Tensor.tolist),
     (Stopper, lambda v: (setattr(v, "best", 1.0), v.seen.append(1.0)), lambda v: (v.best, list(v.seen))),
-    (Slotted, lambda v: setattr(v, "best", 1.0), lambda v: v.best),
     (History, lambda v: (v.append(1), setattr(v, "best", 1)), lambda v: (list(v), v.best)),
     (lambda: random.Random(0), lambda v: v.random(), lambda v: v.getstate()),
     (lambda: np.random.default_rng(0), lambda v: v.random(), lambda v: str(v.bit_generator.state)),

@@ -73,20 +73,6 @@ def test_what_a_newcomer_has_received_is_its_first_full_copy() -> None:
     assert_same(picture(newcomer), before)
 
 
-def test_a_survivor_takes_no_full_copy_in_the_pause() -> None:
-    state = make_state()
-    state._rollback.snapshots.taken(0.0, 1e9)  # too costly to be taken again
-    train_step(state)
-    state.commit()
-    before, last = picture(state), state._rollback.snapshots.last
-    state.sync()
-    assert state._rollback.snapshots.last is last
-    change_values(state)
-    state.restore()
-    assert_same(picture(state), before)
-    assert state.progress == 1
-
-
 def checkpointed(monkeypatch: pytest.MonkeyPatch, folder: Path) -> edt_hvd.TorchState:
     """A state that writes a checkpoint at every commit that the last write allows."""
     monkeypatch.setenv("EDT_CHECKPOINT_DIR", str(folder))

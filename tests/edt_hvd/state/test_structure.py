@@ -132,31 +132,6 @@ def test_newcomers_make_the_change_in_prepare_and_fail_alone_without(
         take_over(stranger.state(), tree)
 
 
-def test_prepare_may_replace_objects_and_make_new_ones() -> None:
-    program, newcomer = Program(), Program()
-
-    def scheduled(p: Program) -> Any:
-        return torch.optim.lr_scheduler.ExponentialLR(p.optimizer, 0.5)
-
-    def prepare(values: Any) -> None:
-        if values.epoch:
-            values.scheduler = scheduled(newcomer)
-
-    state = program.state(scheduler=None, prepare=lambda _: None)
-    joining = newcomer.state(scheduler=None, prepare=prepare)
-    state.scheduler, state.epoch = scheduled(program), 1
-    program.train(state)
-    state.scheduler.step()
-    joining._has_synced = False
-    take_over(joining, tree_of(state))
-    assert joining.scheduler.last_epoch == 1
-    assert newcomer.optimizer.param_groups[0]["lr"] == 0.05
-    joining._rollback.protect(joining._contents.values(), True, 1, {}, lambda: True)
-    joining.scheduler.step()
-    joining.restore()
-    assert joining.scheduler.last_epoch == 1
-
-
 def test_prepare_gets_the_plain_values_that_the_objects_belong_to() -> None:
     """After the last commit the epoch counts on, and no objects are made for it."""
 
@@ -256,26 +231,6 @@ def test_what_is_received_fits_entirely_or_is_refused(there: Any, here: Any, sai
     state.sync()
     with pytest.raises(edt_hvd.StateError, match=said):
         take_over(state, tree_of(edt_hvd.TorchState(part=there)))
-
-
-class Observer(nn.Module):
-    """Learns the size of a buffer, and takes it over when it loads."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self.register_buffer("seen", torch.zeros(size))
-
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
-        self.seen = torch.empty_like(state_dict[f"{prefix}seen"])
-        super()._load_from_state_dict(state_dict, prefix, *rest)
-
-
-def test_a_module_that_takes_over_the_form_when_it_loads_fits() -> None:
-    state = edt_hvd.TorchState(model=Observer(0), prepare=lambda _: None)
-    state.sync()
-    take_over(state, tree_of(edt_hvd.TorchState(model=Observer(3))))
-    assert state.model.seen.shape == (3,)
-    state.commit()
 
 
 def test_a_prepare_that_fails_is_named() -> None:

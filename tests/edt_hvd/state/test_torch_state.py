@@ -15,6 +15,8 @@ from states import assert_same, change_values, make_state, picture, train_step
 
 pytestmark = pytest.mark.usefixtures("alone")
 
+ENVIRON = {"EDT_COORDINATOR": "127.0.0.1:1", "EDT_WORKER_TOKEN": "t", "EDT_WORKER": "0", "EDT_MAX_NP": "64"}
+
 
 def test_restore_after_a_forward_pass_brings_buffers_and_values_back() -> None:
     state = make_state()
@@ -133,14 +135,8 @@ def test_a_large_average_of_the_weights_costs_no_steps_where_its_changes_are_cou
 
 def test_another_loop_than_ours_is_refused_where_the_world_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Horovod's own loop would leave what belongs to the old world as it is."""
-    environ = {
-        "EDT_COORDINATOR": "127.0.0.1:1",
-        "EDT_WORKER_TOKEN": "t",
-        "EDT_WORKER": "0",
-        "EDT_MAX_NP": "64",
-    }
     state = make_state()
-    monkeypatch.setattr("edt_hvd.state.torch_state.world.current", lambda: AssignedWorld(environ))
+    monkeypatch.setattr("edt_hvd.state.torch_state.world.current", lambda: AssignedWorld(ENVIRON))
     with pytest.raises(RuntimeError, match=r"decorate the function with @edt_hvd\.elastic"):
         state.sync()
 
@@ -149,13 +145,7 @@ def test_a_commit_in_a_world_that_has_lost_a_worker_counts_and_is_the_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A script may have kept the failure of a collective from the elastic function."""
-    environ = {
-        "EDT_COORDINATOR": "127.0.0.1:1",
-        "EDT_WORKER_TOKEN": "t",
-        "EDT_WORKER": "0",
-        "EDT_MAX_NP": "64",
-    }
-    state, here = make_state(), AssignedWorld(environ)
+    state, here = make_state(), AssignedWorld(ENVIRON)
     state.sync()
     here.generation, here.launcher = 3, None
     monkeypatch.setattr("edt_hvd.state.torch_state.world.current", lambda: here)

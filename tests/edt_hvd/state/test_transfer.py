@@ -25,9 +25,25 @@ def table(*rows: tuple[int, int, int, int]) -> np.ndarray:
 HOLDS, NEW = (1, 9, 77, 6400), (0, 0, 0, 0)
 
 
-def test_alone_or_all_equal_nobody_receives() -> None:
-    assert plan(table(HOLDS)).receivers == ()
-    assert plan(table(HOLDS, HOLDS, HOLDS)).receivers == ()
+@pytest.mark.parametrize(
+    "rows, senders, receivers",
+    [
+        ([HOLDS], (), ()),
+        ([HOLDS, HOLDS, HOLDS], (), ()),
+        ([HOLDS, (1, 8, 77, 6400)], (0,), (1,)),
+        ([HOLDS, (1, 9, 78, 6400)], (0,), (1,)),
+        ([HOLDS, (1, 9, 77, 64)], (0,), (1,)),
+        ([HOLDS, (0, 9, 77, 6400)], (0,), (1,)),
+        ([(0, 0, 77, 6400), NEW, NEW], (0,), (1, 2)),
+    ],
+    ids=["alone", "all equal", "progress", "layout", "size", "does not hold", "a first world"],
+)
+def test_who_has_not_the_state_of_rank_0_receives(
+    rows: list[tuple[int, int, int, int]], senders: tuple[int, ...], receivers: tuple[int, ...]
+) -> None:
+    found = plan(table(*rows))
+    assert found.receivers == receivers
+    assert not receivers or found.senders == senders
 
 
 def test_all_survivors_send_to_the_newcomers_alone() -> None:
@@ -36,17 +52,6 @@ def test_all_survivors_send_to_the_newcomers_alone() -> None:
     assert found.senders == (0, 2)
     assert found.parts == (range(3328), range(0), range(3328, 6528), range(0))
     assert (found.size, found.skeleton) == (6528, 128)
-
-
-@pytest.mark.parametrize("other", [(1, 8, 77, 6400), (1, 9, 78, 6400), (1, 9, 77, 64), (0, 9, 77, 6400)])
-def test_who_has_another_state_receives(other: tuple[int, int, int, int]) -> None:
-    found = plan(table(HOLDS, other))
-    assert (found.senders, found.receivers) == ((0,), (1,))
-
-
-def test_in_a_first_world_rank_0_has_the_state() -> None:
-    found = plan(table((0, 0, 77, 6400), NEW, NEW))
-    assert (found.senders, found.receivers) == ((0,), (1, 2))
 
 
 @given(

@@ -24,9 +24,6 @@ class Link:
 
     ask = send
 
-    def holds(self) -> int:
-        return self.said.count(messages.Held())
-
 
 GATE = """
 import torch
@@ -58,66 +55,48 @@ def worker(link: Any, rank: int = 0, epochs: int | None = None) -> Worker:
     return Worker(link, rank, 2, epochs)
 
 
-def test_the_gate_is_passed_once(link: Link) -> None:
-    one = worker(link)
-    one.pass_gate()
-    one.pass_gate()
-    assert link.said == [messages.AtRendezvous(0)]
-
-
 def save(one: Worker) -> None:
     one.save(True)
     one.save(False)
 
 
-def test_rank_0_holds_at_the_first_step_after_a_checkpoint(link: Link) -> None:
-    one = worker(link)
-    one.come_to_step()
-    save(one)
-    link.is_due = True
-    one.come_to_work()  # evaluation, or a collective operation of the checkpoint
-    assert link.holds() == 0
-    one.come_to_step()
-    assert link.holds() == 1
-
-
-def test_it_does_not_hold_where_steps_would_be_lost(link: Link) -> None:
-    one = worker(link)
-    save(one)
-    one.come_to_step()
-    link.is_due = True
-    one.come_to_step()
-    one.save(True)
-    one.come_to_step()  # while a checkpoint is written
-    assert link.holds() == 0
-
-
-def test_without_optimizer_steps_it_holds_where_it_computes(link: Link) -> None:
-    one = worker(link)
-    save(one)
-    link.is_due = True
-    one.come_to_work()
-    assert link.holds() == 1
-
-
-def test_other_ranks_do_not_hold(link: Link) -> None:
-    one = worker(link, rank=1)
-    save(one)
-    link.is_due = True
-    one.come_to_step()
-    assert link.holds() == 0
-    assert link.said == [messages.Saving(True), messages.Saving(False)]
-
-
-def test_epochs_take_the_place_of_checkpoints(link: Link) -> None:
-    one = worker(link, epochs=2)
-    save(one)
-    link.is_due = True
-    one.come_to_step()
-    one.begin_epoch(3)
-    assert link.holds() == 0
-    one.begin_epoch(4)
-    assert link.holds() == 1
+@pytest.mark.parametrize(
+    "options, events, holds",
+    [
+        ({}, "step save due work", 0),  # evaluation, or a collective operation of the checkpoint
+        ({}, "step save due work step", 1),
+        ({}, "save step due step saving step", 0),  # steps would be lost
+        ({}, "save due work", 1),
+        ({"rank": 1}, "step save due step", 0),
+        ({"epochs": 2}, "save due step epoch3", 0),
+        ({"epochs": 2}, "save due step epoch3 epoch4", 1),
+    ],
+    ids=[
+        "no step yet",
+        "a step",
+        "steps since",
+        "without optimizer",
+        "another rank",
+        "odd epoch",
+        "even epoch",
+    ],
+)
+def test_a_resize_that_is_due_holds_where_no_step_is_lost(
+    link: Link, options: dict[str, int], events: str, holds: int
+) -> None:
+    one = worker(link, **options)
+    happen = {
+        "step": one.come_to_step,
+        "work": one.come_to_work,
+        "save": lambda: save(one),
+        "saving": lambda: one.save(True),
+        "due": lambda: setattr(link, "is_due", True),
+        "epoch3": lambda: one.begin_epoch(3),
+        "epoch4": lambda: one.begin_epoch(4),
+    }
+    for event in events.split():
+        happen[event]()
+    assert link.said.count(messages.Held()) == holds
 
 
 def test_steps_go_on_from_those_of_the_worlds_before(link: Link) -> None:

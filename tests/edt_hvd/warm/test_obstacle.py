@@ -16,7 +16,7 @@ elif found is None:
     assert os.wait()[1] == 0
 print(found)
 """
-JEMALLOC = "import sklearn.datasets, pandas, pyarrow; pyarrow.array(range(100_000))"
+JEMALLOC = "import pyarrow; pyarrow.array(range(100_000))"
 USE_IT = "    for _ in range(50): pyarrow.array(range(100_000)).to_pylist()"
 
 

@@ -19,10 +19,6 @@ def received(line: bytes) -> Fork | None:
         return server._receive(ours, server._request)
 
 
-def test_a_request() -> None:
-    assert received(encode(REQUEST)) == REQUEST
-
-
 @pytest.mark.parametrize("line", [b"", encode(REQUEST)[:-9], encode(Ready()), b"\xff\n"])
 def test_anything_else_is_told_in_the_log(line: bytes, capsys: pytest.CaptureFixture[str]) -> None:
     assert received(line) is None

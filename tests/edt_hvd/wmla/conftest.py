@@ -1,8 +1,10 @@
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from edt_hvd.wmla.training import variables
+from interpreters import Interpreters
 
 VARIABLES = (
     *("FABRIC_BACKEND", "JOB_STATE_DIR", "TRAINING_ID", "SAVED_MODEL_DIR"),
@@ -14,6 +16,13 @@ VARIABLES = (
 def _no_other_modules(monkeypatch: pytest.MonkeyPatch) -> None:
     """The modules of all other tests are no part of the program, whose variables are looked through."""
     monkeypatch.setattr(variables, "is_own", lambda _: False)
+
+
+@pytest.fixture(scope="session")
+def importing() -> Iterator[Interpreters]:
+    """Processes that have imported what drivers and executors need."""
+    with Interpreters("import horovod.torch, edt_hvd.wmla.executor, edt_hvd.wmla.script") as found:
+        yield found
 
 
 @pytest.fixture

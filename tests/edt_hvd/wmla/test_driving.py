@@ -1,8 +1,6 @@
 """Drivers and executors as processes, with a stand-in for edt-launch between them."""
 
 import json
-import multiprocessing.connection
-import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,30 +86,6 @@ def test_executors_that_end_without_an_outcome_have_failed(
         TrainingFailedError, match=r"exit code 0, but 0 s later there is no .*outcome.pt: none"
     ):
         following.follow()
-
-
-def test_a_driver_that_is_told_to_end_gives_the_logger_what_is_written(
-    following: Following, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class EndedError(Exception):
-        """What the signal does here."""
-
-    def end(_signal: int) -> None:
-        raise EndedError
-
-    following.write(Begun(3, 1), step_done(0))
-    raise_signal = signal.raise_signal
-    monkeypatch.setattr("signal.raise_signal", end)
-
-    def signalled(objects: list[int], timeout: float) -> list[object]:
-        raise_signal(signal.SIGTERM)
-        return multiprocessing.connection.wait(objects, 0)
-
-    monkeypatch.setattr(driving, "wait", signalled)
-    with pytest.raises(EndedError):
-        following.follow()
-    assert following.iterations == [1]
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 def test_more_executors_than_mini_batches_of_an_epoch_are_not_asked_for(following: Following) -> None:

@@ -1,12 +1,11 @@
 import zipfile
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
 
-from edt_hvd.wmla import FabricModel, UnsupportedError
+from edt_hvd.wmla import FabricModel
 from small_programs import (
     Halving,
     Network,
@@ -57,16 +56,6 @@ def constructor(kind: Any = torch.optim.SGD, network: torch.nn.Module | None = N
 def test_what_cannot_be_trained_is_named(job: Path, change: dict[str, Any], words: str) -> None:
     with pytest.raises((TypeError, ValueError), match=words):
         FabricModel(**{**constructor(), **change})
-
-
-def test_keras_is_refused(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = ModuleType("keras")
-    model = type("Sequential", (), {"__module__": "keras.engine"})()
-    with pytest.raises(UnsupportedError, match=r"keras.engine.Sequential: EDT trains PyTorch models only"):
-        FabricModel(model, datasets, loss_function="categorical_crossentropy", optimizer=package)
-    monkeypatch.setenv("FABRIC_BACKEND", "tensorflow")
-    with pytest.raises(UnsupportedError, match="FABRIC_BACKEND=tensorflow: EDT trains PyTorch models only"):
-        FabricModel(**constructor())
 
 
 # Training in this process.

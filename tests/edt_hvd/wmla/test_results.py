@@ -1,5 +1,3 @@
-import pytest
-
 from edt_hvd.wmla.results import (
     Deduplicator,
     EpochDone,
@@ -13,12 +11,6 @@ from edt_hvd.wmla.results import (
 )
 
 BATCH = MiniBatch(64, 0.5, 25.0, (1.5,))
-
-
-@pytest.mark.parametrize("line", [b"", b"[]", b'{"is": "Other"}', b'{"is": "StepDone", "epoch": 1}', b"\xff"])
-def test_what_is_no_message_is_named(line: bytes) -> None:
-    with pytest.raises(ValueError, match="is no message of an executor"):
-        decode(line)
 
 
 def test_a_large_step_is_told_in_parts_of_limited_size() -> None:

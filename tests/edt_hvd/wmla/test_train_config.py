@@ -24,11 +24,6 @@ def test_effective_batch_is_the_mini_batch_times_the_engines() -> None:
     assert (found.effective_batch_size, found.batches_per_step, found.max_workers) == (1024, 16, 16)
 
 
-def test_effective_batch_may_be_given_instead() -> None:
-    found = config(10, 64, None, effective_batch_size=200)
-    assert (found.effective_batch_size, found.batches_per_step, found.max_workers) == (200, 4, 4)
-
-
 def test_a_job_that_names_no_engines_may_grow_to_all_of_its_workers() -> None:
     found = config(1, 8, None, usual_engines=4)
     assert (found.effective_batch_size, found.max_workers) == (32, 4)
@@ -43,17 +38,9 @@ def test_a_job_that_names_no_engines_may_grow_to_all_of_its_workers() -> None:
         ((0, 8, 1), {}, ("epoch_number=0", "at least 1")),
         ((1, 8.0, 1), {}, ("batch_size=8.0", "float")),
         ((1, 8, 1), {"checkpoint_freq": -1}, ("checkpoint_freq=-1", "at least 0")),
-        (
-            (1, 8, 2),
-            {"effective_batch_size": 16},
-            ("engines_number=2", "effective_batch_size=16"),
-        ),
+        ((1, 8, 2), {"effective_batch_size": 16}, ("engines_number=2", "effective_batch_size=16")),
         ((1, 8, None), {"effective_batch_size": 4}, ("batch_size=8", "effective_batch_size=4", "smaller")),
-        (
-            (1, 8, 1),
-            {"environ": {"EDT_WMLA_DETERMINISTIC": "yes"}},
-            ("DETERMINISTIC='yes'", "0 nor 1"),
-        ),
+        ((1, 8, 1), {"environ": {"EDT_WMLA_DETERMINISTIC": "yes"}}, ("DETERMINISTIC='yes'", "0 nor 1")),
     ],
 )
 def test_nonsense_is_refused(

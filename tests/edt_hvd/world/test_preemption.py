@@ -4,7 +4,6 @@ import signal
 
 import pytest
 
-from edt_hvd.world import preemption
 from interpreters import Interpreters
 
 BEGIN = "import os, signal\nfrom edt_hvd.world import preemption\n"
@@ -38,12 +37,6 @@ preemption.listen()
 atexit.register(print, "the last word")
 atexit.register(preemption.end)
 """
-
-
-def test_a_notice_is_taken_once() -> None:
-    preemption.notify("the spot market")
-    assert preemption.next_notice(timeout=30) == "the spot market"
-    assert preemption.next_notice(timeout=0) is None
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,5 @@
 """What the training thread is doing."""
 
-import pytest
-
-import edt_hvd
-from edt_hvd.world import stages
 from edt_hvd.world.stages import LONGEST_NAP, Stage, Stages
 
 
@@ -61,18 +57,3 @@ def test_a_stage_counts_from_its_last_heartbeat() -> None:
     found.enter(Stage.LOADING, 102.0)
     assert found.times[Stage.UPDATING] == (2, 50.0)
     assert found.times[Stage.LOADING] == (1, 1.0)
-
-
-def test_users_have_the_heartbeat_of_the_present_stage(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = Stages(0.0)
-    found.enter(Stage.UPDATING, 0.0)
-    monkeypatch.setattr(stages, "_stages", found)
-    monkeypatch.setattr(stages.time, "monotonic", lambda: 1.5)
-    edt_hvd.heartbeat()
-    assert found.lasting(1.75) == (Stage.UPDATING, 0.25)
-
-
-def test_a_small_collective_is_known_by_its_name_as_long_as_it_lasts() -> None:
-    with stages.calling("edt_hvd.average()"):
-        assert stages.current().call == "edt_hvd.average()"
-    assert stages.current().call == ""

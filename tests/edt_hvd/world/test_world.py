@@ -20,13 +20,6 @@ def test_one_process_is_a_world_of_one() -> None:
     assert (world.max_size(), world.membership()) == (1, 0)
 
 
-@pytest.mark.usefixtures("alone")
-def test_nobody_can_go_on_without_a_world_of_one() -> None:
-    edt_hvd.init()
-    assert not edt_hvd.leave("the spot market")
-    assert preemption.next_notice(timeout=0) is None
-
-
 ENVIRON = {"EDT_COORDINATOR": "127.0.0.1:1", "EDT_WORKER_TOKEN": "t", "EDT_WORKER": "0", "EDT_MAX_NP": "64"}
 
 

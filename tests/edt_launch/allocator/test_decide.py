@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from edt_launch.allocator.decide import target
 from edt_launch.allocator.filling import SLACK
-from edt_launch.allocator.model import Cluster, Host, HostDevices, Job, Options, Owner, Preemption
+from edt_launch.allocator.model import Cluster, Host, HostDevices, Job, Options, Owner, Preemption, Usage
 from edt_launch.allocator.speedup import gain
 from edt_launch.allocator.turns import Turns
 from edt_launch.allocator.work import Work, bounds, gather
@@ -255,6 +255,15 @@ def test_what_a_lost_host_took_is_replaced():
     lost = (replace(hosts[0], is_up=False), *hosts[1:])
     after = settled(replace(pool, cluster=replace(pool.cluster, hosts=lost)))
     assert [part.host for part in after.jobs[0].held] == ["b", "c"]
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+def test_remembered_use_weighs_the_same_whatever_the_scale_of_weights(scale):
+    ann = Owner("ann", weight=scale, usage=Usage(0.0, 1e6, NOW))
+    bob = Owner("bob", weight=scale, usage=Usage(1e6, 0.0, NOW))
+    cluster = Cluster((Host("h", tuple("0123456789")),), (Owner("", None), ann, bob))
+    pool = Pool(cluster, (Job("a", "ann", 1, 10, 0.0), Job("b", "bob", 1, 10, 0.0)))
+    assert pool.plan.targets == {"a": 8, "b": 2}
 
 
 def test_two_jobs_with_one_id_are_refused():

@@ -6,7 +6,7 @@ from itertools import groupby
 import pytest
 
 from edt_launch.allocator.model import Cluster, Host, Job, Options, Owner, Policy, Usage
-from edt_launch.allocator.turns import Turns
+from edt_launch.allocator.turns import Turns, protected
 from edt_launch.allocator.work import gather
 from pools import NOW, Pool, settled, waited
 
@@ -52,7 +52,9 @@ def test_turns_grow_with_what_a_start_costs_and_with_what_a_job_has_had():
         Job("dear", "", 1, 1, 0.0, start_cost=100.0),
         Job("long", "", 2, 2, 0.0, usage=Usage(attained=9000.0)),
     )
-    turns = Turns(gather(NOW, Cluster((Host("h", tuple("01")),)), jobs))
+    work = gather(NOW, Cluster((Host("h", tuple("01")),)), jobs)
+    turns = Turns(work)
+    assert [protected(work, job) for job in jobs] == [300.0, 1000.0, 300.0]
     assert [turns.turn(index) for index in range(3)] == [900.0, 2000.0, 3000.0]
     assert [turns.longest_wait(index) for index in range(3)] == [1200.0, 1200.0, 6000.0]
 

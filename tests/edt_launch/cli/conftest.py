@@ -4,7 +4,10 @@ from pathlib import Path
 import pytest
 
 from cli_service import CliService
+from quick_passwords import quick_passwords
 from web_server import WebServer
+
+__all__ = ["quick_passwords"]
 
 
 @pytest.fixture(scope="session")

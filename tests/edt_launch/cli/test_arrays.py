@@ -19,9 +19,7 @@ def test_indices(text: str, numbers: tuple[int, ...], limit: int | None) -> None
     assert indices(text) == Indices(numbers, limit)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "3-1", "a", "1-", "-1", "1-3%", "1-3%0", "1-9:0", "1,,2", "1-1001", "1-999999999"]
-)
+@pytest.mark.parametrize("text", ["", "3-1", "1-", "1-3%0", "1-9:0", "1,,2", "1-1001"])
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(MistakenError, match="--array"):
         indices(text)

@@ -2,11 +2,8 @@ import io
 import json
 import re
 import tarfile
-import time
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -52,9 +49,7 @@ def test_ps_shows_sizes_and_why_jobs_wait_or_failed(edt: Edt, service: CliServic
     "words, found",
     [
         (("--state", "queued,paused"), [EVAL]),
-        (("--mine",), [TRAIN]),
-        (("--host", "node1"), [TRAIN]),
-        (("--text", "VAL"), [EVAL]),
+        (("--mine", "--host", "node1"), [TRAIN]),
         (("--owner", "bob,ann", "--since", "1970-01-01T00:00Z"), [EVAL]),
         (("--since", "1h"), ["no such jobs; those that ended long ago: edt ps --all"]),
         (("--all", "--text", "nothing"), ["no such jobs"]),
@@ -67,25 +62,19 @@ def test_ps_lists_what_it_is_asked_for(
     assert edt("ps", *words, *quiet).out.splitlines() == found
 
 
-def test_a_time_that_is_none_is_a_mistake(edt: Edt, service: CliService) -> None:
-    assert "is no time" in edt("ps", "--since", "x").err
-
-
 def test_what_jobs_print_does_not_steer_the_terminal(edt: Edt, service: CliService) -> None:
     service.store.jobs.change(TRAIN, name="\x1b[2Jevil\nname")
     assert all("\x1b" not in edt(*words).out for words in (("ps",), ("top", "--once"), ("show", TRAIN)))
 
 
-@pytest.mark.parametrize("wanted", [Wanted.STOP, Wanted.PAUSE])
-def test_jobs_are_told_what_is_wanted(edt: Edt, service: CliService, wanted: Wanted) -> None:
-    done = {"stop": "stopped", "pause": "paused"}[wanted]
-    ended = edt(wanted, "train", EVAL)
+def test_jobs_are_told_what_is_wanted(edt: Edt, service: CliService) -> None:
+    ended = edt("pause", "train", EVAL)
     assert (ended.code, ended.out) == (0, "")
     assert ended.err.splitlines() == [
-        f"{TRAIN} is running and is going to be {done}",
-        f"{EVAL} is queued and is going to be {done}",
+        f"{TRAIN} is running and is going to be paused",
+        f"{EVAL} is queued and is going to be paused",
     ]
-    assert [one["wanted"] for one in json.loads(edt(wanted, "train", "--json").out)["jobs"]] == [wanted]
+    assert [one["wanted"] for one in json.loads(edt("stop", "train", "--json").out)["jobs"]] == ["stop"]
 
 
 def test_jobs_that_ended_long_ago_are_found_by_name_and_beginning(edt: Edt, service: CliService) -> None:
@@ -97,9 +86,8 @@ def test_jobs_that_ended_long_ago_are_found_by_name_and_beginning(edt: Edt, serv
 
 @pytest.mark.parametrize(
     "words",
-    [("show", ""), ("stop", ""), ("logs", ""), ("drain", ""), ("shares", ""),
-     ("shares", "", "--policy", "fair"), ("users", "remove", ""), ("tokens", "revoke", "")],
-)  # fmt: skip
+    [("stop", ""), ("drain", ""), ("shares", "", "--policy", "fair"), ("users", "remove", "")],
+)
 def test_an_empty_name_is_a_mistake(edt: Edt, service: CliService, words: tuple[str, ...]) -> None:
     ended = edt(*words)
     assert ended.code == 2
@@ -155,13 +143,7 @@ def share(service: CliService, name: str) -> ShareRecord:
     return found
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        *(("--weight", "3"), ("ann", "--limit", "many"), ("nobody",)),
-        *(("--remove",), ("ann", "--remove", "--weight", "3")),
-    ],
-)
+@pytest.mark.parametrize("words", [("--weight", "3"), ("nobody",), ("ann", "--remove", "--weight", "3")])
 def test_shares_that_make_no_sense(edt: Edt, service: CliService, words: tuple[str, ...]) -> None:
     assert edt("shares", *words).code == 2
     assert {method for method, _ in service.asked} <= {"GET"}
@@ -206,22 +188,8 @@ def test_logs_that_are_searched_are_asked_for_until_the_end(edt: Edt, service: C
     found = edt("logs", TRAIN, "--search", "ERROR").out.splitlines()
     assert found == [line for line in lines if "error" in line]
     assert len([target for _, target in service.asked if "/search" in target]) > 1
-    for wanted in (("--search", "error"), ("--level", "error"), ("--since", "1h")):
-        for more in (("-f",), ("-n", "3")):
-            failed = edt("logs", TRAIN, *wanted, *more)
-            assert failed.code == 2
-            assert "--search needs a text" in failed.err
-
-
-def test_logs_are_searched_for_lines_of_some_time(edt: Edt, service: CliService) -> None:
-    edt("logs", TRAIN, "--since", "2026-03-01T12:30Z", "--until", "0s")
-    query = parse_qs(urlsplit(service.asked[-1][1]).query)
-    since, until = (float(query[name][0]) for name in ("since", "until"))
-    assert since == datetime(2026, 3, 1, 12, 30, tzinfo=UTC).timestamp()
-    assert since < until <= time.time()
-    failed = edt("logs", TRAIN, "--since", "yesterday")
-    assert failed.code == 2
-    assert "--since 'yesterday' is no time" in failed.err
+    failed = edt("logs", TRAIN, "--level", "error", "-f")
+    assert (failed.code, "--search needs a text" in failed.err) == (2, True)
 
 
 def test_logs_of_one_rank_and_as_json(edt: Edt, service: CliService) -> None:
@@ -282,8 +250,3 @@ def test_rm_deletes_jobs_with_their_files(edt: Edt, service: CliService) -> None
     assert not service.files(TRAIN).root.exists()
     service.add(TRAIN, state=State.FAILED, ended=NOW)
     assert json.loads(edt("rm", TRAIN, "--json").out) == {"deleted": [TRAIN]}
-
-
-def test_nothing_is_padded_where_there_is_no_terminal(edt: Edt, service: CliService, monkeypatch) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
-    assert max(map(len, edt("top", "--once").out.splitlines())) < 400

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from cli_service import CliService
-from edt_launch.service.app.settings import Settings
 from ended import Edt
 from world import tar
 
@@ -60,15 +59,3 @@ def test_an_archive_is_unpacked_or_stored(edt: Edt, world: CliService, tmp_path:
     mistaken = edt("data", "put", "x", str(tmp_path / "none"))
     assert "there is no" in mistaken.err
     assert "that is a data set of bob" in edt("data", "put", "bob/x", str(archive)).err
-
-
-def test_what_is_left_out_of_an_archive_is_told(
-    edt: Edt, world: CliService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "a.csv").write_text("1")
-    edt("data", "put", "one", str(tmp_path / "a.csv"))
-    monkeypatch.setattr(Settings, "has_job_users", True)
-    assert "left out" not in edt("data", "get", "one", "-o", "there.zip", "--zip").err
-    (world.settings.data_folder / "users/ann/one/a.csv").chmod(0o600)
-    got = edt("data", "get", "one", "-o", "there.tar.gz")
-    assert (got.code, "left out: what the service cannot read" in got.err) == (0, True)

@@ -76,17 +76,3 @@ def test_members_are_listed_added_and_removed(edt: Edt, world: CliService) -> No
     assert "goes with --role or --remove" in edt("project", "members", "digits", "bob").err
     assert edt("project", "rm", "digits").err == "digits is deleted\n"
     assert edt("project", "ls").out == "no projects; make one with: edt project create NAME\n"
-
-
-def test_what_is_not_there_or_several_is_named(edt: Edt, world: CliService, first: str) -> None:
-    assert "there is no experiment 'none'" in edt("experiment", "show", "none").err
-    made(edt, "project", "create", "other")
-    second = made(edt, "experiment", "create", "first", "--project", "other")
-    ended = edt("experiment", "show", "first")
-    assert (first in ended.err, second in ended.err) == (True, True)
-    assert json.loads(made(edt, "experiment", "show", "other/first", "--json"))["id"] == second
-    assert edt("experiment", "show", second).out.splitlines()[1].startswith("add a training definition")
-    ended = edt("experiment", "run", "digits/first", "--definition", "net2")
-    assert "--definition net2: first has net" in ended.err
-    assert edt("experiment", "compare", second).out.startswith("no runs; start some")
-    assert "--project is missing" in edt("experiment", "create", "third").err

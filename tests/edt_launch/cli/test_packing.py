@@ -39,20 +39,6 @@ def test_the_ignore_file_speaks_gits_language(tmp_path: Path) -> None:
     assert names(tmp_path) == {".edtignore", "train.py", "data/keep/x", "sub/top.txt", "runs/1"}
 
 
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
-def test_the_ignore_file_may_come_from_windows(tmp_path: Path, encoding: str) -> None:
-    fill(tmp_path, "train.py", "data/big.bin")
-    (tmp_path / ".edtignore").write_bytes("data/\r\n.edtignore\r\n".encode(encoding))
-    assert names(tmp_path) == {"train.py"}
-
-
-def test_strange_names_survive(tmp_path: Path) -> None:
-    strange = {"a b'c\".py", "naïve/模型.py", "-rf", "line\nbreak"}
-    fill(tmp_path, *strange)
-    with tarfile.open(fileobj=io.BytesIO(archive(tmp_path))) as found:
-        assert {member.name for member in found if member.isreg()} == strange
-
-
 def test_the_archive_has_contents_and_modes_but_no_owners(tmp_path: Path) -> None:
     fill(tmp_path, "run.sh")
     (tmp_path / "run.sh").chmod(0o755)

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from cli_service import SEARCH, CliService
-from edt_launch.service.experiments.records import SearchState
 from ended import Edt
 
 
@@ -28,7 +27,6 @@ def test_a_search_is_created_from_a_file_and_a_folder(
 @pytest.mark.parametrize(
     "content, said",
     [
-        (b"{", "is no JSON"),
         (b"[1]", "is no JSON object"),
         (b"[" * 10**5, "is no JSON"),
         (b" " * 2**20 + b"{}", "has more than 1,048,576 bytes"),
@@ -44,17 +42,3 @@ def test_a_file_that_makes_no_sense_is_a_mistake(
     assert ended.code == 2
     assert said in ended.err
     assert service.asked == []
-
-
-def test_a_search_is_stopped_and_deleted(edt: Edt, service: CliService) -> None:
-    search = service.add_search()
-    assert edt("search", "stop", "find-rate").err == "find-rate is being stopped\n"
-    service.store.experiments.update_search(search, state=SearchState.STOPPED)
-    assert edt("search", "stop", "find-rate").err == "find-rate is stopped\n"
-    assert edt("search", "restart", "find-rate").err == "find-rate goes on\n"
-    service.store.experiments.update_search(search, state=SearchState.SUCCEEDED)
-    assert json.loads(edt("search", "show", "find-rate", "--json").out)["name"] == "find-rate"
-    assert json.loads(edt("search", "rm", "find-rate", "--json").out) == {"removed": "find-rate"}
-    ended = edt("search", "show", "nothing")
-    assert "there is no search 'nothing'" in ended.err
-    assert ended.code != 0

@@ -1,5 +1,4 @@
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -113,14 +112,11 @@ def test_following_shows_the_output_and_ends_as_the_job_does(
     assert ended.err.splitlines()[-2:] == [f"{job.id} failed, 2 resizes", "rank 0: oops"]
 
 
-@pytest.mark.parametrize("words", ["python /shared/train.py", "/shared/train.py", "bash tool --fast"])
-def test_what_the_hosts_have_is_not_looked_for_here(
-    edt: Edt, service: CliService, code: Path, words: str
-) -> None:
-    assert edt("submit", "--", *words.split()).code == 0
+def test_what_the_hosts_have_is_not_looked_for_here(edt: Edt, service: CliService, code: Path) -> None:
+    assert edt("submit", "--", "python", "/shared/train.py").code == 0
 
 
-@pytest.mark.parametrize("words", ["nosuch.py", "python nosuch.py", "python3 -u -X dev nosuch.py --lr 1"])
+@pytest.mark.parametrize("words", ["nosuch.py", "python3 -u -X dev nosuch.py --lr 1"])
 def test_a_script_that_is_not_in_the_code_is_refused_before_it_is_sent(
     edt: Edt, service: CliService, code: Path, words: str
 ) -> None:
@@ -135,10 +131,8 @@ def test_a_script_that_is_not_in_the_code_is_refused_before_it_is_sent(
     [
         ("--min", "4", "--max", "2", "x"),
         ("--allowed", "1,x", "x"),
-        ("--env", "1=2", "x"),
         ("--env", "NOT_SET_ANYWHERE", "x"),
         ("--path", "/a", "--code", ".", "x"),
-        ("--code", "nowhere", "x"),
         (),
     ],
 )
@@ -156,32 +150,6 @@ def test_nobody_sends_the_home_folder_by_mistake(
     assert ended.code == 2
     assert "is not a folder of code" in " ".join(ended.err.split())
     assert edt("submit", "--code", ".", "x").code == 0
-
-
-def test_advice_on_what_is_not_sent_says_why(edt: Edt, service: CliService, code: Path) -> None:
-    (code / "runs").mkdir()
-    (code / "runs" / "a.py").touch()
-    (code.parent / "outside.py").touch()
-    (code / "b.py").symlink_to("../outside.py")
-    (code / "x.ckpt").rename(code / "c.py")
-    (code / "d.pyc").touch()
-    (code.parent / "elsewhere").mkdir()
-    (code.parent / "elsewhere" / "e.py").touch()
-    (code / "far").symlink_to("../elsewhere")
-    os.mkfifo(code / "f.py")
-    (code / ".edtignore").write_text("c.py\n")
-    advice = {
-        "runs/a.py": "a line !runs/ in",
-        "b.py": "b.py is a link to elsewhere",
-        "c.py": "take it out of .edtignore",
-        "d.pyc": "a line !d.pyc in",
-        "far/e.py": "far is a link to elsewhere",
-        "f.py": "f.py is no file",
-    }
-    for script, expected in advice.items():
-        ended = edt("submit", "--", "python", script)
-        assert ended.code == 2
-        assert expected in " ".join(ended.err.split())
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 HOW is "chatters" (prints a line of 10 MB and exits with 3), "import" (fails before training), "stuck"
 (ignores SIGTERM, has a lock that processes may share, and does not train), "waits" (for a file, before
 training), "thread" (a thread never ends), "everyone" (all raise at step 3), "raise" (rank 1 raises there),
-"quits" (rank 1 exits there with 0), "averages" (rank 1 alone asks for an average there), "evaluates" (rank 0
-never returns from the function, the others do at step 3), "late" (fails after training) or "endless".
+"quits" (rank 1 exits there with 0), "averages" (rank 1 alone asks for an average there), "late" (fails after
+training) or "endless".
 """
 
 import multiprocessing
@@ -53,10 +53,7 @@ def fail(step: int) -> bool:
         os._exit(0)
     if how == "averages" and edt_hvd.rank() == 1:
         edt_hvd.average(1.0)
-    if how == "evaluates" and edt_hvd.rank() == 0:
-        (out / "evaluates").touch()
-        time.sleep(600)
-    return how in ("evaluates", "late")
+    return how == "late"
 
 
 @edt_hvd.elastic

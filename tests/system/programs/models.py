@@ -40,36 +40,29 @@ ALL_STEPS = STEPS * len(NAMES)
 """Optimizer steps of the three trainings together."""
 
 CLASSES = 3
-PERTURBED = 17
-"""The sample that a perturbed training augments with other random numbers."""
 
 
 # Data.
 
 
 class Augmented(Dataset):
-    """Samples that are different each time; a perturbed one draws a number more for one of them."""
+    """Samples that are different each time."""
 
-    def __init__(
-        self, samples: Tensor, targets: Tensor, augment: Callable[[Tensor], Tensor], perturbed: bool
-    ) -> None:
+    def __init__(self, samples: Tensor, targets: Tensor, augment: Callable[[Tensor], Tensor]) -> None:
         self.samples = samples
         self.targets = targets
         self.augment = augment
-        self.perturbed = perturbed
 
     def __len__(self) -> int:
         return len(self.samples)
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
-        if self.perturbed and index == PERTURBED:
-            torch.rand(()), np.random.random(), random.random()
         return self.augment(self.samples[index]), self.targets[index]
 
 
-def points(perturbed: bool) -> Augmented:
+def points() -> Augmented:
     samples = torch.randn(51, 12, generator=torch.Generator().manual_seed(1))
-    return Augmented(samples, samples[:, :CLASSES].argmax(1), jitter, perturbed)
+    return Augmented(samples, samples[:, :CLASSES].argmax(1), jitter)
 
 
 def jitter(point: Tensor) -> Tensor:
@@ -78,9 +71,9 @@ def jitter(point: Tensor) -> Tensor:
     return noisy.float()
 
 
-def pictures(perturbed: bool) -> Augmented:
+def pictures() -> Augmented:
     samples = torch.randn(45, 2, 8, 8, generator=torch.Generator().manual_seed(2))
-    return Augmented(samples, samples.mean((1, 2, 3)).mul(30).long() % CLASSES, crop_and_flip, perturbed)
+    return Augmented(samples, samples.mean((1, 2, 3)).mul(30).long() % CLASSES, crop_and_flip)
 
 
 def crop_and_flip(picture: Tensor) -> Tensor:
@@ -93,9 +86,9 @@ def crop_and_flip(picture: Tensor) -> Tensor:
 WORDS = 16
 
 
-def sentences(perturbed: bool) -> Augmented:
+def sentences() -> Augmented:
     samples = torch.randint(WORDS, (47, 9), generator=torch.Generator().manual_seed(3))
-    return Augmented(samples, samples.sum(1) % CLASSES, misspell, perturbed)
+    return Augmented(samples, samples.sum(1) % CLASSES, misspell)
 
 
 def misspell(sentence: Tensor) -> Tensor:
@@ -226,13 +219,13 @@ class Training:
         self.metrics.norms.append(float(norm))
 
 
-def make(perturbed: bool = False) -> list[Training]:
+def make() -> list[Training]:
     """The three trainings, before their first step; always the same."""
     torch.manual_seed(11)
-    return [mlp_training(perturbed), cnn_training(perturbed), transformer_training(perturbed)]
+    return [mlp_training(), cnn_training(), transformer_training()]
 
 
-def mlp_training(perturbed: bool) -> Training:
+def mlp_training() -> Training:
     model = mlp()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2, amsgrad=True)
     return Training(
@@ -240,11 +233,11 @@ def mlp_training(perturbed: bool) -> Training:
         model,
         edt_hvd.DistributedOptimizer(optimizer, model),
         torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=STEPS),
-        edt_hvd.ElasticDataLoader(points(perturbed), effective_batch_size=21, micro_batch_size=4, seed=5),
+        edt_hvd.ElasticDataLoader(points(), effective_batch_size=21, micro_batch_size=4, seed=5),
     )
 
 
-def cnn_training(perturbed: bool) -> Training:
+def cnn_training() -> Training:
     model = cnn()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, nesterov=True, weight_decay=1e-3)
     return Training(
@@ -253,13 +246,13 @@ def cnn_training(perturbed: bool) -> Training:
         edt_hvd.DistributedOptimizer(optimizer, model),
         torch.optim.lr_scheduler.StepLR(optimizer, step_size=2),
         edt_hvd.ElasticDataLoader(
-            pictures(perturbed), effective_batch_size=18, micro_batch_size=4, seed=6, num_workers=2
+            pictures(), effective_batch_size=18, micro_batch_size=4, seed=6, num_workers=2
         ),
         scaler=torch.amp.GradScaler("cpu", init_scale=256.0, growth_interval=2),
     )
 
 
-def transformer_training(perturbed: bool) -> Training:
+def transformer_training() -> Training:
     model = Transformer()
     optimizer = torch.optim.AdamW(with_and_without_decay(model), lr=1e-2)
     return Training(
@@ -267,7 +260,7 @@ def transformer_training(perturbed: bool) -> Training:
         model,
         edt_hvd.DistributedOptimizer(optimizer, model),
         torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: min(1.0, (done + 1) / 4)),
-        edt_hvd.ElasticDataLoader(sentences(perturbed), effective_batch_size=20, micro_batch_size=3, seed=7),
+        edt_hvd.ElasticDataLoader(sentences(), effective_batch_size=20, micro_batch_size=3, seed=7),
         clip=0.5,
     )
 
@@ -291,7 +284,7 @@ def in_turn(trainings: list[Training]) -> Iterator[Training]:
         yield behind
 
 
-# Fingerprints.
+# Digests.
 
 
 def digests(training: Training) -> dict[str, str]:
@@ -301,11 +294,6 @@ def digests(training: Training) -> dict[str, str]:
     parts = dict([metrics, ("gradient", gradients), *others])
     states = {name: part if isinstance(part, dict) else part.state_dict() for name, part in parts.items()}
     return {name: hashlib.sha256(data).hexdigest() for name, data in leaves("", states)}
-
-
-def fingerprint(digests: dict[str, str]) -> str:
-    """One SHA-256 over everything."""
-    return hashlib.sha256(repr(list(digests.items())).encode()).hexdigest()
 
 
 def leaves(name: str, value: Any) -> Iterator[tuple[str, bytes]]:

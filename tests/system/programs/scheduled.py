@@ -1,6 +1,6 @@
 """The three trainings of models.py, again and again, while the number of workers changes at fixed steps.
 
-scheduled.py OUT [--perturbed] [--changes JSON]
+scheduled.py OUT [--changes JSON]
 
 JSON lists one run of the trainings after another; each is a list of [AT, SIZE]: after AT steps of the run the
 world is one of SIZE workers. One step before, all wait until that has been announced, having asked for it
@@ -31,12 +31,11 @@ def wait_for_change(request: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("out", type=Path)
-    parser.add_argument("--perturbed", action="store_true")
     parser.add_argument("--changes", type=json.loads, default=[[]])
     options = parser.parse_args()
 
     edt_hvd.init(deterministic=True)
-    trainings = make(options.perturbed)
+    trainings = make()
     beginning = as_state(trainings)
     beginning.save()
     state = as_state(trainings, run=0)

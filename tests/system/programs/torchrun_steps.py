@@ -21,5 +21,5 @@ while not ends:
         steps.with_suffix(".new").replace(steps)
         ends[0] = until.exists()
     dist.broadcast(ends, 0)
-    time.sleep(0.01)
+    time.sleep(0.05)
 dist.destroy_process_group()

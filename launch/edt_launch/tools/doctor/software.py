@@ -87,7 +87,7 @@ print(json.dumps({"version": torch.__version__, "cuda": torch.version.cuda, "gpu
 """
 
 
-TESTED = (("2.8", "3.11"), ("2.13", "3.11"), ("2.15", "3.11"))
+TESTED = (("2.8", "3.11"), ("2.13", "3.11"), ("2.13", "3.12"), ("2.15", "3.11"))
 """Versions of torch and Python that the tests have been run with."""
 
 OLDEST_TORCH = (2, 6)

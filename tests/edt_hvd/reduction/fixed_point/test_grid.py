@@ -86,12 +86,6 @@ def test_an_exponent_bounds_its_number_closely(value: float) -> None:
         assert 0.5 <= mantissa < 1
 
 
-def test_addends_a_micro_batch_are_rounded_up() -> None:
-    assert grid.passes([0, 4, 9], 4) == 3
-    assert grid.passes([4, 4], 4) == 1
-    assert grid.passes([], 4) == 1
-
-
 def test_what_is_not_finite_has_no_exponent() -> None:
     with pytest.raises(ValueError, match="give a finite number"):
         exponent_of(math.inf)

@@ -15,9 +15,3 @@ def test_buckets_follow_backward_order_and_respect_size_and_type() -> None:
         [(4, torch.float32), (4, torch.float32)],
         [(4, torch.float64)],
     ]
-
-
-def test_an_empty_parameter_has_a_bucket() -> None:
-    empty, full = nn.Parameter(torch.zeros(0)), nn.Parameter(torch.zeros(4))
-    for parameters in ([empty], [full, empty], [empty, full]):
-        assert sum(map(len, cut(parameters, bucket_bytes=16))) == len(parameters)

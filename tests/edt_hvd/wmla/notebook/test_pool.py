@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from edt_hvd.wmla.notebook import pool
-from edt_hvd.wmla.notebook.pool import AwayError, RefusedError, Requests, lines_until, stop
+from edt_hvd.wmla.notebook.pool import AwayError, Requests, lines_until, stop
 from edt_messages import wmla
 
 Pair = tuple[socket.socket, socket.socket]
@@ -83,9 +83,3 @@ def test_a_service_that_is_away_is_told_to_stop_a_job_until_it_is_back_or_away_f
     codes.write_text("3 3")
     with pytest.raises(AwayError, match="edt stop"):
         stop("jaaaaaaaa", clock=lambda: next(times), pause=lambda _: None)
-
-
-def test_a_refusal_to_stop_a_job_is_final(codes: Path) -> None:
-    codes.write_text("1")
-    with pytest.raises(RefusedError):
-        stop("jaaaaaaaa")

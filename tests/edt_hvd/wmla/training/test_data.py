@@ -2,26 +2,13 @@ import fcntl
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import pytest
 import torch
 
 from edt_hvd.wmla.train_config import TrainConfig
 from edt_hvd.wmla.training import data
-
-
-class Pair(NamedTuple):
-    one: torch.Tensor
-    other: int
-
-
-def test_everything_moves_to_the_device() -> None:
-    device = torch.device("meta")
-    moved = data.moved({"a": [torch.ones(1), (torch.ones(2), "text")], "b": Pair(torch.ones(3), 4)}, device)
-    assert moved["a"][0].device == moved["a"][1][0].device == moved["b"].one.device == device
-    assert moved["a"][1][1] == "text"
-    assert isinstance(moved["b"], Pair)
 
 
 def test_inputs_and_target() -> None:

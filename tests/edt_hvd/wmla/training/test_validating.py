@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch.utils.data import TensorDataset
 
-import edt_hvd
 from edt_hvd.wmla.program import Program
 from edt_hvd.wmla.results import MiniBatch
 from edt_hvd.wmla.train_config import TrainConfig
@@ -41,20 +40,6 @@ def validated(**options: Any) -> MiniBatch:
         first = found(0)
         assert found(1) == first
     return first
-
-
-def test_every_batch_of_the_programs_own_test_is_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[int] = []
-    monkeypatch.setattr(edt_hvd, "heartbeat", lambda: seen.append(0))
-
-    def test(model: Any, test_iter: Any, fn_args: Any) -> float:
-        seen.clear()
-        for number, _ in enumerate(test_iter, 1):
-            assert len(seen) == number
-        return 0.0
-
-    validated(fn_test=test)
-    assert len(seen) == 3 + 1
 
 
 def correct(outputs: torch.Tensor, target: torch.Tensor) -> torch.Tensor:

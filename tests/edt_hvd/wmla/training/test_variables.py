@@ -123,15 +123,3 @@ def test_what_was_changed_for_the_first_time_is_taken_back_where_that_is_possibl
     hooks.epoch_begin(0)
     with pytest.raises(edt_hvd.StateError, match=r"own_program\.untouched was changed in place"):
         hooks.load_state_dict(state)
-
-
-def test_what_cannot_be_pickled_is_named_but_in_the_hook_that_all_executors_call(executor: Made) -> None:
-    module, _, hooks = executor()
-
-    def hook(*_: Any) -> None:
-        module.lock = (item for item in ())
-
-    module.Counting.on_train_begin = module.Counting.on_epoch_begin = hook
-    hooks.train_begin()
-    with pytest.warns(UserWarning, match=r"own_program\.lock cannot be pickled \(.*generator"):
-        hooks.epoch_begin(0)

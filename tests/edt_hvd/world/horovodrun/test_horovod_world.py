@@ -1,12 +1,10 @@
 """What a worker asks Horovod's elastic driver; what becomes of it is in tests/system."""
 
 import threading
-import weakref
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-import torch
 
 from edt_hvd import errors
 from edt_hvd.world.horovodrun import horovod_world
@@ -107,18 +105,6 @@ def test_changes_count_until_the_driver_is_asked(driver: Driver, monkeypatch: py
     assert not here.stop_wanted
     here.on_hosts_updated(17, 1)  # while the world is being formed
     assert here.stop_wanted
-
-
-def test_nothing_is_kept_of_a_training_that_has_ended(driver: Driver) -> None:
-    here = HorovodWorld(environ(driver.server_port))
-    model = torch.nn.Linear(1, 1)
-    kept = weakref.ref(model)
-    here.on_stop = lambda generation, model=model: None  # type: ignore[misc]
-    here.save_state = lambda model=model: None  # type: ignore[misc]
-    del model
-    assert kept() is not None
-    here.finish()
-    assert kept() is None
 
 
 TWO = Assign(0, 2, 0, 1, 0, 2, "node1", generation=1, port=1)

@@ -6,7 +6,10 @@ import pytest
 from asking import Asking
 from databases import sqlite_at
 from played import Player
+from quick_passwords import quick_passwords
 from world import World
+
+__all__ = ["quick_passwords"]
 
 
 @pytest.fixture

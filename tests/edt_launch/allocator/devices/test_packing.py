@@ -59,17 +59,6 @@ def test_not_right_after_something_else_has_changed():
     assert len(replace(started, now=started.plan.again_at).plan.assignments["j"]) == 1
 
 
-def test_a_job_moves_onto_fewer_hosts_where_one_is_too_small():
-    hosts = tuple(Host(name, tuple("0123")) for name in "abcd")
-    held = tuple(HostDevices(host.name, ("0", "1")) for host in hosts)
-    pool = Pool(Cluster(hosts), (replace(SCATTERED, max=8, held=held),))
-    plan, reasons = decide(pool.now, pool.cluster, pool.jobs)
-    assert plan.assignments["j"] == (HostDevices("a", tuple("0123")), HostDevices("b", tuple("0123")))
-    assert "onto a and b: on fewer hosts" in reasons["j"].text
-    after = settled(pool)
-    assert replace(after, now=after.now + 1e6).plan.assignments["j"] == plan.assignments["j"]
-
-
 def test_a_job_moves_onto_a_host_that_it_is_not_on_and_one_worker_stays():
     hosts = (*(Host(name, ("0",)) for name in "abc"), Host("large", tuple("01")))
     held = tuple(HostDevices(name, ("0",)) for name in "abc")

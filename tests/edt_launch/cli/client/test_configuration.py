@@ -62,10 +62,7 @@ def test_a_service_that_has_ended_is_one_that_cannot_be_reached(places: dict[str
         load(places)
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["127.0.0.1:80", "ftp://x", "http://", "http://x:port", "http://x/?a=1", "http://u:p@x", "http://[::1"],
-)
+@pytest.mark.parametrize("url", ["127.0.0.1:80", "http://x:port", "http://x/?a=1", "http://u:p@x"])
 def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(MistakenError, match="EDT_URL"):
         checked(url, "EDT_URL")
@@ -76,7 +73,6 @@ def test_what_is_no_address_is_refused(url: str) -> None:
     [
         ("url = ", "config.toml"),
         ('address = "x"', "'address'"),
-        ("url = 7", "url is no text"),
         ('url = "x"', "'x'"),
     ],
 )
@@ -93,24 +89,3 @@ def test_what_is_no_token_is_refused_without_its_value(places: dict[str, str], t
         with pytest.raises(MistakenError, match="is no token") as refused:
             load(given)
         assert "s3cret" not in str(refused.value)
-
-
-def test_white_space_around_a_token_is_not_part_of_it(places: dict[str, str]) -> None:
-    assert load({**places, "EDT_URL": "http://h:1", "EDT_TOKEN": "edt_x\r\n"}).token == "edt_x"
-
-
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
-def test_a_file_of_an_editor_of_windows_is_read(places: dict[str, str], encoding: str) -> None:
-    path = Path(file_of(places, ""))
-    path.write_bytes("url = 'http://h:1'\r\n# \N{EURO SIGN}\r\n".encode(encoding))
-    assert load(places).url == "http://h:1"
-
-
-def test_nobody_needs_a_home_directory(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(_: Path) -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.setattr(Path, "expanduser", missing)
-    assert load({"EDT_URL": "http://h:1"}).url == "http://h:1"
-    with pytest.raises(MistakenError, match="set HOME or EDT_HOME"):
-        load({})

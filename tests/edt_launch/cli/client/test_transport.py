@@ -64,19 +64,7 @@ CONFIGURATION = Configuration("http://x", None, "EDT_URL")
     "status, data, kind, text",
     [
         (401, b'{"title": "Unauthorized"}', NotAllowedError, "EDT_TOKEN"),
-        (
-            409,
-            b'{"title": "No", "detail": "it has ended", "next": "see x"}',
-            RefusedError,
-            "it has ended; see x",
-        ),
-        (
-            422,
-            b'{"title": "No", "detail": "weight: 0: no", "next": "GET /openapi.json describes it"}',
-            RefusedError,
-            "weight: 0: no; see the command's --help",
-        ),
-        (500, b"oops", RefusedError, "status 500"),
+        (409, b'{"detail": "it has ended", "next": "see x"}', RefusedError, "it has ended; see x"),
         (503, b'{"title": "busy"}', UnreachableError, "busy"),
         (404, b"<html>", NonsenseError, "<html>"),
     ],
@@ -92,7 +80,7 @@ def test_a_job_is_found_by_id_beginning_or_name(service: CliService, text: str) 
     assert service.client_side().resolve(text) == TRAIN
 
 
-@pytest.mark.parametrize("text", ["nosuch", "ja", "../users", "jaaa/stop", "ünknown", "a b"])
+@pytest.mark.parametrize("text", ["nosuch", "ja", "../users", "jaaa/stop"])
 def test_what_is_no_job_is_not_found(service: CliService, text: str) -> None:
     with pytest.raises(NoSuchJobError, match="edt ps --all"):
         service.client_side().resolve(text)

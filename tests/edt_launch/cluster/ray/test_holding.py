@@ -27,6 +27,12 @@ def test_as_many_devices_are_held_as_jobs_could_use_of_as_few_nodes_as_may_be() 
     assert decided(nodes, set(), 0) == Decision()
 
 
+def test_devices_that_are_just_being_held_are_not_asked_for_again() -> None:
+    nodes = [node("a", 4)]
+    assert decided(nodes, set(), 4, {"a": 3}).hold == {"a": 1}
+    assert decided(nodes, set(), 3, {"a": 3}) == Decision()
+
+
 def test_nothing_is_held_of_a_node_that_is_about_to_go() -> None:
     nodes = [node("a", 2, draining=True), node("b", 2)]
     assert decided(nodes, set(), 3) == Decision({"b": 2}, frozenset(), 1, 3)

@@ -50,6 +50,12 @@ def test_hosts_are_in_doubt_when_their_workers_wait_for_others(
     assert hosts == (frozenset("ab") if is_due else frozenset())
 
 
+def test_a_single_host_is_never_in_doubt() -> None:
+    there = workers("a", "a")
+    watch = waiting("reducing", 60.0, *there)
+    assert not reachability.hosts_in_doubt(60.0, Probing(), watch, there, has_failed=True)
+
+
 def test_a_probe_is_repeated_now_and_then_and_at_once_when_no_world_could_be_formed() -> None:
     there = workers("a", "b")
     watch = waiting("reducing", 60.0, *there)

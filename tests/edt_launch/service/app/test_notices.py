@@ -3,7 +3,6 @@
 import json
 import shlex
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -69,14 +68,6 @@ def test_a_command_that_fails_is_logged_and_not_repeated(
     assert logs == [{"event": "a notice has failed", "log_level": "warning", "job": job, **told}]
 
 
-def test_a_command_that_is_not_there_is_logged(world: World) -> None:
-    one = Notifier("/no/such/command", world.store, lambda job: {}, threading.Event())
-    end(world)
-    with capture_logs() as logs:
-        one.look()
-    assert [entry["event"] for entry in logs] == ["the command for notices cannot be started"]
-
-
 def test_a_notice_that_the_end_of_the_service_interrupts_is_repeated(world: World, tmp_path: Path) -> None:
     one = notifier(world, writing(tmp_path))
     job = end(world)
@@ -86,3 +77,11 @@ def test_a_notice_that_the_end_of_the_service_interrupts_is_repeated(world: Worl
     world.context.stop.clear()
     one.look()
     assert json.loads((tmp_path / "told").read_text()) == {"id": job}
+
+
+def test_a_command_that_is_not_there_is_logged(world: World) -> None:
+    one = Notifier("/no/such/command", world.store, lambda job: {}, world.context.stop)
+    end(world)
+    with capture_logs() as logs:
+        one.look()
+    assert [entry["event"] for entry in logs] == ["the command for notices cannot be started"]

@@ -3,7 +3,6 @@ import signal
 import socket
 import sys
 import threading
-import time
 import urllib.request
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 from sqlalchemy.exc import InterfaceError, OperationalError
 from structlog.testing import capture_logs
 
-from edt_launch.core.system.certificates import ensure_certificate
 from edt_launch.service.app import running
 from edt_launch.service.app.home import Home
 from edt_launch.service.app.running import repeat, urls
@@ -91,7 +89,6 @@ def test_it_is_alone_and_finds_everything_again(tmp_path: Path, database_url: st
         (["--hostfile", "/no/such/file"], "No such file"),
         (["--database", "postgresql://ann:s3cret@127.0.0.1:1/edt"], "cannot be reached"),
         (["--host", "192.0.2.1"], "cannot be listened on"),
-        (["--tls-certificate", "/no/such/cert", "--tls-key", "/no/such/key"], "/no/such/cert: No such file"),
         (["--tls-certificate", __file__, "--tls-key", __file__], "are no PEM files"),
         (["--database", "postgresql://ann:s3cret@127.0.0.1/edt?foo=bar"], "foo"),
         (["--database", "sqlite:////no/such/folder/edt.db"], "/no/such/folder/edt.db.lock: No such file"),
@@ -101,16 +98,6 @@ def test_what_keeps_it_from_starting_is_said(
     tmp_path: Path, serve: Edt, arguments: list[str], said: str
 ) -> None:
     assert said in refused(serve, "--home", str(tmp_path), *arguments)
-
-
-def test_a_file_in_place_of_its_database_or_its_folder_is_named(tmp_path: Path, serve: Edt) -> None:
-    home, text = ("--home", str(tmp_path)), tmp_path / "text"
-    text.write_text("no database" * 100)
-    told = refused(serve, *home, "--database", f"sqlite:///{text}")
-    assert f"sqlite:///{text} cannot be used: file is not a database" in told
-    (tmp_path / "jobs").rmdir()
-    (tmp_path / "jobs").touch()
-    assert f"{tmp_path}/jobs: File exists" in refused(serve, *home)
 
 
 def test_it_speaks_https(tmp_path: Path, edt: Edt, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,30 +115,10 @@ def test_it_speaks_https(tmp_path: Path, edt: Edt, monkeypatch: pytest.MonkeyPat
         assert "is not trusted" in stranger.err
 
 
-@pytest.mark.full
-def test_it_speaks_https_with_a_certificate_that_it_is_given(
-    tmp_path: Path, edt: Edt, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    certificate, key = map(
-        str, ensure_certificate(tmp_path / "given", ["localhost", "127.0.0.1"], time.time())
-    )
-    tls = ("--tls-certificate", certificate, "--tls-key", key)
-    with serving(tmp_path / "home", "--slots", "3", *tls) as service:
-        monkeypatch.setenv("EDT_URL", service.url)
-        monkeypatch.setenv("EDT_TOKEN", service.token)
-        monkeypatch.setenv("SSL_CERT_FILE", certificate)
-        assert edt("hosts").code == 0
-
-
 def test_while_the_database_is_away_it_is_tried_again_and_a_mistake_ends_it() -> None:
     stop = threading.Event()
-    failures = [
-        OperationalError("", {}, Exception("gone")),
-        InterfaceError("", {}, Exception("closed")),
-        None,
-        KeyError(),
-    ]
-    left = iter(failures)
+    gone = Exception("gone")
+    left = iter([OperationalError("", {}, gone), InterfaceError("", {}, gone), None, KeyError()])
 
     def work() -> None:
         if (failure := next(left)) is not None:
@@ -179,26 +146,13 @@ def test_commands_on_this_machine_need_no_host_name(
     assert urls(settings, 80, lambda: "node") == expected
 
 
-def test_it_says_whether_jobs_of_its_users_are_apart(tmp_path: Path) -> None:
-    for job_users, count in ((None, 1), ("*=*", 0)):
-        with capture_logs() as logged:
-            running._warn(Settings(home=tmp_path, job_users=job_users))
-        texts = [line["event"] for line in logged]
-        assert texts.count("all jobs run as one user and can read each other's files") == count
-
-
-@pytest.mark.parametrize(
-    "notify, reason",
-    [
-        ("nosuch --mail", "nosuch: command not found"),
-        ("python nosuch.py", "nosuch.py is not a file"),
-        ("true", None),
-    ],
-)
-def test_it_warns_of_a_command_for_notices_that_cannot_run(
-    tmp_path: Path, notify: str, reason: str | None
-) -> None:
+def test_it_warns_of_jobs_that_are_not_apart_and_of_a_command_that_cannot_run(tmp_path: Path) -> None:
     with capture_logs() as logged:
-        running._warn(Settings(home=tmp_path, notify=notify))
-    said = [line["reason"] for line in logged if line["event"] == "the command for notices cannot run"]
-    assert said == ([] if reason is None else [reason])
+        running._warn(Settings(home=tmp_path, notify="nosuch --mail"))
+    said = {line["event"]: line.get("reason") for line in logged}
+    assert said["the command for notices cannot run"] == "nosuch: command not found"
+    apart = "all jobs run as one user and can read each other's files"
+    assert apart in said
+    with capture_logs() as logged:
+        running._warn(Settings(home=tmp_path, notify="true", job_users="*=*"))
+    assert not {line["event"] for line in logged} & said.keys()

@@ -27,11 +27,9 @@ def test_flag_before_environment_before_file(tmp_path: Path, monkeypatch: pytest
     "flags, named",
     [
         ({"port": 70000}, "port: 70000: expected 65535 or less"),
-        ({"slots": "x"}, "slots: 'x'"),
         ({"database": "mysql://ann:secret@host/x"}, "database: (hidden): database 'mysql' is"),
         ({"database": "postgresql://ann:secret@host:port/x"}, "database: (hidden): the database's URL"),
         ({"notify": "mail 'x"}, "No closing quotation"),
-        ({"tls_key": "/key"}, "tls_certificate and tls_key"),
         ({"port_range": "9:8"}, "--port-range '9:8': expected LOW:HIGH"),
         ({"port_range": "2000:2009", "horovodrun": True}, "horovodrun and port_range: give one"),
     ],

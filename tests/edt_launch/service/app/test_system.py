@@ -3,10 +3,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from world import World
 
 
-def test_health_is_for_everybody(world: World) -> None:
-    assert world.anybody.get("/healthz").json() == {"status": "ok"}
-
-
 def test_figures_for_prometheus(world: World) -> None:
     job = world.submit(world.ann)["id"]
     world.store.jobs.record({job: {"size": 2, "held": (("node1", ("0", "1")),)}})

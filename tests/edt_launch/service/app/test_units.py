@@ -22,7 +22,3 @@ def test_a_unit_starts_the_service_with_options_that_it_has_and_lets_jobs_live_o
     fields = {name.removeprefix("--").replace("-", "_"): value for name, value in options.items()}
     assert Settings(**fields).job_users == fields.get("job_users")  # type: ignore[arg-type]
     assert unit["Service"]["KillMode"] == "process"
-
-
-def test_there_are_two() -> None:
-    assert [path.name for path in UNITS] == ["edt-user.service", "edt.service"]

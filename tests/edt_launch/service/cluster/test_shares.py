@@ -4,12 +4,6 @@ from edt_launch.service.cluster.records import ShareRecord
 from edt_launch.service.db.store import Store
 
 
-def test_the_root_is_always_there(store: Store) -> None:
-    assert store.shares.all() == [ShareRecord("", None)]
-    store.shares.put(ShareRecord("", None, policy="fifo"))
-    assert [(node.name, node.policy) for node in store.shares.all()] == [("", "fifo")]
-
-
 def test_settings_of_a_share_leave_its_usage_alone(store: Store) -> None:
     store.shares.add_missing(ShareRecord("ann", guarantee=2.0))
     usage = {"service": 10.0, "entitlement": 20.0, "usage_at": 30.0, "used": 40.0}

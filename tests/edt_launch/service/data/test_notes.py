@@ -5,11 +5,18 @@ import pytest
 from edt_launch.service.data import notes
 
 
-@pytest.mark.parametrize("changed, shown", [(5.5, 5.5), (-1.0, 0.0), (2.0**60, 2.0**37)])
-def test_a_folder_without_a_note_has_a_time_that_can_be_shown(
-    changed: float, shown: float, tmp_path: Path
-) -> None:
-    assert notes.read(tmp_path / "none", changed) == notes.Note(time=shown)
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"files": 1e999, "size": 1, "time": 1}', b'{"files": 1, "size": 1, "time": NaN}',
+        b'{"files": 1, "size": 1, "time": 1e300}', b'{"files": -1, "size": 1, "time": 1}',
+        b'{"files": 1, "size": 1%s, "time": 1}' % (b"0" * 5000), b"[" * 100_000, b"\xff", b"", b"[]",
+    ],
+    ids=["infinite", "no time", "far away", "negative", "large", "deep", "no text", "empty", "a list"],
+)  # fmt: skip
+def test_a_note_that_makes_no_sense_says_nothing(text: bytes, tmp_path: Path) -> None:
+    (tmp_path / "note").write_bytes(text)
+    assert notes.read(tmp_path / "note", 5.0) == notes.Note(time=5.0)
 
 
 def test_a_note_is_read_as_it_was_written_whatever_was_there(tmp_path: Path) -> None:

@@ -35,22 +35,6 @@ def test_data_is_uploaded_browsed_and_deleted(world: World) -> None:
     assert "/data/upload ann/digits" in changes
 
 
-def test_files_are_added_and_archives_stored_as_they_are(world: World) -> None:
-    ann = browser(world, "ann")
-    several = [("files", (f"folder/{name}.csv", b"1")) for name in "ab"]
-    ann.post("/data/upload", data={"name": "digits", "unpack": "1"}, files=several)
-    ann.post("/data/upload", data={"name": "digits"}, files=[ARCHIVE])
-    names = [path.name for path in (world.settings.data_folder / "users/ann/digits").iterdir()]
-    assert sorted(names) == ["a.csv", "b.csv", "digits.tar.gz"]
-    again = ann.post("/data/upload", data={"name": "digits"}, files=[ARCHIVE])
-    shown_again(again, 409, "there is a &#39;digits.tar.gz&#39;", "choose it again")
-    shown_again(ann.post("/data/upload", data={"name": "digits"}), 422, "no file was chosen")
-    taken = ann.post("/data/upload", data={"name": "digits", "unpack": "1"}, files=[ARCHIVE])
-    shown_again(taken, 409, "there is a data set ann/digits already")
-    theirs = {"name": "digits", "owner": "ann"}
-    shown_again(browser(world, "bob").post("/data/upload", data=theirs, files=[ARCHIVE]), 403, "of ann")
-
-
 def test_of_files_that_are_sent_together_all_are_stored_or_none(world: World) -> None:
     ann = browser(world, "ann")
     folder = world.settings.data_folder / "users/ann/digits"
@@ -68,17 +52,6 @@ def test_of_files_that_are_sent_together_all_are_stored_or_none(world: World) ->
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == {"b": b"old"}
 
 
-def test_what_a_job_uses_has_no_button_to_delete_it(world: World) -> None:
-    ann = browser(world, "ann")
-    ann.post("/data/upload", data={"name": "digits", "unpack": "1"}, files=[ARCHIVE])
-    place = world.settings.data_folder / "users/ann/digits"
-    job = world.submit(world.bob, environment={"DATA_DIR": str(place)})["id"]
-    asked = ann.get("/data/sets/ann/digits/delete").text
-    assert f"cannot be deleted yet, since it is used by {job}" in asked
-    assert "<button" not in asked.partition('<form class="act"')[2].partition("</form>")[0]
-    shown_again(ann.post("/data/sets/ann/digits/delete"), 409, "is used by")
-
-
 def test_the_form_of_an_experiment_offers_data_sets_and_folders(world: World) -> None:
     lab = Lab(world)
     (world.settings.data_folder / "mnist").mkdir()
@@ -89,3 +62,17 @@ def test_the_form_of_an_experiment_offers_data_sets_and_folders(world: World) ->
     assert [one.partition('"')[0] for one in offered.split('value="')[1:]] == [
         "users/ann/digits", "users/ann/digits/train", "mnist", "users/bob/digits",
     ]  # fmt: skip
+
+
+def test_files_are_added_and_archives_stored_as_they_are(world: World) -> None:
+    ann, name = browser(world, "ann"), {"name": "digits"}
+    several = [("files", (f"folder/{name}.csv", b"1")) for name in "ab"]
+    ann.post("/data/upload", data=name | {"unpack": "1"}, files=several)
+    ann.post("/data/upload", data=name, files=[ARCHIVE])
+    names = [path.name for path in (world.settings.data_folder / "users/ann/digits").iterdir()]
+    assert sorted(names) == ["a.csv", "b.csv", "digits.tar.gz"]
+    again = ann.post("/data/upload", data=name, files=[ARCHIVE])
+    shown_again(again, 409, "there is a &#39;digits.tar.gz&#39;", "choose it again")
+    shown_again(ann.post("/data/upload", data=name), 422, "no file was chosen")
+    theirs = browser(world, "bob").post("/data/upload", data=name | {"owner": "ann"}, files=[ARCHIVE])
+    shown_again(theirs, 403, "of ann")

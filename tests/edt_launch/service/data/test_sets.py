@@ -2,7 +2,6 @@ import errno
 import io
 import os
 import stat
-import tarfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -135,58 +134,6 @@ def test_a_check_just_before_a_change_prevents_it(change: str, tmp_path: Path) -
     assert not list((tmp_path / ".edt-uploads/pool").iterdir())
 
 
-@pytest.mark.parametrize("change", ["put", "put_files"])
-def test_a_change_is_made_though_its_numbers_cannot_be_noted(
-    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(path: Path, text: str) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    data = sets_in(tmp_path)
-    data.put("ann", "digits", archive(), is_replacing=False)
-    monkeypatch.setattr(notes, "write_atomically", full)
-    assert CHANGES[change](data).files is None
-    assert (tmp_path / "users/ann/digits/folder/file").read_bytes() == b"new"
-    assert data.get("ann", "digits").files is None  # type: ignore[union-attr]
-
-
-def test_a_disk_that_fails_amid_several_files_is_told_with_what_is_stored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rename = os.rename
-
-    def failing(source: Any, target: Any, **how: Any) -> None:
-        if target == "b":
-            raise OSError(errno.EIO, "Input/output error")
-        rename(source, target, **how)
-
-    data = sets_in(tmp_path)
-    monkeypatch.setattr(os, "rename", failing)
-    files = [(name, io.BytesIO(b"x")) for name in ("a", "b")]
-    with pytest.raises(UnavailableError, match="1 of 2 files were stored, not 'b': Input/output error"):
-        data.put_files("ann", "digits", files, is_replacing=False)
-    assert [path.name for path in (tmp_path / "users/ann/digits").iterdir()] == ["a"]
-    assert data.get("ann", "digits").files is None  # type: ignore[union-attr]
-
-
-def test_numbers_of_files_with_several_names_and_of_uncounted_ones(tmp_path: Path) -> None:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as tar_file:
-        for name, kind in (("a", tarfile.REGTYPE), ("b", tarfile.LNKTYPE), ("c", tarfile.SYMTYPE)):
-            member = tarfile.TarInfo(name)
-            member.type, member.linkname, member.size = kind, "a", 3 if name == "a" else 0
-            tar_file.addfile(member, io.BytesIO(b"123"))
-    data = sets_in(tmp_path)
-    shown = [data.put("ann", "digits", packed, is_replacing=False)]
-    for name in "cab":
-        data.delete_file("ann", "digits", name)
-        shown += [data.get("ann", "digits")]  # type: ignore[list-item]
-    (tmp_path / "users/ann/digits/checkpoint").write_bytes(b"of a job")
-    data.delete_file("ann", "digits", "checkpoint")
-    shown += [data.get("ann", "digits")]  # type: ignore[list-item]
-    assert [(one.files, one.size) for one in shown] == [(2, 3), (2, 3), (1, 3), (0, 0), (0, 0)]
-
-
 @pytest.mark.parametrize("link", ["users", "users/ann"])
 def test_data_sets_behind_a_link_are_not_touched(link: str, tmp_path: Path) -> None:
     (tmp_path / "away/ann/digits").mkdir(parents=True)
@@ -216,11 +163,43 @@ def test_a_data_folder_that_is_missing_is_not_made(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("note", [b"", b"[]", b'{"files": "many"}', b'{"files": 1, "size": null}'])
-def test_a_folder_without_a_note_is_a_data_set_of_unknown_size(note: bytes, tmp_path: Path) -> None:
+def test_a_folder_without_a_note_is_a_data_set_of_unknown_size(tmp_path: Path) -> None:
     (tmp_path / "users/ann/digits").mkdir(parents=True)
-    (tmp_path / "users/ann/.edt-digits").write_bytes(note)
+    (tmp_path / "users/ann/.edt-digits").write_bytes(b'{"files": 1, "size": null}')
     data = sets_in(tmp_path)
     data.put_files("ann", "digits", [("a", io.BytesIO(b"y"))], is_replacing=False)
     (found,), is_complete = data.all()
     assert (found.path, found.files, found.size, is_complete) == ("users/ann/digits", None, None, True)
+
+
+def test_a_disk_that_fails_amid_several_files_is_told_with_what_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = os.rename
+
+    def failing(source: Any, target: Any, **how: Any) -> None:
+        if target == "b":
+            raise OSError(errno.EIO, "Input/output error")
+        rename(source, target, **how)
+
+    data = sets_in(tmp_path)
+    monkeypatch.setattr(os, "rename", failing)
+    files = [(name, io.BytesIO(b"x")) for name in ("a", "b")]
+    with pytest.raises(UnavailableError, match="1 of 2 files were stored, not 'b': Input/output error"):
+        data.put_files("ann", "digits", files, is_replacing=False)
+    assert [path.name for path in (tmp_path / "users/ann/digits").iterdir()] == ["a"]
+    assert data.get("ann", "digits").files is None  # type: ignore[union-attr]
+
+
+def test_a_change_is_made_though_its_numbers_cannot_be_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, text: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    data = sets_in(tmp_path)
+    data.put("ann", "digits", archive(), is_replacing=False)
+    monkeypatch.setattr(notes, "write_atomically", full)
+    assert CHANGES["put"](data).files is None
+    assert (tmp_path / "users/ann/digits/folder/file").read_bytes() == b"new"
+    assert data.get("ann", "digits").files is None  # type: ignore[union-attr]

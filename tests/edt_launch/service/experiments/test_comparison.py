@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from edt_launch.service.experiments.comparison import differing, metrics, objective_of, parameters
+from edt_launch.service.experiments.comparison import metrics, objective_of, parameters
 from edt_launch.service.experiments.searches.spec import Objective
 
 SPEC: dict[str, Any] = {"command": ["python", "train.py"], "min": 1, "max": None, "environment": {}}
@@ -24,19 +24,6 @@ def test_the_best_run_is_found_by_each_value() -> None:
     chosen = metrics(runs, "accuracy", Objective.MINIMIZE)
     assert chosen == [("accuracy", Objective.MINIMIZE, 0), ("loss", Objective.MINIMIZE, 1)]
     assert metrics([]) == []
-
-
-def test_nothing_is_best_alone_or_where_no_value_is_better() -> None:
-    assert metrics([{"loss": 0.5}, {}])[0].best is None
-    rates = [{"lr": 0.1, "f1": 0.2}, {"lr": 0.2, "f1": 0.1}]
-    assert {one.name: one.best for one in metrics(rates)} == {"f1": 0, "lr": None}
-    assert metrics(rates, "lr")[0].best == 1
-
-
-def test_no_more_differing_parameters_are_looked_for_than_are_wanted() -> None:
-    runs = [{"same": "0", **{f"--{name}": run for name in "abc"}} for run in "12"]
-    assert differing(runs, 2) == [("--a", ("1", "2")), ("--b", ("1", "2"))]
-    assert len(differing(runs)) == 3
 
 
 def test_secrets_are_not_compared() -> None:

@@ -32,18 +32,10 @@ def test_every_error_is_a_problem(world: World) -> None:
 
 
 def test_a_time_after_the_last_date_is_refused(world: World) -> None:
-    job = world.submit(world.ann)["id"]
-    asked = (
-        f"/jobs/{job}/logs/search?until",
-        "/jobs?submitted_since",
-        "/timeline?until",
-        "/allocations?since",
-    )
-    for path in asked:
+    for path in ("/jobs?submitted_since", "/timeline?until", "/allocations?since"):
         assert world.ann.get(f"{path}=253402300799").status_code == 200
         checked(world.ann.get(f"{path}=253402300800"), 422)
     for time, status in ((253402300799, 201), (253402300800, 422)):
-        assert world.ann.post("/tokens", json={"expires": time}).status_code == status
         assert post_job(world.ann, begin=time).status_code == status
 
 
@@ -51,9 +43,6 @@ def test_a_value_that_is_refused_is_named_with_its_limit(world: World) -> None:
     job = world.submit(world.ann)["id"]
     problem = checked(world.ann.patch(f"/jobs/{job}", json={"weight": 0}), 422)
     assert problem["detail"] == "weight: 0: expected 0.001 or more"
-    tagged = checked(world.ann.patch(f"/jobs/{job}", json={"tags": ["lr test"]}), 422)
-    tag = "a tag: letters, digits and any of _ . -, 64 characters at most, and no . or - first"
-    assert tagged["detail"] == f"tags.0: 'lr test': expected {tag}"
     long = checked(world.ann.patch(f"/jobs/{job}", json={"weight": "x" * 1000}), 422)
     assert len(long["detail"]) < 200
 
@@ -73,18 +62,12 @@ def test_a_database_that_does_not_answer_is_told(world: World, monkeypatch: pyte
 
 
 def test_what_is_the_matter_with_the_disk_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number, said in (
-        (errno.ENOSPC, "disk is full"),
-        (errno.EROFS, "disk is read-only"),
-        (errno.EIO, "disk has failed"),
-    ):
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        def fail(*_: object, number: int = number) -> None:
-            raise OSError(number, os.strerror(number))
-
-        monkeypatch.setattr(submission, "unpack", fail)
-        assert said in checked(post_job(world.ann), 503)["detail"]
-        assert list(world.settings.paths.incoming.iterdir()) == []
+    monkeypatch.setattr(submission, "unpack", fail)
+    assert "disk is full" in checked(post_job(world.ann), 503)["detail"]
+    assert list(world.settings.paths.incoming.iterdir()) == []
 
 
 def test_a_mistake_of_ours_tells_nothing_of_our_insides(

@@ -53,29 +53,42 @@ def test_a_job_whose_files_cannot_be_read_says_so_whatever_is_wanted() -> None:
         assert found["text"] == f"jann is running and is left as it is until they can be read: {trouble}"
 
 
-def test_a_job_that_could_have_more_says_what_the_pool_is_waiting_for() -> None:
-    waiting = "waiting for 2 more nodes"
-    assert explain(record(size=1), None, waiting)["lines"][-1] == "The pool is waiting for 2 more nodes."
-    for others in (record(size=2), record(size=1, state=State.PAUSED, wanted=Wanted.PAUSE)):
-        assert not any(waiting in line for line in explain(others, None, waiting)["lines"])
+HOSTS = [HostRecord("h1", ("0",)), HostRecord("h2", ("0",), is_up=False, lost="it cannot be reached: x")]
 
 
-def test_devices_whose_workers_keep_failing_are_named() -> None:
-    suspended = (("node1", "3", 1000.0),)
-    found = explain(record(suspended=suspended))["lines"][-1]
-    assert found.startswith("It has no worker on node1:3, where the last one failed;")
-    assert found != explain(record(suspended=suspended, state=State.STARTING))["lines"][-1]
-
-
-def test_hosts_that_cannot_be_reached_are_told_of_a_running_job_alone() -> None:
-    lost = (("h2", 0.0, "nothing has come from h2 for 3 s"),)
-    (line,) = [line for line in explain(record(unreachable=lost))["lines"] if "h2" in line]
-    assert re.fullmatch(r"It cannot reach h2 since [0-9:]{8}: nothing has come from h2 for 3 s\.", line)
-    assert not any("h2" in line for line in explain(record(unreachable=lost, state=State.QUEUED))["lines"])
-
-
-def test_hosts_that_are_lost_are_told_of_jobs_that_could_use_more_devices() -> None:
-    hosts = [HostRecord("h1", ("0",)), HostRecord("h2", ("0",), is_up=False, lost="it cannot be reached: x")]
-    told = [explain(record(size=size), hosts=hosts)["lines"][-1] for size in (1, 2)]
-    assert re.fullmatch(r"h2 is down since [0-9:]{8}: it cannot be reached: x\.", told[0])
-    assert "h2" not in told[1]
+@pytest.mark.parametrize(
+    "known, more, without, told",
+    [
+        (
+            {"size": 1},
+            {"waiting": "waiting for 2 more nodes"},
+            {"size": 2},
+            "The pool is waiting for 2 more .*",
+        ),
+        (
+            {"size": 1},
+            {"hosts": HOSTS},
+            {"size": 2},
+            r"h2 is down since [0-9:]{8}: it cannot be reached: x\.",
+        ),
+        (
+            {"unreachable": (("h2", 0.0, "nothing has come from h2 for 3 s"),)},
+            {},
+            {"state": State.QUEUED},
+            r"It cannot reach h2 since [0-9:]{8}: nothing has come from h2 for 3 s\.",
+        ),
+        (
+            {"suspended": (("node1", "3", 1000.0),)},
+            {},
+            {"state": State.STARTING},
+            "It has no worker on node1:3, where the last one failed;.*",
+        ),
+    ],
+    ids=["the pool waits", "a host is down", "a host is not reached", "a device is suspended"],
+)
+def test_what_keeps_a_job_small_is_told_of_jobs_that_it_concerns(
+    known: dict[str, Any], more: dict[str, Any], without: dict[str, Any], told: str
+) -> None:
+    lines, others = (explain(record(**fields), **more)["lines"] for fields in (known, known | without))
+    assert re.fullmatch(told, lines[-1])
+    assert lines[-1] not in others

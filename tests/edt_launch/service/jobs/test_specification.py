@@ -21,7 +21,6 @@ GOOD: dict[str, object] = {"command": ["python", "train.py"]}
         {"directory": "/etc"},
         {"directory": "a/../../b"},
         {"environment": {"A B": ""}},
-        {"environment": {"EDT_WORKER": "3"}},
         {"environment": {"HOROVOD_RANK": "0"}},
         {"environment": {"CUDA_VISIBLE_DEVICES": "7"}},
         {"environment": {"A": "x" * 60_000, "B": "x" * 60_000}},
@@ -36,8 +35,8 @@ def test_what_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
         JobSpec.model_validate({**GOOD, **wrong})
 
 
-@pytest.mark.parametrize("character", ["x", "ä", "\N{GRINNING FACE}"])
-def test_what_is_accepted_can_be_given_to_a_process(character: str) -> None:
+def test_what_is_accepted_can_be_given_to_a_process() -> None:
+    character = "\N{GRINNING FACE}"
     most = (MAX_START - len("trueAB==") - 4) // len(character.encode())
     given = {"A": "x", "B": character * (most - 1)}
     spec = JobSpec.model_validate({"command": ["true"], "environment": given})

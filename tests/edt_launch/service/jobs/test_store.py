@@ -6,8 +6,7 @@ import pytest
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.service.db.store import Store
 from edt_launch.service.jobs.records import JobRecord
-from edt_launch.service.jobs.states import IllegalTransitionError, State, Wanted
-from edt_launch.service.jobs.store import NoSuchJobError
+from edt_launch.service.jobs.states import IllegalTransitionError, State
 
 
 def job(number: int = 0, **fields: object) -> JobRecord:
@@ -58,13 +57,7 @@ def test_a_job_moves_along_the_table(store: Store) -> None:
     one, _ = store.jobs.add(job())
     store.jobs.move(one.id, State.STARTING, "its turn", 101.0, running_since=101.0, size=2)
     moved = store.jobs.move(one.id, State.FAILED, "exit code 1", 105.0, exit_code=1, size=0)
-    assert (moved.state, moved.reason, moved.ended, moved.exit_code) == (
-        State.FAILED,
-        "exit code 1",
-        105.0,
-        1,
-    )
-    assert moved.has_ended
+    assert (moved.state, moved.reason, moved.ended) == (State.FAILED, "exit code 1", 105.0)
     assert [(past.time, past.before, past.after) for past in store.jobs.transitions(one.id)] == [
         (100.0, None, State.QUEUED),
         (101.0, State.QUEUED, State.STARTING),
@@ -78,24 +71,3 @@ def test_an_illegal_move_changes_nothing(store: Store) -> None:
         store.jobs.move(one.id, State.RUNNING, "no", 101.0, size=3)
     assert store.jobs.get(one.id) == one
     assert len(store.jobs.transitions(one.id)) == 1
-
-
-def test_desired_and_observed_state_stay_apart(store: Store) -> None:
-    one, _ = store.jobs.add(job())
-    with pytest.raises(TypeError, match="state"):
-        store.jobs.record({one.id: {"state": "running"}})
-    with pytest.raises(TypeError, match="wanted"):
-        store.jobs.move(one.id, State.STARTING, "", 1.0, wanted="stop")
-    with pytest.raises(TypeError, match="size"):
-        store.jobs.change(one.id, size=3)
-    assert store.jobs.change(one.id, max=8, priority=2).max == 8
-
-
-def test_who_has_asked_for_the_end_cannot_take_it_back(store: Store) -> None:
-    one, _ = store.jobs.add(job())
-    assert store.jobs.set_wanted(one.id, Wanted.PAUSE).wanted is Wanted.PAUSE
-    assert store.jobs.set_wanted(one.id, Wanted.RUN).wanted is Wanted.RUN
-    store.jobs.set_wanted(one.id, Wanted.STOP)
-    assert store.jobs.set_wanted(one.id, Wanted.RUN).wanted is Wanted.STOP
-    with pytest.raises(NoSuchJobError):
-        store.jobs.set_wanted("jzzzzzzzz", Wanted.STOP)

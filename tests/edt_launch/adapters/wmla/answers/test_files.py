@@ -33,14 +33,6 @@ def test_an_elastic_jobs_log_is_what_its_logger_wrote(world: World) -> None:
     assert files.main_output(found, "stderr") == found.result.printed(DRIVER, "stderr")
 
 
-@pytest.mark.parametrize("framework", [Framework.SINGLE, Framework.GANG])
-def test_other_frameworks_have_no_driver(world: World, framework: Framework) -> None:
-    found = execution(world, framework)
-    first = found.result.printed(executor_id("wmla-7", 1), "stdout")
-    assert files.training_log(found) == [first]
-    assert files.main_output(found, "stdout") == files.executor_output(found, 1, "stdout") == first
-
-
 def test_a_job_that_another_client_has_submitted_names_itself(world: World) -> None:
     found = execution(world, Framework.ELASTIC, is_named=False)
     assert files.driver(found) == "jaaaaaaaa"

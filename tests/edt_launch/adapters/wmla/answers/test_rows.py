@@ -3,7 +3,7 @@ from collections.abc import AsyncIterator, Iterable
 import anyio
 import pytest
 
-from edt_launch.adapters.wmla.answers.rows import LONGEST, training_rows
+from edt_launch.adapters.wmla.answers.rows import training_rows
 from played import ELOG, TEST_LINE
 
 
@@ -26,11 +26,3 @@ def test_rows_of_validations_are_left_out(size: int) -> None:
     content = TRAIN + TEST + TRAIN + b"Test, of something else\n" + TEST + TEST[:-1]
     blocks = [content[at : at + size] for at in range(0, len(content), size)]
     assert kept(blocks) == TRAIN + TRAIN + b"Test, of something else\n"
-
-
-@pytest.mark.parametrize("size", [1000, 10**6])
-def test_what_is_no_row_stays_as_it_is(size: int) -> None:
-    content = b"x" * (3 * LONGEST) + TEST + b"[2020] T" + b"\n\n" + b"y" * LONGEST
-    blocks = [content[at : at + size] for at in range(0, len(content), size)]
-    assert kept(blocks) == content
-    assert kept([]) == kept([b""]) == b""

@@ -42,10 +42,8 @@ def test_a_fixed_value_that_is_not_is_refused(kind: str, given: object, said: st
     "change, said",
     [
         ({"power": 10, "minDbVal": -301}, "10.0 to the power of -301.0 is below 1e-300"),
-        ({"dataType": "str"}, "a Range of str makes no sense"),
         ({"type": "Discrete", "discreteDbVal": [1, "1e999"]}, "finite number"),
         ({"minDbVal": 0, "maxDbVal": 1e300, "step": 1e-300}, r"maxDbVal: 1e.300 is too far above"),
-        ({"minDbVal": None}, "minDbVal and maxDbVal are both needed"),
         ({"minDbVal": 1}, "minDbVal: 1.0 is above maxDbVal, 0.1"),
     ],
 )

@@ -42,18 +42,3 @@ def test_other_files_are_not_handed_out(asking: Asking, player: Player, path: st
     answer = asking.conductor().get(f"/instances/x/applications/{told['submissionId']}/{path}")
     assert answer.status_code in (400, 404)
     assert answer.text.startswith("Error 4")
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        *("/driver/logs/passwd", "/driver/logs/stdout?lastlines=-1", "/executor/0/logs/stdout"),
-        *("/executor/99999999999999999999/logs/stdout", "/executor/1/logs/passwd", "/nothing"),
-    ],
-)
-def test_nonsense_is_refused_in_a_line_of_text(asking: Asking, path: str) -> None:
-    exec_id = submitted(asking.modern())["id"]
-    answer = asking.modern().get(f"/scheduler/applications/{exec_id}{path}")
-    assert answer.status_code in (400, 404)
-    assert answer.headers["content-type"].startswith("text/plain")
-    assert answer.text.startswith(f"Error {answer.status_code}: ")

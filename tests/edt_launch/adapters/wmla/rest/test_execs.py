@@ -1,7 +1,7 @@
 from pathlib import Path
 from typing import Any
 
-from asking import CODE, Asking, submit, submitted
+from asking import CODE, Asking, submitted
 from edt_launch.service.jobs.states import State, Wanted
 from played import Player
 from world import tar
@@ -84,20 +84,6 @@ def test_what_lives_is_stopped_before_its_owner_deletes_it(asking: Asking, playe
     answer = client.delete("/execs")
     assert (answer.status_code, answer.content) == (204, b"")
     assert ids(client.get("/execs")) == [second]
-
-
-def test_a_submission_with_an_instance_group_is_answered_as_1_2_does(asking: Asking) -> None:
-    told = submitted(asking.modern(), sigName="dli")
-    assert {"id", "sigId", "submissionId"} <= set(told)
-    assert asking.classic().get(f"/execs/{told['submissionId']}").json()["id"] == told["id"]
-    assert submit(asking.classic(), sigName="").text == "Error 400: Instance group name '' not found.\n"
-
-
-def test_names_that_are_none_are_not_found(asking: Asking) -> None:
-    for name in ("nope", "%00", "x" * 2000, "..%2f..", "j" + "a" * 8, "%ff"):
-        answer = asking.modern().get(f"/execs/{name}")
-        assert answer.status_code in (400, 404)
-        assert answer.text.startswith(f"Error {answer.status_code}: ")
 
 
 def test_files_are_put_beside_the_script_unless_their_names_are_bad(asking: Asking) -> None:

@@ -1,9 +1,6 @@
 """Uploads that mean harm: each is refused in a line of text, and leaves nothing behind."""
 
 import gzip
-import io
-import json
-import zipfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,24 +29,12 @@ def asking(tmp_path: Any) -> Iterator[Asking]:
     store.close()
 
 
-def zipped(name: str) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr(name, "x")
-    return buffer.getvalue()
-
-
 UPLOADS = {
     "a path out of the folder": (tar({"../evil": b"x"}), 400),
     "a link out": (tar_of([MAIN, (member("m/l", type=b"2", linkname="../../x"), b"")]), 400),
     "a script that is a link out": (tar_of([(LINK_OUT, b"")]), 400),
-    "a character device": (tar_of([MAIN, (member("m/d", type=b"3"), b"")]), 400),
     "a bomb": (gzip.compress(tar({"m/main.py": bytes(5_000_000)}, "w")), 413),
-    "many files": (tar({f"m/{number}": b"" for number in range(100)}), 413),
     "half a tar": (tar(CODE)[:-20], 400),
-    "nothing": (b"", 400),
-    "a zip with a path out": (zipped("../evil"), 400),
-    "twice, as file and folder": (tar({"m": b"", "m/main.py": b""}), 400),
 }
 
 
@@ -86,10 +71,8 @@ GOOD = tar(CODE)
 @pytest.mark.parametrize(
     "body",
     [
-        b"",
         multipart("file", "x.tar", GOOD),  # no end
         multipart("file", "x.tar", GOOD) + b"\r\n" + multipart("file", "x.tar", GOOD) + END,
-        multipart("data", None, b"{") + b"\r\n" + multipart("file", "x.tar", GOOD) + END,
         b"".join(multipart(f"f{n}", None, b"x") + b"\r\n" for n in range(2000)) + END,
         multipart("data", None, b"x" * 1_100_000) + END,
     ],
@@ -106,26 +89,7 @@ def test_broken_forms_are_refused(asking: Asking, body: bytes) -> None:
     assert nothing_is_left(asking.world)
 
 
-HARM = (
-    *("", "x" * 70_000, f"{ARGS} \0", f"{ARGS} 'open"),
-    *(f"{ARGS} --msd-env A=\0", f"{ARGS} --appName \x1b[2J"),
-)
-
-
-def test_arguments_that_mean_harm(asking: Asking) -> None:
-    for args in HARM:
-        answers = [submit(asking.modern(), args)] if len(args) < 60_000 else []  # as much as clients can send
-        data = {"data": json.dumps({"args": args})}
-        answers.append(asking.modern().post("/execs", data=data, files={"file": ("x.tar", GOOD)}))
-        assert [answer.status_code for answer in answers] == [400] * len(answers)
-        assert all(answer.text.startswith("Error 400: ") for answer in answers)
-    assert nothing_is_left(asking.world)
-
-
-NAMES = ("../../evil.py", "/etc/evil.py", "a\0.py", ".py", "x" * 5000 + ".py", "é.PY.py")
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["../../evil.py", "a\0.py", ".py"])
 def test_a_scripts_own_name_is_not_used(asking: Asking, name: str) -> None:
     body = multipart("file", name, b"pass") + END
     query = {"args": "--exec-start PyTorch"}

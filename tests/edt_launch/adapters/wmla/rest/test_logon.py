@@ -60,13 +60,6 @@ def test_what_a_session_makes_ends_with_it(asking: Asking) -> None:
     assert world.ann.get("/").status_code == 200
 
 
-def test_another_password_ends_the_sessions(asking: Asking) -> None:
-    token = asking.client(AUTH).get("/logon", auth=("ann", PASSWORD)).json()["accessToken"]
-    asking.world.store.accounts.set_password("ann", passwords.hash_of("another one"), 0.0)
-    assert asking.client(headers={"X-Auth-Token": token}).get("/conf").status_code == 401
-    assert asking.modern().get("/conf").status_code == 200
-
-
 def test_a_password_that_is_changed_while_somebody_logs_on_opens_no_session(
     asking: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,29 +8,7 @@ import pytest
 from asking import Asking, submitted
 from edt_launch.service.files.archives import zipping
 from no_files import KINDS, put
-from played import ELOG, TEST_LINE, Player
-
-
-def test_the_log_is_text_or_a_json_string_as_is_accepted(asking: Asking, player: Player) -> None:
-    exec_id = submitted(asking.modern())["id"]
-    path = f"/execs/{exec_id}/log"
-    assert asking.modern().get(path).text == ""
-    assert asking.classic().get(path).json() == ""
-    player.start(exec_id)
-    for client, accept, is_json in (
-        (asking.modern(), "*/*", False),
-        (asking.modern(), "application/json", True),
-        (asking.classic(), "*/*", True),
-        (asking.classic(), "text/plain", False),
-    ):
-        answer = client.get(path, headers={"accept": accept})
-        assert (answer.json() if is_json else answer.text) == (ELOG if is_json else ELOG + TEST_LINE)
-    assert asking.modern().get(f"{path}?logType=errlog").text.startswith("driver stderr 0")
-    both = asking.modern().get(f"{path}?logType=outerrlog").text
-    assert both.startswith(ELOG)
-    assert "driver stderr 99" in both
-    answer = asking.modern().get(f"{path}?logType=other")
-    assert (answer.status_code, answer.text[:10]) == (400, "Error 400:")
+from played import Player
 
 
 def test_a_result_is_there_from_the_beginning(asking: Asking, player: Player) -> None:

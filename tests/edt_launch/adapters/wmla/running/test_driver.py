@@ -118,7 +118,6 @@ def test_messages_come_in_whatever_pieces():
     [
         (line({**TRAIN, "number": 0}), "number: 0, expected int from 1"),
         (line({"type": "ended", "number": 1, "exit_code": 0, "message": ""}), "is none of a driver"),
-        (b"[" * 10_000 + b"\n", "is no message"),
         (b"x" * (MAX_LINE + 1), "a line of more than 1,048,576 bytes"),
     ],
 )

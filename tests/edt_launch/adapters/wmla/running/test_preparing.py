@@ -9,7 +9,6 @@ import pytest
 from edt_launch.adapters.wmla.frameworks import Framework
 from edt_launch.adapters.wmla.running.layout import ResultDir
 from edt_launch.adapters.wmla.running.preparing import Prepared, prepare
-from edt_launch.core.errors import UsageError
 
 
 @pytest.fixture
@@ -52,14 +51,6 @@ def test_code_that_was_submitted_stays_where_it_is(tmp_path, inside):
     (code / "main.py").touch()
     assert prepared(tmp_path / "out", code).layout.work == code
     assert [path.name for path in code.iterdir()] == ["main.py"]
-
-
-def test_code_that_cannot_be_read_is_a_usage_error(tmp_path):
-    with pytest.raises(UsageError, match="no folder of a program"):
-        prepared(tmp_path / "out", Path("/"))
-    with pytest.raises(UsageError, match="cannot be copied"):
-        prepared(tmp_path / "out", tmp_path / "missing")
-    assert not list((tmp_path / "out" / "_submitted_code").iterdir())
 
 
 def test_programs_may_write_into_the_copy_of_read_only_code(tmp_path, model):

@@ -35,15 +35,15 @@ def test_a_notebooks_arguments() -> None:
     )
 
 
-@pytest.mark.parametrize("name", sorted(set(IGNORED) - FLAGS))
-def test_options_that_mean_nothing_here_do_not_reach_the_script(name: str) -> None:
-    assert parse(f"--lr 1 --{name} value --{name}=other --more").script == ("--lr", "1", "--more")
+def test_options_that_mean_nothing_here_do_not_reach_the_script() -> None:
+    for name in set(IGNORED) - FLAGS:
+        assert parse(f"--lr 1 --{name} value --{name}=other --more").script == ("--lr", "1", "--more")
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_would_make_another_job_is_refused(name: str) -> None:
-    with pytest.raises(ArgumentsError, match=f"--{name} is not possible here"):
-        parse(f"--{name} -- python x.py")
+def test_what_would_make_another_job_is_refused() -> None:
+    for name in REFUSED:
+        with pytest.raises(ArgumentsError, match=f"--{name} is not possible here"):
+            parse(f"--{name} -- python x.py")
 
 
 def test_unknown_words_go_to_the_script_in_their_order() -> None:
@@ -57,11 +57,9 @@ def test_unknown_words_go_to_the_script_in_their_order() -> None:
 @pytest.mark.parametrize(
     "text, said",
     [
-        ("--model-main --numWorker 2", "--model-main needs a value"),
         ("--numWorker many", "--numWorker 'many'"),
         (f"--numWorker {'9' * 5000}", "--numWorker '999"),
         ("--cs-datastore-meta type=s3,data_path=x", "--cs-datastore-meta type='s3'"),
-        ("--msd-env =1", "--msd-env '=1'"),
         ("--appName 'a\x1bb'", "--appName"),
         ("it's", "is not closed"),
         ("a\0b", "no program can be given"),

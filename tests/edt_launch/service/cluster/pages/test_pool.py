@@ -21,17 +21,6 @@ def test_it_is_the_first_page_and_shows_everybodys_devices(world: World) -> None
     assert "<b>digits" not in page
 
 
-def test_windows(world: World) -> None:
-    client = browser(world, "ann")
-    assert "in the last 7 d" in client.get("/pool?window=7+d").text
-    answer = client.get("/pool?window=9+y")
-    assert answer.status_code == 422
-    assert "choose one of 15 min" in answer.text
-    assert client.get("/pool?host=node1").status_code == 200
-    answer = client.get("/pool?host=nohost")
-    assert (answer.status_code, "the pool has no host" in answer.text) == (404, True)
-
-
 def test_a_fragment_is_made_once_for_each_state_of_the_service(world: World) -> None:
     world.submit(world.ann, name="digits")
     client = browser(world, "ann")
@@ -54,10 +43,9 @@ def test_administrators_drain_hosts(world: World) -> None:
     world.go(job, State.STARTING, State.RUNNING)
     world.store.jobs.record({job: {"size": 1, "held": (("node1", ("0",)),)}})
     admin, ann = browser(world, "admin"), browser(world, "ann")
-    assert "/pool/hosts/node1/drain" in admin.get("/pool").text
-    assert "/pool/hosts/node1/drain" not in ann.get("/pool").text
-    assert "/pool/hosts/node1/drain" in admin.get("/pool", headers={"HX-Request": "true"}).text
-    assert "/pool/hosts/node1/drain" not in ann.get("/pool", headers={"HX-Request": "true"}).text
+    for headers in ({}, {"HX-Request": "true"}):
+        assert "/pool/hosts/node1/drain" in admin.get("/pool", headers=headers).text
+        assert "/pool/hosts/node1/drain" not in ann.get("/pool", headers=headers).text
     asked = admin.get("/pool/hosts/node1/drain").text
     assert "digits of ann goes from 2 to 0." in asked
     assert 'data-undo="/pool/hosts/node1/undrain?back=/pool"' in asked
@@ -71,7 +59,6 @@ def test_administrators_drain_hosts(world: World) -> None:
     admin.post("/pool/hosts/node1/undrain")
     assert world.store.hosts.all()[0].state == "up"
     assert admin.get("/pool/hosts/node9/drain").status_code == 404
-    assert admin.get("/pool/hosts/..%2f/drain").status_code in (404, 422)
 
 
 def test_owners_their_hours_and_the_latest_changes(world: World) -> None:

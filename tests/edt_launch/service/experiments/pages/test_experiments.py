@@ -1,7 +1,6 @@
 import re
 from html import unescape
-from typing import Any
-from urllib.parse import parse_qs, quote
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -9,14 +8,9 @@ from browser import browser, shown_again
 from edt_launch.service.experiments.pages.views import compared, run_table
 from edt_launch.service.jobs.store import Jobs
 from lab import Lab
-from world import World, tar
+from world import tar
 
 DEFINITION = {"name": "<i>net", "framework": "Horovod", "command": "python train.py", "max": "4", "min": "1"}
-
-
-@pytest.fixture
-def lab(world: World) -> Lab:
-    return Lab(world)
 
 
 def test_runs_are_shown_compared_run_again_and_saved(lab: Lab) -> None:
@@ -67,8 +61,6 @@ def test_each_chosen_metric_has_a_panel_the_first_six_at_first(
 
     assert drawn("") == (["h", *"abcde"], 1)
     assert drawn("&metric=z&metric=b&metric=z&metric=") == (["z", "b"], 2)
-    text = ann.get(f"{page}&metric=b&metric=gone&run={chosen['id']}").text
-    assert ("has reported <bdi>gone</bdi>." in text, text.count('name="metric"')) == (True, 12)
     assert drawn(f"&metric=z&run={chosen['id']}") == ([], 0)
     monkeypatch.setattr(compared, "MAX_CURVES", 1)  # what nobody has who is drawn is not fetched
     assert drawn("&metric=z&metric=b") == (["z"], 1)
@@ -99,20 +91,14 @@ def test_runs_are_a_table_that_is_sorted_and_filtered_with_chosen_columns(
     assert shown("sort=metric:loss") == [best, last, first]
     assert shown("sort=-metric:loss") == [first, last, best]
     assert shown("sort=parameter:$RATE") == [best, last, first]
-    assert shown("sort=comment") == [best, last, first]
     assert shown("sort=nonsense") == [last, best, first]
-    for find in ("tag:BEST", "keep", best, "state:succeeded tag:i"):
-        assert shown(f"find={find}") == [best], find
-    assert shown("find=owner:bob") == shown("find=state:failed") == []
+    assert shown("find=tag:BEST") == [best]
     text = ann.get(f"{page}?find=tag:best&column=comment&column=parameter:$RATE&column=nonsense").text
     heads = re.findall(r'<th scope="col"[^>]*><a href="([^"]*)">([^ <]*)', text)
     assert [name for _, name in heads] == ["Name", "Comment", "$RATE"]
     assert "find=tag%3Abest&amp;column=comment" in heads[1][0]
     assert "<bdi>&lt;b&gt;keep&lt;/b&gt;</bdi>" in text
     assert "<bdi>0.1</bdi>" in text
-    assert ann.get(f"{page}?sort={'x' * 400}").status_code == 422
-    run = lab.ann.get(f"/experiments/{experiment}/runs").json()["runs"][1]
-    assert (run["tags"], run["comment"]) == (["best", "i"], "<b>keep</b>")
     monkeypatch.setattr(run_table, "PAGE", 2)
     assert shown("sort=metric:loss") == [best, last]
     assert shown("sort=metric:loss&after=2") == shown("sort=metric:loss&after=100") == [first]
@@ -123,16 +109,14 @@ def test_runs_are_a_table_that_is_sorted_and_filtered_with_chosen_columns(
     assert max(read) == 2  # the others' values are known, and nothing else of them is shown
 
 
-@pytest.mark.parametrize("question", ["run", "again", "edit"])
+@pytest.mark.parametrize("question", ["again", "edit"])
 def test_a_form_that_is_sent_twice_starts_once(lab: Lab, question: str) -> None:
     ann = browser(lab.world, "ann")
     experiment = lab.experiment(lab.definition()["id"])["id"]
-    address = f"/experiments/{experiment}/{question}"
-    form: dict[str, str] = {}
-    if question == "again":
-        (run,) = lab.run(experiment)
-        address = f"/experiments/runs/{run['id']}/again"
-    elif question == "edit":
+    (run,) = lab.run(experiment)
+    address, form = f"/experiments/runs/{run['id']}/again", dict[str, str]()
+    if question == "edit":
+        address = f"/experiments/{experiment}/edit"
         form = {"name": "first", "description": "changed", "version": "1", "then": "run"}
     before = len(lab.world.store.jobs.live())
     (form["key"],) = re.findall('name="key" value="([^"]+)"', ann.get(address).text)
@@ -140,11 +124,6 @@ def test_a_form_that_is_sent_twice_starts_once(lab: Lab, question: str) -> None:
         answer = ann.post(address, data=form)
         assert answer.status_code == 303, answer.text
     assert len(lab.world.store.jobs.live()) == before + 1
-    (other,) = re.findall('name="key" value="([^"]+)"', ann.get(address).text)
-    version = str(lab.ann.get(f"/experiments/{experiment}").json()["version"])
-    answer = ann.post(address, data=form | {"key": other, "version": version})
-    assert answer.status_code == 303
-    assert len(lab.world.store.jobs.live()) == before + 2
 
 
 def test_a_viewer_looks_and_strangers_do_not(lab: Lab) -> None:
@@ -155,56 +134,17 @@ def test_a_viewer_looks_and_strangers_do_not(lab: Lab) -> None:
     assert bob.get(page).status_code == 403
     lab.join("bob", "viewer")
     text = bob.get(page).text
-    assert ("In total" in text or "Runs in total" in text, "/run" in text, "Edit" in text) == (
-        True,
-        False,
-        False,
-    )
+    assert ("Runs in total" in text, "/run" in text, "Edit" in text) == (True, False, False)
     assert "New experiment" not in bob.get(f"/experiments/projects/{lab.project}").text
-    for address in (f"{page}/run", f"{page}/add", f"{page}/edit"):
-        answer = bob.post(address, data={**DEFINITION, "then": "save"})
-        assert (answer.status_code, "that takes an editor" in answer.text) == (403, True)
-    for address in (f"{page}/edit", f"{page}/add", f"/experiments/new?project={lab.project}"):
-        answer = bob.get(address)
-        assert (answer.status_code, "that takes an editor" in answer.text) == (403, True), address
+    posted = [
+        bob.post(f"{page}/{form}", data={**DEFINITION, "then": "save"}) for form in ("run", "add", "edit")
+    ]
+    got = [
+        bob.get(form) for form in (f"{page}/edit", f"{page}/add", f"/experiments/new?project={lab.project}")
+    ]
+    for answer in (*posted, *got):
+        assert (answer.status_code, "that takes an editor" in answer.text) == (403, True), answer.url
     assert bob.post(f"{page}/preview", data=DEFINITION).status_code == 403
-
-
-@pytest.mark.parametrize(
-    "change, said",
-    [
-        ({"distribution": "Single", "max": "2", "min": ""}, "Single has one node"),
-        ({"command": "python '"}, "close its quotes"),
-        ({"command": "python other.py"}, "is not a file of the submitted code"),
-        ({"name": "net"}, "a training definition &#39;net&#39; already"),
-    ],
-)
-def test_what_is_wrong_is_told_above_what_was_written(lab: Lab, change: Any, said: str) -> None:
-    ann = browser(lab.world, "ann")
-    lab.definition()
-    experiment = lab.experiment()["id"]
-    files = {"code": ("code.tar", tar({"train.py": b""}))}
-    answer = ann.post(f"/experiments/{experiment}/add", data=DEFINITION | change, files=files)
-    assert (answer.status_code in (409, 422), said in answer.text) == (True, True), answer.text
-    assert lab.ann.get(f"/experiments/{experiment}").json()["trainings"] == []
-    known = lab.ann.get("/definitions").json()["definitions"]
-    assert [one["name"] for one in known] == ["net"]
-    assert [path.name for path in lab.world.settings.paths.definitions.iterdir()] == [known[0]["id"]]
-
-
-def test_an_existing_definition_is_added_and_taken_out(lab: Lab) -> None:
-    ann = browser(lab.world, "ann")
-    definition, experiment = lab.definition()["id"], lab.experiment()["id"]
-    page = f"/experiments/{experiment}"
-    assert f'<option value="{definition}"' in ann.get(f"{page}/add?tab=existing").text
-    given = {"definition": definition, "distribution": "Distributed", "max": "2"}
-    assert ann.post(f"{page}/add?tab=existing", data=given).status_code == 303
-    assert "2 GPUs, Distributed" in ann.get(f"{page}/edit").text
-    removed = {"name": "first", "description": "typed", "then": f"remove:{definition}", "version": "2"}
-    shown_again(ann.post(f"{page}/edit", data=removed | {"name": ""}), 422, 'value="typed"')
-    assert ann.post(f"{page}/edit", data=removed).headers["location"] == f"{page}/edit"
-    text = ann.get(f"{page}/edit").text
-    assert ("Add a training definition before" in text, 'value="typed"' in text) == (True, True)
 
 
 def test_an_experiment_is_made_with_its_first_definition(lab: Lab) -> None:
@@ -217,27 +157,19 @@ def test_an_experiment_is_made_with_its_first_definition(lab: Lab) -> None:
     place, files = "/experiments/new/definition?tab=new", {"code": ("code.tar", tar({"train.py": b""}))}
     wrong = {**DEFINITION, "command": "python other.py", "begun": begun}
     shown_again(ann.post(place, data=wrong, files=files), 422, "other.py", 'name="begun"')
-    assert ann.get(f"/experiments/new/definition?tab=existing&begun={quote(begun)}").status_code == 200
-    assert ann.post("/experiments/new/preview", data=DEFINITION).status_code == 200
     assert lab.ann.get("/definitions").json()["definitions"] == []
     assert lab.ann.get("/experiments").json()["experiments"] == []
     lab.join("bob", "viewer")
     assert browser(lab.world, "bob").post(place, data=DEFINITION | {"begun": begun}).status_code == 403
-    for nonsense in ("", "x", "{}"):
-        assert ann.post(place, data=DEFINITION | {"begun": nonsense}).status_code == 422
+    assert ann.post(place, data=DEFINITION | {"begun": "x"}).status_code == 422
     location = ann.post(place, data=DEFINITION | {"begun": begun}, files=files).headers["location"]
     (experiment,) = lab.ann.get("/experiments").json()["experiments"]
     assert location == f"/experiments/{experiment['id']}/edit?draft=1"
     said = "an experiment &#39;&lt;b&gt;first&#39; already"
-    shown_again(ann.post("/experiments/new", data=form), 409, said)
     given = DEFINITION | {"name": "other", "begun": begun}
     shown_again(ann.post(place, data=given, files=files), 409, said)
-    (definition,) = lab.ann.get("/definitions").json()["definitions"]
-    given = {"name": "kept", "then": f"remove:{definition['id']}", "version": "1", "project": lab.project}
-    assert "name=kept" in ann.post(location, data=given).headers["location"]
-    assert lab.ann.get("/experiments").json()["experiments"] == []
-    shown_again(ann.post("/experiments/new", data=form | {"name": ""}), 422, "name")
-    long = form | {"command": "python " + "x" * 9000, "global": "1"}
+    assert len(lab.ann.get("/definitions").json()["definitions"]) == 1
+    long = form | {"name": "long", "command": "python " + "x" * 9000, "global": "1"}
     shown_again(ann.post("/experiments/new", data=long), 422, "at most 8000", "save the experiment")
 
 

@@ -48,27 +48,10 @@ def test_a_search_is_started_from_a_form(world: World) -> None:
     assert "there is a search" in client.post("/experiments/new-search", data=FORM, files=CODE).text
 
 
-def test_it_takes_the_files_of_a_job(world: World) -> None:
-    job = world.submit(world.ann, name="digits", max=3)["id"]
-    client = browser(world, "ann")
-    other = world.submit(world.bob)["id"]
-    for path in ("/experiments/new-search", "/console/run"):
-        suggested = client.get(path).text
-        assert 'name="code_of" value="" list="suggested-code_of"' in suggested
-        assert (f'<option value="{job}">digits</option>' in suggested, other in suggested) == (True, False)
-    form = client.get(f"/experiments/new-search?job={job}").text
-    assert f'value="{job}"' in form
-    assert 'value="python train.py"' in form
-    assert browser(world, "bob").get(f"/experiments/new-search?job={job}").status_code == 403
-    assert client.post("/experiments/new-search", data=FORM | {"code_of": job}).status_code == 303
-
-
 @pytest.mark.parametrize(
     "change, told",
     [
-        ({"metric": ""}, "metric"),
         ({"low": ["x", "", "", "1", ""]}, "rate: low: &#39;x&#39; is no number"),
-        ({"command": "python other.py"}, "other.py"),
         ({"max_trials": "<b>"}, "max_trials"),
     ],
 )
@@ -80,13 +63,12 @@ def test_what_is_wrong_is_told_above_what_was_written(
     assert told in answer.text
     assert "<b>" not in answer.text
     assert 'value="find"' in answer.text
-    assert 'value="sgd, &lt;b&gt;true, true"' in answer.text or "values" in change
+    assert 'value="sgd, &lt;b&gt;true, true"' in answer.text
     assert world.store.experiments.searches() == []
 
 
 @pytest.mark.parametrize("framework", ["Horovod", "edtPyTorch"])
-def test_it_searches_with_a_training_definition(world: World, framework: str) -> None:
-    lab = Lab(world)
+def test_it_searches_with_a_training_definition(world: World, lab: Lab, framework: str) -> None:
     data = world.settings.data_folder / "mnist"
     data.mkdir()
     definition = lab.definition(name="<b>net", framework=framework, command=["train.py"])["id"]
@@ -115,8 +97,7 @@ def test_it_searches_with_a_training_definition(world: World, framework: str) ->
     assert job["framework"] == (None if framework == "Horovod" else framework)
 
 
-def test_only_editors_search_with_a_training_definition(world: World) -> None:
-    lab = Lab(world)
+def test_only_editors_search_with_a_training_definition(world: World, lab: Lab) -> None:
     definition = lab.definition()["id"]
     experiment = lab.experiment(definition)["id"]
     lab.join("bob", "viewer")
@@ -135,12 +116,9 @@ def test_a_form_that_is_sent_twice_starts_one_search(world: World) -> None:
         client.post("/experiments/new-search", data=form, files=CODE).headers["location"] for _ in range(2)
     )
     assert first == second
-    other = client.post("/experiments/new-search", data=form | {"max_trials": "6"}, files=CODE)
-    shown_again(other, 409, "this form was sent before", first.removeprefix("/experiments/"))
-    assert f'value="{key}"' not in other.text
     mended = {"code": ("code.tar.gz", tar({"train.py": b"print(2)"}))}
-    for change, code in (({}, mended), ({"name": "other"}, CODE)):
-        shown_again(
-            client.post("/experiments/new-search", data=form | change, files=code), 409, "was sent before"
-        )
+    for change, code in (({"max_trials": "6"}, CODE), ({}, mended)):
+        other = client.post("/experiments/new-search", data=form | change, files=code)
+        shown_again(other, 409, "this form was sent before", first.removeprefix("/experiments/"))
+        assert f'value="{key}"' not in other.text
     assert len(world.ann.get("/searches").json()["searches"]) == 1

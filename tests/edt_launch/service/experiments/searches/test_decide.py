@@ -9,7 +9,6 @@ from edt_launch.service.experiments.records import SearchState, SearchWanted, Tr
 from edt_launch.service.experiments.searches.decide import (
     HOPELESS,
     STARTS,
-    EndSearch,
     StopTrial,
     UpdateTrial,
 )
@@ -147,17 +146,6 @@ def test_the_reason_of_a_failure_is_kept() -> None:
     one.decide()
     assert one.trials[0].reason == "exit code 3"
     assert one.search.reason == "none of 1 trials has finished: exit code 3"
-
-
-def test_a_search_whose_trials_cannot_be_submitted_gives_up() -> None:
-    one = play("random", algo={"max_trials": 100, "max_parallel": 1})
-    one.decide()
-    first = replace(one.trials[0], job=None, state=TrialState.FAILED, reason="no job", ended=101.0)
-    one.trials = {number: replace(first, place=number) for number in range(HOPELESS)}
-    one.jobs = {}
-    assert one.decide().actions == (
-        EndSearch(SearchState.FAILED, f"none of {HOPELESS} trials has finished: no job"),
-    )
 
 
 @pytest.mark.parametrize("most, ends", [(None, True), (100, False)])

@@ -97,37 +97,6 @@ def test_the_example_finds_the_best_rate(running: Running) -> None:
     assert listed["best"] == shown["best"]
 
 
-def test_a_trial_without_a_metric_has_failed(running: Running) -> None:
-    running.create(max_trials=2)
-    first, second = running.world.store.jobs.live()
-    running.finish(first, loss=1)
-    running.finish(second, accuracy=0.5)
-    running.look()
-    shown = running.show("find-rate")
-    assert [trial["state"] for trial in shown["trials"]] == ["failed", "succeeded"]
-    assert "edt_hvd.report(accuracy=...)" in shown["trials"][0]["reason"]
-    assert (shown["state"], shown["best"]["number"]) == ("succeeded", 1)
-
-
-def test_it_is_stopped_and_deleted_with_its_jobs(running: Running) -> None:
-    world = running.world
-    name = running.create()["id"]
-    assert world.ann.delete(f"/searches/{name}").status_code == 409
-    assert world.ann.post(f"/searches/{name}/stop").json()["wanted"] == "stop"
-    running.look()
-    jobs = world.store.jobs.live()
-    assert {job.wanted for job in jobs} == {Wanted.STOP}
-    for job in jobs:
-        world.go(job.id, State.STOPPED)
-    running.look()
-    assert running.show(name)["state"] == "stopped"
-    assert world.ann.post(f"/searches/{name}/stop").status_code == 200
-    assert world.ann.delete(f"/searches/{name}").status_code == 204
-    assert world.store.jobs.ids() == frozenset()
-    assert list(world.settings.paths.searches.iterdir()) == []
-    assert world.ann.get(f"/searches/{name}").status_code == 404
-
-
 def test_others_see_that_it_is_there_and_change_nothing(running: Running) -> None:
     bob, name = running.world.bob, running.create()["id"]
     shown = bob.get(f"/searches/{name}").json()
@@ -189,16 +158,9 @@ def test_they_are_listed_page_by_page(running: Running) -> None:
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"job": {"command": ["x"], "directory": "gone"}}, "directory: 'gone'"),
-    ({"parameters": {"a": {"min": "x", "max": 1}}}, "parameters.a.min: 'x': expected a number, from"),
     ({"algorithm": "grid"}, "rate: step is missing"),
-    ({"algorithm": "hyperband"}, "max_budget is missing"),
-    ({"surprise": 1}, "surprise"),
-    (
-        {"name": "x" * 127},
-        "trial 3 it is none: name: it ends with '-3', which leaves 126 characters of 128",
-    ),
+    ({"name": "x" * 127}, "name: it ends with '-3', which leaves 126 characters of 128"),
     ({"job": {"command": ["{units}" * 10_000]}, "parameters": LONG}, "has more than 98,304 characters"),
-    ({"job": {"command": ["x"], "environment": {f"V{n}": "" for n in range(1022)}}}, "environment"),
     ({"parameters": {}, "algorithm": "list", "configurations": [{"a": 1}, WIDE]}, "65,536 at most"),
 ]
 
@@ -218,8 +180,6 @@ def test_names_are_given_once_and_archives_looked_at(running: Running) -> None:
     answer = running.post(name="one")
     assert (answer.status_code, answer.json()["next"]) == (409, "take another name")
     assert running.post(name="two", code=b"no archive").status_code == 422
-    answer = running.post(name="two", code=None)
-    assert (answer.status_code, "is not a file" in answer.json()["detail"]) == (422, True)
     unnamed = running.post(name="").json()
     assert unnamed["name"] == unnamed["id"]
     running.look()
@@ -252,15 +212,18 @@ def test_a_service_that_dies_while_it_submits_submits_once(
     assert (shown["state"], [trial["job"] for trial in shown["trials"]]) == ("succeeded", [job.id])
 
 
-def test_one_that_was_stopped_goes_on(running: Running) -> None:
+def test_one_that_was_stopped_goes_on_and_is_deleted_with_its_jobs(running: Running) -> None:
     running.create()
     first, *_ = running.world.store.jobs.live()
     running.finish(first, accuracy=0.5)
     running.look()
     assert running.world.ann.post("/searches/find-rate/restart").status_code == 409
-    running.world.ann.post("/searches/find-rate/stop")
+    refused = running.world.ann.delete("/searches/find-rate")
+    assert (refused.status_code, refused.json()["detail"]) == (409, "find-rate is running")
+    assert running.world.ann.post("/searches/find-rate/stop").json()["wanted"] == "stop"
     running.look()
     for job in running.world.store.jobs.live():
+        assert job.wanted is Wanted.STOP
         running.world.go(job.id, State.STOPPED)
     running.look()
     stopped = running.show("find-rate")
@@ -273,6 +236,9 @@ def test_one_that_was_stopped_goes_on(running: Running) -> None:
     assert shown["trials"][0]["metric"] == 0.5
     again = running.world.ann.post("/searches/find-rate/restart")
     assert (again.status_code, again.json()["detail"]) == (409, "find-rate is succeeded")
+    assert running.world.ann.delete("/searches/find-rate").status_code == 204
+    assert running.world.store.jobs.ids() == frozenset()
+    assert list(running.world.settings.paths.searches.iterdir()) == []
 
 
 def test_the_best_is_run_again_as_a_job(running: Running) -> None:

@@ -40,15 +40,6 @@ def test_trials_are_counted_and_the_best_is_found(store: Store) -> None:
     ]
 
 
-def test_trials_are_read_without_their_outcomes(store: Store) -> None:
-    store.experiments.add(SEARCH)
-    store.experiments.add_trial(trial(0))
-    stored = store.experiments.trials(SEARCH.id)
-    store.experiments.record({"raaaaaaa0": {"state": "succeeded", "values": {}}})
-    assert store.experiments.trials(SEARCH.id) == stored
-    assert store.experiments.search_ids() == {SEARCH.id}
-
-
 def test_a_search_is_forgotten_with_its_jobs_or_not_at_all(store: Store) -> None:
     assert store.experiments.add(SEARCH)
     for id_ in ("jaaaaaaaa", "jbbbbbbbb"):

@@ -28,12 +28,8 @@ def source(tmp_path: Path) -> Path:
 def test_files_and_links_are_copied_and_pipes_are_not(source: Path, tmp_path: Path) -> None:
     into = tmp_path / "copy"
     copy_folder(source, into, LIMITS)
-    assert sorted(str(path.relative_to(into)) for path in into.rglob("*")) == [
-        "data",
-        "lib",
-        "lib/run.sh",
-        "train.py",
-    ]
+    names = {str(path.relative_to(into)) for path in into.rglob("*")}
+    assert names == {"data", "lib", "lib/run.sh", "train.py"}
     assert os.readlink(into / "data") == "/somewhere/else"
     assert os.access(into / "lib/run.sh", os.X_OK)
 

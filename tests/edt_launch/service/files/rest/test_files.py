@@ -86,15 +86,16 @@ def test_nothing_but_the_files_of_a_job_is_sent(world: World, job: str) -> None:
     model = world.files(job).output.model
     (model / "weights").write_bytes(b"weights")
     (model / "link").symlink_to("/etc/passwd")
-    assert world.ann.get(f"/jobs/{job}/files/model/weights").content == b"weights"
+    answer = world.ann.get(f"/jobs/{job}/files/model/weights")
+    assert answer.content == b"weights"
+    assert answer.headers["content-disposition"] == "attachment; filename*=utf-8''weights"
     assert world.bob.get(f"/jobs/{job}/files/model/weights").status_code == 403
     names = ("model", "nothing", "../allocation", "model/../../allocation", "/etc/passwd", "model/link")
     for name in (*names, "model%00"):
         assert world.ann.get(f"/jobs/{job}/files/{name}").status_code in (404, 422), name
-    for name in ("work/none", "work/../log", "/etc/passwd", "..", ""):
-        answer = world.ann.get(f"/jobs/{job}/results", params={"name": name})
-        assert answer.status_code == 404, name
-    for name in ("step-00000099", "%2e%2e", "..%2f..%2flog", "step-00000015.tmp", "step-1"):
+    for name in ("work/none", "work/../log", "/etc/passwd", ""):
+        assert world.ann.get(f"/jobs/{job}/results", params={"name": name}).status_code == 404, name
+    for name in ("step-00000099", "%2e%2e", "..%2f..%2flog", "step-00000015.tmp"):
         assert world.ann.get(f"/jobs/{job}/checkpoints/{name}").status_code == 404, name
 
 
@@ -110,12 +111,9 @@ def test_results_have_what_the_script_wrote_beside_its_code(world: World, job: s
     code = world.files(job).code
     (code / "out").mkdir()
     (code / "out" / "best.pt").write_bytes(b"b" * 77)
-    listed = world.ann.get(f"/jobs/{job}/files").json()
-    assert listed["complete"] is True
-    assert {one["name"]: one["size"] for one in listed["files"]} == unpacked(
-        world.ann.get(f"/jobs/{job}/results").content
-    )
-    assert "work/out/best.pt" in [one["name"] for one in listed["files"]]
+    listed = {one["name"]: one["size"] for one in world.ann.get(f"/jobs/{job}/files").json()["files"]}
+    assert listed == unpacked(world.ann.get(f"/jobs/{job}/results").content)
+    assert listed["work/out/best.pt"] == 77
     zipped = world.ann.get(f"/jobs/{job}/results?format=zip&name=work/out")
     assert zipped.headers["content-type"] == "application/zip"
     with zipfile.ZipFile(io.BytesIO(zipped.content)) as archive:
@@ -132,7 +130,6 @@ def test_checkpoints_are_listed_and_fetched(world: World, job: str) -> None:
     ]
     client = TestClient(world.app, headers=world.ann.headers)
     assert unpacked(client.get(found[1]["url"]).content) == {"step-00000010/state": 10}
-    assert {one["state"] for one in found} == {"unknown"}  # no manifest says what there should be
     assert client.get(f"{found[1]['url']}/check").json() == {"name": "step-00000010", "state": "unknown"}
 
 

@@ -3,20 +3,9 @@ import asyncio
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from edt_launch.service.bus import Topic
 from edt_launch.service.files.rest.following import until_it_ends
 from edt_launch.service.jobs.states import State
 from world import World
-
-
-def test_a_job_is_followed_until_it_ends(world: World) -> None:
-    job = world.submit(world.ann)["id"]
-    is_over = until_it_ends(world.context, job)
-    assert not asyncio.run(is_over())
-    world.go(job, State.STOPPED)
-    assert not asyncio.run(is_over())  # nobody has told of a change
-    world.bus.notify(Topic.JOBS)
-    assert asyncio.run(is_over())
 
 
 def test_a_database_that_does_not_answer_ends_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,21 +47,13 @@ def test_a_log_is_searched(world: World, job: str) -> None:
 def test_lines_of_some_time_are_found(world: World, job: str) -> None:
     files = world.files(job)
     files.launcher_log.write_text("[0] one\n[0] two\n[0] three\n")
-    rows = [
-        (100, 8, "launcher.log"),
-        (150, 99, "edt-launch.log"),
-        (200, 16, "launcher.log"),
-        (300, 26, "launcher.log"),
-    ]
-    files.output.log_times.write_text(
-        "".join(f"{time}.0 {size} {name}\n" for time, size, name in rows) + "300.0 3"
-    )
+    ours, other = "launcher.log", "edt-launch.log"
+    rows = f"100.0 8 {ours}\n150.0 99 {other}\n200.0 16 {ours}\n300.0 26 {ours}\n300.0 3"
+    files.output.log_times.write_text(rows)
 
     def found(**query: str | float) -> list[str]:
-        answer = world.ann.get(f"/jobs/{job}/logs/search", params=query)
-        assert answer.status_code == 200
-        assert answer.json()["next"] is None
-        return [hit["text"].removeprefix("[0] ") for hit in answer.json()["hits"]]
+        answer = world.ann.get(f"/jobs/{job}/logs/search", params=query).json()
+        return [hit["text"].removeprefix("[0] ") for hit in answer["hits"]]
 
     assert found(since=0) == ["one", "two", "three"]
     assert found(since=100.5) == ["two", "three"]

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from edt_launch.allocator.model import HostDevices
 from edt_launch.cluster.allocation import HostSlots, parse
-from edt_launch.service.jobs.loop.device_grant import DeviceGrant, in_use, leaving, read, write
+from edt_launch.service.jobs.loop.device_grant import DeviceGrant, leaving, read, write
 from edt_launch.service.jobs.loop.progress import LauncherRun
 
 HELD = st.dictionaries(
@@ -47,10 +47,3 @@ def test_a_device_is_left_when_its_generation_is_followed_and_its_worker_gone() 
     assert leaving(HOLDING, LauncherRun(following=6)) == before
     assert leaving(HOLDING, LauncherRun(following=7, workers=((0, "a", "0"), (1, "a", "1")))) == before
     assert leaving(HOLDING, LauncherRun(following=7, workers=((0, "a", "0"),))) == ()
-
-
-def test_all_that_may_be_in_use() -> None:
-    assert in_use(HOLDING, LauncherRun(following=7, workers=((0, "b", "3"),))) == (
-        HostDevices("a", ("0",)),
-        HostDevices("b", ("3",)),
-    )

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from edt_launch.allocator.model import Binding, HostDevices, Job, Reason
+from edt_launch.allocator.model import Binding, HostDevices, Reason
 from edt_launch.core.history.events import Progress
 from edt_launch.service.cluster.records import HostRecord
 from edt_launch.service.jobs.loop.device_grant import DeviceGrant
-from edt_launch.service.jobs.loop.idling import at_minimum, computed, explained, is_idle
+from edt_launch.service.jobs.loop.idling import computed, explained, is_idle
 from edt_launch.service.jobs.loop.observed import ObservedJob
 from edt_launch.service.jobs.loop.progress import JobProgress
 from edt_launch.service.jobs.records import JobRecord
@@ -38,11 +38,6 @@ def test_which_jobs_are_idle(job: ObservedJob, expected: bool) -> None:
     assert not is_idle(1000.0, job, 0.0)
 
 
-def test_the_minimum_is_a_number_that_the_job_can_run_with() -> None:
-    assert at_minimum(Job("j", "ann", 2, 8, 0.0)).max == 2
-    assert at_minimum(Job("j", "ann", 2, 8, 0.0, allowed=(1, 4, 8))).max == 4
-
-
 def test_gpus_that_compute_are_no_idle_ones() -> None:
     known = {"j1": 900.0}
     assert computed(1000.0, [JOB], {("h", "0"): 0.0, ("h", "1"): 3.0}, known) == {"j1": 1000.0}
@@ -50,12 +45,6 @@ def test_gpus_that_compute_are_no_idle_ones() -> None:
     assert computed(1000.0, [JOB], idle, known) == known
     assert computed(1000.0, [JOB], idle, {}) == {"j1": 1000.0}
     assert computed(1000.0, [JOB], {("h", "0"): 0.0}, known) == {}
-
-
-def test_only_another_step_counts() -> None:
-    reports = [Progress(step, 0, 2, {}, time=time) for step, time in ((5, 10.0), (5, 20.0), (6, 30.0))]
-    assert JobProgress().after(reports[:2])[0].stepped == 10.0
-    assert JobProgress().after(reports)[0].stepped == 30.0
 
 
 def test_a_job_that_idles_shrinks_at_once_and_grows_when_it_goes_on() -> None:
@@ -80,7 +69,6 @@ def test_a_job_that_idles_shrinks_at_once_and_grows_when_it_goes_on() -> None:
 @pytest.mark.parametrize(
     "binding, text, expected",
     [
-        (Binding.MAX, "has 1 of 1 (its maximum)", "has its minimum of 1: it has completed no step"),
         (Binding.HAND_OVER, "shrinks from 4 to 1", "shrinks from 4 to 1: it has completed no step"),
         (Binding.SHARE, "has 1: its fair share is 1.00", "has 1: its fair share is 1.00"),
     ],

@@ -14,7 +14,6 @@ from edt_launch.service.jobs.loop import journal
 from edt_launch.service.jobs.loop.journal import Journal
 from edt_launch.service.jobs.loop.progress import JobProgress
 from no_files import KINDS, put
-from work import calls
 
 
 @pytest.fixture
@@ -96,16 +95,6 @@ def read_to_the_end(one: Journal) -> int:
     return looks
 
 
-def test_one_look_reads_so_much_at_most(events: Path, tmp_path: Path) -> None:
-    text = progress(1) * (4 * journal.LOOK // len(progress(1))) + progress(2)
-    append(events, text)
-    one = Journal(events, tmp_path / "kept")
-    one.read_on()
-    assert (one.progress.step, one.is_behind) == (1, True)
-    assert read_to_the_end(one) in (4, 5)  # a look ends with a whole line
-    assert one.progress.step == 2
-
-
 def test_a_line_without_an_end_is_skipped_and_reported_once(
     events: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -141,23 +130,3 @@ def test_the_end_of_a_launcher_is_read_to_where_the_file_ended_with_it(events: P
         one.read_on(is_final=True)
         append(events, progress(2) * (2 * journal.LOOK // len(progress(2))))  # somebody else writes on
     assert not one.is_behind
-
-
-def test_many_workers_take_linear_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "LOOK", 2**12)
-    monkeypatch.setattr(journal, "KEEP_AFTER", 2**11)
-    begun = {"event": "begun", "pid": 7, "started": 0.5, "min_np": 1, "max_np": 9}
-    started = {"event": "started", "host": "h", "slot": 0, "device": "0", "rank": 0}
-
-    def read(count: int) -> Journal:
-        events = tmp_path / f"events of {count}"
-        lines = [begun, *({**started, "worker": at} for at in range(count))]
-        append(events, "".join(json.dumps(line) + "\n" for line in lines))
-        one = Journal(events, tmp_path / f"kept of {count}", count)
-        read_to_the_end(one)
-        return one
-
-    assert calls(lambda: read(2_000)) < 2.5 * calls(lambda: read(1_000))
-    run = read(500).progress.run
-    assert run is not None
-    assert len(run.workers) == 500

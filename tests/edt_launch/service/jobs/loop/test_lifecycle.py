@@ -15,7 +15,6 @@ from edt_launch.service.jobs.loop.lifecycle import (
     Transition,
     advance,
     progress,
-    suspend,
 )
 from edt_launch.service.jobs.loop.observed import (
     Kill,
@@ -122,11 +121,10 @@ def test_the_first_process_of_this_launcher_makes_it_running() -> None:
     assert advance(200.0, other).actions == ()
 
 
-def test_a_driver_makes_it_running_long_before_it_trains() -> None:
-    one = alive(State.STARTING)
-    driven = replace(one, progress=JobProgress(LauncherRun(*ME, is_driven=True)))
-    assert states(advance(200.0, driven)) == [State.RUNNING]
-    assert states(advance(200.0, replace(one, progress=JobProgress(LauncherRun(*ME))))) == []
+@pytest.mark.parametrize("is_driven, after", [(True, [State.RUNNING]), (False, [])])
+def test_a_driver_makes_it_running_long_before_it_trains(is_driven: bool, after: list[State]) -> None:
+    one = replace(alive(State.STARTING), progress=JobProgress(LauncherRun(*ME, is_driven=is_driven)))
+    assert states(advance(200.0, one)) == after
 
 
 @pytest.mark.parametrize(
@@ -146,6 +144,7 @@ def test_a_job_has_the_exit_code_of_its_program_and_its_run_time() -> None:
     own = replace(one.progress.run, worker_exit_code=143)
     after = advance(200.0, replace(one, progress=JobProgress(own))).job.record
     assert (after.state, after.exit_code, after.started, after.ended) == (State.FAILED, 143, 150.0, 200.0)
+    assert after.reason == "a worker ended with exit code 143 (SIGTERM)"
 
 
 def test_a_driver_that_failed_at_once_has_run() -> None:
@@ -173,13 +172,6 @@ def test_what_was_left_or_lost_goes_back_to_the_queue(
     assert states(transition) == [State.QUEUED, *after]
     assert transition.job.record.size == 0
     assert [action.change.after for action in transition.actions if isinstance(action, Remember)] == [0]
-
-
-@pytest.mark.parametrize("exit_code", [-9, 120])
-def test_one_that_was_killed_or_whose_output_had_no_room_is_lost(exit_code: int) -> None:
-    one = replace(job(State.RUNNING), launcher=ObservedLauncher(identity=ME, exit_code=exit_code))
-    transition = advance(200.0, one)
-    assert states(transition) == [State.QUEUED]
 
 
 def test_how_it_ended_is_not_known_before_all_of_its_events_are_read() -> None:
@@ -225,13 +217,6 @@ def test_how_a_launcher_ends_decides(
         )
 
 
-def test_a_job_that_failed_says_with_which_exit_code_its_own_worker_ended() -> None:
-    one = job(State.RUNNING, exit_code=1)
-    run = replace(one.progress.run or LauncherRun(), worker_exit_code=143)
-    record = advance(200.0, replace(one, progress=JobProgress(run))).job.record
-    assert (record.exit_code, record.reason) == (143, "a worker ended with exit code 143 (SIGTERM)")
-
-
 def test_a_last_message_can_be_stored_whatever_the_job_writes() -> None:
     one = job(State.RUNNING, exit_code=1)
     run = replace(one.progress.run or LauncherRun(), message="a\0b\ud800c")
@@ -246,10 +231,9 @@ def test_one_that_cannot_be_looked_at_is_left_as_it_is_and_says_why() -> None:
     assert transition.actions == (Note(hidden.record.id, {"trouble": trouble}),)
     assert advance(201.0, transition.job).actions == ()
     readable = replace(transition.job, trouble="", launcher=ObservedLauncher(is_alive=True))
-    noted, stopped, *_ = advance(202.0, readable).actions
-    assert noted == Note(hidden.record.id, {"trouble": ""})
-    assert isinstance(stopped, Move)
-    assert stopped.to is State.STOPPING
+    found = advance(202.0, readable)
+    assert found.actions[0] == Note(hidden.record.id, {"trouble": ""})
+    assert states(found) == [State.STOPPING]
 
 
 def test_one_that_takes_turns_says_so_and_is_run_as_any_other() -> None:
@@ -258,9 +242,6 @@ def test_one_that_takes_turns_says_so_and_is_run_as_any_other() -> None:
     assert isinstance(noted, Note)
     assert "takes turns with other such jobs" in noted.fields["delay"]
     assert isinstance(stopped, Move)
-    (behind,) = advance(200.0, replace(alive(State.RUNNING), is_behind=True)).actions
-    assert isinstance(behind, Note)
-    assert "not all of its events have been read" in behind.fields["delay"]
     recovered = replace(slow, is_slow=False, record=replace(slow.record, **noted.fields))
     assert advance(201.0, recovered).actions[0] == Note("j1", {"delay": ""})
 
@@ -308,20 +289,25 @@ def test_one_that_ended_before_it_began_has_failed_with_what_it_said() -> None:
     assert transition.job.record.failure == "edt-launch has ended with exit code 2: no such option"
 
 
-@pytest.mark.parametrize("exit_code", [-9, ExitCode.OUT_OF_RESOURCES])
-def test_one_that_was_killed_or_had_no_room_before_it_began_is_started_again(exit_code: int) -> None:
-    one = replace(job(State.STARTING), launcher=ObservedLauncher(exit_code=exit_code, said="no room"))
+@pytest.mark.parametrize(
+    "state, exit_code, launcher",
+    [
+        (State.STARTING, -9, {"said": "no room"}),
+        (State.STARTING, ExitCode.OUT_OF_RESOURCES, {"said": "no room"}),
+        (State.RUNNING, -9, {"identity": ME}),
+        (State.RUNNING, 120, {"identity": ME}),  # its output had no room
+    ],
+)
+def test_one_that_was_killed_or_had_no_room_is_started_again(
+    state: State, exit_code: int, launcher: dict[str, Any]
+) -> None:
+    one = replace(job(state), launcher=ObservedLauncher(exit_code=exit_code, **launcher))
     assert states(advance(200.0, one)) == [State.QUEUED]
 
 
 def test_an_end_of_an_older_launcher_is_not_taken_for_that_of_the_newer() -> None:
     one = replace(job(State.RUNNING, exit_code=0), launcher=ObservedLauncher(identity=(8, 0.5)))
     assert states(advance(200.0, one)) == [State.QUEUED]
-
-
-def test_suspending_saves_the_state() -> None:
-    transition = suspend(200.0, alive(State.RUNNING), "others need it")
-    assert (states(transition), requests(transition)) == ([State.SUSPENDING], [Pause("pause-200.0")])
 
 
 LIMITED = {"time_limit": 60.0, "running_since": 150.0, "ran": 20.0}

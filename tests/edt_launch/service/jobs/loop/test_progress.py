@@ -15,7 +15,6 @@ from edt_launch.core.history.events import (
     Ended,
     Event,
     Failed,
-    Following,
     HostReachable,
     HostUnreachable,
     Launched,
@@ -106,16 +105,6 @@ def test_a_worker_keeps_its_devices_until_it_is_known_to_be_gone(
         assert (gone.devices, gone.lost) == (frozenset(), ())
 
 
-def test_which_generation_is_followed_only_grows() -> None:
-    assert run(*(Following(number) for number in (3, 5, 4))).following == 5
-
-
-def test_what_its_program_can_use_is_what_it_has_said_last() -> None:
-    said = [Usable(number) for number in (3, 2, 0)]
-    assert run(*said).usable == 2
-    assert run(*said, replace(BEGUN, pid=8)).usable is None
-
-
 def test_a_driver_is_there_whatever_trains() -> None:
     assert run(Driver(9, "driver-1"), Launched()) == LauncherRun(7, 0.5, 1, 4, is_driven=True)
 
@@ -139,17 +128,6 @@ def test_paces_are_measured_between_reports_of_one_world() -> None:
     )
     assert job.paces == (Pace(2, 20, 10), Pace(4, 4, 1))
     assert (job.step, job.total_steps, job.loss, job.resizes) == (33, 100, 0.5, 1)
-
-
-def test_a_diverged_loss_takes_the_place_of_the_last_one() -> None:
-    reports = [progress(10, 5, 2, loss=0.5), progress(11, 6, 2, loss=float("nan")), progress(12, 7, 2)]
-    assert [after(BEGUN, *reports[:count]).loss for count in (1, 2, 3)] == [0.5, None, None]
-
-
-def test_older_paces_fade() -> None:
-    job = after(BEGUN, world(1), progress(0, 1, 1), progress(1000, 1001, 1), progress(1100, 2001, 1))
-    (pace,) = job.paces
-    assert pace.steps / pace.seconds == pytest.approx(1500 / 600)
 
 
 @pytest.mark.parametrize(
@@ -225,13 +203,6 @@ def test_speed_is_relative_to_one_worker() -> None:
     assert JobProgress(paces=paces[1:2]).step_time is None
 
 
-def test_throughput_is_that_at_the_present_size() -> None:
-    paces = (Pace(2, 20, 10), Pace(4, 30, 10))
-    assert JobProgress(LauncherRun(size=4), paces=paces).throughput == 3.0
-    assert JobProgress(LauncherRun(size=3), paces=paces).throughput is None
-    assert JobProgress(paces=paces).throughput is None
-
-
 def test_workers_that_fail_are_counted() -> None:
     job = after(BEGUN, failed(1, "0"), failed(1, "0"))
     assert job.losses == 2
@@ -268,3 +239,9 @@ def test_hosts_are_unreachable_until_they_are_back_or_the_job_has_them_no_more(t
     lost = HostUnreachable("h2", "x" * 1000, time=5.0), HostUnreachable("evil host", "x")
     assert after(BEGUN, *lost).unreachable == (("h2", 5.0, "x" * 300),)
     assert after(BEGUN, *lost, then).unreachable == ()
+
+
+def test_what_its_program_can_use_is_what_it_has_said_last() -> None:
+    said = [Usable(number) for number in (3, 2, 0)]
+    assert run(*said).usable == 2
+    assert run(*said, replace(BEGUN, pid=8)).usable is None

@@ -87,12 +87,6 @@ def test_trouble_with_one_job_is_logged_once_and_holds_up_no_other(
     assert FIRST in reconciler.apply(1.0, actions).grants
 
 
-def test_a_job_that_was_deleted_is_told(world: World) -> None:
-    gone = JobRecord("jccccccc2", "ann", ("x",), 1, 1, 0.0)
-    done = world.reconciler().apply(1.0, [Move(gone.id, State.STARTING, ""), Launch(gone)])
-    assert done.records == {gone.id: None}
-
-
 @pytest.mark.parametrize(
     "error, state",
     [

@@ -1,8 +1,6 @@
 import json
 
-import pytest
-
-from browser import browser
+from browser import browser, shown_again
 from world import World
 
 SAME = {"name": "mine", "command": "python train.py", "min": "1", "max": "1", "priority": "0", "weight": "1"}
@@ -57,10 +55,9 @@ def test_a_job_goes_on_from_a_checkpoint(world: World) -> None:
     assert not (copied / "state.pt").samefile(folder / "state.pt")
 
 
-@pytest.mark.parametrize("name", ["step-00000099", "../../x", "step-1/../..", "x"])
-def test_only_checkpoints_that_there_are_can_be_gone_on_from(world: World, name: str) -> None:
-    job = world.submit(world.ann)["id"]
-    answer = browser(world, "ann").post(f"/jobs/{job}/clone", data=SAME | {"checkpoint": name})
-    assert answer.status_code == 422
-    assert "checkpoint" in answer.text
+def test_only_checkpoints_that_there_are_can_be_gone_on_from(world: World) -> None:
+    job, client = world.submit(world.ann)["id"], browser(world, "ann")
+    for name in ("step-00000099", "../../x", "step-1/../.."):
+        answer = client.post(f"/jobs/{job}/clone", data=SAME | {"checkpoint": name})
+        shown_again(answer, 422, "checkpoint")
     assert len(world.store.jobs.live()) == 1

@@ -57,16 +57,11 @@ def test_jobs_of_a_host_of_a_time_and_in_another_order(world: World) -> None:
     [
         ("last=9+y", "last: &#39;9 y&#39; is not possible: choose one of 1 h"),
         ("host=a+b", "host: &#39;a b&#39;: expected a host&#39;s name: letters, digits"),
-        ("state=nonsense", "state: &#39;nonsense&#39; is not possible: use some of queued"),
-        ("text=" + "x" * 129, "expected at most 128 characters"),
     ],
 )
 def test_the_filter_says_what_is_wrong_with_it(world: World, query: str, told: str) -> None:
     answer = browser(world, "ann").get(f"/jobs?{query}")
     shown_again(answer, 422, told)
-    field, _, value = query.replace("+", " ").partition("=")
-    shown = value if field in ("last", "state", "text") else f"{field}:{value}"
-    assert f'value="{shown}"' in answer.text or field == "last"
 
 
 def test_one_box_finds_by_every_field(world: World) -> None:

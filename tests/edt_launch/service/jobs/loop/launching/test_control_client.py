@@ -7,19 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from edt_launch.core.control_protocol import MAX_LINE, Accepted, Pause, Refused, Stop, write
+from edt_launch.core.control_protocol import MAX_LINE, Accepted, Pause, Stop, write
 from edt_launch.core.system.unix_address import unix_address
 from edt_launch.launcher.runs.control_socket import ControlSocket
 from edt_launch.service.jobs.loop.launching.control_client import TIMEOUT, ControlAnswer, Exchange
 from no_files import KINDS, put
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
@@ -47,13 +39,6 @@ def test_an_answer_comes_at_a_later_look(path: Path) -> None:
         assert (first.look(), again.look(), first.look()) == (ControlAnswer.ACCEPTED,) * 3
 
 
-def test_a_refusal_has_its_reason(stuck: socket.socket, path: Path) -> None:
-    exchange = Exchange(path, Pause("a"))
-    with stuck.accept()[0] as accepted:
-        accepted.sendall(write(Refused("a", "because")))
-        assert (exchange.look(), exchange.reason) == (ControlAnswer.REFUSED, "because")
-
-
 def test_without_a_launcher_that_is_known_at_once(path: Path) -> None:
     assert Exchange(path, Pause("a")).answer is ControlAnswer.NO_LAUNCHER
     with socket.socket(socket.AF_UNIX) as killed, unix_address(path) as address:
@@ -71,11 +56,11 @@ def test_what_is_no_socket_is_no_launcher(path: Path, kind: str) -> None:
 
 
 def test_one_that_never_answers_is_waited_for_by_nobody(stuck: socket.socket, path: Path) -> None:
-    clock = Clock()
-    exchanges = [Exchange(path, Pause(str(number)), clock) for number in range(3)]
+    now = 0.0
+    exchanges = [Exchange(path, Pause(str(number)), lambda: now) for number in range(3)]
     assert exchanges[0].look() is None
     assert exchanges[-1].look() is ControlAnswer.NO_ANSWER  # there is no more room in its queue
-    clock.now = TIMEOUT
+    now = TIMEOUT
     assert {exchange.look() for exchange in exchanges} == {ControlAnswer.NO_ANSWER}
 
 

@@ -53,8 +53,3 @@ def test_a_life_has_a_part_for_each_rank_and_an_end() -> None:
     parts = [part for _, parts in found.ranks for part in parts]
     assert [(part.left, part.width) for part in parts][:3] == [(0.0, 25.0), (25.0, 20.0), (50.0, 50.0)]
     assert parts[0].where == "a 0"
-
-
-def test_a_new_launcher_has_new_workers() -> None:
-    again = [started(0.0, 1, 0), events.Launched(time=7.0), started(8.0, 1, 0)]
-    assert told(folded(again, 9.0)) == [(0, 1, 0.0, 7.0, "left"), (0, 1, 8.0, 9.0, "starting")]

@@ -1,0 +1,9 @@
+import pytest
+
+from lab import Lab
+from world import World
+
+
+@pytest.fixture
+def lab(world: World) -> Lab:
+    return Lab(world)
