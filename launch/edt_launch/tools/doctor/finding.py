@@ -9,11 +9,12 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from edt_launch.tools.doctor.machine import CommandOutput, Machine
+from edt_launch.tools.doctor.machine import TIMED_OUT, CommandOutput, Machine
 
 Status = Literal["ok", "warn", "fail"]
 
 SET_UP = "run 'make setup'"
+BUSY = "run 'edt doctor' again when the machine and its disks are less busy"
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,13 @@ def probe(machine: Machine, code: str) -> tuple[dict[str, Any] | None, CommandOu
     except (IndexError, json.JSONDecodeError):
         return None, output
     return (found if output.code == 0 and isinstance(found, dict) else None), output
+
+
+def import_failure(name: str, status: Status, output: CommandOutput) -> Finding:
+    """What to report of a package whose probe failed or was too slow."""
+    if output.code == TIMED_OUT:
+        return Finding(name, status, f"not imported yet: {output.reason}", BUSY)
+    return Finding(name, status, f"cannot be imported: {output.reason}", SET_UP)
 
 
 def gpu_models(machine: Machine) -> list[str]:

@@ -14,7 +14,9 @@ from edt_launch.cluster.hosts import HostOptions
 from edt_launch.cluster.local import Cores
 
 PROBE_TIMEOUT = 120.0
-"""Seconds after which a child that imports something is stuck."""
+"""Seconds within which a child must have imported something."""
+TIMED_OUT = 124
+"""The exit code of a command that has not ended by then, as that of timeout(1)."""
 SERVICE_TIMEOUT = 5.0
 """Seconds within which the job service must answer."""
 
@@ -49,7 +51,7 @@ class Machine:
         return beside if os.access(beside, os.X_OK) else shutil.which(command)
 
     def run(self, *command: str) -> CommandOutput:
-        """Run a command in the C locale; one that cannot be started has exit code 127."""
+        """Run a command in the C locale. Exit code 127: it cannot be started; 124: it is too slow."""
         try:
             done = subprocess.run(
                 command,
@@ -64,7 +66,7 @@ class Machine:
         except OSError as error:
             return CommandOutput(127, "", f"{command[0]}: {error.strerror}")
         except subprocess.TimeoutExpired:
-            return CommandOutput(124, "", f"no answer within {PROBE_TIMEOUT:.0f} s")
+            return CommandOutput(TIMED_OUT, "", f"no answer within {PROBE_TIMEOUT:.0f} s")
         return CommandOutput(done.returncode, done.stdout, done.stderr)
 
     def cores(self) -> int:

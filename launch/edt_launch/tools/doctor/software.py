@@ -1,6 +1,6 @@
 """Checks of what is installed."""
 
-from edt_launch.tools.doctor.finding import SET_UP, Finding, gpu_models, probe
+from edt_launch.tools.doctor.finding import SET_UP, Finding, gpu_models, import_failure, probe
 from edt_launch.tools.doctor.machine import Machine
 
 
@@ -63,7 +63,7 @@ def check_horovod(machine: Machine) -> Finding:
     """Horovod for the installed torch, with Gloo, which elastic jobs need, and MPI, which mpirun needs."""
     found, output = probe(machine, HOROVOD_PROBE)
     if found is None:
-        return Finding("horovod", "fail", f"cannot be imported: {output.reason}", SET_UP)
+        return import_failure("horovod", "fail", output)
     controllers: list[str] = found["controllers"]
     operations: list[str] = found["operations"]
     text = f"{found['version']}, controllers: {', '.join(controllers)}; operations: {', '.join(operations)}"
@@ -97,7 +97,7 @@ def check_torch(machine: Machine) -> Finding:
     """A torch that can be imported, new enough, and that uses the GPUs where there are some."""
     found, output = probe(machine, TORCH_PROBE)
     if found is None:
-        return Finding("torch", "fail", f"cannot be imported: {output.reason}", SET_UP)
+        return import_failure("torch", "fail", output)
     built = f"CUDA {found['cuda']}, {found['gpus']} GPUs" if found["cuda"] else "CPU"
     text = f"{found['version']} ({built})"
     if gpu_models(machine) and not found["gpus"]:
@@ -129,7 +129,7 @@ def check_torchvision(machine: Machine) -> Finding:
     """Torchvision, imported as a training script does; only some examples need it."""
     found, output = probe(machine, TORCHVISION_PROBE)
     if found is None:
-        return Finding("torchvision", "warn", f"cannot be imported: {output.reason}", SET_UP)
+        return import_failure("torchvision", "warn", output)
     note = " (a CUDA build beside a CPU torch: no compiled operators)" if found["adapted"] else ""
     return Finding("torchvision", "ok", f"{found['version']}{note}")
 
@@ -145,7 +145,7 @@ def check_native(machine: Machine) -> Finding:
     """The compiled kernels; without them their Python twins are used, which are slower."""
     found, output = probe(machine, NATIVE_PROBE)
     if found is None:
-        return Finding("native", "fail", f"edt_hvd cannot be imported: {output.reason}", SET_UP)
+        return import_failure("native", "fail", output)
     if not found["native"]:
         return Finding("native", "warn", "kernels are not built: the slower Python ones are used", SET_UP)
     return Finding("native", "ok", "kernels are built")

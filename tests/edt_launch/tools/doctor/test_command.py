@@ -7,7 +7,7 @@ import pytest
 from edt_launch.tools.doctor import command, software, surroundings
 from edt_launch.tools.doctor.determinism import check_determinism
 from edt_launch.tools.doctor.finding import Finding
-from edt_launch.tools.doctor.machine import CommandOutput, Machine
+from edt_launch.tools.doctor.machine import TIMED_OUT, CommandOutput, Machine
 
 
 def horovod(controllers: Sequence[str] = ("gloo", "mpi"), can_abort: bool = True) -> CommandOutput:
@@ -88,6 +88,7 @@ def ray_of(version: str | None, address: str | None, *, wants_token: bool = Fals
 
 
 NO_MPI = CommandOutput(1, "", "Traceback\nRuntimeError: cannot load MPI library")
+SLOW = CommandOutput(TIMED_OUT, "", "no answer within 120 s")
 GPU = {"nvidia-smi": ONE_GPU}
 
 
@@ -108,6 +109,12 @@ GPU = {"nvidia-smi": ONE_GPU}
             "not built",
         ),
         (software.check_torch, FakeMachine(commands=GPU), "warn", "does not use"),
+        (
+            software.check_torch,
+            with_probe(software.TORCH_PROBE, SLOW),
+            "fail",
+            "not imported yet: no answer within 120 s",
+        ),
         (software.check_torch, torch_of("2.13.1"), "ok", "2.13.1 (CPU), a tested version"),
         (software.check_torch, torch_of("2.5.1"), "warn", "older than 2.6"),
         (software.check_torch, with_probe(software.TORCH_PROBE, CommandOutput(-11, "")), "fail", "signal 11"),
