@@ -260,20 +260,29 @@ class Undisturbed:
         Up to `repeated` steps may have been begun in a world that lost a worker, and done in the next one.
         """
         epochs = self.check_final(job.results)
-        assert used(job.trace(), repeated) == Counter(
+        lines = [line for path in job.results.glob("begun.*.jsonl") for line in path.read_text().splitlines()]
+        assert used(job.trace(), repeated, map(json.loads, lines)) == Counter(
             (epoch, sample) for epoch in range(epochs) for sample in range(SAMPLES)
         )
 
 
-def used(trace: Iterable[Mapping[str, Any]], repeated: int = 0) -> Counter[tuple[int, int]]:
-    """How often each sample of each epoch was used in a history; see `Undisturbed.check`."""
+def used(
+    trace: Iterable[Mapping[str, Any]], repeated: int = 0, begun: Iterable[Mapping[str, Any]] = ()
+) -> Counter[tuple[int, int]]:
+    """How often each sample of each epoch was used in a history; see `Undisturbed.check`.
+
+    A worker that was killed has contributed to a step that others have done, though it may not have said so.
+    """
+    contributed = {(row["epoch"], row["step"], row["size"], row["rank"]): row for row in begun}
     worlds: dict[tuple[int, int], dict[int, list[Mapping[str, Any]]]] = {}
     for row in trace:
         worlds.setdefault((row["epoch"], row["step"]), {}).setdefault(row["size"], []).append(row)
     assert sum(len(sizes) > 1 for sizes in worlds.values()) <= repeated
     found: Counter[tuple[int, int]] = Counter()
     for sizes in worlds.values():
-        rows = sizes[min(sizes)]  # of the world that came last
-        assert sorted(row["rank"] for row in rows) == list(range(min(sizes)))
+        rows = sizes[size := min(sizes)]  # of the world that came last
+        missing = set(range(size)) - {row["rank"] for row in rows}
+        rows += [contributed[rows[0]["epoch"], rows[0]["step"], size, rank] for rank in missing]
+        assert len(rows) == size
         found.update((row["epoch"], sample) for row in rows for sample in row["samples"])
     return found

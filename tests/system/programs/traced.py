@@ -5,7 +5,8 @@ traced.py OUT [--epochs N] [--delay S] [--loader-workers K] [--reduction ring] [
 With a delay every step lasts S seconds more until a file OUT/hurry is there, and training goes on until then
 unless N is given. The dataset of a worker hangs while there is a file OUT/hang.<pid> for it, and the worker
 calls edt_hvd.leave() when there is a file OUT/leave.<pid>. Each worker appends to OUT/trace.<pid>.jsonl one
-line a step; rank 0 saves OUT/final.pt at the end, with --keep also what there was after each epoch.
+line a step, and to OUT/begun.<pid>.jsonl some before: what it has contributed if it is killed in between.
+Rank 0 saves OUT/final.pt at the end, with --keep also what there was after each epoch.
 """
 
 import argparse
@@ -83,6 +84,7 @@ def main() -> None:
         epoch=0,
         losses=[],
     )
+    begun = (options.out / f"begun.{os.getpid()}.jsonl").open("a", buffering=1)
     trace = (options.out / f"trace.{os.getpid()}.jsonl").open("a", buffering=1)
     kept: list[dict] = []
 
@@ -96,26 +98,26 @@ def main() -> None:
     def train(state) -> None:
         while goes_on():
             for step in state.loader:
-                samples: list[int] = []
+                row = {
+                    "epoch": state.epoch,
+                    "step": step.index,
+                    "size": edt_hvd.size(),
+                    "rank": edt_hvd.rank(),
+                    "samples": [],
+                }
+                begun.write(json.dumps(row) + "\n")
                 for batch in step:
+                    row["samples"] += batch["index"].tolist()
+                    begun.write(json.dumps(row) + "\n")
                     loss = nn.functional.cross_entropy(model(batch["x"]), batch["y"])
                     step.backward(loss, scaler=scaler)
-                    samples += batch["index"].tolist()
                 scaler.unscale_(optimizer)
                 nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 scaler.step(optimizer)
                 scaler.update()
                 scheduler.step()
                 state.losses.append(step.loss)
-                row = {
-                    "epoch": state.epoch,
-                    "step": step.index,
-                    "size": edt_hvd.size(),
-                    "rank": edt_hvd.rank(),
-                }
-                trace.write(
-                    json.dumps(row | {"samples": samples, "device": os.environ.get("EDT_DEVICE")}) + "\n"
-                )
+                trace.write(json.dumps(row | {"device": os.environ.get("EDT_DEVICE")}) + "\n")
                 linger(options.delay, hurry)
                 if (options.out / f"leave.{os.getpid()}").exists():
                     edt_hvd.leave("the spot market")
