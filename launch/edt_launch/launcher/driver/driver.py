@@ -169,6 +169,8 @@ class Driver:
                 self._go_on_with(worker, error)
             case HostEvent():
                 self._take_report(now, event)
+            case protocol.Exited():
+                self._launched.take_end(event)
             case _:
                 self._take(now, event)
         for worker, reason in watchdog.overdue(now, self._watch, self._state.workers.values()):
@@ -218,7 +220,8 @@ class Driver:
                 self._timers.enter(READ_INTERVAL, 0, self._events.put, (event,))
             case ProcessEnded(worker, exit_code, has_begun):
                 loss = None if has_begun else protocol.HostLoss.UNFIT
-                self._launched.take_end(protocol.Exited(worker, exit_code, host_loss=loss))
+                # All that it has sent is in the queue by now, if behind this event.
+                self._events.put(protocol.Exited(worker, exit_code, host_loss=loss))
             case Lost() as lost:
                 self._launched.lose_agent(event.host, lost)
                 if not self._agents.is_here(event.host):

@@ -95,6 +95,8 @@ class Running:
     def notify(self, host: str, happening: Any) -> None:
         self.driver.notify(HostEvent(host, happening))
         self.turn()
+        if isinstance(happening, ProcessEnded):  # which counts after what is in the queue by then
+            self.turn()
 
     def of(self, *kinds: str) -> list[tuple[str, int]]:
         return [(event["event"], event["worker"]) for event in self.events if event["event"] in kinds]
@@ -181,6 +183,21 @@ def test_what_a_worker_has_sent_counts_before_its_end(running: Running) -> None:
     assert running.of("failed") == []
 
 
+def test_what_a_worker_has_sent_counts_also_when_it_is_read_behind_the_report_of_its_end(
+    running: Running,
+) -> None:
+    for worker in (0, 1):
+        running.notify("here", Started(worker, 4711))
+        running.driver._receive(worker, messages.AtRendezvous(0))
+        running.turn()
+    running.driver.notify(HostEvent("here", ProcessEnded(1, 0)))
+    running.driver._receive(1, messages.Done())
+    while not running.of("released"):
+        running.turn()
+    running.turn()
+    assert running.of("failed") == []
+
+
 def test_behind_a_cut_link_workers_are_lost_until_a_new_agent_has_swept_their_host(far: Running) -> None:
     far.notify("far", Started(1, 4711))
     far.notify("far", Lost(255, ("ssh: gone",)))
@@ -252,6 +269,7 @@ def test_a_checkpoint_counts_when_it_has_been_fetched_and_the_end_of_its_worker_
     far.notify("far", ProcessEnded(1, 0))
     assert (far.of("released"), far.events[-1]["event"]) == ([], "checkpoint_failed")
     far.notify("far", CheckpointFetched(1, checkpointed, tmp_path))
+    far.turn()
     assert (far.events[-1]["event"], far.events[-1]["path"]) == ("checkpointed", str(tmp_path))
     while not far.of("released"):
         far.turn()
