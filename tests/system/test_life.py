@@ -15,7 +15,6 @@ from harness import SLOW, STEPS, TRACED, ElasticJob, Undisturbed, used
 from programs.traced import SAMPLES
 
 SECRET = "a value of the job's environment: 5ec2e7"
-SHELLS = {"sh", "bash", "dash", "env"}
 HEADER = "# edt allocation v1 generation=50\n"
 BAD = {
     "empty": "",
