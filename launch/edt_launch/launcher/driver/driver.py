@@ -220,7 +220,7 @@ class Driver:
                 self._timers.enter(READ_INTERVAL, 0, self._events.put, (event,))
             case ProcessEnded(worker, exit_code, has_begun):
                 loss = None if has_begun else protocol.HostLoss.UNFIT
-                # All that it has sent is in the queue by now, if behind this event.
+                # Its last messages may be queued behind this event, and count before its end.
                 self._events.put(protocol.Exited(worker, exit_code, host_loss=loss))
             case Lost() as lost:
                 self._launched.lose_agent(event.host, lost)
